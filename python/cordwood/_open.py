@@ -219,7 +219,12 @@ def follow(
     [b'two'] 20
     """
     # Its parameters are the same.
-    return Follower(**locals())
+    given = locals()
+    try:
+        return Follower(**given)
+    except IsADirectoryError as error:
+        _add_hint(error, Hint.READ_FOLDER)
+        raise
 
 
 def set_read_ahead(length: int) -> None:

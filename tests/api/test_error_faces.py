@@ -255,7 +255,9 @@ def test_a_followed_log_that_is_cut(name):
         with pytest.raises(cordwood.LogTruncatedError) as caught:
             next(follower)
     assert (caught.value.path, caught.value.offset, caught.value.file_len) == (name, 20, 5)
-    assert caught.value.message == "the file was cut to 5 bytes; it had been read up to 20"
+    assert caught.value.message == (
+        "the log ends at 5, but reading was to continue at 20: it was cut, or the offset belongs to another log"
+    )
 
 
 # The command -------------------------------------------------------------------------------------

@@ -166,8 +166,9 @@ def test_a_follower_that_waits_for_no_record_reports_a_missing_file(orders):
 
 def test_a_folder_without_segments_is_a_folder_and_other_files_are_refused(tmp_path):
     for read in (cordwood.open, cordwood.follow):
-        with pytest.raises(IsADirectoryError):
+        with pytest.raises(IsADirectoryError) as raised:
             read(tmp_path)
+        assert raised.value.hint == cordwood.Hint.READ_FOLDER
     (tmp_path / f"{0:020}.log").touch()
     (tmp_path / "notes").touch()
     for read in (cordwood.open, cordwood.follow):

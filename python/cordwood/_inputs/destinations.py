@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TypeVar
 
-from cordwood._inputs.files import is_one_file, segments_in
+from cordwood._inputs.files import is_one_file, is_segment, segments_in
 from cordwood._inputs.input import Input
 from cordwood._remote import local_path
 
@@ -20,7 +20,8 @@ def destinations(names: Sequence[str], files: Sequence[Input], destination: str)
     Whether the destination is a folder depends on the names, not on how many logs they turn out to be.
 
     Raises:
-        ValueError: Several logs would go to one file, or into the folder that they are from.
+        ValueError: Several logs would go to one file, or into the folder that they are from, or a copy would have the
+            name of a segment.
     """
     is_several = not is_one_file(names)
     # A trailing slash is that of a folder, and hides a file that has the name without it.
@@ -34,6 +35,11 @@ def destinations(names: Sequence[str], files: Sequence[Input], destination: str)
     check_new_folder(destination, names, why=", and several logs, or a pattern, need one" if is_several else "")
     if any(file.name == "-" for file in files):
         raise ValueError("a log from stdin has no name to be kept: name a file for the new log")
+    if segment := next((file.name for file in files if is_segment(file.name)), None):
+        raise ValueError(
+            f"{segment} has the name of a segment, and offsets change in a copy: {destination} would be a damaged log "
+            "in segments; copy it on its own, to a file with another name"
+        )
     return {file.name: os.path.join(destination, file.relative) for file in files}
 
 

@@ -45,8 +45,10 @@ def check_new_file(destination: str, what: str, files: Iterable[Input], *, overw
 
     Raises:
         FileExistsError: There is a file, and it is not to be replaced.
-        ValueError: It is one of these files, or a log, or a URL, or the name is empty.
+        ValueError: It is a folder, one of these files, or a log, or a URL, or the name is empty.
     """
+    if os.path.isdir(destination):
+        raise ValueError(f"{destination} is a folder, and a {what} is a new file{advice}")
     # A page or a picture in a folder is that of an earlier run, unless it is a log. By both names: else a log could
     # be replaced through a link with the name of a page.
     pages = (".html", ".json", ".svg")

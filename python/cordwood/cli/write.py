@@ -19,7 +19,7 @@ from cordwood._inputs.files import is_stream
 from cordwood._text import quantity
 from cordwood.cli._framing import records_from
 from cordwood.cli._messages import Failure, Status, complain
-from cordwood.cli._options import add_dialect_argument
+from cordwood.cli._options import add_dialect_argument, parse_len
 from cordwood.cli._output import print_json
 from cordwood.cli._stdin import stdin
 
@@ -65,9 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--segment-len",
-        type=int,
+        type=parse_len,
         metavar="N",
-        help="with --append, the log is a folder of files of at most N bytes (default: it is one file)",
+        help="with --append, the log is a folder of files of at most N bytes, as in 64M (default: it is one file)",
     )
     parser.add_argument(
         "--sync",

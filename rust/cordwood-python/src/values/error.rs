@@ -179,7 +179,10 @@ pub(crate) fn closed(py: Python<'_>, what: &str, path: Option<&Path>) -> PyErr {
 pub(crate) fn not_followed(py: Python<'_>, is_rotated: bool, path: &Path, offset: u64, file_len: u64) -> PyErr {
     let message = match is_rotated {
         true => format!("the file was replaced or removed; the old one was read up to offset {offset}"),
-        false => format!("the file was cut to {file_len} bytes; it had been read up to {offset}"),
+        false => format!(
+            "the log ends at {file_len}, but reading was to continue at {offset}: it was cut, or the offset belongs to \
+             another log"
+        ),
     };
     raised(py, message, Some(path), None, |attributes| {
         attributes.set_item("offset", offset)?;
