@@ -39,6 +39,7 @@ from apache_beam.metrics import Metrics
 
 from cordwood._claims import WHOLE_LEN, ClaimedRange
 from cordwood._inputs.destinations import sync_folder
+from cordwood._inputs.files import has_magic
 from cordwood._native import NUMBERED_DIALECTS, Reader, RecordBatch, Writer, detect, scan
 from cordwood._remote import RangeFile
 from cordwood._tables.payloads import PAYLOADS
@@ -175,20 +176,16 @@ def _matches(pattern: str) -> list[Any]:
     if _is_local(pattern) and not os.path.dirname(pattern):
         # Beam finds no file in the current folder without it.
         pattern = os.path.join(os.curdir, pattern)
-    if (has_magic := _has_magic(pattern)) and FileSystems.exists(pattern):
+    if (is_pattern := has_magic(pattern)) and FileSystems.exists(pattern):
         return [FileSystems.get_filesystem(pattern).metadata(pattern)]
     files: list[Any] = FileSystems.match([pattern])[0].metadata_list
-    if not (files or has_magic):
+    if not (files or is_pattern):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), pattern)
     return files
 
 
 def _is_local(path: str) -> bool:
     return FileSystems.get_scheme(path) is None
-
-
-def _has_magic(path: str) -> bool:
-    return not frozenset("*?[").isdisjoint(path)
 
 
 _TRACKER = beam.DoFn.RestrictionParam()
@@ -563,7 +560,7 @@ class WriteToLog(PTransform):
         compression: CompressionName | None = None,
     ) -> None:
         super().__init__()
-        if _has_magic(file_path_prefix):
+        if has_magic(file_path_prefix):
             raise ValueError(f"file_path_prefix has a character of a pattern, *, ? or [: {file_path_prefix}")
         self._sink = _Sink(
             file_path_prefix,

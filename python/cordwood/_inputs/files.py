@@ -190,7 +190,7 @@ def is_stream(name: str) -> bool:
 
 def _is_pattern(name: str) -> bool:
     # A file of that name takes precedence.
-    return _has_magic(name) and not os.path.lexists(name) and not is_url(name)
+    return has_magic(name) and not os.path.lexists(name) and not is_url(name)
 
 
 def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | None]]:
@@ -234,8 +234,8 @@ def _on_filesystem(url: str) -> Iterator[tuple[Input, Identity | None]]:
             yield Input(name, relative, is_in_folder, file_len=file_len), identity_of(name)
 
 
-def _has_magic(name: str) -> bool:
-    """Like `glob.has_magic`, whose module is imported only for patterns."""
+def has_magic(name: str) -> bool:
+    """Whether it has a character of a pattern: like `glob.has_magic`, whose module is imported only for patterns."""
     return not _MAGIC.isdisjoint(name)
 
 
@@ -269,7 +269,7 @@ _SEPARATOR = f"[{re.escape(os.sep + (os.altsep or ''))}]"
 def _without_magic(pattern: str) -> str:
     """The folder that contains everything that a pattern can match."""
     folder = os.path.dirname(pattern)
-    while _has_magic(folder):
+    while has_magic(folder):
         folder = os.path.dirname(folder)
     return folder or os.curdir
 
