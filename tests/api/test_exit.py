@@ -73,7 +73,7 @@ def work():
             pass
 
 
-for _ in range(2):
+for _ in range(8):
     threading.Thread(target=work, daemon=True).start()
 """
 CALLS = {
@@ -89,6 +89,7 @@ CALLS = {
     "progress, 2 threads": "cordwood.verify('log', threads=2, progress=pause)",
     "verify, 4 threads": "cordwood.verify('log', threads=4)",
     "stat, 4 threads": "cordwood.stat('log', threads=4)",
+    "make values": "cordwood.stat('damaged')",
     "log damage": "list(cordwood.Reader('damaged', on_corruption='skip'))",
     "raise": "list(cordwood.Reader('damaged'))",
     "decode": "batch.to_dict()",

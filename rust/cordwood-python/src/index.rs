@@ -177,7 +177,7 @@ impl RecordIndex {
     /// [b'three', b'one', b'three']
     fn read<'py>(&self, py: Python<'py>, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let mut places = Vec::new();
-        for index in indices.try_iter()? {
+        for index in indices.items()? {
             places.try_reserve(1).map_err(|_| no_memory())?;
             places.push(self.place_of(&index?)?);
         }

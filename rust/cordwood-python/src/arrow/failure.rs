@@ -3,6 +3,8 @@
 use std::io;
 use std::path::Path;
 
+use crate::interpreter::imported;
+use crate::interpreter::python_code::PythonCode;
 use cordwood::ErrorKind;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -53,9 +55,7 @@ pub(crate) fn failure_of(py: Python<'_>, error: &PyErr) -> Failure {
     let name = error.get_type(py).name().map(|name| name.to_string());
     // Last: Python looks for signals when it makes text of an object, for example.
     if error.is_instance_of::<PyKeyboardInterrupt>(py) {
-        let _ = py
-            .import("_thread")
-            .and_then(|thread| thread.call_method0("interrupt_main"));
+        let _ = imported!(py, "_thread", "interrupt_main").and_then(|interrupt| interrupt.run(()));
     }
     io_failure(if text.is_empty() {
         name.unwrap_or_default()

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::interpreter::python_code::{PythonCode, module};
 use cordwood::{Compression, Dialect, FollowOptions, OnCorruption};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -446,7 +447,7 @@ impl Follower {
 fn async_iterator<'py>(py: Python<'py>, follower: Py<Follower>, class: &str) -> PyResult<Bound<'py, PyAny>> {
     follower.get().check_open(py)?;
     // Imported only here: asyncio is large.
-    py.import("cordwood._follow")?.getattr(class)?.call1((follower,))
+    module(py, "cordwood._follow")?.getattr(class)?.run((follower,))
 }
 
 /// The result of `iter(follower)`: the records as `bytes`.

@@ -21,12 +21,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 
 use pyo3::exceptions::PySystemError;
+use pyo3::intern;
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyString, PyType};
 use pyo3::{Borrowed, PyClass, PyTypeInfo, ffi};
+
+use crate::interpreter::python_code::PythonCode;
 
 /// The final subclass of a class. Each class has one of these, in a static.
 pub(crate) type FastClass = PyOnceLock<Py<PyType>>;
@@ -153,7 +156,11 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
     };
     // So that `vars`, `help` and other introspection find the same in this class as in the base.
     let own = class.getattr("__dict__")?;
-    for item in base.getattr("__dict__")?.call_method0("items")?.try_iter()? {
+    for item in base
+        .getattr("__dict__")?
+        .run_method(intern!(base.py(), "items"), ())?
+        .items()?
+    {
         let (name, value): (Bound<'py, PyString>, Bound<'py, PyAny>) = item?.extract()?;
         if !own.contains(&name)? {
             class.setattr(name, value)?;

@@ -10,7 +10,8 @@ use pyo3::Python;
 macro_rules! imported {
     ($py:expr, $module:literal, $name:literal) => {{
         static OBJECT: pyo3::sync::PyOnceLock<pyo3::Py<pyo3::PyAny>> = pyo3::sync::PyOnceLock::new();
-        OBJECT.import($py, $module, $name)
+        let import = || $crate::interpreter::python_code::object($py, $module, $name);
+        OBJECT.get_or_try_init($py, import).map(|object| object.bind($py))
     }};
 }
 

@@ -7,7 +7,8 @@
 //! So each call here has a guard next to it, in which the thread stays until the process has ended.
 //! Python 3.14 does the same, and PyO3 where Rust code asks for the interpreter.
 //!
-//! Functions that may run Python code for more than a moment are called through [`PythonCode`].
+//! So Python code is called through [`PythonCode`], and imported by [`module`]; Clippy refuses PyO3's own
+//! methods for it (`clippy.toml`).
 
 #![expect(unsafe_code, reason = "PyO3 declares these functions of C as ones that never unwind")]
 
@@ -20,7 +21,7 @@ use std::time::Duration;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyModule, PyString, PyTuple};
 
 /// Calls that run Python code.
 pub(crate) trait PythonCode<'py> {
@@ -107,6 +108,22 @@ fn attribute<'py>(object: &Bound<'py, PyAny>, name: &Bound<'py, PyString>) -> Py
         let get = may_unwind!(ffi::PyObject_GetAttr; Object, Object);
         Bound::from_owned_ptr_or_err(object.py(), guarded(|| get(object.as_ptr(), name.as_ptr())))
     }
+}
+
+/// The module with this name. The first import of a module runs its code.
+pub(crate) fn module<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyModule>> {
+    let name = PyString::intern(py, name);
+    // SAFETY: as in `run_with`.
+    let module = unsafe {
+        let import = may_unwind!(ffi::PyImport_Import; Object);
+        Bound::from_owned_ptr_or_err(py, guarded(|| import(name.as_ptr())))
+    };
+    Ok(module?.cast_into()?)
+}
+
+/// The object with this name in a module.
+pub(crate) fn object(py: Python<'_>, of_module: &str, name: &str) -> PyResult<Py<PyAny>> {
+    Ok(module(py, of_module)?.getattr(name)?.unbind())
 }
 
 /// An iterator.

@@ -8,6 +8,7 @@ use pyo3::exceptions::{PyBlockingIOError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
 use crate::memory::buffer::{Shared, view_of_shared};
 use crate::values::error::{call_python, check_signals_anywhere, unsupported};
@@ -31,9 +32,8 @@ impl ObjectOutput {
     /// Waits until everything written is on the disk.
     pub(crate) fn sync(&self) -> io::Result<()> {
         call_python(|py| {
-            py.import("os")?
-                .run_method(intern!(py, "fsync"), (self.fileno(py)?,))
-                .map(drop)
+            let fsync = imported!(py, "os", "fsync")?;
+            fsync.run((self.fileno(py)?,)).map(drop)
         })
     }
 }
@@ -74,8 +74,7 @@ impl Write for Showing<'_> {
             if answer.is_none() {
                 // A class whose `write` returns `None` has written everything; Python's raw files
                 // and sockets have then written no byte.
-                let raw = py.import(intern!(py, "io"))?.getattr(intern!(py, "RawIOBase"))?;
-                if object.bind(py).is_instance(&raw)? {
+                if object.bind(py).is_instance(imported!(py, "io", "RawIOBase")?)? {
                     return Err(PyBlockingIOError::new_err(
                         "write() returned None: the sink must be in blocking mode",
                     ));

@@ -14,7 +14,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyMemoryView};
 
 use crate::interpreter::kept_exception::KeptException;
-use crate::interpreter::python_code::{Arguments, PythonCode};
+use crate::interpreter::python_code::{Arguments, PythonCode, module};
 use crate::memory::buffer::copy_from_buffer;
 use crate::values::arguments::{
     bytes_of, check_contiguous, is_of_buffer, is_path, is_url, path_of, refuse_text, view_of,
@@ -163,7 +163,7 @@ fn open_any(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyR
             let mut view = view.into_any();
             if PyUntypedBuffer::get(&view).is_err() {
                 // PyO3 refuses a buffer without dimensions, such as that of a scalar of NumPy.
-                view = view.call_method1(intern!(py, "cast"), ("B",))?;
+                view = view.run_method(intern!(py, "cast"), ("B",))?;
             }
             let view = Arc::new(view.unbind());
             let (content, position) = (Content::View(view.clone()), 0);
@@ -210,8 +210,7 @@ fn remote<'py>(
     if is_path_or_buffer(source)? {
         return Ok(None);
     }
-    let remote = source.py().import(intern!(source.py(), "cordwood._remote"))?;
-    let made = remote.getattr(function)?.run(args)?;
+    let made = module(source.py(), "cordwood._remote")?.getattr(function)?.run(args)?;
     Ok((!made.is_none()).then_some(made))
 }
 

@@ -5,6 +5,7 @@ use std::ffi::CString;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::interpreter::python_code::{PythonCode, module};
 use cordwood_payload::table::{self, Builder, Learner, Limits, NotAdded, Row, Rows, Selection, Type, Values};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -333,7 +334,7 @@ fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
     if kind.hasattr("item")? {
         return Ok(Type::List(Box::new(type_of(&kind.getattr("item")?)?)));
     }
-    let fields = kind.getattr("fields")?.try_iter()?.map(|field| {
+    let fields = kind.getattr("fields")?.items()?.map(|field| {
         let (name, kind): (String, Bound<'_, PyAny>) = field?.extract()?;
         Ok((name, type_of(&kind)?))
     });
@@ -342,7 +343,7 @@ fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
 
 /// The `ColumnType` of `cordwood._tables.schema` for a type.
 fn type_object<'py>(py: Python<'py>, kind: &Type) -> PyResult<Bound<'py, PyAny>> {
-    let schema = || py.import("cordwood._tables.schema");
+    let schema = || module(py, "cordwood._tables.schema");
     let name = match kind {
         Type::Bool => "bool",
         Type::Int => "int",
@@ -352,11 +353,11 @@ fn type_object<'py>(py: Python<'py>, kind: &Type) -> PyResult<Bound<'py, PyAny>>
         Type::Bytes => "bytes",
         Type::Time => "time",
         Type::Json => "json",
-        Type::List(item) => return schema()?.call_method1("ListOf", (type_object(py, item)?,)),
+        Type::List(item) => return schema()?.getattr("ListOf")?.run((type_object(py, item)?,)),
         Type::Struct(fields) => {
             let fields = fields.iter().map(|(name, kind)| Ok((name, type_object(py, kind)?)));
             let fields = pyo3::types::PyTuple::new(py, fields.collect::<PyResult<Vec<_>>>()?)?;
-            return schema()?.call_method1("StructOf", (fields,));
+            return schema()?.getattr("StructOf")?.run((fields,));
         }
     };
     Ok(PyString::new(py, name).into_any())

@@ -11,6 +11,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString};
 
 use crate::interpreter::imported;
+use crate::interpreter::python_code::PythonCode;
 use crate::memory::batch_pool::PooledBatch;
 use crate::reader::record_batch::RecordBatch;
 
@@ -176,7 +177,7 @@ fn value_of(value: &Bound<'_, PyAny>, is_strict: bool) -> PyResult<Value<'static
         Value::Object(items)
     } else if value.is_instance(imported!(py, "datetime", "datetime")?)? {
         let microseconds = imported!(py, "cordwood._tables.schema", "microseconds")?;
-        Value::Time(microseconds.call1((value,))?.extract()?)
+        Value::Time(microseconds.run((value,))?.extract()?)
     } else {
         let kind = value.get_type();
         return Err(PyTypeError::new_err(format!("a table has no values of {kind}")));
@@ -195,7 +196,7 @@ fn text_of(text: &Bound<'_, PyString>) -> PyResult<String> {
 }
 
 fn encoded<'py>(text: &Bound<'py, PyString>, errors: &str) -> PyResult<Bound<'py, PyBytes>> {
-    let bytes = text.call_method1(intern!(text.py(), "encode"), ("utf-8", errors))?;
+    let bytes = text.run_method(intern!(text.py(), "encode"), ("utf-8", errors))?;
     Ok(bytes.cast_into()?)
 }
 
@@ -210,7 +211,7 @@ fn check_names(py: Python<'_>, items: &[Item<'_>]) -> PyResult<()> {
         Some((name, _)) => {
             let error = imported!(py, "cordwood._tables.schema", "SameNamesError")?;
             let message = format!("two fields have the name '{name}'");
-            Err(PyErr::from_value(error.call1((message,))?))
+            Err(PyErr::from_value(error.run((message,))?))
         }
         None => Ok(()),
     }
@@ -235,6 +236,6 @@ pub(super) fn given_name<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py
         return Ok(PyString::new(py, name).into_any());
     };
     let bytes = imported!(py, "builtins", "bytes")?;
-    let bytes = bytes.call_method1(intern!(py, "fromhex"), (digits,))?;
-    bytes.call_method1(intern!(py, "decode"), ("utf-8", "surrogatepass"))
+    let bytes = bytes.run_method(intern!(py, "fromhex"), (digits,))?;
+    bytes.run_method(intern!(py, "decode"), ("utf-8", "surrogatepass"))
 }

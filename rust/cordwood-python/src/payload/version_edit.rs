@@ -5,7 +5,7 @@ use cordwood_payload::{self as payload, CustomField, Field, InternalKey, NewFile
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
-use crate::interpreter::python_code::{Arguments, PythonCode};
+use crate::interpreter::python_code::{Arguments, PythonCode, module};
 use crate::memory::buffer::try_bytes;
 use crate::values::IntoField;
 use crate::values::arguments::bytes_of;
@@ -80,7 +80,7 @@ pub(crate) fn version_edit_field<'py>(
     let Some((field, end_offset)) = step.map_err(|error| payload_error(py, error))? else {
         return Ok(None);
     };
-    let module = Module(py.import("cordwood.payload.version_edit")?);
+    let module = Module(module(py, "cordwood.payload.version_edit")?);
     Ok(Some((module.field(&field)?, end_offset)))
 }
 

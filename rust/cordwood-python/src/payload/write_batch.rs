@@ -7,6 +7,7 @@ use pyo3::types::PyBytes;
 
 use super::operation::{NewOperation, Operation};
 use crate::exclusive::Exclusive;
+use crate::interpreter::python_code::PythonCode;
 use crate::memory::buffer::{no_memory, try_bytes, vec_for};
 use crate::values::arguments::bytes_of;
 use crate::values::error::{of_call, payload_error};
@@ -61,7 +62,7 @@ pub(crate) fn build_write_batch<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let py = operations.py();
     let mut given = Vec::new();
-    for operation in operations.try_iter()? {
+    for operation in operations.items()? {
         given.try_reserve(1).map_err(|_| no_memory())?;
         given.push(NewOperation::of(&operation?)?);
     }

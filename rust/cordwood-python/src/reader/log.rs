@@ -5,10 +5,9 @@ use std::path::Path;
 
 use cordwood::damage::{Severity, SkippedRegion};
 use cordwood::{Reader, read::Source};
-use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::interpreter::python_code::{Arguments, PythonCode};
+use crate::interpreter::python_code::{Arguments, PythonCode, module};
 use crate::values;
 use crate::values::error::of_call;
 
@@ -96,7 +95,6 @@ pub(crate) fn log(py: Python<'_>, messages: Messages, path: Option<&Path>) -> Py
 
 /// Calls a function of the module that logs. A handler or a filter may raise.
 fn call<'py>(py: Python<'py>, function: &str, args: impl Arguments<'py>) -> PyResult<()> {
-    let module = py.import(intern!(py, "cordwood._log"))?;
-    let called = module.getattr(function)?.run(args);
+    let called = module(py, "cordwood._log")?.getattr(function)?.run(args);
     called.map(drop).map_err(|raised| of_call(py, raised))
 }

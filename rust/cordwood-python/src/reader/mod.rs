@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::interpreter::python_code::PythonCode;
 use cordwood::{Compression, Dialect, Error};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -178,7 +179,7 @@ impl Reader {
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         slf.get().check_open(py)?;
-        class_with_next::<ReaderIterator>(py).call1((slf,))
+        class_with_next::<ReaderIterator>(py).run((slf,))
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {

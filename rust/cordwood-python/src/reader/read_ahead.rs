@@ -7,12 +7,13 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::interpreter::imported;
+use crate::interpreter::python_code::PythonCode;
 use cordwood::damage::Severity;
 use cordwood::format::BLOCK_LEN;
 use cordwood::parallel::{Next, Parts, Pipeline};
 use cordwood::read::Found;
 use cordwood::{ErrorKind, ReadOptions};
-use pyo3::intern;
 use pyo3::prelude::*;
 
 use super::cursor::{Batches, Stop, check_for_interrupt};
@@ -197,10 +198,7 @@ fn start(reading: &Reading<'_>) -> io::Result<Option<Pipeline<Part>>> {
 
 /// Whether the interpreter is shutting down: global variables are destroyed then.
 fn is_shutting_down(py: Python<'_>) -> bool {
-    let asked = py.import(intern!(py, "sys")).and_then(|sys| {
-        let answer = sys.call_method0(intern!(py, "is_finalizing"))?;
-        answer.is_truthy()
-    });
+    let asked = imported!(py, "sys", "is_finalizing").and_then(|ask| ask.run(())?.is_truthy());
     // It may be too late to ask.
     asked.unwrap_or(true)
 }

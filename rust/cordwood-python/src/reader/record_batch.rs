@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::interpreter::imported;
+use crate::interpreter::python_code::PythonCode;
 use pyo3::exceptions::PyIndexError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -76,7 +78,7 @@ impl RecordBatch {
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.column(py, BatchBuffer::Offsets)?
-            .call_method1(intern!(py, "cast"), (intern!(py, "q"),))
+            .run_method(intern!(py, "cast"), (intern!(py, "q"),))
     }
 
     /// The file offset of each record.
@@ -85,7 +87,7 @@ impl RecordBatch {
     #[getter]
     fn record_offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.column(py, BatchBuffer::RecordOffsets)?
-            .call_method1(intern!(py, "cast"), (intern!(py, "Q"),))
+            .run_method(intern!(py, "cast"), (intern!(py, "Q"),))
     }
 
     /// The file offset after the last record.
@@ -129,10 +131,10 @@ impl RecordBatch {
     }
 
     fn __reversed__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let builtins = slf.py().import("builtins")?;
-        let indices = builtins.call_method1("range", (slf.len()?,))?;
-        let reversed = builtins.call_method1("reversed", (indices,))?;
-        builtins.call_method1("map", (slf.getattr("__getitem__")?, reversed))
+        let py = slf.py();
+        let indices = imported!(py, "builtins", "range")?.run((slf.len()?,))?;
+        let reversed = imported!(py, "builtins", "reversed")?.run((indices,))?;
+        imported!(py, "builtins", "map")?.run((slf.getattr("__getitem__")?, reversed))
     }
 
     /// One record, or a list of the records that a slice selects.
@@ -150,7 +152,7 @@ impl RecordBatch {
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        class_with_next::<RecordBatchIterator>(slf.py()).call1((slf,))
+        class_with_next::<RecordBatchIterator>(slf.py()).run((slf,))
     }
 
     fn __reduce__(&self) -> PyResult<()> {

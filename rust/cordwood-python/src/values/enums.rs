@@ -6,6 +6,8 @@ use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
+use crate::interpreter::python_code::{PythonCode, module};
+
 /// A class whose members have strings as values.
 pub(crate) struct Enum {
     module: &'static str,
@@ -32,10 +34,10 @@ impl Enum {
     }
 
     fn import(&self, py: Python<'_>) -> PyResult<Vec<(String, Py<PyAny>)>> {
-        let members = py.import(self.module)?.getattr(self.name)?;
-        let members = members.try_iter()?.map(|member| {
+        let members = module(py, self.module)?.getattr(self.name)?;
+        let members = members.items()?.map(|member| {
             let member = member?;
-            Ok((member.getattr("value")?.extract()?, member.unbind()))
+            Ok((member.extract()?, member.unbind()))
         });
         members.collect()
     }

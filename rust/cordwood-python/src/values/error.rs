@@ -17,7 +17,7 @@ use pyo3::types::PyDict;
 
 use super::enums::{HINT, PAYLOAD_REASON, REASON};
 use crate::interpreter::imported;
-use crate::interpreter::python_code::PythonCode;
+use crate::interpreter::python_code::{PythonCode, module};
 use crate::memory::buffer::no_memory;
 
 /// The exception for an error of the core; `path` is the one that the user gave, if the core does
@@ -42,7 +42,7 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
             None => PyOSError::new_err(placed(path, &message)),
         },
         // As `fcntl.flock` raises in Python.
-        ErrorKind::Locked => match py.import("errno").and_then(|errno| errno.getattr("EAGAIN")?.extract()) {
+        ErrorKind::Locked => match imported!(py, "errno", "EAGAIN").and_then(|errno| errno.extract()) {
             Ok(errno) => numbered(errno, message, path),
             Err(error) => error,
         },
@@ -139,8 +139,7 @@ fn of_log(attributes: &Bound<'_, PyDict>, kind: &ErrorKind, offset: Option<u64>)
 pub(crate) fn with_hint(py: Python<'_>, exception: PyErr, hint: Hint) -> PyErr {
     let add = || {
         let hint = HINT.member(py, hint.as_str())?;
-        py.import("cordwood.errors")?
-            .run_method(intern!(py, "_add_hint"), (exception.value(py), hint))
+        imported!(py, "cordwood.errors", "_add_hint")?.run((exception.value(py), hint))
     };
     match add() {
         Ok(_) => exception,
@@ -163,7 +162,7 @@ fn raised<'py>(
         if let Some(hint) = hint {
             attributes.set_item("hint", HINT.member(py, hint.as_str())?)?;
         }
-        let class = py.import("cordwood.errors")?.getattr(set(&attributes)?)?;
+        let class = module(py, "cordwood.errors")?.getattr(set(&attributes)?)?;
         class.run_with((message,), Some(&attributes))
     };
     make().map_or_else(|error| error, PyErr::from_value)
@@ -271,7 +270,7 @@ pub(crate) fn note_main_thread(py: Python<'_>) -> PyResult<()> {
     if MAIN_THREAD.get().is_some() {
         return Ok(());
     }
-    let threading = py.import("threading")?;
+    let threading = module(py, "threading")?;
     let current = threading.run_method(intern!(py, "current_thread"), ())?;
     if current.is(&threading.run_method(intern!(py, "main_thread"), ())?) {
         let _ = MAIN_THREAD.set(thread::current().id());
@@ -330,9 +329,7 @@ pub(crate) const EINVAL: i32 = 22;
 /// The text of the system for an error. That of Rust ends with the number, which Python shows
 /// itself.
 fn strerror(py: Python<'_>, errno: i32) -> String {
-    let text = py
-        .import("os")
-        .and_then(|os| os.run_method(intern!(py, "strerror"), (errno,))?.extract());
+    let text = imported!(py, "os", "strerror").and_then(|strerror| strerror.run((errno,))?.extract());
     text.unwrap_or_else(|_| io::Error::from_raw_os_error(errno).to_string())
 }
 
@@ -346,6 +343,6 @@ fn placed(path: Option<&Path>, message: &str) -> String {
 
 /// An `io.UnsupportedOperation`.
 pub(crate) fn unsupported(py: Python<'_>, message: &str) -> PyErr {
-    let error = imported!(py, "io", "UnsupportedOperation").and_then(|class| class.call1((message,)));
+    let error = imported!(py, "io", "UnsupportedOperation").and_then(|class| class.run((message,)));
     error.map_or_else(|error| error, PyErr::from_value)
 }

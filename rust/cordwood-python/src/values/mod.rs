@@ -34,11 +34,11 @@ macro_rules! named_tuple {
     ) => {
         impl<'py> crate::values::IntoField<'py> for $type {
             fn into_field(self, $py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-                static CLASS: pyo3::sync::PyOnceLock<Py<pyo3::types::PyType>> = pyo3::sync::PyOnceLock::new();
                 let $value = self;
                 $(let $part = $from;)*
+                let class = $crate::interpreter::imported!($py, $module, $name)?.cast()?;
                 let fields = $crate::memory::buffer::new_tuple($py, [$($field.into_field($py)?),+])?;
-                $crate::memory::buffer::new_named_tuple(CLASS.import($py, $module, $name)?, fields)
+                $crate::memory::buffer::new_named_tuple(class, fields)
             }
         }
 

@@ -4,6 +4,7 @@ use std::ops;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::interpreter::python_code::PythonCode;
 use cordwood::{Compression, Dialect, LogFormat, ReadOptions, SyncPolicy, UnknownName};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -92,7 +93,7 @@ fn detected_class(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
 /// The name of a dialect for Python, which [`dialect_of`] turns into the same dialect.
 pub(crate) fn dialect_name(py: Python<'_>, dialect: Dialect) -> PyResult<Bound<'_, PyAny>> {
     if dialect.is_detected() {
-        detected_class(py)?.call1((dialect.name(),))
+        detected_class(py)?.run((dialect.name(),))
     } else {
         Ok(PyString::intern(py, dialect.name()).into_any())
     }
