@@ -26,6 +26,23 @@ def _zeros_inside(regions: Sequence[SkippedRegion], end: int) -> list[SkippedReg
     return found[::-1]
 
 
+_HIDES_NO_DATA = {
+    *(Reason.NONZERO_TRAILER, Reason.EMPTY_FIRST, Reason.FILE_HEADER, Reason.UNKNOWN_VERSION, Reason.METADATA),
+    *(Reason.IGNORED_KIND, Reason.END_TRAILER, Reason.STALE),
+}
+
+
+def suspect_regions(report: Report) -> list[SkippedRegion]:
+    """The listed regions that records may have been lost in: damage, zeros, and a torn tail.
+
+    Zeros that are taken for padding at the end are not among them.
+    """
+    end = report.outcome
+    zeros = zeros_at_end(end, has_records=report.record_count > 0)
+    end_offset = zeros.offset if zeros and zeros.is_padding else end.offset + 1
+    return [each for each in report.skipped if each.reason not in _HIDES_NO_DATA and each.offset < end_offset]
+
+
 def zeros_inside_text(length: int) -> str:
     """How many zeros a record follows, and their possible origin."""
     return f"{quantity(length, 'byte')} of zeros before more records: never written, or lost"

@@ -68,14 +68,14 @@ def test_deleted_and_overwritten_keys_have_their_sequence_numbers(tmp_path):
     keys = found.logs[0].keys
     assert "<bdi>unknown</bdi></code></td><td>6 at " in found.html
     assert [found.html.count(text) for text in ("not in this log", "not looked for")] == [1, 1]
-    assert [change[:1] + change[4:] for change in keys.deleted] == [
+    assert [change[:1] + change[4:8] for change in keys.deleted] == [
         (b"b", 5, second, 2, first),
         (b"unknown", 6, second, None, None),
         (b"a", 7, third, 4, second),
         (b"c", 9, third, None, None),
     ]
     assert keys.deleted[-1].end_key == b"d"
-    assert [change[:1] + change[4:] for change in keys.overwritten] == [(b"a", 4, second, 1, first)]
+    assert [change[:1] + change[4:8] for change in keys.overwritten] == [(b"a", 4, second, 1, first)]
     assert (keys.deleted_count, keys.overwritten_count, keys.faulty_batch_count) == (4, 1, 0)
 
 
@@ -95,14 +95,95 @@ def test_a_value_after_damage_is_printed_and_one_in_damage_is_not_found(tmp_path
     path.write_bytes(data)
     html = cordwood.evidence(path).html
     lost, kept = re.findall(r"<bdi>(?:lost|kept)</bdi>.*?</tr>", html)
-    assert "not found (the log has damaged regions)</td><td></td>" in lost
+    assert "not found: it may be lost" in lost
     assert f"<td>{second}</td>" in kept
-    assert html.count("may be in a damaged region of this log") == 1
     assert "not in this log" not in html
     [command] = re.findall("<code>(cordwood cat .*?)</code>", html)
     capsys.readouterr()
-    main([str(second) if word == "PLACE" else word for word in shlex.split(command)[1:]])
+    main([str(second) if word == "OFFSET" else word for word in shlex.split(command)[1:]])
     assert json.loads(capsys.readouterr().out)["offset"] == second
+
+
+def batch_of(sequence, *operations):
+    return bytes(WriteBatch.build(sequence, [Operation(kind, **fields) for kind, fields in operations]))
+
+
+DAMAGED = "the second record is damaged"
+ZEROED = "zeros, where batches share their numbers"
+BETWEEN = {
+    "an adjacent put": (put(b"other"), 2, True),
+    "a gap in the sequence numbers": (put(b"other"), 7, False),
+    "a merge": (("merge", {"key": b"k", "value": b"+1"}), 2, False),
+    "a deleted range": (("delete_range", {"key": b"a", "end_key": b"z"}), 2, False),
+    "log data": (("log_data", {"value": b"note"}), 2, True),
+    DAMAGED: (put(b"k"), 2, False),
+    ZEROED: (put(b"k", value=b"v" * 2 * 32768), 2, False),
+}
+
+
+@pytest.mark.parametrize("change", ["put", "delete"])
+@pytest.mark.parametrize("between", BETWEEN)
+def test_a_value_before_an_interruption_is_not_certainly_the_last_one(between, change, tmp_path):
+    path = tmp_path / "000003.log"
+    operation, sequence, is_certain = BETWEEN[between]
+    last = put(b"k") if change == "put" else delete(b"k")
+    next_sequence = sequence + (between not in ("log data", ZEROED))
+    batches = [batch_of(1, put(b"k")), batch_of(sequence, operation), batch_of(next_sequence, last, delete(b"unknown"))]
+    data = bytearray(reference.encode(batches))
+    second = len(reference.encode(batches[:1]))
+    if between == DAMAGED:
+        data[second + 12] ^= 1
+    elif between == ZEROED:
+        data[second : 2 * 32768] = bytes(2 * 32768 - second)
+    path.write_bytes(data)
+    found = cordwood.evidence(path)
+    keys = found.logs[0].keys
+    changes = keys.deleted[-2:-1] if change == "delete" else keys.overwritten[-1:]
+    if between in (DAMAGED, ZEROED):
+        assert found.logs[0].report.record_count == 2
+    assert [(each.key, each.old_sequence, each.is_certain) for each in changes] == [(b"k", 1, is_certain)]
+    assert found.html.count("not certainly the last value before") == (not is_certain)
+    # Of a key without a value, the page says that it is not in this log only if that is certain.
+    assert keys.deleted[-1][6:] == (None, None, is_certain)
+    assert ("not in this log" in found.html, "not found: it may be lost" in found.html) == (is_certain, not is_certain)
+
+
+def test_after_a_record_that_is_no_batch_no_value_is_certain(tmp_path):
+    path = tmp_path / "000003.log"
+    path.write_bytes(reference.encode([batch_of(1, put(b"k")), b"no batch", batch_of(2, delete(b"k"))]))
+    assert [change.is_certain for change in cordwood.evidence(path).logs[0].keys.deleted] == [False]
+
+
+def test_salvaged_records_do_not_vouch_for_each_other(tmp_path):
+    path = tmp_path / "000003.log"
+    _, second, third = log_of(path, [put(b"a")], [put(b"k")], [delete(b"k")])
+    data = bytearray(path.read_bytes())
+    data[12] ^= 1
+    path.write_bytes(data)
+    [change] = cordwood.evidence(path).logs[0].keys.deleted
+    assert (change.old_offset, change.offset, change.is_certain) == (second, third, False)
+
+
+def test_damage_before_both_records_leaves_the_value_certain(tmp_path):
+    path = tmp_path / "000003.log"
+    log_of(path, [put(b"x", value=b"v" * 32768)], [put(b"k")], [delete(b"k")])
+    data = bytearray(path.read_bytes())
+    data[100] ^= 1
+    path.write_bytes(data)
+    [change] = cordwood.evidence(path).logs[0].keys.deleted
+    assert (change.old_sequence, change.is_certain) == (2, True)
+
+
+def test_zeros_are_not_called_harmless(tmp_path):
+    path = tmp_path / "000003.log"
+    _, second = log_of(path, [put(b"a")], [put(b"b")])
+    data = path.read_bytes()
+    path.write_bytes(data[:second] + bytes(len(data) - second))
+    found = cordwood.evidence(path)
+    assert "Evidence: 1 log, 0 damaged, 1 incomplete</h1>" in found.html
+    text = Page(found.html).text
+    assert text.count("zeros: space that was never written, padding, or data that was lost") == 2
+    assert "no damage: " not in text
 
 
 def test_a_log_of_other_records_has_no_keys(tmp_path):
@@ -295,7 +376,10 @@ def test_only_so_many_keys_are_followed(tmp_path, monkeypatch):
     path = tmp_path / "000003.log"
     log_of(path, [put(b"a"), put(b"b"), put(b"c")], [delete(b"a"), delete(b"c")])
     found = cordwood.evidence(path)
-    assert [change.old_sequence for change in found.logs[0].keys.deleted] == [1, None]
+    assert [(change.old_sequence, change.is_certain) for change in found.logs[0].keys.deleted] == [
+        (1, True),
+        (None, False),
+    ]
     assert not found.logs[0].keys.are_all_followed
     assert "There are too many keys" in found.html
 

@@ -26,6 +26,10 @@ class KeyChange(NamedTuple):
         offset: The file offset of its record.
         old_sequence: The sequence number with which the old value was put; `None` if this log does not contain it.
         old_offset: The file offset of the record that contains the old value; `None` if this log does not contain it.
+        is_certain: Whether the old value is certainly the last one before, or, if none was found, certainly not in this
+            log. It is not after an interruption between the two records, or before this one: damage, zeros, a gap in
+            the sequence numbers, a salvaged record, one that is not a write batch, or an operation that is neither a
+            put nor the deletion of one key.
     """
 
     key: bytes
@@ -36,6 +40,7 @@ class KeyChange(NamedTuple):
     offset: int
     old_sequence: int | None = None
     old_offset: int | None = None
+    is_certain: bool = False
 
 
 class KeyChanges(NamedTuple):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import partial
 from html import escape
 from itertools import islice
 
@@ -28,7 +27,7 @@ from cordwood._inputs.exports import export_text
 from cordwood._jsonable import database_fields, export_fields, jsonable
 from cordwood._tables.json_text import json_text
 from cordwood._text import escaped, quantity
-from cordwood.types import Database, Export, Report, Severity
+from cordwood.types import Database, Export, Reason, Report, Severity
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --quiet: #55606c; --line: #d3d9df; --bad: #a84300; --back: #fff; }
@@ -70,8 +69,16 @@ _LIMITS = (
     "--on-corruption salvage FILE."
 )
 
-_CAT = ("cordwood", "cat", "--as", "write-batch", "--on-corruption", "salvage", "-n", "1", "--start", "PLACE")
+_CAT = ("cordwood", "cat", "--as", "write-batch", "--on-corruption", "salvage", "-n", "1", "--start", "OFFSET")
 """The keys are read with the policy salvage: another one may drop the record."""
+
+_ZEROS = "zeros: space that was never written, padding, or data that was lost"
+
+_CERTAIN = (
+    "An older value is not certainly the last one before, and one that was not found may be lost, after damage, zeros, "
+    "a gap in the sequence numbers, a salvaged record, one that is not a write batch, or an operation that is neither "
+    "a put nor the deletion of one key."
+)
 
 _SEVERITIES = {Severity.CORRUPTION: "damage", Severity.TORN_TAIL: "torn tail", Severity.INFO: "no damage"}
 
@@ -112,7 +119,9 @@ def page(evidence: Evidence) -> str:
 def counts_text(evidence: Evidence) -> str:
     """How many logs, databases and exports there are, and how many of them are damaged or incomplete."""
     logs, databases, exports = evidence.logs, evidence.databases, evidence.exports
-    parts = [f"{quantity(len(logs), 'log')}, {sum(rank(log.report) == 0 for log in logs):,} damaged"]
+    states = Counter(_STATES[rank(log.report)] for log in logs)
+    incomplete = f", {states['incomplete']:,} incomplete" if states["incomplete"] else ""
+    parts = [f"{quantity(len(logs), 'log')}, {states['damaged']:,} damaged{incomplete}"]
     if databases:
         parts.append(f"{quantity(len(databases), 'database')}, {sum(not each.ok for each in databases):,} damaged")
     if exports:
@@ -150,6 +159,8 @@ def _section(index: int, log: LogEvidence) -> str:
         ("damaged", quantity(report.damaged_len, "byte")),
         ("skipped", f"{quantity(report.skipped_len, 'byte')}, damaged bytes included"),
     ]
+    if zeros_len := report.len_by_reason.get(Reason.ZERO_FILL):
+        facts.append(("of these", f"{quantity(zeros_len, 'byte')} of {_ZEROS}"))
     if report.salvaged_count:
         facts.append(("salvaged", f"{quantity(report.salvaged_count, 'record')} after damage in the same block"))
     parts = [f'<section id="log-{index}"><h2>{_text(log.path)}</h2>']
@@ -157,25 +168,21 @@ def _section(index: int, log: LogEvidence) -> str:
         parts.append('<p class="bad">The file changed while it was read: counts and SHA-256 may disagree.</p>')
     parts += (_facts(facts), log.svg)
     if report.skipped:
-        head = ("place", "reason", "flipped bit", "first bytes")
+        head = ("offsets", "reason", "flipped bit", "first bytes")
         is_cut = sum(region.length for region in report.skipped) < report.skipped_len
         parts.append(_table("Skipped regions", head, map(_region_row, log.regions), len(report.skipped), is_cut=is_cut))
     if keys := log.keys:
         if keys.deleted or keys.overwritten:
             parts.append(
-                '<p class="quiet">A number is a sequence number; a place is the file offset of a record, which '
-                f"{_code(shlex.join([*_CAT, log.path]))} prints.</p>"
+                '<p class="quiet">The offset is that of the record in the file, which '
+                f"{_code(shlex.join([*_CAT, log.path]))} prints. {_CERTAIN}</p>"
             )
-            if report.damaged_len:
-                parts.append('<p class="bad">A value that was not found may be in a damaged region of this log.</p>')
-        absent = "not found (the log has damaged regions)" if report.damaged_len else "not in this log"
         for verb, changes, count in (
             ("deleted", keys.deleted, keys.deleted_count),
             ("overwritten", keys.overwritten, keys.overwritten_count),
         ):
-            rows = map(partial(_key_row, absent=absent), changes)
-            head = ("key", f"{verb} by", "value", "record of the value")
-            parts.append(_table(f"{verb.title()} keys", head, rows, count))
+            head = ("key", f"{verb} by sequence number", "sequence number of the older value", "its offset")
+            parts.append(_table(f"{verb.title()} keys", head, map(_key_row, changes), count))
         if keys.faulty_batch_count:
             faulty = quantity(keys.faulty_batch_count, "record")
             parts.append(f'<p class="bad">{faulty} could not be decoded as a write batch: keys may be missing.</p>')
@@ -204,14 +211,13 @@ def _region_row(found: RegionEvidence) -> Sequence[str]:
     style = ' class="bad"' if region.severity == Severity.CORRUPTION else ""
     return (
         f"{region.offset:,} to {region.end_offset:,}, {quantity(region.length, 'byte')}",
-        f"<span{style}>{severity}</span>: {_text(region.description)}",
+        _ZEROS if region.reason == Reason.ZERO_FILL else f"<span{style}>{severity}</span>: {_text(region.description)}",
         "" if flip is None else f"bit {flip.bit} of byte {flip.offset:,}, in the {flip.part}",
         "not read" if first is None else _code(first.hex(" ")),
     )
 
 
-def _key_row(change: KeyChange, absent: str) -> Sequence[str]:
-    """The row of a key. `absent` is the text for a value that was not found."""
+def _key_row(change: KeyChange) -> Sequence[str]:
     key = _key(change.key)
     if change.key_len > len(change.key):
         key += f" and {quantity(change.key_len - len(change.key), 'more byte')}"
@@ -221,8 +227,12 @@ def _key_row(change: KeyChange, absent: str) -> Sequence[str]:
         key += f" in column family {change.column_family:,}"
     if change.old_offset is not None:
         value = _number(change.old_sequence)
+        if not change.is_certain:
+            value += '<span class="bad">, not certainly the last value before</span>'
+    elif change.end_key is not None:
+        value = "not looked for"
     else:
-        value = absent if change.end_key is None else "not looked for"
+        value = "not in this log" if change.is_certain else '<span class="bad">not found: it may be lost</span>'
     return (
         key,
         f"{_number(change.sequence)} at {change.offset:,}",

@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from os.path import basename
-from typing import Any
+from typing import Any, NamedTuple
 
 from cordwood._databases import databases_of
 from cordwood._evidence import Evidence, KeyChange, KeyChanges, LogEvidence, RegionEvidence
@@ -20,12 +20,12 @@ from cordwood._inputs.input import Input
 from cordwood._map.svg import FRAGMENTS_MAX, Picture, document, picture_of
 from cordwood._native import Reader, verify
 from cordwood._remote import own_path
-from cordwood._summary import format_of, summary_of
+from cordwood._summary import format_of, summary_of, suspect_regions
 from cordwood._tables.decoders import write_batches
 from cordwood._tables.payloads import WRITE_BATCH, kind_by_content
 from cordwood.errors import CordwoodError, PayloadError
 from cordwood.payload.write_batch import Operation, OperationKind
-from cordwood.types import LogFormat, Report, Severity, SkippedRegion
+from cordwood.types import Report, Severity, SkippedRegion
 
 DETAILED_MAX = 50
 """Regions, keys and pictures are kept for at most this many logs."""
@@ -41,6 +41,7 @@ FOLLOWED_LEN_MAX = 128 << 20
 
 _PUTS = {OperationKind.PUT, OperationKind.PUT_BLOB_INDEX, OperationKind.PUT_ENTITY, OperationKind.TIMED_PUT}
 _DELETES = {OperationKind.DELETE, OperationKind.SINGLE_DELETE, OperationKind.DELETE_SIZED}
+_WITHOUT_EFFECT = {OperationKind.LOG_DATA, OperationKind.NOOP}
 
 
 def reads(**log: Any) -> Callable[[Input, int, Progress], LogEvidence]:
@@ -99,7 +100,7 @@ def evidence_of(results: Iterable[tuple[Input, LogEvidence | str | Exception]], 
                 pictures.append(picture)
                 fragments_max -= picture.fragment_count
             logs[index] = log._replace(
-                regions=regions_of(log), keys=key_changes(log.path, log_format), svg=document(pictures)
+                regions=regions_of(log), keys=key_changes(log.path, log.report), svg=document(pictures)
             )
         except (OSError, CordwoodError, MemoryError) as error:
             # A live database may have removed the log: its report stays.
@@ -150,13 +151,17 @@ def regions_of(log: LogEvidence) -> tuple[RegionEvidence, ...]:
     return tuple(RegionEvidence(region, first_bytes.get(region)) for region in skipped)
 
 
-def key_changes(path: str, log: LogFormat) -> KeyChanges | None:
+def key_changes(path: str, report: Report) -> KeyChanges | None:
     """The keys that a log deletes and overwrites; `None` if its records are not write batches."""
     changes = _Changes()
     faulty_count = 0
     has_batch = False
-    batch_of = write_batches(log.dialect, lambda _: None)
-    with Reader(path, on_corruption="salvage", **log._asdict()) as reader:
+    next_sequence = None
+    suspects = suspect_regions(report)[::-1]
+    # The report lists only the first regions.
+    is_cut = sum(region.length for region in report.skipped) < report.skipped_len
+    batch_of = write_batches(report.dialect, lambda _: None)
+    with Reader(path, on_corruption="salvage", **format_of(report)._asdict()) as reader:
         for index, record in enumerate(reader.records()):
             if not index and kind_by_content(path, record.data, reader.dialect) not in (None, WRITE_BATCH):
                 return None
@@ -166,11 +171,21 @@ def key_changes(path: str, log: LogFormat) -> KeyChanges | None:
                 batch, error = None, too_short
             has_batch |= error is None
             faulty_count += error is not None
+            is_after_suspect = False
+            while suspects and suspects[-1].offset <= record.offset:
+                is_after_suspect = bool(suspects.pop())
+            is_unlisted = is_cut and not suspects
+            has_gap = bool(batch and next_sequence not in (None, batch.sequence))
+            if is_after_suspect or is_unlisted or has_gap or record.salvaged:
+                changes.interrupt()
+            if batch:
+                next_sequence = batch.sequence + batch.count
             # The operations before a fault are there.
             with suppress(PayloadError):
                 for operation in batch or ():
-                    if operation.key is not None:
-                        changes.add(operation, operation.key, record.offset)
+                    changes.add(operation, record.offset)
+            if error:
+                changes.interrupt()
     if not has_batch and faulty_count:
         return None
     deleted, overwritten = map(tuple, (changes.deleted, changes.overwritten))
@@ -178,6 +193,14 @@ def key_changes(path: str, log: LogFormat) -> KeyChanges | None:
     return KeyChanges(
         counts["deleted"], deleted, counts["overwritten"], overwritten, faulty_count, changes.are_complete
     )
+
+
+class _Value(NamedTuple):
+    """The place of a value, and how many interruptions there were before it."""
+
+    sequence: int | None
+    offset: int | None
+    interruption_count: int
 
 
 class _Changes:
@@ -188,32 +211,52 @@ class _Changes:
         self.overwritten: list[KeyChange] = []
         self.counts = Counter[str]()
         self.are_complete = True
-        self._places: dict[tuple[int, bytes], tuple[int | None, int]] = {}
+        self._values: dict[tuple[int, bytes], _Value] = {}
         self._len = 0
+        self._interruption_count = 0
 
-    def add(self, operation: Operation, key: bytes, offset: int) -> None:
+    def interrupt(self) -> None:
+        """From here on, no earlier value is certainly the last one of its key."""
+        self._interruption_count += 1
+
+    def add(self, operation: Operation, offset: int) -> None:
         """Adds an operation of the record at this file offset."""
+        key = operation.key or b""
         name = (operation.column_family or 0, key)
         if operation.kind in _PUTS:
-            if old := self._places.get(name):
-                self._append("overwritten", operation, key, offset, *old)
+            if old := self._values.get(name):
+                self._append("overwritten", operation, key, offset, old)
             else:
                 self._len += len(key)
-                if len(self._places) == FOLLOWED_MAX or self._len > FOLLOWED_LEN_MAX:
+                if len(self._values) == FOLLOWED_MAX or self._len > FOLLOWED_LEN_MAX:
                     self.are_complete = False
                     return
-            self._places[name] = (operation.sequence, offset)
+            self._values[name] = _Value(operation.sequence, offset, self._interruption_count)
         elif operation.kind in _DELETES:
-            self._append("deleted", operation, key, offset, *self._places.pop(name, ()))
-        elif operation.kind == OperationKind.DELETE_RANGE:
-            self._append("deleted", operation, key, offset)
+            absent = _Value(None, None, 0 if self.are_complete else -1)
+            self._append("deleted", operation, key, offset, self._values.pop(name, absent))
+        elif operation.kind not in _WITHOUT_EFFECT:
+            # It may change any key: a merge, a deleted range, a part of a transaction.
+            self.interrupt()
+            if operation.kind == OperationKind.DELETE_RANGE:
+                self._append("deleted", operation, key, offset, _Value(None, None, -1))
 
-    def _append(self, change: str, operation: Operation, key: bytes, offset: int, *old: int | None) -> None:
+    def _append(self, change: str, operation: Operation, key: bytes, offset: int, old: _Value) -> None:
         """Counts a change, and keeps it unless the list is full."""
         self.counts[change] += 1
         changes: list[KeyChange] = getattr(self, change)
         if len(changes) < LISTED_MAX:
             end_key = None if operation.end_key is None else operation.end_key[:KEY_LEN_MAX]
-            family = operation.column_family or 0
-            key_begin = key[:KEY_LEN_MAX]
-            changes.append(KeyChange(key_begin, len(key), end_key, family, operation.sequence, offset, *old))
+            changes.append(
+                KeyChange(
+                    key[:KEY_LEN_MAX],
+                    len(key),
+                    end_key,
+                    operation.column_family or 0,
+                    operation.sequence,
+                    offset,
+                    old.sequence,
+                    old.offset,
+                    old.interruption_count == self._interruption_count,
+                )
+            )

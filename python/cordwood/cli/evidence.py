@@ -5,7 +5,7 @@ the browser is. DESTINATION ends in .html, or in .json for the same as JSON.
 
 It states the version and the command; for each log the size, the time of its modification, the SHA-256, the dialect,
 the counts and a picture; each skipped region with its place, its reason, the flipped bit and the first bytes; and, for
-a write-ahead log, the deleted and the overwritten keys, with their sequence numbers and the place of the older value.
+a write-ahead log, the deleted and the overwritten keys, with their sequence numbers and the offset of the older value.
 Damaged logs come first. Databases and exports in folders are judged as by `cordwood info`. The page also states its
 limits, such as 1,000 deleted keys of a log.
 
