@@ -236,6 +236,23 @@ def test_a_file_of_an_export_that_is_empty_or_shorter_is_reported(content, expor
     assert info.exports[0].empty_files == ((str(cut),) if content == "empty" else ())
 
 
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_the_totals_of_verify_and_the_library_say_whether_exports_are_complete(is_whole, export, capfd):
+    if not is_whole:
+        (export / "all_namespaces/kind_User/output-2").write_bytes(b"")
+    results = cordwood.verify([export])
+    assert (results.ok, [found.ok for found in results.exports]) == (is_whole, [is_whole])
+    assert results.exports[0].path == str(export / f"{export.name}.overall_export_metadata")
+    incomplete_count, status = (0, 0) if is_whole else (1, 3)
+    assert main(["verify", str(export)]) == status
+    assert f"\ntotal: 1 export, {incomplete_count} incomplete\n" in capfd.readouterr().out
+    assert main(["verify", "--json", str(export)]) == status
+    totals = json.loads(capfd.readouterr().out.splitlines()[-1])["totals"]
+    assert (totals["export_count"], totals["incomplete_export_count"]) == (1, incomplete_count)
+    assert main(["verify", "--quiet", str(export)]) == status
+    assert capfd.readouterr().out == ""
+
+
 def test_an_emptied_file_of_an_export_is_reported_also_by_its_own_name(export, tmp_path, capfd):
     emptied = export / "all_namespaces/kind_User/output-2"
     emptied.write_bytes(b"")

@@ -92,8 +92,9 @@ def test_verify(folder, capfd):
         assert regions == regions_of(report)
     assert {path for path, value in printed.items() if "error" in value} == set(results.errors)
     assert {other["source"]: other["format"] for other in totals["other_files"]} == results.others
-    folders_ok = all(database.ok for database in info.databases)
-    assert status == (1 if results.errors or not results else 0 if results.ok and folders_ok else 3)
+    assert results.databases == info.databases
+    assert [export.path for export in results.exports] == [export.path for export in info.exports]
+    assert status == (1 if results.errors or not results else 0 if results.ok else 3)
 
 
 def test_stat(folder, capfd):

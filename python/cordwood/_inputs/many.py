@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from cordwood import _native
 from cordwood._splits import Split, part_of
-from cordwood.types import Info, Report
+from cordwood.types import Database, Export, Info, Report
 
 if TYPE_CHECKING:
     from cordwood._inputs.each import Progress, Read
@@ -49,10 +49,14 @@ class Results(Mapping[str | Split, T], Generic[T]):
         results: Mapping[str | Split, T],
         errors: Mapping[str | Split, Exception],
         others: Mapping[str | Split, str],
+        databases: tuple[Database, ...] = (),
+        exports: tuple[Export, ...] = (),
     ) -> None:
         self._results = results
         self._errors = errors
         self._others = others
+        self._databases = databases
+        self._exports = exports
 
     def __getitem__(self, name: str | Split) -> T:
         """The result for the log of this name."""
@@ -77,12 +81,23 @@ class Results(Mapping[str | Split, T], Generic[T]):
         return self._others
 
     @property
+    def databases(self) -> tuple[Database, ...]:
+        """The databases in folders, if these are the results of `verify`."""
+        return self._databases
+
+    @property
+    def exports(self) -> tuple[Export, ...]:
+        """The exports of Datastore or Firestore in folders, if these are the results of `verify`."""
+        return self._exports
+
+    @property
     def ok(self) -> bool:
         """Whether there is a log, all files could be read, and no log is damaged or belongs to another log.
 
-        `cordwood.info` judges databases and exports.
+        For `verify`, all `databases` and `exports` must be `ok`, too.
         """
-        return bool(self._results) and not self.errors and all(_is_ok(*item) for item in self._results.items())
+        is_whole = all(folder.ok for folder in self.databases + self.exports) and not self.errors
+        return is_whole and bool(self._results) and all(_is_ok(*item) for item in self._results.items())
 
     def __repr__(self) -> str:
         from cordwood._text import quantity
@@ -181,12 +196,13 @@ def logs_of(
     return found, True
 
 
-def for_many(one: Callable[..., T], *own: str) -> Callable[..., Any]:
+def for_many(one: Callable[..., T], *own: str, judges_folders: bool = False) -> Callable[..., Any]:
     """A function like `one` that also takes many logs, and then returns `Results`.
 
     Args:
         one: A function for one log.
         own: Its options, among `"threads"`, `"progress"` and `"start"`; with the last, it takes splits.
+        judges_folders: Whether the results include the databases and the exports in folders.
     """
 
     def of(source: object, options: dict[str, Any]) -> T:
@@ -208,7 +224,7 @@ def for_many(one: Callable[..., T], *own: str) -> Callable[..., Any]:
             here = {"threads": threads, "progress": progress}
             return of(file.source or file.name, options | {name: here[name] for name in own if name in here})
 
-        return _results_of(files, read, **options)
+        return _results_of(files, read, judges_folders=judges_folders, **options)
 
     return _named_like(one, function)
 
@@ -228,10 +244,13 @@ def _results_of(
     threads: int = 1,
     dialect: str | None = None,
     progress: Progress = None,
+    judges_folders: bool = False,
     **_: object,
 ) -> Results[T]:
     """The results of a function for these files, with its options."""
+    from cordwood._databases import databases_of
     from cordwood._inputs.each import each
+    from cordwood._inputs.exports import exports_of
 
     for file in files:
         if not (file.source is None or isinstance(file.source, Split)):
@@ -261,7 +280,11 @@ def _results_of(
             others[name] = found
         else:
             results[name] = found
-    return Results(results, errors, others)
+    if not judges_folders:
+        return Results(results, errors, others)
+    (databases, unread), (exports, unread_metadata) = databases_of(files), exports_of(files)
+    errors.update([*unread, *unread_metadata])
+    return Results(results, errors, others, tuple(databases), tuple(exports))
 
 
 def info(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, threads: int = 1) -> Info:
@@ -325,6 +348,6 @@ else:
             return _native.salvage(source, destination, **options)
         return _salvaged(source, files, fsdecode(destination), options)
 
-    verify = for_many(_native.verify, "threads", "progress", "start")
+    verify = for_many(_native.verify, "threads", "progress", "start", judges_folders=True)
     stat = for_many(_native.stat, "threads", "progress", "start")
     salvage = _named_like(_native.salvage, salvage)

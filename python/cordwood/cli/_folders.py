@@ -12,7 +12,7 @@ from cordwood._text import display_name, quantity
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._output import print_json
 from cordwood.cli._terminal import print_folded, red
-from cordwood.types import Database
+from cordwood.types import Database, Export
 
 
 def print_databases(files: Sequence[Input], *, as_json: bool, is_quiet: bool) -> tuple[Status, dict[str, int]]:
@@ -52,17 +52,35 @@ def print_database_lines(database: Database, *, indent: int = 2) -> None:
         print_folded(f"{'':{indent}}{label:9}{text}", indent=indent + 9, is_damage=is_fault)
 
 
-def report_exports(files: Sequence[Input], *, as_json: bool = False) -> Status:
-    """Reports the exports among these files that are not complete, and returns the exit status."""
+def print_exports(files: Sequence[Input], *, as_json: bool, is_quiet: bool) -> tuple[Status, dict[str, int]]:
+    """Reports the exports among these files that are not complete, and prints the number of all.
+
+    Returns the exit status, and the totals of the exports for JSON.
+    """
+    status, exports = report_exports(files)
+    for export in exports if as_json else ():
+        if _is_short(export):
+            print_json({"export": export_fields(export)})
+    incomplete_count = sum(not export.ok for export in exports)
+    if exports and not (as_json or is_quiet):
+        incomplete = f"{incomplete_count:,} incomplete"
+        print(f"total: {quantity(len(exports), 'export')}, {red(incomplete) if incomplete_count else incomplete}")
+    return status, {"export_count": len(exports), "incomplete_export_count": incomplete_count}
+
+
+def report_exports(files: Sequence[Input]) -> tuple[Status, list[Export]]:
+    """Reports the exports among these files that are not complete, and returns the exit status and all exports."""
     exports, failures = exports_of(files)
     for path, error in failures:
         complain(error, place=display_name(path))
-    # Missing files are errors of their own.
-    short = [export for export in exports if not (export.ok or export.missing_files)]
+    short = [export for export in exports if _is_short(export)]
     for export in short:
         complain(f"{display_name(export.path)}: {export_text(export)}")
-        if as_json:
-            print_json({"export": export_fields(export)})
     if failures:
-        return Status.FAILURE
-    return Status.DAMAGE if short else Status.CLEAN
+        return Status.FAILURE, exports
+    return Status.DAMAGE if short else Status.CLEAN, exports
+
+
+def _is_short(export: Export) -> bool:
+    """Whether an export is not complete. Missing files are errors of their own."""
+    return not (export.ok or export.missing_files)

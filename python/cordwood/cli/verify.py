@@ -33,7 +33,7 @@ from cordwood._inputs.input import Input
 from cordwood._summary import summary_of
 from cordwood.cli import _options
 from cordwood.cli._batches import Batches, read_batches
-from cordwood.cli._folders import print_databases, report_exports
+from cordwood.cli._folders import print_databases, print_exports
 from cordwood.cli._messages import Status, worst
 from cordwood.cli._reopenable import reopenable
 from cordwood.cli._reports import print_report
@@ -99,8 +99,8 @@ def run(options: argparse.Namespace) -> Status:
         tally.only_other_count += is_other and not is_damaged
     if tally.is_one_file and tally.files[0].file_len:
         return tally.status
-    databases, counts = print_databases(tally.files, as_json=options.json, is_quiet=options.quiet)
-    exports = report_exports(tally.files, as_json=options.json)
+    databases, database_counts = print_databases(tally.files, as_json=options.json, is_quiet=options.quiet)
+    exports, export_counts = print_exports(tally.files, as_json=options.json, is_quiet=options.quiet)
     damaged = "damaged or incomplete" if options.strict else "damaged"
-    logs = tally.print_totals(names_others=True, damaged=damaged, **counts)
+    logs = tally.print_totals(names_others=True, damaged=damaged, **database_counts, **export_counts)
     return worst(logs, databases, exports)

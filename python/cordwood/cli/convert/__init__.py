@@ -191,7 +191,7 @@ def _convert(options: argparse.Namespace) -> Status:
 
 def _with_exports(options: argparse.Namespace, status: Status) -> Status:
     """The exit status of the tables and of the exports, which are reported."""
-    exports = report_exports(options.files)
+    exports, _ = report_exports(options.files)
     return status if status == Status.FAILURE else max(status, exports)
 
 
