@@ -38,7 +38,7 @@ def suspect_regions(report: Report) -> list[SkippedRegion]:
     Zeros that are taken for padding at the end are not among them.
     """
     end = report.outcome
-    zeros = zeros_at_end(end, has_records=report.record_count > 0)
+    zeros = zeros_at_end(end.zeros_offset, end.offset, has_records=report.record_count > 0)
     end_offset = zeros.offset if zeros and zeros.is_padding else end.offset + 1
     return [each for each in report.skipped if each.reason not in _HIDES_NO_DATA and each.offset < end_offset]
 
