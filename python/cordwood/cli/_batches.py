@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cordwood
 from cordwood._jsonable import jsonable
-from cordwood._summary import format_of
+from cordwood._summary import format_of, suspect_regions
 from cordwood._tables.payloads import WRITE_BATCH, kind_by_content
 from cordwood._text import escaped, quantity
 from cordwood.cli._messages import REPORTED_MAX
@@ -33,6 +33,10 @@ class Batches(NamedTuple):
     """The first of them."""
     notes: list[str]
     """The uncertain points."""
+    suspect_before: int | None
+    """The offset of the first region that records may have been lost in before the first batch."""
+    suspect_after: int | None
+    """The same after the last batch."""
 
     def fields(self) -> dict[str, Any]:
         """The same as JSON."""
@@ -45,6 +49,8 @@ class Batches(NamedTuple):
             "sequence_gap_count": numbers.gap_count,
             "sequence_gaps": [{**gap._asdict(), "after": jsonable(gap.after)} for gap in numbers.gaps],
             "has_shared_sequences": numbers.has_shared,
+            "suspect_before": self.suspect_before,
+            "suspect_after": self.suspect_after,
         }
 
     def print(self) -> None:
@@ -68,6 +74,12 @@ class Batches(NamedTuple):
         if numbers.gap_count > LISTED_MAX:
             more = quantity(numbers.gap_count - LISTED_MAX, "more place")
             print(f"    and in {more}; to list them: cordwood verify --as write-batch --json")
+        for where, offset in (
+            (f"before {numbers.begin:,}", self.suspect_before),
+            (f"after {numbers.end - 1:,}", self.suspect_after),
+        ):
+            if offset is not None:
+                print_folded(f"  numbers {where} may be missing, too: operations may be lost at offset {offset:,}")
         if numbers.has_shared:
             print_folded("  several batches have the same sequence number, so more numbers may be missing")
 
@@ -99,6 +111,7 @@ def read_batches(
     faults: list[str] = []
     fault_count = 0
     notes: list[str] = []
+    offsets: list[int] = []
     places = {"start": options.start, "end": options.end, "record_len_max": options.record_len_max}
     with cordwood.Reader(source, on_corruption="salvage", **format_of(report)._asdict(), **places) as reader:
         first = next(reader.records(), None)
@@ -120,6 +133,8 @@ def read_batches(
                 try:
                     batch, error = batch_of(record)
                     if error is None:
+                        # The first and the last.
+                        offsets[1:] = [offset]
                         yield batch
                         continue
                 except PayloadError as too_short:
@@ -128,4 +143,8 @@ def read_batches(
                 if fault_count <= REPORTED_MAX:
                     faults.append(f"the record at offset {offset:,}: {error}")
 
-        return Batches(sequence_numbers(batches()), fault_count, faults, notes)
+        numbers = sequence_numbers(batches())
+        suspects = [region.offset for region in suspect_regions(report)] if offsets else []
+        before = next((offset for offset in suspects if offset < offsets[0]), None)
+        after = next((offset for offset in suspects if offset > offsets[-1]), None)
+        return Batches(numbers, fault_count, faults, notes, before, after)

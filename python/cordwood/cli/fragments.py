@@ -108,7 +108,8 @@ def run(options: argparse.Namespace) -> Status:
         return Status.DAMAGE if damaged_len else Status.CLEAN
 
     status = for_each_source(options, list_fragments, files=files).status
-    if folder is not None:
+    # After a failure, a count of 0 could be taken for the extent of the damage.
+    if folder is not None and (written_count or status != Status.FAILURE):
         skipped = quantity(written_len, "skipped byte")
         complain(f"{quantity(written_count, 'file')} with {skipped} written to {escaped(folder)}")
     return status
