@@ -385,6 +385,10 @@ fn a_file_does_not_begin_with_the_rest_of_a_record() {
     let torn = &Wire::Ieee.part(4, &[b'x'; 1000])[..100];
     let file = [b":W&B\xe1\xbe\x00", torn].concat();
     assert_eq!(read(&file, &skip()).1, ["file_header", "bad_length"]);
+    // A crash leaves the beginning of the header, and no other bytes.
+    let named = skip().with_dialect(Dialect::WANDB);
+    assert_eq!(read(b":W&", &named).1, ["torn_tail"]);
+    assert_eq!(read(b"xyz", &named).1, ["bad_file_header"]);
 }
 
 /// Without a number any four bytes would fit, and there is no checksum: only the trailer of an

@@ -243,6 +243,8 @@ pub(super) fn read_at_most(storage: &dyn Storage, offset: u64, len: u64) -> io::
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use std::os::unix::fs::OpenOptionsExt;
+
     use super::*;
 
     #[test]
@@ -250,6 +252,9 @@ mod tests {
         let error = sync_folder(&Err(io::ErrorKind::PermissionDenied.into())).expect_err("not opened");
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
         sync_folder(&File::open("/proc")).expect("a file system that cannot sync a folder");
+        // Open for its path only (`O_PATH`), so that no other call accepts it.
+        let path_only = OpenOptions::new().read(true).custom_flags(0x20_0000).open("/");
+        sync_folder(&path_only).expect_err("a folder that is not open for this");
     }
 
     #[test]
@@ -272,6 +277,20 @@ mod tests {
         file.sync_data().expect_err("a device that cannot be synced");
         file.folder = Err(io::ErrorKind::PermissionDenied.into());
         file.sync_folder().expect_err("a folder that is not open");
+    }
+
+    /// A forked child shares the lock, as does a second handle of the open file.
+    #[test]
+    fn only_the_process_that_opened_a_file_releases_its_lock() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let open = || DiskFile::open(file.path(), OpenOptions::new().read(true).write(true));
+        for is_forked in [false, true] {
+            let mut opened = open().expect("no lock");
+            let _shared = opened.file.try_clone().expect("a handle");
+            opened.owner += u64::from(is_forked);
+            drop(opened);
+            assert_eq!(open().is_err(), is_forked);
+        }
     }
 
     /// By it, a failed sync is remembered.

@@ -127,15 +127,45 @@ fn after_a_destroyed_file_header_the_beginning_of_a_record_is_waited_for() {
     let (mut file, expected) = run_file(0, &[10, 20]);
     file[..7].fill(b'?');
     let (_folder, path) = folder();
-    let mut growing = Growing::new(&path, file.len() as u64);
+    let mut growing = Growing::new(&path, 24);
     let mut follower = Follower::open_with(&path, skipping().with_dialect(Dialect::WANDB).with_start(24)).unwrap();
     let mut reported = Vec::new();
-    growing.write(0, &file[..40]);
-    drain(&mut follower, &mut reported);
-    assert_eq!(reported, []);
-    growing.write(40, &file[40..]);
-    drain(&mut follower, &mut reported);
+    for (begin, end) in [(0, 7), (7, 20), (20, 40), (40, file.len())] {
+        assert_eq!(reported, [], "{begin} bytes");
+        growing.write(begin, &file[begin..end]);
+        drain(&mut follower, &mut reported);
+    }
     assert_eq!(reported, expected[1..]);
+}
+
+/// A whole header is not waited at. But the version of a SwanLab file is its last byte, and 0 may stand
+/// for one that is still to be written.
+#[test]
+fn a_file_header_is_reported_as_soon_as_it_is_written() {
+    for (header, is_version) in [(*b":W&B\xe1\xbe\x00", false), (*b":SWL\xd6\xe1\x02", true)] {
+        let (mut file, expected) = run_file(0, &[10]);
+        file[..7].copy_from_slice(&header);
+        let (_folder, path) = folder();
+        let mut growing = Growing::new(&path, 100);
+        let mut follower = Follower::open_with(&path, FollowOptions::default()).unwrap();
+        growing.write(0, &file[..6]);
+        let poll = follower.poll().unwrap();
+        assert!(!is_version || matches!(poll, Poll::NotYet(_)), "{poll:?}");
+        growing.write(6, &file[6..]);
+        let mut reported = Vec::new();
+        drain(&mut follower, &mut reported);
+        if is_version {
+            let header = matches!(&reported[0], Reported::Skipped(region) if region.reason == Reason::FileHeader);
+            assert!(header, "{reported:?}");
+            assert_eq!(reported[1..], expected);
+        }
+        let mut follower = Follower::open_with(&path, FollowOptions::default()).unwrap();
+        let poll = follower.poll().unwrap();
+        assert!(
+            matches!(poll, Poll::Skipped(region) if region.reason == Reason::FileHeader),
+            "{poll:?}"
+        );
+    }
 }
 
 /// A read may see the end of a write and not its beginning, also in a file header.
