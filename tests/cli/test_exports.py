@@ -485,7 +485,7 @@ def test_evidence_judges_exports(export, tmp_path, capsys):
     assert [(judged.ok, judged.entity_count) for judged in found.exports] == [(False, 25)]
     assert not found.ok
     assert '<span class="bad">incomplete</span>' in found.html
-    counts = "7 logs, 0 damaged; 1 export, 1 incomplete"
+    counts = "7 logs, 0 damaged, 1 incomplete; 1 export, 1 incomplete"
     assert f"<h1>Evidence: {counts}</h1>" in found.html
     capsys.readouterr()
     page = tmp_path / "page.html"
