@@ -288,7 +288,7 @@ class LogRotatedError(_ChangedError):
 
 
 _WORDS = {
-    Hint.ON_CORRUPTION: "the next step continues after it; on_corruption='skip' or 'salvage' leaves damage out, "
+    Hint.ON_CORRUPTION: "the next step continues after it; on_corruption='skip' or 'salvage' leaves it out, "
     "cordwood.salvage() makes a new log",
     Hint.CHECK_OFFSET: "seek moved the reader here: if no record begins at this offset, this is not damage",
     Hint.RAISE_RECORD_LEN_MAX: "if you trust this file, raise record_len_max",
@@ -309,8 +309,8 @@ _WORDS = {
     Hint.CREATE_LOG: "create a new log",
     Hint.REOPEN: "to continue, open the log again in this process",
     Hint.SEGMENT_LEN: "to append to a log in segments, pass segment_len",
-    Hint.READ_FOLDER: "a reader or a follower takes one log, a file or a folder with segments; cordwood.verify, stat, "
-    "map, salvage, scan and plan_splits take folders",
+    Hint.READ_FOLDER: "a reader or a follower takes one log; cordwood.verify, stat, map, salvage, scan and plan_splits "
+    "take folders",
 }
 """Each hint in words, as the note of an exception."""
 
