@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from cordwood._inputs.input import Input
 from cordwood._native import Reader
 from cordwood.errors import CordwoodError, PayloadError
-from cordwood.types import Database, Engine, Problem, ProblemKind
+from cordwood.types import Database, Engine, OutcomeKind, Problem, ProblemKind
 
 _READINGS_MAX = 10
 """How often a folder is read if the database in it changes each time."""
@@ -91,6 +91,7 @@ class _Manifest:
 
     Attributes:
         is_intact: Whether it is a log without damage.
+        is_torn: Whether it ends in an incomplete record.
         is_decoded: Whether all of its edits are known.
         is_of_leveldb: Whether LevelDB knows all of their fields.
         numbers: The last value of each field that is a number, by the name of the field.
@@ -104,6 +105,7 @@ class _Manifest:
 
         live = LiveFiles()
         self.is_intact = self.is_decoded = self.is_of_leveldb = True
+        self.is_torn = False
         self.numbers: dict[str, int] = {}
         self.log_numbers: dict[int, int] = {}
         self.synced_lens: dict[int, int] = {}
@@ -129,11 +131,17 @@ class _Manifest:
                                     del self.synced_lens[number]
                     live.apply(edit)
                 self.is_intact = reader.ok
+                self.is_torn = reader.outcome.kind == OutcomeKind.TORN_TAIL
         except PayloadError:
             self.is_decoded = False
         except (CordwoodError, FileNotFoundError):
             self.is_intact = False
         self.tables = live.files()
+
+    @property
+    def oldest_log_number(self) -> int:
+        """The smallest number of a log that the database needs; 0 if it needs none."""
+        return max(self.numbers.get("min_log_number_to_keep", 0), min(self.log_numbers.values(), default=0))
 
     def fault(self, engine: Engine) -> ProblemKind | None:
         """Why the engine cannot open a database with it, or why it is not known whether it can."""
@@ -308,13 +316,19 @@ class _Folder:
         return not infos
 
     def _log_problems(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
+        unlisted = self._unlisted_tables(manifest, engine)
+        yield from (Problem(ProblemKind.TABLE_UNLISTED, self._path(name)) for name in unlisted)
+        # The log that a torn MANIFEST names was removed once a later edit, which is gone, listed a table.
+        if unlisted and manifest.is_torn:
+            return
         if engine == Engine.LEVELDB:
             # It makes each log before the edit that names it, and removes it after the edit that names the next one.
             for kind in ("log_number", "prev_log_number"):
                 name = _file_name(manifest.numbers.get(kind, 0), "log")
                 if manifest.numbers.get(kind) and self._len(name) is None:
                     yield Problem(ProblemKind.LOG_MISSING, self._path(name))
-            if newer := self._newer_table(manifest.numbers["next_file_number"]):
+            newer = self._newer_table(manifest.numbers["next_file_number"])
+            if newer and not unlisted:
                 yield Problem(ProblemKind.TABLE_NEWER, self._path(newer))
             return
         if not self._matching(_LOG) and _HAS_LOG_FOLDER.search(self._options()):
@@ -325,10 +339,33 @@ class _Folder:
             if log_len is None or log_len < synced_len:
                 kind = ProblemKind.LOG_MISSING if log_len is None else ProblemKind.LOG_SHORT
                 yield Problem(kind, self._path(name))
-        oldest = max(manifest.numbers.get("min_log_number_to_keep", 0), min(manifest.log_numbers.values(), default=0))
+        oldest = manifest.oldest_log_number
         name = _file_name(oldest, "log")
-        if oldest and oldest not in manifest.synced_lens and self._len(name) is None:
+        if oldest and not unlisted and oldest not in manifest.synced_lens and self._len(name) is None:
             yield Problem(ProblemKind.LOG_ABSENT, self._path(name))
+
+    def _unlisted_tables(self, manifest: _Manifest, engine: Engine) -> list[str]:
+        """The tables that the engine removes because the last edits of the MANIFEST are gone.
+
+        A crash leaves tables that are newer than the last edit, too. But then the log to which the engine wrote at the
+        time of that edit is still there: only a later edit lets it be removed. LevelDB's edit names this log.
+        RocksDB's may name one that was never made, and older versions of it have a log with a number after the edit's.
+        Pebble may have no log.
+        """
+        next_number, oldest = manifest.numbers["next_file_number"], manifest.oldest_log_number
+        listed = {table.file_number for _, _, table in manifest.tables}
+        names = {_table_or_log_number(name): name for name in self._matching(_TABLE)}
+        newer = sorted(number for number in names if number >= next_number and number not in listed)
+        logs = {_table_or_log_number(name) for name in self._matching(_LOG)}
+        if not newer or engine == Engine.PEBBLE:
+            return []
+        if engine == Engine.LEVELDB:
+            has_log = not oldest or self._len(_file_name(oldest, "log")) is not None
+        elif not logs and _HAS_LOG_FOLDER.search(self._options()):
+            return []
+        else:
+            has_log = any(oldest <= number < (next_number if manifest.is_torn else newer[0]) for number in logs)
+        return [] if has_log else [names[number] for number in newer]
 
     def _newer_table(self, next_number: int) -> str | None:
         """The newest table of LevelDB that shows that a log may be missing.
@@ -339,7 +376,7 @@ class _Folder:
         """
 
         def numbered(pattern: re.Pattern[str]) -> dict[int, str]:
-            numbers = {int(name.partition(".")[0]): name for name in self._matching(pattern)}
+            numbers = {_table_or_log_number(name): name for name in self._matching(pattern)}
             return {number: name for number, name in numbers.items() if number >= next_number}
 
         tables = numbered(_TABLE)
@@ -352,6 +389,10 @@ class _Folder:
 def _number(name: str) -> int:
     """The number at the end of the name of a MANIFEST or a file of options."""
     return int(name.rpartition("-")[2])
+
+
+def _table_or_log_number(name: str) -> int:
+    return int(name.partition(".")[0])
 
 
 def _file_name(number: int, suffix: str) -> str:
@@ -394,6 +435,9 @@ def database_lines(database: Database) -> list[tuple[str, str, bool]]:
         here = database.table_count - len(missing) - len(elsewhere)
         count = f"{here:,} of {database.table_count:,}" if texts else f"{here:,}"
         lines.append(("tables", ": ".join([count, "; ".join(texts)]) if texts else count, bool(missing or short)))
+    if unlisted := names[ProblemKind.TABLE_UNLISTED]:
+        text = f"{_listed(unlisted)} newer than the MANIFEST, and not listed in it: {database.engine} would remove"
+        lines.append(("tables", f"{text} {'it' if len(unlisted) == 1 else 'them'}", True))
     silently = ", which LevelDB does not report: the writes in it, and in any newer log that is missing, are lost"
     silently *= database.engine == Engine.LEVELDB
     for kind, text in (

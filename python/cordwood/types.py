@@ -823,6 +823,8 @@ class ProblemKind(StrEnum):
         LOG_ABSENT: The oldest log that RocksDB or Pebble would read is not there. It may never have been written.
         TABLE_NEWER: LevelDB made this table after the last edit of the MANIFEST, and the log that it made before the
             table may be missing.
+        TABLE_UNLISTED: This table is newer than the last edit of the MANIFEST, and the log from before the table is
+            gone: so are the last edits, or the log was lost. The engine removes the table when it opens the database.
     """
 
     CURRENT_MISSING = "current_missing"
@@ -843,6 +845,7 @@ class ProblemKind(StrEnum):
     LOG_SHORT = "log_short"
     LOG_ABSENT = "log_absent"
     TABLE_NEWER = "table_newer"
+    TABLE_UNLISTED = "table_unlisted"
 
 
 class Problem(NamedTuple):

@@ -135,6 +135,8 @@ def test_a_manifest_that_is_missing_is_named(database, capsys):
     found = " ".join(capsys.readouterr().out.split())
     assert f"names MANIFEST-000099, which is missing; {manifest.name} is intact and the newest" in found
     manifest.unlink()
+    assert main(["info", str(database)]) == 3
+    assert "repair   before you open it: the engine's own repair, such as plyvel.repair_db" in capsys.readouterr().out
     assert database_in(str(database)).right_current is None
     assert database_lines(database_in(str(database)))[0] == (
         "current",
@@ -218,9 +220,8 @@ def test_the_log_that_leveldb_needs_is_named(database, capsys):
         log.unlink()
     assert refuses(database, is_rocksdb=False) is None
     assert main(["verify", str(database)]) == 3
-    # A table may also show that a newer log is missing.
-    kind, name = kinds(database)[0]
-    assert kind == "log_missing"
+    # A table may also show that a newer log is missing, or may be unlisted.
+    [name] = [name for kind, name in kinds(database) if kind == "log_missing"]
     assert name <= needed.name
     assert f"{name} is missing, which LevelDB does not report" in " ".join(capsys.readouterr().out.split())
 
@@ -487,6 +488,59 @@ def test_a_text_of_any_content_is_read_in_a_moment(name, text, tmp_path):
     folder = edited(tmp_path, new_file(7, 0), bytes([2, 9]))
     (folder / name).write_text(text * ((1 << 20) // len(text)))
     assert run("verify", folder).returncode in (0, 3)
+
+
+def filled_leveldb(folder):
+    with plyvel.DB(str(folder), create_if_missing=True, write_buffer_size=64 << 10) as database:
+        for number in range(2_000):
+            database.put(b"key-%06d" % number, random.Random(number).randbytes(100))
+
+
+def filled_rocksdb(folder):
+    database = rocksdb(folder)
+    filled(database, 2_000)
+    database.close()
+
+
+def keys_in_rocksdb(folder):
+    database = Rdict(str(folder), Options(raw_mode=True))
+    count = len(list(database.keys()))
+    database.close()
+    return count
+
+
+@pytest.mark.parametrize(
+    ("fill", "keys", "repairs"),
+    [
+        (filled_leveldb, keys_in_leveldb, {"plyvel.repair_db": plyvel.repair_db}),
+        (filled_rocksdb, keys_in_rocksdb, {"ldb repair": lambda path: Rdict.repair(path, Options(raw_mode=True))}),
+    ],
+)
+def test_a_manifest_without_its_last_edits_is_a_fault(fill, keys, repairs, tmp_path, capsys):
+    """The engine opens the database without an error and removes the newer tables; its repair keeps every key."""
+    fill(tmp_path / "db")
+    [(tool, repair)] = repairs.items()
+    [manifest] = (tmp_path / "db").glob("MANIFEST-*")
+    with cordwood.open(manifest) as log:
+        ends = [log.tell() for _ in log]
+    counts = {}
+    for cut in [cut for end in ends[-3:] for cut in (end - 3, end)]:
+        folder = copied(tmp_path / "db", tmp_path / "cut")
+        os.truncate(folder / manifest.name, cut)
+        is_torn = cut not in ends
+        problems = {kind for kind, _ in kinds(folder)} - ({"log_missing"} if not is_torn else set())
+        status = main(["info", str(folder)])
+        printed = capsys.readouterr().out
+        repaired = copied(folder, tmp_path / "repaired")
+        repair(str(repaired))
+        assert keys(repaired) == 2_000
+        counts[cut] = keys(folder)
+        assert (status, problems) == ((0, problems) if counts[cut] == 2_000 else (3, {"table_unlisted"})), (cut, counts)
+        if status:
+            assert f"before you open it: the engine's own repair, such as {tool}" in printed
+            # A log that an older list names is of no use. If the list is not torn, the log may have been lost, too.
+            assert not (is_torn and " back" in printed)
+    assert min(counts.values()) < 2_000 == counts[ends[-1]]
 
 
 # States that must not be condemned -------------------------------------------------------------

@@ -159,17 +159,21 @@ def _repairs(database: Database) -> Iterator[str]:
     if database.right_current:
         yield f"echo {database.right_current.rstrip()} > {_shell_word(os.path.join(database.path, 'CURRENT'))}"
     problems = database.problems
+    tool = {Engine.LEVELDB: "plyvel.repair_db", Engine.ROCKSDB: "ldb repair"}.get(database.engine)
+    own_repair = f"the engine's own repair{f', such as {tool}' if tool else ''}"
     if tables := [problem.path for problem in problems if problem.kind == ProblemKind.TABLE_MISSING]:
-        tool = {Engine.LEVELDB: "plyvel.repair_db", Engine.ROCKSDB: "ldb repair"}.get(database.engine)
-        without = f"; without {'it' if len(tables) == 1 else 'them'}: the engine's own repair, such as {tool}"
+        without = f"; without {'it' if len(tables) == 1 else 'them'}: {own_repair}"
         yield f"put {_names(tables, 'table')} back{without if tool else ''}"
     if logs := [problem.path for problem in problems if problem.kind == ProblemKind.LOG_MISSING]:
         yield f"put {_names(logs, 'log')} back before you open the database"
-    for problem in problems:
-        if problem.kind == ProblemKind.MANIFEST_DAMAGED and _is_repairable(problem.path):
-            path, repaired = _shell_word(problem.path), f"{database.manifest}.repaired"
-            yield f"cordwood salvage --repair-bit-flips {path} {repaired}"
-            yield f"mv {repaired} {path}"
+    kinds = {problem.kind: problem.path for problem in problems}
+    manifest = kinds.get(ProblemKind.MANIFEST_DAMAGED)
+    if manifest and _is_repairable(manifest):
+        path, repaired = _shell_word(manifest), f"{database.manifest}.repaired"
+        yield f"cordwood salvage --repair-bit-flips {path} {repaired}"
+        yield f"mv {repaired} {path}"
+    elif ProblemKind.TABLE_UNLISTED in kinds or (database.table_count is None and not database.ok):
+        yield f"before you open it: {own_repair}"
 
 
 def _names(paths: Sequence[str], noun: str) -> str:
