@@ -145,7 +145,7 @@ def open(  # noqa: A001
         raise TypeError(f"{name} is an option for {'writing' if is_reading else 'reading'}, and the mode is {mode!r}")
     try:
         if is_reading:
-            return Reader(source, **options)  # type: ignore[arg-type]  # Reader names what it takes.
+            return Reader(source, **options)  # type: ignore[arg-type]  # Reader names the types that it accepts.
         return Writer(source, mode[0] if mode in {"wb", "xb", "ab"} else mode, **options)  # type: ignore[arg-type]  # Writer names the modes.
     except IsADirectoryError as error:
         _add_hint(error, Hint.READ_FOLDER if is_reading else Hint.SEGMENT_LEN)

@@ -41,7 +41,7 @@ class Input(NamedTuple):
     file_len: int = 0
     """The number of bytes to read, if it is known: the length of a regular file, or of a part of it."""
     source: Any = None
-    """What a function that reads a log is given in place of the name: a `Split`, or an object, such as stdin."""
+    """The value to be read in place of the file of this name: a `Split`, or an object, such as stdin."""
     file_count: int = 1
     """How many files it is: the missing files of an export may have one error together."""
 

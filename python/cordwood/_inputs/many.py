@@ -248,9 +248,7 @@ def _results_of(
     **_: object,
 ) -> Results[T]:
     """The results of a function for these files, with its options."""
-    from cordwood._databases import databases_of
     from cordwood._inputs.each import each
-    from cordwood._inputs.exports import exports_of
 
     for file in files:
         if not (file.source is None or isinstance(file.source, Split)):
@@ -282,6 +280,9 @@ def _results_of(
             results[name] = found
     if not judges_folders:
         return Results(results, errors, others)
+    from cordwood._databases import databases_of
+    from cordwood._inputs.exports import exports_of
+
     (databases, unread), (exports, unread_metadata) = databases_of(files), exports_of(files)
     errors.update([*unread, *unread_metadata])
     return Results(results, errors, others, tuple(databases), tuple(exports))

@@ -888,8 +888,8 @@ fn is_log(records: &Bound<'_, PyAny>) -> bool {
     records.is_instance_of::<Reader>() || records.is_instance_of::<RecordBatch>()
 }
 
-/// The next records that `extend` appends together, at most `count_max`, and whether there are no more;
-/// or the records before the one that cannot be taken.
+/// The next records that `extend` appends together, at most `count_max`, and whether they are the last
+/// ones. The second value is an error if the record after them cannot be taken.
 fn next_batch<'py>(
     records: &mut impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
     count_max: usize,

@@ -3,13 +3,13 @@
 use std::io;
 use std::path::Path;
 
-use crate::interpreter::imported;
-use crate::interpreter::python_code::PythonCode;
 use cordwood::ErrorKind;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use super::Failure;
+use crate::interpreter::imported;
+use crate::interpreter::python_code::PythonCode;
 use crate::values::error::{EINVAL, EIO, ENOMEM};
 
 pub(crate) fn io_failure(message: impl Into<String>) -> Failure {

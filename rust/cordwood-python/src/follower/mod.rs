@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::interpreter::python_code::{PythonCode, module};
 use cordwood::{Compression, Dialect, FollowOptions, OnCorruption};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -16,6 +15,7 @@ use pyo3::types::{PyBytes, PyTuple};
 
 use self::state::{OnRotation, Open, Seen, State, Taken};
 use crate::exclusive::Exclusive;
+use crate::interpreter::python_code::{PythonCode, module};
 use crate::reader::log::{Logged, log};
 use crate::reader::skipped::Skipped;
 use crate::values::arguments::{refuse_url, required_path};

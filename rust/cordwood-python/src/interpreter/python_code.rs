@@ -7,8 +7,8 @@
 //! So each call here has a guard next to it, in which the thread stays until the process has ended.
 //! Python 3.14 does the same, and PyO3 where Rust code asks for the interpreter.
 //!
-//! So Python code is called through [`PythonCode`], and imported by [`module`]; Clippy refuses PyO3's own
-//! methods for it (`clippy.toml`).
+//! Python code is called through [`PythonCode`] and imported by [`module`]. Clippy refuses PyO3's own
+//! methods for this (`clippy.toml`).
 
 #![expect(unsafe_code, reason = "PyO3 declares these functions of C as ones that never unwind")]
 

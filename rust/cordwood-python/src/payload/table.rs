@@ -5,7 +5,6 @@ use std::ffi::CString;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::interpreter::python_code::{PythonCode, module};
 use cordwood_payload::table::{self, Builder, Learner, Limits, NotAdded, Row, Rows, Selection, Type, Values};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -14,6 +13,7 @@ use pyo3::types::{PyCapsule, PyList, PyString};
 
 use super::table_source::{Records, Source, column_name, given_name};
 use crate::arrow::{Array, DataType, Field, Memory, array_capsules};
+use crate::interpreter::python_code::{PythonCode, module};
 use crate::memory::buffer::no_memory;
 
 /// The contents of the records that are decoded here.

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::interpreter::python_code::PythonCode;
 use cordwood::{Compression, Dialect, Error};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -27,6 +26,7 @@ use crate::arrow::columns::{TARGET_LEN, all_fit_binary};
 use crate::arrow::{asks_for_binary, stream_capsule};
 use crate::exclusive::Exclusive;
 use crate::interpreter::fast_call::{FastClass, FastNext, class_with_next};
+use crate::interpreter::python_code::PythonCode;
 use crate::io::source::open_reader;
 use crate::memory::batch_pool::PooledBatch;
 use crate::values::Outcome;

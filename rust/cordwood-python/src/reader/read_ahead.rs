@@ -7,8 +7,6 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::interpreter::imported;
-use crate::interpreter::python_code::PythonCode;
 use cordwood::damage::Severity;
 use cordwood::format::BLOCK_LEN;
 use cordwood::parallel::{Next, Parts, Pipeline};
@@ -17,7 +15,9 @@ use cordwood::{ErrorKind, ReadOptions};
 use pyo3::prelude::*;
 
 use super::cursor::{Batches, Stop, check_for_interrupt};
+use crate::interpreter::imported;
 use crate::interpreter::kept_exception::KeptException;
+use crate::interpreter::python_code::PythonCode;
 use crate::interpreter::released;
 use crate::io::source::{Input, SourceReader, source_at};
 use crate::memory::batch_pool::Pool;

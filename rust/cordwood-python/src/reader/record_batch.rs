@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::interpreter::imported;
-use crate::interpreter::python_code::PythonCode;
 use pyo3::exceptions::PyIndexError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -13,6 +11,8 @@ use pyo3::types::{PyBytes, PyCapsule, PyList, PyMemoryView, PySlice};
 use crate::arrow::columns::{Column, fits_binary, offset_column, record_column};
 use crate::arrow::{Array, Field, array_capsules, asks_for_binary, schema_capsule};
 use crate::interpreter::fast_call::{FastClass, FastNext, class_with_next};
+use crate::interpreter::imported;
+use crate::interpreter::python_code::PythonCode;
 use crate::memory::batch_pool::PooledBatch;
 use crate::memory::buffer::{BatchBuffer, Shared, new_bytes, try_bytes, view_of_shared};
 use crate::values::arguments::place_of;

@@ -21,7 +21,7 @@ struct State {
     tuple: Option<Py<PyTuple>>,
     /// How many times the findings have changed.
     changes: u64,
-    /// That of a reading that has ended: while it goes on, its cursor knows.
+    /// The outcome once reading has ended. Until then, the cursor has it.
     outcome: Outcome,
 }
 

@@ -4,13 +4,13 @@ use std::ops;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::interpreter::python_code::PythonCode;
 use cordwood::{Compression, Dialect, LogFormat, ReadOptions, SyncPolicy, UnknownName};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::interpreter::imported;
+use crate::interpreter::python_code::PythonCode;
 
 /// The value of an option with this name.
 pub(crate) fn named<T: FromStr<Err = UnknownName>>(option: &str, name: &str) -> PyResult<T> {
