@@ -351,6 +351,9 @@ class _Folder:
         time of that edit is still there: only a later edit lets it be removed. LevelDB's edit names this log.
         RocksDB's may name one that was never made, and older versions of it have a log with a number after the edit's.
         Pebble may have no log.
+
+        RocksDB begins a log before it writes the table of the log before. So if its MANIFEST ends with a whole edit, or
+        the next log had been begun before the last edit that is left, the missing edits may not be seen.
         """
         next_number, oldest = manifest.numbers["next_file_number"], manifest.oldest_log_number
         listed = {table.file_number for _, _, table in manifest.tables}

@@ -497,8 +497,15 @@ def filled_leveldb(folder):
 
 
 def filled_rocksdb(folder):
-    database = rocksdb(folder)
-    filled(database, 2_000)
+    """Each table is in the MANIFEST before the next log is begun: by itself, RocksDB would not always wait for that."""
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_disable_auto_compactions(True)
+    database = Rdict(str(folder), options)
+    for begin in range(0, 2_000, 500):
+        for number in range(begin, begin + 500):
+            database[b"key-%06d" % number] = random.Random(number).randbytes(100)
+        database.flush()
     database.close()
 
 
@@ -535,12 +542,16 @@ def test_a_manifest_without_its_last_edits_is_a_fault(fill, keys, repairs, tmp_p
         repair(str(repaired))
         assert keys(repaired) == 2_000
         counts[cut] = keys(folder)
-        assert (status, problems) == ((0, problems) if counts[cut] == 2_000 else (3, {"table_unlisted"})), (cut, counts)
+        # RocksDB begins a log before it writes the table of the log before. After a whole edit, that log could have the
+        # records of the table.
+        is_seen = counts[cut] < 2_000 and (is_torn or fill is filled_leveldb)
+        assert (status, problems) == ((3, {"table_unlisted"}) if is_seen else (0, problems)), (cut, counts)
         if status:
             assert f"before you open it: the engine's own repair, such as {tool}" in printed
             # A log that an older list names is of no use. If the list is not torn, the log may have been lost, too.
             assert not (is_torn and " back" in printed)
     assert min(counts.values()) < 2_000 == counts[ends[-1]]
+    assert min(counts[cut] for cut in counts if cut not in ends) < 2_000
 
 
 # States that must not be condemned -------------------------------------------------------------
