@@ -1924,8 +1924,8 @@ class TableBuilder:
         learner: TableLearner | None = None,
         first: Sequence[str] = ...,
         /,
-    ) -> tuple[int, list[int], str | None, list[int], int, tuple[object, object]]:
-        """Makes as many rows as one Arrow batch may contain.
+    ) -> tuple[int, list[int], str | None, list[tuple[list[int], int, tuple[object, object]]]]:
+        """Makes Arrow batches, at most two, of as many rows as one may contain.
 
         It stops at a row with a value that does not fit its column or is in none; with a learner,
         also where that stops, and at a row that makes a column another than it has learned before.
@@ -1939,9 +1939,9 @@ class TableBuilder:
         Returns:
             The index of the record to continue with; the indices of the records that cannot be
             read, or not completely; `"columns"`, `"first"` or `"grown"`, or the message about a
-            value that does not fit, if one of these made it stop: there may then be no rows; the
-            indices of the columns that have values; the number of rows; and capsules of the Arrow
-            C data interface that contain the rows.
+            value that does not fit, if one of these made it stop; and for each batch, which may have
+            no rows, the indices of the columns that have values, the number of rows, and capsules
+            of the Arrow C data interface that contain the rows.
 
         Raises:
             MemoryError: There is not enough memory for the rows.

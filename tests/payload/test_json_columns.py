@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support import written
 
 import cordwood
-from cordwood._tables.columns import Batches, Columns, Records
+from cordwood._tables.columns import Batches, Columns, GrownError, Records
 from cordwood._tables.decoders import Log
 from cordwood._tables.payloads import PAYLOADS
 from cordwood.errors import PayloadError
@@ -139,3 +139,41 @@ steps = st.builds(step, st.lists(st.tuples(paths, documents), max_size=4), st.on
 @example([step([(["a", "b"], "[]"), (["a", "b"], "{}"), (["c"], f'{{"x":{"[" * 100 + "]" * 100},"x":0}}')], None)])
 def test_steps_make_the_same_table_both_ways(records):
     check_same(PAYLOADS["wandb-history"], records)
+
+
+ODD = {
+    "a new column": b'{"n": 1, "b": 2}',
+    "a value of another type": b'{"n": "text"}',
+    "a value of another kind and the same type": b'{"n": 9007199254740993}',
+    "no JSON": b'{"n"',
+    "no value": b'{"n": null}',
+}
+
+
+def learned_meanwhile(records, piece_len):
+    """What a table learns from records while it is made: so many at a time, after the first of them."""
+    left, found, made, grown = Left(), Columns(PAYLOADS["json"]), [], None
+    found.learn(Records(records[:1]))
+    batches = Batches(PAYLOADS["json"], found.types())
+    for begin in range(1, len(records), piece_len):
+        piece = Records(records[begin : begin + piece_len], {}, left, left)
+        try:
+            made.extend(batches.of(piece, found))
+        except GrownError as error:
+            grown = begin + error.index
+            break
+    table = None if grown else pa.Table.from_batches(made, batches.schema)
+    return found.types(), found.conflicts(), left.found, grown, table
+
+
+@pytest.mark.parametrize("at", [1, 2, 2_000, 2_001, 2_002, 4_000])
+@pytest.mark.parametrize("odd", ODD)
+def test_many_records_at_a_time_make_the_table_that_few_at_a_time_make(odd, at):
+    lines = [b'{"n": %d}' % number for number in range(4_001)]
+    lines[at] = ODD[odd]
+    lines[4_000 - at // 2] = b'{"n": tru'
+    records = list(cordwood.Reader(written(lines)).records())
+    few, many = learned_meanwhile(records, 500), learned_meanwhile(records, 4_000)
+    assert few[:4] == many[:4]
+    assert few[3] == (at if odd in ("a new column", "a value of another type") else None)
+    assert few[4] == many[4]

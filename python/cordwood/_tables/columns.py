@@ -266,14 +266,15 @@ class Batches:
         begin = records.begin
         learner, first = found.learner if found else (None, [])
         while begin < len(records.source):
-            begin, left_out, stop, numbers, row_count, capsules = builder.build(records.source, begin, learner, first)
+            begin, left_out, stop, batches = builder.build(records.source, begin, learner, first)
             for index in left_out:
                 leave_out(self._payload, records, index)
             _check(stop, records, begin)
-            if row_count:
-                columns = self._pa.record_batch(_Capsules(capsules)).columns
-                made = {names[number]: column for number, column in zip(numbers, columns, strict=True)}
-                yield self._whole(made, row_count, records.first)
+            for numbers, row_count, capsules in batches:
+                if row_count:
+                    columns = self._pa.record_batch(_Capsules(capsules)).columns
+                    made = {names[number]: column for number, column in zip(numbers, columns, strict=True)}
+                    yield self._whole(made, row_count, records.first)
 
     def _new_builder(self, first: Collection[str]) -> tuple[TableBuilder, list[str]]:
         """A builder of the columns that are not the first of all rows, and their names."""

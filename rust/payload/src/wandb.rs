@@ -422,7 +422,34 @@ impl<'a> Iterator for WandbItems<'a> {
 }
 
 impl<'a> WandbItem<'a> {
-    fn read(mut message: Message<'a>) -> Result<Self, PayloadError> {
+    /// An item, which most programs write as a key or the one name of a path, and its value.
+    #[inline]
+    fn read(message: Message<'a>) -> Result<Self, PayloadError> {
+        match Self::plain(message.bytes()) {
+            Some(item) => Ok(item),
+            None => Self::read_fields(message),
+        }
+    }
+
+    /// An item of one name and a value in this order, with lengths of one byte.
+    #[inline]
+    fn plain(bytes: &'a [u8]) -> Option<Self> {
+        let [0x0a | 0x12, len @ 0..0x80, rest @ ..] = bytes else {
+            return None;
+        };
+        let (name, rest) = rest.split_at_checked(usize::from(*len))?;
+        let [0x82, 0x01, len @ 0..0x80, value @ ..] = rest else {
+            return None;
+        };
+        (value.len() == usize::from(*len)).then_some(())?;
+        Some(WandbItem {
+            path: WandbPath(Names::One(str::from_utf8(name).ok()?)),
+            value_json: str::from_utf8(value).ok()?,
+        })
+    }
+
+    /// The naive counterpart of [`WandbItem::plain`], which accepts any encoding.
+    fn read_fields(mut message: Message<'a>) -> Result<Self, PayloadError> {
         let (mut key, mut value_json) = (None, None);
         let mut path: Option<Names<'a>> = None;
         while let Some(field) = message.next_field()? {
@@ -447,5 +474,36 @@ impl<'a> WandbItem<'a> {
             path: WandbPath(path.unwrap_or(Names::One(key.unwrap_or_default()))),
             value_json: value_json.unwrap_or_default(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_item_is_the_item_that_the_loop_over_fields_reads() {
+        let mut plain_count = 0;
+        for (name_len, value_len) in [(0, 0), (4, 3), (127, 127), (128, 1), (1, 128)] {
+            for tag in [0x0a, 0x12, 0x1a] {
+                let mut item = vec![tag, name_len, 0x82, 0x01, value_len];
+                item.splice(2..2, vec![b'n'; name_len.into()]);
+                item.resize(item.len() + usize::from(value_len), b'1');
+                // With each byte changed, and without the last one.
+                for at in 0..item.len() {
+                    for byte in [item[at], 0, 1, 3, 5, 0x0a, 0x12, 0x82, 0xc3, 0xff] {
+                        let mut changed = item.clone();
+                        changed[at] = byte;
+                        for bytes in [&changed[..], &changed[..changed.len() - 1]] {
+                            if let Some(plain) = WandbItem::plain(bytes) {
+                                assert_eq!(WandbItem::read_fields(Message::new(bytes)), Ok(plain), "{bytes:x?}");
+                                plain_count += 1;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        assert!(plain_count > 1_000, "{plain_count}");
     }
 }

@@ -1,20 +1,27 @@
 //! The classes that turn records into columns: `cordwood_payload::table` for Python.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, TryReserveError};
 use std::ffi::CString;
 use std::fmt;
+use std::iter;
+use std::ops::Range;
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
-use cordwood_payload::table::{self, Builder, Learner, Limits, NotAdded, Row, Rows, Selection, Type, Values};
+use cordwood_payload::table::{self, Batch, Builder, Learner, Limits, NotAdded, Row, Rows, Selection, Type, Values};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyString};
 
-use super::table_source::{Records, Source, column_name, given_name};
+use super::table_source::{Records, Source, Took, column_name, given_name};
 use crate::arrow::{Array, DataType, Field, Memory, array_capsules};
 use crate::interpreter::python_code::{PythonCode, module};
 use crate::memory::buffer::no_memory;
+
+/// Fewer records are not worth a thread.
+const SPLIT_MIN: usize = 1_000;
 
 /// The contents of the records that are decoded here.
 fn rows_of(payload: &str) -> PyResult<Rows> {
@@ -90,7 +97,7 @@ impl TableLearner {
         let source = Source::of(source, self.rows, false)?;
         let mut row_count = 0;
         let took = source.take(py, begin, |row| {
-            learn(&mut self.learner(), row, &first, self.selection.as_ref())?;
+            self.add(&mut self.learner(), row, &first)?;
             row_count += 1;
             Ok(true)
         })?;
@@ -143,6 +150,33 @@ impl TableLearner {
     fn learner(&self) -> MutexGuard<'_, Learner> {
         self.learner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Learns from a row, which must have no column in `first`.
+    fn add(&self, learner: &mut Learner, row: &Row<'_>, first: &[String]) -> Result<(), Stop> {
+        if first.iter().any(|name| row.has(name)) {
+            return Err(Stop::First);
+        }
+        if chosen(row, self.selection.as_ref(), |row| learner.add(row)) {
+            Ok(())
+        } else {
+            Err(Stop::Columns)
+        }
+    }
+
+    /// The same, and returns `true`, unless the table then needs other columns than it has.
+    fn add_unless_grown(
+        &self,
+        learner: &mut Learner,
+        row: &Row<'_>,
+        first: &[String],
+        table: &Builder,
+    ) -> Result<bool, Stop> {
+        self.add(learner, row, first)?;
+        if learner.take_has_changed() && !table.has_all(&learner.types()) {
+            return Err(Stop::Grown);
+        }
+        Ok(true)
+    }
 }
 
 /// Turns records, or rows, into columns.
@@ -161,7 +195,8 @@ pub(crate) struct TableBuilder {
     selection: Option<Selection>,
     /// The types in Arrow of the columns; `None` for a column that is not wanted.
     columns: Vec<Option<Field>>,
-    builder: Mutex<Builder>,
+    /// Without rows.
+    builder: Builder,
     row_count_max: usize,
 }
 
@@ -190,12 +225,12 @@ impl TableBuilder {
             rows,
             selection: are_chosen.then(|| types.iter().map(|(name, _)| name).collect()),
             columns: columns.collect(),
-            builder: Mutex::new(Builder::new(types, cell_count_max)),
+            builder: Builder::new(types, cell_count_max),
             row_count_max,
         })
     }
 
-    /// Makes as many rows as one Arrow batch may contain.
+    /// Makes Arrow batches, at most two, of as many rows as one may contain.
     ///
     /// It stops at a row with a value that does not fit its column or is in none; with a learner,
     /// also where that stops, and at a row that makes a column another than it has learned before.
@@ -209,9 +244,9 @@ impl TableBuilder {
     /// Returns:
     ///     The index of the record to continue with; the indices of the records that cannot be
     ///     read, or not completely; `"columns"`, `"first"` or `"grown"`, or the message about a
-    ///     value that does not fit, if one of these made it stop: there may then be no rows; the
-    ///     indices of the columns that have values; the number of rows; and capsules of the Arrow
-    ///     C data interface that contain the rows.
+    ///     value that does not fit, if one of these made it stop; and for each batch, which may have
+    ///     no rows, the indices of the columns that have values, the number of rows, and capsules
+    ///     of the Arrow C data interface that contain the rows.
     ///
     /// Raises:
     ///     MemoryError: There is not enough memory for the rows.
@@ -224,34 +259,46 @@ impl TableBuilder {
         begin: usize,
         learner: Option<&Bound<'_, TableLearner>>,
         first: Vec<String>,
-    ) -> PyResult<(
-        usize,
-        Vec<usize>,
-        Option<String>,
-        Vec<usize>,
-        usize,
-        (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>),
-    )> {
+    ) -> PyResult<(usize, Vec<usize>, Option<String>, Vec<Capsules<'py>>)> {
         let source = Source::of(source, self.rows, true)?;
         let learner = learner.map(Bound::get);
-        let took = source.take(py, begin, |row| {
-            let mut builder = self.builder();
-            if let Some(learner) = learner {
-                let mut learned = learner.learner();
-                learn(&mut learned, row, &first, learner.selection.as_ref())?;
-                if learned.take_has_changed() && !builder.has_all(&learned.types()) {
-                    return Err(Stop::Grown);
-                }
+        let parts = match &source {
+            Source::Records(rows, records) => py.detach(|| self.parts(*rows, records, begin, learner, &first)),
+            Source::Rows(..) => {
+                let mut builder = self.builder.clone();
+                let took = source.take(py, begin, |row| {
+                    if let Some(learner) = learner {
+                        learner.add_unless_grown(&mut learner.learner(), row, &first, &builder)?;
+                    }
+                    self.add(&mut builder, row)
+                })?;
+                vec![(took, builder.take())]
             }
-            Ok(builder.row_count() < self.row_count_max
-                && chosen(row, self.selection.as_ref(), |row| builder.add(row))?)
-        });
-        let rows = py.detach(|| self.builder().take());
-        let (took, rows) = (took?, rows.map_err(|_| no_memory())?);
-        let stop = match took.stop {
-            Some(Stop::NotAdded(NotAdded::NoMemory)) => return Err(no_memory()),
-            stop => stop.map(|stop| stop.to_string()),
         };
+        let (mut next, mut all_left_out, mut stop, mut batches) = (begin, Vec::new(), None, Vec::new());
+        for (took, rows) in parts {
+            let rows = rows.map_err(|_| no_memory())?;
+            if let Some(Stop::NotAdded(NotAdded::NoMemory)) = took.stop {
+                return Err(no_memory());
+            }
+            next = took.next;
+            all_left_out.extend(took.left_out);
+            stop = took.stop.map(|stop| stop.to_string());
+            batches.push(self.batch(py, rows)?);
+        }
+        Ok((next, all_left_out, stop, batches))
+    }
+}
+
+/// Indices of columns, a number of rows, and the capsules that contain these.
+type Capsules<'py> = (Vec<usize>, usize, (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>));
+
+/// Some rows, and how far they were taken.
+type Part = (Took<Stop>, Result<Batch, TryReserveError>);
+
+impl TableBuilder {
+    /// The rows for Python.
+    fn batch<'py>(&self, py: Python<'py>, rows: Batch) -> PyResult<Capsules<'py>> {
         let (mut numbers, mut fields, mut arrays) = (Vec::new(), Vec::new(), Vec::new());
         for (number, array) in rows.columns {
             if let Some(field) = &self.columns[number] {
@@ -261,13 +308,66 @@ impl TableBuilder {
             }
         }
         let capsules = array_capsules(py, &fields, Array::table(rows.row_count, arrays))?;
-        Ok((took.next, took.left_out, stop, numbers, rows.row_count, capsules))
+        Ok((numbers, rows.row_count, capsules))
     }
-}
 
-impl TableBuilder {
-    fn builder(&self) -> MutexGuard<'_, Builder> {
-        self.builder.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Makes the rows of records. If there are many, another thread makes those of the later half, up
+    /// to a record from which the learner would learn: so both parts are what one thread makes.
+    fn parts(
+        &self,
+        rows: Rows,
+        records: &Records,
+        begin: usize,
+        learner: Option<&TableLearner>,
+        first: &[String],
+    ) -> Vec<Part> {
+        let (count, end) = (records.len().saturating_sub(begin), records.len());
+        let is_split = count >= SPLIT_MIN && count <= self.row_count_max && self.builder.has_room_for(count);
+        let middle = if is_split { begin + count / 2 } else { end };
+        let mut learned = learner.map(|learner| (learner, learner.learner()));
+        let mut ahead = learned
+            .as_ref()
+            .map(|(learner, learned)| (*learner, Learner::clone(learned)));
+        thread::scope(|scope| {
+            let later = || {
+                self.part(rows, records, middle..end, |row, _| match &mut ahead {
+                    Some((learner, ahead)) => Ok(learner.add(ahead, row, first).is_ok() && !ahead.take_has_changed()),
+                    None => Ok(true),
+                })
+            };
+            // Without a thread, only the earlier half is made.
+            let later = is_split
+                .then(|| thread::Builder::new().spawn_scoped(scope, later).ok())
+                .flatten();
+            let earlier = self.part(rows, records, begin..middle, |row, builder| match &mut learned {
+                Some((learner, learned)) => learner.add_unless_grown(learned, row, first, builder),
+                None => Ok(true),
+            });
+            let is_whole = earlier.0.next == middle && earlier.0.stop.is_none();
+            let later = later.map(|later| later.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            iter::once(earlier).chain(later.filter(|_| is_whole)).collect()
+        })
+    }
+
+    /// Makes the rows of some records, for which `learn` returns whether to go on.
+    fn part(
+        &self,
+        rows: Rows,
+        records: &Records,
+        range: Range<usize>,
+        mut learn: impl FnMut(&Row<'_>, &Builder) -> Result<bool, Stop>,
+    ) -> Part {
+        let mut builder = self.builder.clone();
+        let took = records.take(rows, range, |row| {
+            Ok(learn(row, &builder)? && self.add(&mut builder, row)?)
+        });
+        (took, builder.take())
+    }
+
+    /// Appends a row. Returns whether there is room for it.
+    fn add(&self, builder: &mut Builder, row: &Row<'_>) -> Result<bool, Stop> {
+        let is_full = builder.row_count() == self.row_count_max;
+        Ok(!is_full && chosen(row, self.selection.as_ref(), |row| builder.add(row))?)
     }
 }
 
@@ -301,18 +401,6 @@ fn chosen<T>(row: &Row<'_>, selection: Option<&Selection>, take: impl FnOnce(&Ro
     match selection {
         Some(selection) => take(&row.select(selection)),
         None => take(row),
-    }
-}
-
-/// Learns from a row, which must have no column in `first`.
-fn learn(learner: &mut Learner, row: &Row<'_>, first: &[String], selection: Option<&Selection>) -> Result<(), Stop> {
-    if first.iter().any(|name| row.has(name)) {
-        return Err(Stop::First);
-    }
-    if chosen(row, selection, |row| learner.add(row)) {
-        Ok(())
-    } else {
-        Err(Stop::Columns)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The rows of a table: those of records, which are decoded here, and those that Python code made.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use cordwood_payload::table::{Item, Row, Rows, Value};
@@ -36,11 +37,42 @@ impl Records {
         Ok(Records::List(records.collect::<PyResult<_>>()?))
     }
 
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Records::Batch(batch) => batch.records().len(),
+            Records::List(records) => records.len(),
+        }
+    }
+
     pub(super) fn get(&self, index: usize) -> Option<&[u8]> {
         match self {
             Records::Batch(batch) => batch.records().get(index),
             Records::List(records) => records.get(index).map(|record| &record[..]),
         }
+    }
+
+    /// Calls `take` with the rows of some records, as [`Source::take`] does.
+    pub(super) fn take<S>(
+        &self,
+        rows: Rows,
+        range: Range<usize>,
+        mut take: impl FnMut(&Row<'_>) -> Result<bool, S>,
+    ) -> Took<S> {
+        let mut took = Took::at(range.start);
+        while took.next < range.end
+            && took.left_out.len() < LEFT_OUT_MAX
+            && let Some(record) = self.get(took.next)
+        {
+            let decoded = rows.of(record, &mut take);
+            let index = took.next;
+            if !took.advance(decoded.row) {
+                break;
+            }
+            if decoded.has_fault {
+                took.left_out.push(index);
+            }
+        }
+        took
     }
 }
 
@@ -80,39 +112,28 @@ impl<'py> Source<'py> {
         begin: usize,
         mut take: impl FnMut(&Row<'_>) -> Result<bool, S> + Send,
     ) -> PyResult<Took<S>> {
-        let mut took = Took {
-            next: begin,
-            left_out: Vec::new(),
-            stop: None,
-        };
         match self {
-            Source::Records(rows, records) => py.detach(|| took.take_records(*rows, records, take)),
+            Source::Records(rows, records) => Ok(py.detach(|| records.take(*rows, begin..records.len(), take))),
             Source::Rows(rows, is_strict) => {
+                let mut took = Took::at(begin);
                 while took.next < rows.len() {
                     let items = row_items(rows.get_item(took.next)?.cast::<PyDict>()?, *is_strict)?;
                     if !took.advance(Some(take(&Row::of_items(&items)))) {
                         break;
                     }
                 }
+                Ok(took)
             }
         }
-        Ok(took)
     }
 }
 
 impl<S> Took<S> {
-    fn take_records(&mut self, rows: Rows, records: &Records, mut take: impl FnMut(&Row<'_>) -> Result<bool, S>) {
-        while let Some(record) = records.get(self.next)
-            && self.left_out.len() < LEFT_OUT_MAX
-        {
-            let decoded = rows.of(record, &mut take);
-            let index = self.next;
-            if !self.advance(decoded.row) {
-                break;
-            }
-            if decoded.has_fault {
-                self.left_out.push(index);
-            }
+    fn at(next: usize) -> Self {
+        Took {
+            next,
+            left_out: Vec::new(),
+            stop: None,
         }
     }
 

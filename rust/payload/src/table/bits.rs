@@ -4,7 +4,7 @@
 use std::collections::TryReserveError;
 
 /// Bits. The first bit in a byte is its lowest.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Bits {
     bytes: Vec<u8>,
     len: usize,

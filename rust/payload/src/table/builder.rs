@@ -9,7 +9,7 @@ use super::rows::Row;
 use super::types::Type;
 
 /// Appends rows to columns of known types.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Builder {
     names: Names,
     /// `None` for a column that is not wanted.
@@ -21,7 +21,7 @@ pub struct Builder {
 }
 
 /// The rows since the last batch.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Pending {
     row_count: usize,
     /// `None` for a column without values.
@@ -74,6 +74,11 @@ impl Builder {
     /// The number of rows since the last batch.
     pub fn row_count(&self) -> usize {
         self.rows.row_count
+    }
+
+    /// Whether there is room for this number of rows without lists, if there is no row yet.
+    pub fn has_room_for(&self, row_count: usize) -> bool {
+        row_count.saturating_mul(self.width) <= self.cell_count_max
     }
 
     /// Appends a row. Returns whether there is room for it: if not, a batch must be taken first.

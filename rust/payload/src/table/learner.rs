@@ -178,15 +178,12 @@ impl Node {
         }
     }
 
-    /// Returns whether the type of the column may have become another.
+    /// Returns whether it has no value of this kind yet.
     #[inline]
     fn see(&mut self, kind: Kind) -> bool {
-        if self.kinds.has(kind) {
-            return false;
-        }
-        let before = self.kinds;
+        let is_new = !self.kinds.has(kind);
         self.kinds.0 |= 1 << kind as u16;
-        before == Kinds::default() || before.common() != self.kinds.common()
+        is_new
     }
 
     /// Learns the values in a list or an object. Returns whether there is room for it.
@@ -259,7 +256,7 @@ struct Room {
     field_count: usize,
     /// Fields of this column.
     own_count: usize,
-    /// Whether the type of a column may have become another.
+    /// Whether a field is new, or has a value of a new kind.
     has_changed: bool,
 }
 
@@ -278,7 +275,7 @@ impl Room {
 /// A column in which all values are of one type has that type. Integers and floating-point numbers
 /// together are floating-point, unless an integer is too large for that. Lists are lists of one such
 /// type, and objects are structures of all the fields that they have. All other values are JSON.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Learner {
     limits: Limits,
     columns: Nodes,
@@ -311,8 +308,8 @@ impl Learner {
         })
     }
 
-    /// Whether a column is new, or its type may have become another, since the last call. The answer
-    /// takes no time.
+    /// Whether it has learned since the last call: a column is new, or its type may have become
+    /// another. If not, the rows since then might as well not have been added.
     pub fn take_has_changed(&mut self) -> bool {
         std::mem::take(&mut self.has_changed)
     }
