@@ -65,6 +65,7 @@ class Content:
         self._sums = Counter(dict.fromkeys((*_OF_REPORT, *_OF_SUMMARY), 0))
         # By the real paths of the logs.
         self._record_counts: dict[str, int] = {}
+        self._entity_logs: list[str] = []
         self._runs: list[Run] = []
         self._damaged: list[str] = []
         self._damaged_manifests: list[str] = []
@@ -82,7 +83,7 @@ class Content:
                 self._others[found] += 1
             elif isinstance(found, Report):
                 try:
-                    self._add(file.name, found)
+                    self._add(file, found)
                 except (OSError, CordwoodError, MemoryError) as error:
                     # It was read again. A live database may have removed the log.
                     result = error
@@ -90,8 +91,9 @@ class Content:
                 self.failures.append((file.name, result))
             yield file, result
 
-    def _add(self, path: str, report: Report) -> None:
+    def _add(self, file: Input, report: Report) -> None:
         """Adds a log. It is read again, for its first record, and all of a run."""
+        path = file.name
         log: dict[str, Any] = {"dialect": report.dialect, "log_number": report.log_number, "on_corruption": "salvage"}
         payload = _payload(path, report.dialect, log)
         file_len = len_on_disk(path) if os.path.isdir(path) else report.file_len or 0
@@ -100,6 +102,8 @@ class Content:
             state = "damaged" if not report.ok else "torn" if summary.is_torn else "ok"
             first_time, last_time = _times_of(path, log)
             self._runs.append(Run(path, report.record_count, first_time, last_time, state))
+        if payload == "entity" and file.is_in_folder:
+            self._entity_logs.append(path)
         zeros = summary.zeros_at_end
         zeros_len = zeros.length if zeros and not zeros.is_padding else 0
         zeros_inside_len = sum(region.length for region in summary.zeros_inside)
@@ -130,12 +134,14 @@ class Content:
         self.failures += failures
         exports, more_failures = exports_of(files, self._record_counts)
         self.failures += more_failures
+        listed = {os.path.realpath(name) for export in exports for name in export.files}
+        unlisted = tuple(path for path in self._entity_logs if os.path.realpath(path) not in listed)
         is_one = len(files) == 1 and not files[0].is_in_folder
         what = "a log" if is_one else "a folder" if os.path.isdir(path) else "several files"
         if is_one and self._report and self._report.outcome.zeros_offset == 0:
             what = "only zeros"
         if what == "a folder":
-            what = _folder(self._payloads, databases, exports) or what
+            what = _folder(self._payloads, databases, exports, unlisted) or what
         return Info(
             path=path,
             what=what,
@@ -146,6 +152,7 @@ class Content:
             runs=tuple(self._runs),
             databases=tuple(databases),
             exports=tuple(exports),
+            unlisted_logs=unlisted,
             damaged_logs=tuple(self._damaged),
             damaged_manifests=tuple(self._damaged_manifests),
             misnamed_logs=tuple(self._misnamed),
@@ -171,13 +178,17 @@ def _payload(path: str, dialect: str, log: dict[str, Any]) -> str | None:
     return fits[0].name if len(fits) == 1 else "other"
 
 
-def _folder(payloads: Counter[str], databases: Sequence[Database], exports: Sequence[Export]) -> str | None:
+def _folder(
+    payloads: Counter[str], databases: Sequence[Database], exports: Sequence[Export], unlisted: Sequence[str]
+) -> str | None:
     """The name of a folder whose logs contain this; `None` if that is several things, or mostly unknown."""
     known = payloads.keys() - {"other"}
     known_count = sum(payloads[name] for name in known)
     if databases and known <= FOLDERS["version-edit"][1] and known_count >= payloads["other"]:
         return f"a database of {databases[0].engine}" if len(databases) == 1 else f"{len(databases):,} databases"
     if exports and known <= FOLDERS["entity"][1]:
+        if unlisted:
+            return "exports of Datastore or Firestore"
         return FOLDERS["entity"][0] if len(exports) == 1 else f"{len(exports):,} exports of Datastore or Firestore"
     for payload, (text, held) in FOLDERS.items():
         if payload in known and known <= held and known_count > payloads["other"]:

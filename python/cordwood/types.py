@@ -1002,6 +1002,8 @@ class Info(NamedTuple):
         runs: The runs of Weights & Biases.
         databases: The databases in a folder.
         exports: The exports of Datastore or Firestore in a folder.
+        unlisted_logs: The paths of logs of entities in a folder that the metadata of no export lists: missing entities
+            would not be noticed.
         damaged_logs: The paths of damaged logs.
         damaged_manifests: The paths of those that list the live files of a database.
         misnamed_logs: The logs whose records all belong to another log than their name says: the path, the number in
@@ -1029,6 +1031,7 @@ class Info(NamedTuple):
     runs: tuple[Run, ...]
     databases: tuple[Database, ...]
     exports: tuple[Export, ...]
+    unlisted_logs: tuple[str, ...]
     damaged_logs: tuple[str, ...]
     damaged_manifests: tuple[str, ...]
     misnamed_logs: tuple[tuple[str, int | None, int], ...]

@@ -85,6 +85,15 @@ def test_nothing_is_replaced_and_nothing_is_left_after_an_error(folder, capsys):
     assert len(pq.read_table("t/Über%2FOrders.parquet")) == 6
 
 
+def test_without_entities_there_is_no_folder(folder, capsys):
+    for name in "output-0", "output-1":
+        (folder / "export" / name).write_bytes(b"")
+    (folder / "export/a.export_metadata").write_bytes(bytes.fromhex("0a03 0a0161 120c 0a00 1208") + b"output-0")
+    assert main(["convert", "--as", "entity", "--by-kind", "t", "export"]) == 3
+    assert "output-0 is empty" in capsys.readouterr().err
+    assert not (folder / "t").exists()
+
+
 def test_damage_is_reported_and_costs_only_its_record(folder, capsys):
     path = folder / "export/output-1"
     data = bytearray(path.read_bytes())

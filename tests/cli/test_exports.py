@@ -351,18 +351,37 @@ def test_info_compares_an_export_with_its_metadata(export, capfd):
     cut_len = cut.stat().st_size
     cut.write_bytes(reference.encode([entities.entity([("User", 11)], {"name": "User 0"})]))
     cut_len -= cut.stat().st_size
+    metadata = next(export.glob("*.overall_export_metadata"))
     assert main(["info", str(export)]) == 3
     printed = " ".join(capfd.readouterr().out.split())
-    expected = (
-        f"export the export's files have 26 of 30 stated entities, {file_len - cut_len:,} of {file_len:,} stated bytes"
-    )
-    assert expected in printed
+    found = f"26 of 30 stated entities, {file_len - cut_len:,} of {file_len:,} stated bytes"
+    assert f"export {metadata}: the export's files have {found}" in printed
     assert main(["info", "--json", str(export)]) == 3
     fields = json.loads(capfd.readouterr().out)
     [found] = fields["exports"]
     assert (found["entity_count"], found["file_len"]) == (26, file_len - cut_len)
     assert (found["stated_entity_count"], found["stated_len"]) == (30, file_len)
     assert fields["log_count_by_payload"] == {"entity": 6, "export-metadata": 1}
+
+
+def test_info_names_an_export_that_is_not_complete_and_counts_the_logs_without_metadata(export, tmp_path, capfd):
+    """Nobody can know whether entities are missing from those."""
+    alone = tmp_path / "alone"
+    shutil.copytree(export / "all_namespaces/kind_User", alone, ignore=shutil.ignore_patterns("*metadata"))
+    assert main(["info", str(alone)]) == 0
+    printed = " ".join(capfd.readouterr().out.split())
+    assert "export 3 logs of entities without metadata: missing entities would not be noticed damage none" in printed
+    assert printed.endswith(f"cordwood convert --as entity --by-kind tables {alone}")
+    (export / "all_namespaces/kind_User/output-1").write_bytes(b"")
+    assert main(["info", str(tmp_path)]) == 3
+    printed = capfd.readouterr().out
+    assert printed.startswith(f"{tmp_path}: exports of Datastore or Firestore\n")
+    metadata = next(export.glob("*.overall_export_metadata"))
+    assert f"export {metadata}: the export's files have 25 of 30 stated" in " ".join(printed.split())
+    assert main(["info", "--json", str(tmp_path)]) == 3
+    assert json.loads(capfd.readouterr().out)["unlisted_log_count"] == FILE_COUNT
+    # A log that is named is not searched for metadata.
+    assert cordwood.info(alone / "output-0").unlisted_logs == ()
 
 
 def test_a_log_only_named_as_the_metadata_of_an_export_is_none(export, capfd):

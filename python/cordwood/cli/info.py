@@ -96,7 +96,7 @@ def _describe(
 def _fields(info: Info, tally: Tally) -> dict[str, object]:
     """The description as JSON."""
     fields = info._asdict()
-    for name in ("path", "damaged_logs", "damaged_manifests", "misnamed_logs", "failures", "report"):
+    for name in ("path", "unlisted_logs", "damaged_logs", "damaged_manifests", "misnamed_logs", "failures", "report"):
         del fields[name]
     return {
         "source": source_name(info.path),
@@ -107,6 +107,7 @@ def _fields(info: Info, tally: Tally) -> dict[str, object]:
         "first_time": info.first_time,
         "last_time": info.last_time,
         "other_log_count": len(info.misnamed_logs),
+        "unlisted_log_count": len(info.unlisted_logs),
         "damaged_manifest_count": len(info.damaged_manifests),
         "damaged_count": len(info.damaged_logs),
         "failed_count": tally.failed_count,
@@ -131,10 +132,13 @@ def _print_text(info: Info, tally: Tally) -> None:
     if info.log_count > 1:
         _print_runs(info.runs)
     _print_databases(info)
-    if info.exports:
-        for export in info.exports:
-            name = f"{display_name(export.path)}: " if len(info.exports) > 1 else ""
-            _print("export", f"{name}{export_text(export)}", is_damage=not export.ok)
+    for export in info.exports:
+        is_only_one = export.ok and len(info.exports) == 1 and not info.unlisted_logs
+        name = "" if is_only_one else f"{display_name(export.path)}: "
+        _print("export", f"{name}{export_text(export)}", is_damage=not export.ok)
+    if info.unlisted_logs:
+        logs = quantity(len(info.unlisted_logs), "log")
+        _print("export", f"{logs} of entities without metadata: missing entities would not be noticed")
     _print("damage", _damage(info), is_damage=bool(info.damaged_logs))
     if info.salvaged_count:
         engines = {database.engine for database in info.databases}
@@ -300,7 +304,7 @@ def _commands(info: Info) -> list[str]:
     commands = [*damage, f"cordwood {verb} --as {kind.best} {path}"]
     if kind.name == "wandb":
         commands.append(f"cordwood convert --as wandb-run {path}")
-    if info.exports:
+    if info.exports or info.unlisted_logs:
         commands.append(f"cordwood convert --as entity --by-kind tables {path}")
     return commands
 

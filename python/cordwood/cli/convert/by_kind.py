@@ -54,7 +54,8 @@ def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
     for path in paths.values():
         check_new_file(path, "table", options.files, overwrite=options.overwrite)
     _check_open_files(len(paths))
-    make_folder(folder, next(iter(logs.firsts)))
+    if paths:
+        make_folder(folder, next(iter(logs.firsts)))
     with contextlib.ExitStack() as stack:
         tables: dict[str | None, Table] = {}
         for kind, columns in found.kinds.items():
