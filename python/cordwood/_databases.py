@@ -226,6 +226,7 @@ class _Folder:
         if manifest:
             problems += self._table_problems(manifest, engine)
             problems += self._log_problems(manifest, engine)
+            problems += self._lost_writes(manifest)
         count = len(manifest.tables) if manifest else None
         return Database(self.path, engine, name, newest, count, tuple(problems))
 
@@ -344,6 +345,15 @@ class _Folder:
         if oldest and not unlisted and oldest not in manifest.synced_lens and self._len(name) is None:
             yield Problem(ProblemKind.LOG_ABSENT, self._path(name))
 
+    def _lost_writes(self, manifest: _Manifest) -> Iterator[Problem]:
+        """The newest log if it is empty, or, without any log or table, the folder: a new database, or a loss."""
+        if logs := self._matching(_LOG):
+            newest = max(logs, key=_table_or_log_number)
+            if self._len(newest) == 0:
+                yield Problem(ProblemKind.LOG_EMPTY, self._path(newest))
+        elif not (manifest.tables or manifest.oldest_log_number or _HAS_LOG_FOLDER.search(self._options())):
+            yield Problem(ProblemKind.DATABASE_EMPTY, self.path)
+
     def _unlisted_tables(self, manifest: _Manifest, engine: Engine) -> list[str]:
         """The tables that the engine removes because the last edits of the MANIFEST are gone.
 
@@ -448,6 +458,8 @@ def database_lines(database: Database) -> list[tuple[str, str, bool]]:
         (ProblemKind.TABLE_NEWER, "a newer log may be missing: {} newer than the MANIFEST"),
         (ProblemKind.LOG_SHORT, "{} shorter than the part that was synced"),
         (ProblemKind.LOG_ABSENT, f"{{}} not there: {database.engine} may have had nothing to write to it"),
+        (ProblemKind.LOG_EMPTY, "{} empty: no write reached it, or its writes were lost"),
+        (ProblemKind.DATABASE_EMPTY, "there is neither a log nor a table: no key was written, or all were lost"),
     ):
         if names[kind]:
             lines.append(

@@ -821,6 +821,8 @@ class ProblemKind(StrEnum):
         LOG_MISSING: A log that the MANIFEST needs is missing.
         LOG_SHORT: A log is shorter than its synced part, whose length the MANIFEST states.
         LOG_ABSENT: The oldest log that RocksDB or Pebble would read is not there. It may never have been written.
+        LOG_EMPTY: The newest log has no byte. No write may have reached it yet, or its writes were lost.
+        DATABASE_EMPTY: The MANIFEST lists no table, and there is no log: no key was written, or all were lost.
         TABLE_NEWER: LevelDB made this table after the last edit of the MANIFEST, and the log that it made before the
             table may be missing.
         TABLE_UNLISTED: This table is newer than the last edit of the MANIFEST, and the log from before the table is
@@ -844,6 +846,8 @@ class ProblemKind(StrEnum):
     LOG_MISSING = "log_missing"
     LOG_SHORT = "log_short"
     LOG_ABSENT = "log_absent"
+    LOG_EMPTY = "log_empty"
+    DATABASE_EMPTY = "database_empty"
     TABLE_NEWER = "table_newer"
     TABLE_UNLISTED = "table_unlisted"
 
@@ -866,7 +870,10 @@ class Problem(NamedTuple):
 
 
 _NOTES = frozenset(
-    (ProblemKind.MANIFEST_UNKNOWN, ProblemKind.TABLE_ELSEWHERE, ProblemKind.LOG_ABSENT, ProblemKind.TABLE_NEWER)
+    (
+        *(ProblemKind.MANIFEST_UNKNOWN, ProblemKind.TABLE_ELSEWHERE, ProblemKind.TABLE_NEWER),
+        *(ProblemKind.LOG_ABSENT, ProblemKind.LOG_EMPTY, ProblemKind.DATABASE_EMPTY),
+    )
 )
 """The kinds that are not faults."""
 

@@ -242,11 +242,38 @@ def test_a_table_that_is_newer_than_the_manifest_shows_a_missing_log(newer, expe
     (tmp_path / "MANIFEST-000002").write_bytes(reference.encode([first]))
     (tmp_path / "CURRENT").write_text("MANIFEST-000002\n")
     for name in ["000004.log", *newer]:
-        (tmp_path / name).write_bytes(b"")
+        (tmp_path / name).write_bytes(reference.encode([b"record"]))
     assert kinds(tmp_path) == expected
     assert main(["info", str(tmp_path)]) == 0
     line = "log a newer log may be missing: 000007.ldb is newer than the MANIFEST"
     assert (line in " ".join(capsys.readouterr().out.split())) == bool(expected)
+
+
+@pytest.mark.parametrize("is_rocksdb", [False, True])
+def test_an_empty_log_is_mentioned_and_no_fault(is_rocksdb, tmp_path, capsys):
+    """The engine opens the database without the writes. A new database looks the same."""
+    folder = tmp_path / "db"
+    database = rocksdb(folder) if is_rocksdb else plyvel.DB(str(folder), create_if_missing=True)
+    [name] = [log.name for log in folder.glob("*.log")]
+    assert kinds(folder) == [("log_empty", name)]
+    if is_rocksdb:
+        database[b"key"] = b"value"
+    else:
+        database.put(b"key", b"value")
+    assert kinds(folder) == []
+    copy = copied(folder, tmp_path / "copy")
+    database.close()
+
+    (copy / name).write_bytes(b"")
+    assert refuses(copy, is_rocksdb=is_rocksdb) is None
+    assert main(["verify", str(copy)]) == main(["info", str(copy)]) == 0
+    assert capsys.readouterr().out.count(f"log      {name} is empty: no write reached it, or") == 2
+    assert (main(["verify", "-q", str(copy)]), capsys.readouterr().out) == (0, "")
+    (copy / name).unlink()
+    # LevelDB's MANIFEST names its log.
+    expected = ("database_empty", "copy") if is_rocksdb else ("log_missing", name)
+    assert (kinds(copy), main(["info", str(copy)])) == ([expected], 0 if is_rocksdb else 3)
+    assert ("there is neither a log nor a table: no key" in capsys.readouterr().out) == is_rocksdb
 
 
 def test_the_damaged_one_of_several_databases_is_named(database, tmp_path, capsys):
@@ -328,11 +355,11 @@ def test_missing_tables_of_rocksdb_are_named(tmp_path):
     for name in names:
         (folder / name).unlink()
     assert refuses(folder, is_rocksdb=True)
-    problems = [problem for problem in kinds(folder) if problem[0] != "log_absent"]
+    problems = [problem for problem in kinds(folder) if problem[0] not in ("log_absent", "log_empty")]
     assert problems == [("table_missing", name) for name in names]
     assert database_in(str(folder)).engine == "RocksDB"
     (folder / "LOG").unlink()
-    assert {kind for kind, _ in kinds(folder)} <= {"table_elsewhere", "log_absent"}
+    assert {kind for kind, _ in kinds(folder)} <= {"table_elsewhere", "log_absent", "log_empty"}
 
 
 def test_tables_and_logs_in_other_folders_are_not_missing(tmp_path):
@@ -428,7 +455,7 @@ def test_a_log_number_belongs_to_the_family_that_its_edit_names(tmp_path):
     folder = edited(tmp_path, bytes([2, 5]), bytes([2, 12]) + family)
     # Log 5 may contain operations on the default family.
     assert kinds(folder) == [("log_absent", "000005.log")]
-    (folder / "000005.log").write_bytes(b"")
+    (folder / "000005.log").write_bytes(reference.encode([b"record"]))
     assert kinds(folder) == []
 
 
@@ -438,7 +465,7 @@ def test_a_marker_of_pebble_takes_the_place_of_current(tmp_path):
     (folder / "marker.manifest.000001.MANIFEST-000001").write_bytes(b"")
     (folder / "marker.manifest.000002.MANIFEST-000005").write_bytes(b"")
     database = database_in(str(folder))
-    assert (database.engine, database.manifest, database.problems) == ("Pebble", "MANIFEST-000005", ())
+    assert (database.engine, database.manifest, database.ok) == ("Pebble", "MANIFEST-000005", True)
     (folder / "MANIFEST-000005").unlink()
     assert kinds(folder) == [("manifest_missing", "MANIFEST-000005")]
     assert database_in(str(folder)).right_current is None
@@ -535,7 +562,7 @@ def test_a_manifest_without_its_last_edits_is_a_fault(fill, keys, repairs, tmp_p
         folder = copied(tmp_path / "db", tmp_path / "cut")
         os.truncate(folder / manifest.name, cut)
         is_torn = cut not in ends
-        problems = {kind for kind, _ in kinds(folder)} - ({"log_missing"} if not is_torn else set())
+        problems = {kind for kind, _ in kinds(folder)} - ({"log_missing"} if not is_torn else set()) - {"log_empty"}
         status = main(["info", str(folder)])
         printed = capsys.readouterr().out
         repaired = copied(folder, tmp_path / "repaired")

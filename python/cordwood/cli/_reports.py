@@ -43,17 +43,16 @@ def state_of_log(
     return f"{state}, with {' and '.join(found)}" if found else "ok"
 
 
-def salvaged_text(count: int, engine: Engine = Engine.LEVELDB) -> str:
-    """The text about records that were found after damage in their block."""
+def salvaged_text(count: int, engine: Engine | None = None) -> str:
+    """The text about records that were found after damage in their block, for users of the engine if it is known."""
     where, them = ("1 record follows damage in its block", "it")
     if count > 1:
         where, them = (f"{count:,} records follow damage in their blocks", "them")
-    rules = {
-        Engine.LEVELDB: f"LevelDB's rule drops {them}",
+    stops: dict[Engine | None, str] = {
         Engine.ROCKSDB: "RocksDB, by default, stops at the first damage",
         Engine.PEBBLE: "Pebble stops at the first damage",
     }
-    return f"{where}: {rules[engine]}"
+    return f"{where}: {stops.get(engine, f'only salvage returns {them}')}"
 
 
 def other_log_parts(own: int | None, number: int, options: argparse.Namespace) -> tuple[str, str, str]:

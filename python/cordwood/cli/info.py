@@ -27,7 +27,7 @@ from cordwood._tables.payloads import KINDS
 from cordwood._text import display_name, quantity, source_name
 from cordwood.cli._folders import print_database_lines
 from cordwood.cli._messages import Status, complain, worst
-from cordwood.cli._options import add_source_arguments, processor_count
+from cordwood.cli._options import add_quiet_argument, add_source_arguments, processor_count
 from cordwood.cli._output import print_json
 from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reports import NO_DIALECT, format_text, salvaged_text
@@ -52,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `info`."""
     add_source_arguments(parser, "a log; a folder, for all logs in it; a pattern such as '*.log'; a URL")
     parser.add_argument("--json", action="store_true", help="one JSON object for each SOURCE")
+    add_quiet_argument(parser)
 
 
 def run(options: argparse.Namespace) -> Status:
@@ -142,7 +143,7 @@ def _print_text(info: Info, tally: Tally) -> None:
     _print("damage", _damage(info), is_damage=bool(info.damaged_logs))
     if info.salvaged_count:
         engines = {database.engine for database in info.databases}
-        engine = engines.pop() if len(engines) == 1 else Engine.LEVELDB
+        engine = engines.pop() if len(engines) == 1 else None
         _print("", salvaged_text(info.salvaged_count, engine))
     if info.zeros_inside_len:
         _print("zeros", zeros_inside_text(info.zeros_inside_len))
