@@ -573,3 +573,78 @@ fn salvage_writes_the_readable_records() -> Result<(), Box<dyn std::error::Error
     assert_eq!(std::fs::read_dir(folder.path())?.count(), 2, "nothing is left behind");
     Ok(())
 }
+
+#[test]
+fn each_reason_in_words() {
+    let words = [
+        (
+            Reason::BadLength { len: 7 },
+            "the header states a length of 7 bytes, which is impossible here",
+        ),
+        (
+            Reason::ChecksumMismatch {
+                stored: 1,
+                computed: 0xabcd_ef01,
+            },
+            "checksum mismatch: the header states 00000001, the data has abcdef01",
+        ),
+        (
+            Reason::UnknownKind { kind: 200 },
+            "unknown fragment type 200, with a valid checksum",
+        ),
+        (
+            Reason::MissingStart,
+            "a fragment of a record whose first fragment is missing",
+        ),
+        (Reason::MissingEnd, "a record whose last fragment is missing"),
+        (Reason::InterruptedRecord, "a record interrupted by the damage after it"),
+        (Reason::ZeroHeader, "a header of zeros before data that is not zero"),
+        (Reason::RecordTooLarge, "a record longer than the limit"),
+        (Reason::TooLargeRest, "the rest of a record longer than the limit"),
+        (Reason::ZeroFill, "zeros up to the end of the block"),
+        (Reason::NonzeroTrailer, "a block trailer that is not zero"),
+        (Reason::EmptyFirst, "an empty first fragment without a continuation"),
+        (Reason::TornTail, "an incomplete record at the end of the file"),
+        (Reason::FileHeader, "the file header"),
+        (
+            Reason::UnknownVersion { version: 9 },
+            "the file header states version 9, which is not known",
+        ),
+        (Reason::BadFileHeader, "not the file header of this dialect"),
+        (Reason::Metadata { kind: 9 }, "engine metadata of type 9"),
+        (
+            Reason::BadMetadata { kind: 9 },
+            "engine metadata of type 9, in a form or place that no engine uses",
+        ),
+        (
+            Reason::IgnoredKind { kind: 128 },
+            "an unknown fragment of type 128, which readers may skip",
+        ),
+        (Reason::EndTrailer, "the trailer of a closed log"),
+        (Reason::Stale, "left over from an older log, after the end of this one"),
+        (
+            Reason::LostWrite,
+            "left over from an older log, in the middle of this one",
+        ),
+        (
+            Reason::UnsupportedCompression,
+            "a compressed record; only zstd is read, by builds with the feature `zstd`",
+        ),
+        (Reason::BadCompression, "a record that cannot be decompressed"),
+        (Reason::BadContainer, "a container of records that no writer writes"),
+        (
+            Reason::MissingSegment,
+            "no segment has these bytes: a file was removed or cut",
+        ),
+        (
+            Reason::GrownSegment,
+            "the segment before has bytes after this offset, where the next one begins",
+        ),
+        (Reason::NotRead, "after the damage at which reading stopped"),
+    ];
+    let names = |reasons: &[Reason]| reasons.iter().map(|reason| reason.as_str()).collect::<Vec<_>>();
+    assert_eq!(names(&words.map(|(reason, _)| reason)), names(Reason::ALL));
+    for (reason, text) in words {
+        assert_eq!(reason.to_string(), text);
+    }
+}
