@@ -1238,8 +1238,8 @@ def verify(
         verify_checksums: As for `Reader`. Default: `True`.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
         progress: Called after each read with the number of bytes read, up to a few MiB, by the
-            thread that read them; bytes that several threads read count once. If it raises, so does
-            this function. Default: `None`.
+            thread that read them. The numbers add up to at most the length of the source, even if
+            bytes are read twice. If it raises, so does this function. Default: `None`.
 
     Returns:
         The report. `ok` is true if there is no damage. For many logs, a `Results`, a mapping from

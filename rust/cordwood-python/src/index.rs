@@ -332,8 +332,8 @@ pub(crate) fn index(
         let path = required_path("a source", &source)?;
         let failed = |error| to_python(py, error, Some(&path));
         let opened = py.detach(|| open_path(&path, options.clone())).map_err(failed)?;
-        let watch = Watch::new(None);
-        let source = watched(opened.reader.into_inner(), &watch, None);
+        let watch = Watch::new(None, None);
+        let source = watched(opened.reader.into_inner(), &watch);
         let mut reader = cordwood::Reader::with_source(source, options.clone());
         logs.push(watch.run(py, 1, || IndexedLog::of(&mut reader))?.map_err(failed)?);
     }

@@ -47,8 +47,8 @@ use crate::values::{Report, Stat};
 ///     verify_checksums: As for `Reader`. Default: `True`.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///     progress: Called after each read with the number of bytes read, up to a few MiB, by the
-///         thread that read them; bytes that several threads read count once. If it raises, so does
-///         this function. Default: `None`.
+///         thread that read them. The numbers add up to at most the length of the source, even if
+///         bytes are read twice. If it raises, so does this function. Default: `None`.
 ///
 /// Returns:
 ///     The report. `ok` is true if there is no damage. For many logs, a `Results`, a mapping from
@@ -107,7 +107,6 @@ fn read_parts<T: Send>(
 ) -> PyResult<(T, Option<PathBuf>)> {
     let threads = threads_of(threads)?;
     let py = source.py();
-    let watch = &Watch::new(progress);
     let OpenedReader {
         reader: mut whole,
         mut options,
@@ -115,6 +114,7 @@ fn read_parts<T: Send>(
         ..
     } = open_reader(source, options)?;
     let path = whole.path().map(Path::to_owned);
+    let watch = &Watch::new(progress, whole.file_len());
     if threads > 1 && options.dialect.is_none() {
         let detected = py.detach(|| whole.detect());
         match detected.map_err(|error| to_python(py, error, path.as_deref()))? {
@@ -128,13 +128,13 @@ fn read_parts<T: Send>(
         Some(another) => {
             let reader = |_| {
                 let input = another.another().ok_or(io::ErrorKind::Unsupported)?;
-                let source = watched(source_at(input, 0)?.with_path(path.clone()), watch, Some(0));
+                let source = watched(source_at(input, 0)?.with_path(path.clone()), watch);
                 Ok(Reader::with_source(source, options.clone()))
             };
             (0..threads).map(reader).collect()
         }
         None => {
-            let source = watched(whole.into_inner(), watch, None);
+            let source = watched(whole.into_inner(), watch);
             Ok(vec![Reader::with_source(source, options)])
         }
     };
@@ -320,8 +320,8 @@ fn read_once<T: Send>(
     let py = source.py();
     let (source, _) = open(source, 0, &ReadOptions::default())?;
     let path = source.path().map(Path::to_owned);
-    let watch = Watch::new(progress);
-    let source = watched(source, &watch, None);
+    let watch = Watch::new(progress, source.file_len());
+    let source = watched(source, &watch);
     let done = watch.run(py, 1, || work(source))?;
     // An error that has its path may be about the destination.
     Ok((done.map_err(|error| to_python(py, error, None))?, path))

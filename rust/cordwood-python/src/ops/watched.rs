@@ -1,10 +1,10 @@
 //! Sources that one thread or several read with the interpreter released: Ctrl-C stops them, and
 //! they report their progress.
 
-use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -20,8 +20,6 @@ use crate::values::error::{call_python, check_signals_anywhere};
 /// it stops when the main one has detected it.
 pub(crate) struct Watched {
     input: Box<dyn Input>,
-    /// Where it is in the file, if other sources read the same file.
-    position: Option<u64>,
     watch: Arc<Watch>,
 }
 
@@ -29,17 +27,21 @@ pub(crate) struct Watched {
 pub(crate) struct Watch {
     /// Called with the number of bytes of each read.
     progress: Option<Py<PyAny>>,
-    /// The parts of one file that several sources have read.
-    covered: Mutex<Covered>,
+    /// The length of the source, and how many bytes have been read: more than that, since threads read
+    /// past the ends of their parts, and some logs are read again.
+    len: u64,
+    read_len: AtomicU64,
     /// The first exception of `progress` or a signal handler: it stops all threads.
     raised: OnceLock<PyErr>,
 }
 
 impl Watch {
-    pub(crate) fn new(progress: Option<&Bound<'_, PyAny>>) -> Arc<Self> {
+    /// Of a source of `len` bytes, if that is known.
+    pub(crate) fn new(progress: Option<&Bound<'_, PyAny>>, len: Option<u64>) -> Arc<Self> {
         Arc::new(Watch {
             progress: progress.map(|progress| progress.clone().unbind()),
-            covered: Mutex::default(),
+            len: len.unwrap_or(u64::MAX),
+            read_len: AtomicU64::new(0),
             raised: OnceLock::new(),
         })
     }
@@ -96,20 +98,12 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 impl Read for Watched {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Watched { input, position, watch } = self;
+        let Watched { input, watch } = self;
         watch.check(check_signals_anywhere())?;
         let len = input.read(buffer)?;
-        let mut new_len = len as u64;
-        if let Some(position) = position {
-            let begin = *position;
-            *position += new_len;
-            if watch.progress.is_some() {
-                // Threads read past the ends of their parts: bytes that are read twice count once.
-                let mut covered = watch.covered.lock().unwrap_or_else(PoisonError::into_inner);
-                new_len = covered.add(begin, *position);
-            }
-        }
         if let Some(progress) = &watch.progress {
+            let read_len = watch.read_len.fetch_add(len as u64, Ordering::Relaxed);
+            let new_len = watch.len.saturating_sub(read_len).min(len as u64);
             watch.check(call_python(|py| progress.bind(py).run((new_len,)).map(drop)))?;
         }
         Ok(len)
@@ -118,40 +112,15 @@ impl Read for Watched {
 
 impl Seek for Watched {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let offset = self.input.seek(to)?;
-        self.position = self.position.map(|_| offset);
-        Ok(offset)
+        self.input.seek(to)
     }
 }
 
-/// Watches a source. `position` is where it is in the file, if other sources read the same file.
-pub(crate) fn watched(source: InputSource, watch: &Arc<Watch>, position: Option<u64>) -> StreamSource<Watched> {
+/// Watches a source.
+pub(crate) fn watched(source: InputSource, watch: &Arc<Watch>) -> StreamSource<Watched> {
     let watch = Arc::clone(watch);
     source.map(move |input| Watched {
         input,
-        position,
         watch: Arc::clone(&watch),
     })
-}
-
-/// The parts of a file that have been read: the beginning of each, and its end. No two touch, so
-/// there are few: threads read neighbouring parts.
-#[derive(Default)]
-struct Covered(BTreeMap<u64, u64>);
-
-impl Covered {
-    /// Adds the bytes `[begin, end)`, and returns how many of them are new.
-    fn add(&mut self, begin: u64, end: u64) -> u64 {
-        let mut new_len = end - begin;
-        let (mut first, mut last) = (begin, end);
-        while let Some((&other, &other_end)) = self.0.range(..=last).next_back()
-            && other_end >= first
-        {
-            new_len -= other_end.min(end).saturating_sub(other.max(begin));
-            self.0.remove(&other);
-            (first, last) = (first.min(other), last.max(other_end));
-        }
-        self.0.insert(first, last);
-        new_len
-    }
 }
