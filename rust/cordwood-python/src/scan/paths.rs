@@ -21,24 +21,19 @@ pub(super) struct Paths {
 impl Paths {
     pub(super) fn new(logs: &[Log]) -> PyResult<Self> {
         let mut known = HashMap::new();
-        let mut numbers = Vec::new();
         let (mut ends, mut text) = (vec![0], Vec::new());
-        for log in logs {
-            let Some(path) = log.source.path() else {
-                numbers.push(None);
-                continue;
-            };
-            let number = match known.get(path) {
-                Some(&number) => number,
-                None => {
-                    text.extend_from_slice(path.to_string_lossy().as_bytes());
-                    let end = i32::try_from(text.len());
-                    ends.push(end.map_err(|_| PyValueError::new_err("the paths are longer than 2 GiB in total"))?);
-                    known.insert(path, ends.len() as i32 - 2);
-                    ends.len() as i32 - 2
-                }
-            };
-            numbers.push(Some(number));
+        let numbers = logs.iter().map(|log| {
+            let path = log.source.path()?;
+            let next = known.len() as i32;
+            Some(*known.entry(path).or_insert_with(|| {
+                text.extend_from_slice(path.to_string_lossy().as_bytes());
+                ends.push(text.len() as i32);
+                next
+            }))
+        });
+        let numbers = numbers.collect();
+        if i32::try_from(text.len()).is_err() {
+            return Err(PyValueError::new_err("the paths are longer than 2 GiB in total"));
         }
         Ok(Paths {
             count: known.len(),
