@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use crate::memory::buffer::try_bytes;
 use crate::reader::log::{Logged, Message, Messages};
 use crate::reader::skipped::Skipped;
-use crate::values::error::{not_followed, to_python};
+use crate::values::error::{check_signals, not_followed, to_python};
 use crate::values::record::Record;
 use crate::values::{NotYet, Outcome};
 
@@ -56,17 +56,12 @@ pub(crate) struct Open {
     /// The file that the path names now. The old one may have grown before this one was created.
     pub(crate) next: Option<Follower>,
     pub(crate) logged: Logged,
-    /// The offset at the last check for Ctrl-C.
-    pub(crate) checked_offset: u64,
 }
-
-/// After this many bytes, Ctrl-C is checked for: about as many as a reader reads at once.
-const CHECK_LEN: u64 = 1 << 18;
 
 /// The result of a poll, made while no other thread may use the follower.
 pub(crate) enum Taken<T> {
     Record(T),
-    /// No record yet, but there may be one at once: first check for Ctrl-C, without the lock.
+    /// No record yet, but there may be one at once.
     Again(Messages),
     /// No record, and how long to wait.
     Wait(Duration),
@@ -94,18 +89,14 @@ impl Open {
         if self.end.is_some() {
             return Ok(Taken::End([self.logged.summary(), None]));
         }
-        let offset = self.follower.offset();
-        // The next file begins at 0 again.
-        if offset.abs_diff(self.checked_offset) >= CHECK_LEN {
-            // Records may keep coming, and code in C may consume them.
-            self.checked_offset = offset;
-            return Ok(Taken::Again(Messages::default()));
-        }
         let Open { follower, .. } = self;
-        // Not released for each record: that would cost more than the record.
-        let polled = match follower.has_found() {
-            true => follower.peek(),
-            false => py.detach(|| follower.peek()),
+        let polled = if follower.has_found() {
+            // Not released for each record: that would cost more than the record.
+            follower.peek()
+        } else {
+            // Records may keep coming, and code in C may consume them.
+            check_signals(py)?;
+            py.detach(|| follower.peek())
         };
         match polled {
             Ok(Poll::Record(record)) => {
