@@ -12,34 +12,23 @@ _PAUSE_MAX = 0.1
 """The longest sleep, in seconds, without a look whether the follower has been closed."""
 
 
-class FollowerRecordIterator:
-    """The records of a follower, with their offsets.
+class FollowerRecords:
+    """The records of a follower, as `bytes` or with their offsets.
 
     It sleeps and reads in the event loop, at most a MiB at a time: when a waiting task is cancelled, no thread remains
     and no record is lost.
     """
 
-    def __init__(self, follower: Follower) -> None:
+    def __init__(self, follower: Follower, has_offsets: bool) -> None:  # noqa: FBT001 - called in Rust
         self._follower = follower
+        self._has_offsets = has_offsets
 
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Record:
-        return await _next(self._follower)
-
-
-class FollowerIterator:
-    """The records of a follower, as `bytes`."""
-
-    def __init__(self, follower: Follower) -> None:
-        self._follower = follower
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> bytes:
-        return (await _next(self._follower)).data
+    async def __anext__(self) -> Record | bytes:
+        record = await _next(self._follower)
+        return record if self._has_offsets else record.data
 
 
 async def _next(follower: Follower) -> Record:

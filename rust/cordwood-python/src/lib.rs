@@ -40,8 +40,7 @@ const _: () = assert!(cfg!(panic = "unwind"), "build it with panic = \"unwind\""
 #[pymodule(name = "_native")]
 mod native {
     use super::*;
-    use crate::interpreter::fast_call::{class_with_append, class_with_next, is_main_interpreter};
-    use crate::reader::Reader;
+    use crate::interpreter::fast_call::{class_with_append, is_main_interpreter};
     use crate::values::severities;
     use crate::writer::Writer;
 
@@ -60,7 +59,7 @@ mod native {
         payload::wandb::decode_wandb,
         payload::write_batch::{WriteBatchOperations, build_write_batch, operation_count, write_batch_header},
         reader::record_batch::RecordBatch,
-        reader::{leave_out_salvaged, left_out_count},
+        reader::{Reader, leave_out_salvaged, left_out_count},
         scan::{Scan, scan},
         values::reason_in_words,
         values::record::Record,
@@ -91,7 +90,6 @@ mod native {
         let names: Vec<_> = numbered.map(|dialect| dialect.name()).collect();
         module.add("NUMBERED_DIALECTS", PyTuple::new(module.py(), names)?)?;
         module.add("SEVERITIES", severities(module.py())?)?;
-        module.add("Writer", class_with_append::<Writer>(module.py()))?;
-        module.add("Reader", class_with_next::<Reader>(module.py()))
+        module.add("Writer", class_with_append::<Writer>(module.py()))
     }
 }

@@ -168,16 +168,14 @@ impl Follower {
                 path: absolute,
                 next: None,
                 logged: Logged::default(),
-                checked_offset: 0,
             }))),
             path,
             timeout,
         })
     }
 
-    fn __iter__(slf: Py<Self>, py: Python<'_>) -> PyResult<FollowerIterator> {
-        slf.get().check_open(py)?;
-        Ok(FollowerIterator { follower: slf })
+    fn __iter__(slf: Py<Self>, py: Python<'_>) -> PyResult<FollowerRecords> {
+        Follower::iterator(slf, py, false)
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
@@ -185,7 +183,7 @@ impl Follower {
     }
 
     fn __aiter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        async_iterator(py, slf, "FollowerIterator")
+        Follower::iterator(slf, py, false)?.__aiter__(py)
     }
 
     /// Iterates over the records with their offsets, also with `async for`.
@@ -204,8 +202,7 @@ impl Follower {
     /// ...     [record.end_offset for record in follower.records()]
     /// [10]
     fn records(slf: Py<Self>, py: Python<'_>) -> PyResult<FollowerRecords> {
-        slf.get().check_open(py)?;
-        Ok(FollowerRecords { follower: slf })
+        Follower::iterator(slf, py, true)
     }
 
     /// Returns the next record if there is one, without waiting.
@@ -372,6 +369,14 @@ impl Follower {
 }
 
 impl Follower {
+    fn iterator(slf: Py<Self>, py: Python<'_>, has_offsets: bool) -> PyResult<FollowerRecords> {
+        slf.get().check_open(py)?;
+        Ok(FollowerRecords {
+            follower: slf,
+            has_offsets,
+        })
+    }
+
     /// Its findings and its position, also of a closed follower.
     fn seen(&self, py: Python<'_>) -> PyResult<Seen> {
         Ok(self.state.lock(py)?.seen())
@@ -400,10 +405,7 @@ impl Follower {
             })?;
             match taken? {
                 Taken::Record(record) => return Ok(Ok(record)),
-                Taken::Again(messages) => {
-                    log(py, messages, Some(&self.path))?;
-                    check_signals(py)?;
-                }
+                Taken::Again(messages) => log(py, messages, Some(&self.path))?,
                 Taken::Wait(delay) => return Ok(Err(Some(delay))),
                 Taken::End(messages) => {
                     log(py, messages, Some(&self.path))?;
@@ -444,37 +446,12 @@ impl Follower {
     }
 }
 
-fn async_iterator<'py>(py: Python<'py>, follower: Py<Follower>, class: &str) -> PyResult<Bound<'py, PyAny>> {
-    follower.get().check_open(py)?;
-    // Imported only here: asyncio is large.
-    module(py, "cordwood._follow")?.getattr(class)?.run((follower,))
-}
-
-/// The result of `iter(follower)`: the records as `bytes`.
-#[pyclass(frozen, weakref, module = "cordwood._native")]
-pub(crate) struct FollowerIterator {
-    follower: Py<Follower>,
-}
-
-#[pymethods]
-impl FollowerIterator {
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.follower)
-    }
-
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
-        self.follower.get().__next__(py)
-    }
-}
-
 /// The result of `Follower.records`: an iterator of `Record`, also for `async for`.
+// It is also that of `iter(follower)`: then without offsets, as `bytes`.
 #[pyclass(frozen, weakref, module = "cordwood._native")]
 pub(crate) struct FollowerRecords {
     follower: Py<Follower>,
+    has_offsets: bool,
 }
 
 #[pymethods]
@@ -487,11 +464,16 @@ impl FollowerRecords {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<Record>>> {
-        self.follower.get().next(py, |record| Py::new(py, record))
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        self.follower
+            .get()
+            .next(py, |record| record.shown(py, self.has_offsets))
     }
 
     fn __aiter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        async_iterator(py, self.follower.clone_ref(py), "FollowerRecordIterator")
+        self.follower.get().check_open(py)?;
+        // Imported only here: asyncio is large.
+        let class = module(py, "cordwood._follow")?.getattr("FollowerRecords")?;
+        class.run((&self.follower, self.has_offsets))
     }
 }

@@ -1,5 +1,5 @@
-//! Fast paths for the functions that are called once per record: `__next__` of `Reader` and of the
-//! results of `iter(reader)` and `iter(batch)`, and `Writer.append`.
+//! Fast paths for the functions that are called once per record: `__next__` of the results of
+//! `iter(reader)`, `Reader.records` and `iter(batch)`, and `Writer.append`.
 //!
 //! PyO3's functions parse the arguments, count the nested calls of the thread and pass the result
 //! through memory. For short records that is a considerable part of the time. So the module exports
@@ -34,13 +34,14 @@ use crate::interpreter::python_code::PythonCode;
 /// The final subclass of a class. Each class has one of these, in a static.
 pub(crate) type FastClass = PyOnceLock<Py<PyType>>;
 
-/// A class of iterators of `bytes` with a fast `__next__`.
+/// A class of iterators with a fast `__next__`.
 pub(crate) trait FastNext: PyClass<Frozen = True> + Sync {
     /// The one for this class.
     fn fast_class() -> &'static FastClass;
 
-    /// The next record, if that needs no waiting and raises no exception.
-    fn next_now(&self, py: Python<'_>) -> Option<Py<PyBytes>>;
+    /// The next item, if that needs no waiting and raises no exception. After an exception, the method
+    /// `__next__` tries again.
+    fn next_now(&self, py: Python<'_>) -> Option<Py<PyAny>>;
 }
 
 /// A class of writers with a fast `append`.
@@ -181,10 +182,11 @@ unsafe extern "C" fn fast_next<T: FastNext>(iterator: *mut ffi::PyObject) -> *mu
         iterator.get().next_now(iterator.py()).map(Py::into_ptr)
     };
     match catch_unwind(AssertUnwindSafe(fast)) {
-        Ok(Some(bytes)) => bytes,
+        Ok(Some(item)) => item,
         // SAFETY: the same promises, passed on: the object is also an object of the base.
         // `PyType_GetSlot` returns null, or the function of this slot, which has this type.
         Ok(None) => unsafe {
+            ffi::PyErr_Clear();
             let base = T::type_object_raw(Python::assume_attached());
             let slot = ffi::PyType_GetSlot(base, ffi::Py_tp_iternext);
             let next = std::mem::transmute::<*mut c_void, Option<ffi::iternextfunc>>(slot);

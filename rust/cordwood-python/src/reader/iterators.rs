@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
-use pyo3::types::PyBytes;
 
 use super::cursor::Batches;
 use super::record_batch::{self, RecordBatch};
@@ -13,13 +12,14 @@ use super::{Reader, State};
 use crate::arrow::failure::attached;
 use crate::arrow::{self, Array, Failure, Field};
 use crate::interpreter::fast_call::{FastClass, FastNext};
-use crate::values::record::Record;
 
-/// The result of `iter(reader)`: the records as `bytes`.
+/// The records of a reader: as `bytes`, the result of `iter(reader)`; or with their offsets, that of
+/// `Reader.records`.
 // The module creates objects of a final subclass, which has a fast path: see `fast_call.rs`.
 #[pyclass(frozen, weakref, subclass, module = "cordwood._native")]
 pub(super) struct ReaderIterator {
     reader: Py<Reader>,
+    has_offsets: bool,
 }
 
 impl FastNext for ReaderIterator {
@@ -28,17 +28,21 @@ impl FastNext for ReaderIterator {
         &CLASS
     }
 
+    /// Only a record that has already been found, and if no other thread is using the reader.
     #[inline]
-    fn next_now(&self, py: Python<'_>) -> Option<Py<PyBytes>> {
-        self.reader.get().next_now(py)
+    fn next_now(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        match &mut *self.reader.get().state.try_lock()? {
+            State::Open(cursor) => cursor.take(py, |record| record.shown(py, self.has_offsets)),
+            State::Closed(_) => None,
+        }
     }
 }
 
 #[pymethods]
 impl ReaderIterator {
     #[new]
-    fn new(reader: Py<Reader>) -> Self {
-        ReaderIterator { reader }
+    fn new(reader: Py<Reader>, has_offsets: bool) -> Self {
+        ReaderIterator { reader, has_offsets }
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -49,31 +53,8 @@ impl ReaderIterator {
         slf
     }
 
-    #[inline]
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
-        self.reader.get().__next__(py)
-    }
-}
-
-/// The result of `Reader.records`.
-#[pyclass(frozen, weakref, module = "cordwood._native")]
-pub(super) struct Records {
-    pub(super) reader: Py<Reader>,
-}
-
-#[pymethods]
-impl Records {
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.reader)
-    }
-
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<Record>>> {
-        // The garbage collector does not track `Record`, so creating one runs no Python code.
-        self.reader.get().next(py, |record| Py::new(py, record))
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        self.reader.get().next(py, |record| record.shown(py, self.has_offsets))
     }
 }
 

@@ -19,13 +19,13 @@ use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyBytes, PyCapsule, PyTuple};
 
 use self::cursor::{Batches, Cursor, Stop};
-use self::iterators::{ReaderIterator, ReaderStream, RecordBatches, Records, STREAMED};
+use self::iterators::{ReaderIterator, ReaderStream, RecordBatches, STREAMED};
 use self::log::log;
 use self::skipped::Skipped;
 use crate::arrow::columns::{TARGET_LEN, all_fit_binary};
 use crate::arrow::{asks_for_binary, stream_capsule};
 use crate::exclusive::Exclusive;
-use crate::interpreter::fast_call::{FastClass, FastNext, class_with_next};
+use crate::interpreter::fast_call::class_with_next;
 use crate::interpreter::python_code::PythonCode;
 use crate::io::source::open_reader;
 use crate::memory::batch_pool::PooledBatch;
@@ -130,7 +130,7 @@ use crate::values::record::Record;
 /// >>> reader.outcome
 /// Outcome(kind='clean', offset=20)
 // The module exports a final subclass of it, which has a fast path: see `fast_call.rs`.
-#[pyclass(frozen, weakref, subclass, module = "cordwood")]
+#[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct Reader {
     state: Exclusive<State>,
     path: Option<PathBuf>,
@@ -177,9 +177,7 @@ impl Reader {
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        slf.get().check_open(py)?;
-        class_with_next::<ReaderIterator>(py).run((slf,))
+        Reader::iterator(slf, false)
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
@@ -200,9 +198,8 @@ impl Reader {
     /// >>> with cordwood.open("example.log") as reader:
     /// ...     [(record.offset, record.data) for record in reader.records()]
     /// [(0, b'one'), (10, b'two')]
-    fn records(slf: Py<Self>, py: Python<'_>) -> PyResult<Records> {
-        slf.get().check_open(py)?;
-        Ok(Records { reader: slf })
+    fn records<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Reader::iterator(slf, true)
     }
 
     /// Iterates over record batches: many records in a few buffers, without an object for each.
@@ -498,6 +495,11 @@ impl Reader {
 }
 
 impl Reader {
+    fn iterator<'py>(slf: &Bound<'py, Self>, has_offsets: bool) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().check_open(slf.py())?;
+        class_with_next::<ReaderIterator>(slf.py()).run((slf, has_offsets))
+    }
+
     /// The format of the log that is read.
     fn format(&self, py: Python<'_>) -> PyResult<cordwood::LogFormat> {
         self.detached(py, |cursor| cursor.reader.format())
@@ -539,15 +541,8 @@ impl Reader {
 
     /// Returns the next record as converted by `make`. If that fails, the next call finds the same
     /// record. `make` must not run Python code.
-    #[inline]
     fn next<T>(&self, py: Python<'_>, make: impl Fn(Record) -> PyResult<T>) -> PyResult<Option<T>> {
-        if let Some(made) = self.with_state(py, |state| Ok(state.take(py, &make)))? {
-            return Ok(Some(made));
-        }
-        match PyErr::take(py) {
-            Some(error) => Err(error),
-            None => self.find(py, |state| state.next(py, &make)),
-        }
+        self.find(py, |state| state.next(py, &make))
     }
 
     /// Returns the finding of `find_it`, or `None` at the end. Regions and errors that come before
@@ -610,26 +605,4 @@ pub(crate) fn leave_out_salvaged(py: Python<'_>, reader: &Reader) -> PyResult<()
 #[pyo3(signature = (reader, /))]
 pub(crate) fn left_out_count(py: Python<'_>, reader: &Reader) -> PyResult<u64> {
     reader.with_state(py, |state| Ok(state.reader.left_out_count()))
-}
-
-impl FastNext for Reader {
-    fn fast_class() -> &'static FastClass {
-        static CLASS: FastClass = FastClass::new();
-        &CLASS
-    }
-
-    /// The next record, if it has already been found and no other thread is using the reader.
-    // Inlined into both of its callers: neither may pay for a call.
-    #[inline(always)]
-    fn next_now(&self, py: Python<'_>) -> Option<Py<PyBytes>> {
-        let next = match &mut *self.state.try_lock()? {
-            State::Open(state) => state.take(py, |record| Ok(record.data)),
-            State::Closed(_) => None,
-        };
-        if next.is_none() && PyErr::occurred(py) {
-            // The method `__next__` tries again, and raises if necessary.
-            drop(PyErr::fetch(py));
-        }
-        next
-    }
 }

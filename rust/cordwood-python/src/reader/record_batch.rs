@@ -205,13 +205,8 @@ impl FastNext for RecordBatchIterator {
     }
 
     #[inline]
-    fn next_now(&self, py: Python<'_>) -> Option<Py<PyBytes>> {
-        let next = self.next(py);
-        if next.is_none() && PyErr::occurred(py) {
-            // The method `__next__` tries again, and raises if necessary.
-            drop(PyErr::fetch(py));
-        }
-        next.map(Bound::unbind)
+    fn next_now(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        Some(self.next(py)?.into_any().unbind())
     }
 }
 
