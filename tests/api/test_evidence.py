@@ -229,6 +229,23 @@ def test_a_time_that_no_calendar_has(tmp_path):
     assert reading.utc(-1) == "1969-12-31T23:59:59.999999Z"
 
 
+def test_the_page_says_when_and_where_the_logs_were_read(tmp_path, monkeypatch):
+    """Apart from the time, two pages about the same logs are the same."""
+    log_of(tmp_path / "000003.log", [put(b"k")])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(reading.time, "time_ns", lambda: 1_000_000_000 * 86_400)
+    found = cordwood.evidence("000003.log")
+    assert (found.examined, found.folder) == ("1970-01-02T00:00:00.000000Z", str(tmp_path))
+    assert f"examined1970-01-02T00:00:00.000000Zin{tmp_path}" in Page(found.html).text.replace(" ", "")
+    assert f'"examined":"1970-01-02T00:00:00.000000Z","folder":"{tmp_path}"' in found.json
+    assert cordwood.evidence("000003.log") == found
+
+    (tmp_path / "removed").mkdir()
+    monkeypatch.chdir(tmp_path / "removed")
+    (tmp_path / "removed").rmdir()
+    assert cordwood.evidence(tmp_path / "000003.log").folder is None
+
+
 def test_a_log_that_changes_while_it_is_read_is_marked(tmp_path):
     path = tmp_path / "log"
     path.write_bytes(reference.encode([b"one"]))

@@ -114,6 +114,8 @@ class Evidence(NamedTuple):
             among the `logs`.
         other_files: The files in folders that are not logs, with their kind.
         command: The command that the page states; `None` if it states none.
+        examined: When the logs had been read, in UTC, as `2026-11-22T23:09:06.123456Z`.
+        folder: The current folder then, where relative paths begin; `None` if it had been removed.
         version: The version of cordwood that read the logs.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -128,6 +130,8 @@ class Evidence(NamedTuple):
     failed: tuple[tuple[str, str], ...] = ()
     other_files: tuple[tuple[str, str], ...] = ()
     command: str | None = None
+    examined: str | None = None
+    folder: str | None = None
     version: str = __version__
 
     def __repr__(self) -> str:
@@ -175,7 +179,7 @@ def evidence(
     """Reads logs and keeps the findings, for a report that can be filed: a page, or JSON.
 
     For each log: size, time of modification, SHA-256, dialect, counts, a picture, the damaged regions with the reason,
-    the place, the flipped bit and the first bytes, and, for a log of write batches, the keys that are deleted or
+    the offsets, the flipped bit and the first bytes, and, for a log of write batches, the keys that are deleted or
     overwritten, with their sequence numbers. Each log is read several times. The lists have limits, which the page
     states.
 

@@ -90,6 +90,7 @@ def page(evidence: Evidence) -> str:
     facts = [("version", f"cordwood {evidence.version}")]
     if evidence.command is not None:
         facts.append(("command", _code(evidence.command)))
+    facts += [(term, _text(fact)) for term, fact in (("examined", evidence.examined), ("in", evidence.folder)) if fact]
     parts = [
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
@@ -314,9 +315,9 @@ def json_of(evidence: Evidence) -> str:
     failed = [{"source": path, "error": reason} for path, reason in evidence.failed]
     others = [{"source": path, "format": kind} for path, kind in evidence.other_files]
     databases, exports = list(map(database_fields, evidence.databases)), list(map(export_fields, evidence.exports))
-    facts = {"version": evidence.version, "command": evidence.command, "ok": evidence.ok}
+    about = {name: getattr(evidence, name) for name in ("version", "command", "examined", "folder", "ok")}
     found = {"logs": logs, "databases": databases, "exports": exports, "failed": failed, "other_files": others}
-    text = json_text(jsonable({**facts, **found})) + "\n"
+    text = json_text(jsonable({**about, **found})) + "\n"
     # A path need not be valid text.
     return text.encode("utf-8", "backslashreplace").decode()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -105,7 +106,19 @@ def evidence_of(results: Iterable[tuple[Input, LogEvidence | str | Exception]], 
         except (OSError, CordwoodError, MemoryError) as error:
             # A live database may have removed the log: its report stays.
             failed.append((log.path, _reason(error)))
-    return Evidence(tuple(logs), tuple(databases), tuple(exports), tuple(failed), tuple(other_files), command)
+    folder = None
+    with suppress(FileNotFoundError):
+        folder = os.getcwd()
+    return Evidence(
+        tuple(logs),
+        tuple(databases),
+        tuple(exports),
+        tuple(failed),
+        tuple(other_files),
+        command,
+        utc(time.time_ns()),
+        folder,
+    )
 
 
 def _reason(error: Exception) -> str:

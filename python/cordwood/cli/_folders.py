@@ -11,7 +11,7 @@ from cordwood._jsonable import database_fields, export_fields
 from cordwood._text import display_name, quantity
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._output import print_json
-from cordwood.cli._terminal import print_folded, red
+from cordwood.cli._terminal import print_commands, print_folded, red, shell_word
 from cordwood.types import Database, Export
 
 
@@ -37,6 +37,8 @@ def print_databases(files: Sequence[Input], *, as_json: bool, is_quiet: bool) ->
         print(f"{display_name(database.path)}: {state}, a database of {database.engine}{whole}")
         if database.problems:
             print_database_lines(database)
+        if not database.ok:
+            print_commands("more", [f"cordwood info {shell_word(database.path)}"])
     damaged_count = sum(not database.ok for database in databases)
     if databases and not (as_json or is_quiet):
         damaged = f"{damaged_count:,} damaged"

@@ -1,10 +1,11 @@
-"""The limits of a terminal: the width of lines, and colours."""
+"""Lines for a terminal: their width, their colours, and commands that are to be copied."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sys
+from collections.abc import Sequence
 
 WIDTH = 80
 """No line of a report is wider, except for names, and for commands that are to be copied."""
@@ -41,3 +42,24 @@ def print_folded(text: str, *, indent: int = 4, is_damage: bool = False) -> None
         )
     for line in lines:
         print(red(line) if is_damage else line)
+
+
+def print_commands(label: str, commands: Sequence[str]) -> None:
+    """Prints commands, which are meant to be copied, so they are not folded."""
+    for command in commands:
+        print(f"  {label:9}{command}")
+        label = ""
+
+
+def shell_word(path: str) -> str:
+    """A path as an argument in a shell: it is not taken for an option, and shows no control characters."""
+    import shlex
+
+    if path.startswith("-"):
+        path = f"./{path}"
+    if path.isprintable():
+        return shlex.quote(path)
+    # Three digits each: one may follow, which would belong to a shorter number.
+    numbers = {character: "".join(f"\\{byte:03o}" for byte in os.fsencode(character)) for character in path}
+    shown = (c if c.isprintable() and c not in "\\'" else numbers[c] for c in path)
+    return f"$'{''.join(shown)}'"

@@ -3,11 +3,11 @@
 The page is one HTML file that needs no other file, no script and no network. It can be printed, and is light or dark as
 the browser is. DESTINATION ends in .html, or in .json for the same as JSON.
 
-It states the version and the command; for each log the size, the time of its modification, the SHA-256, the dialect,
-the counts and a picture; each skipped region with its place, its reason, the flipped bit and the first bytes; and, for
-a write-ahead log, the deleted and the overwritten keys, with their sequence numbers and the offset of the older value.
-Damaged logs come first. Databases and exports in folders are judged as by `cordwood info`. The page also states its
-limits, such as 1,000 deleted keys of a log.
+It states the version, the command, the time and the folder; for each log the size, the time of its modification, the
+SHA-256, the dialect, the counts and a picture; each skipped region with its offsets, its reason, the flipped bit and
+the first bytes; and, for a write-ahead log, the deleted and the overwritten keys, with their sequence numbers and the
+offset of the older value. Damaged logs come first. Databases and exports in folders are judged as by `cordwood info`.
+The page also states its limits, such as 1,000 deleted keys of a log.
 
 The logs are read several times, and are not changed. Exit status 3 if a log or a database is damaged, or an export is
 not complete.

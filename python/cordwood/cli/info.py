@@ -32,7 +32,7 @@ from cordwood.cli._output import print_json
 from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reports import NO_DIALECT, format_text, salvaged_text
 from cordwood.cli._sources import Tally, inputs_of
-from cordwood.cli._terminal import print_folded, red
+from cordwood.cli._terminal import print_commands, print_folded, red, shell_word
 from cordwood.errors import CordwoodError
 from cordwood.types import Database, Engine, Info, ProblemKind, Run, Severity
 
@@ -155,14 +155,14 @@ def _print_text(info: Info, tally: Tally) -> None:
         _print("number", _numbers(info.misnamed_logs), is_damage=True)
     if tally.other_files:
         _print("others", tally.others_text())
-    _print_commands("repair", [line for database in info.databases for line in _repairs(database)])
-    _print_commands("more", _commands(info))
+    print_commands("repair", [line for database in info.databases for line in _repairs(database)])
+    print_commands("more", _commands(info))
 
 
 def _repairs(database: Database) -> Iterator[str]:
     """What to do about the faults of a database, in lines."""
     if database.right_current:
-        yield f"echo {database.right_current.rstrip()} > {_shell_word(os.path.join(database.path, 'CURRENT'))}"
+        yield f"echo {database.right_current.rstrip()} > {shell_word(os.path.join(database.path, 'CURRENT'))}"
     problems = database.problems
     tool = {Engine.LEVELDB: "plyvel.repair_db", Engine.ROCKSDB: "ldb repair"}.get(database.engine)
     own_repair = f"the engine's own repair{f', such as {tool}' if tool else ''}"
@@ -174,7 +174,7 @@ def _repairs(database: Database) -> Iterator[str]:
     kinds = {problem.kind: problem.path for problem in problems}
     manifest = kinds.get(ProblemKind.MANIFEST_DAMAGED)
     if manifest and _is_repairable(manifest):
-        path, repaired = _shell_word(manifest), f"{database.manifest}.repaired"
+        path, repaired = shell_word(manifest), f"{database.manifest}.repaired"
         yield f"cordwood salvage --repair-bit-flips {path} {repaired}"
         yield f"mv {repaired} {path}"
     elif ProblemKind.TABLE_UNLISTED in kinds or (database.table_count is None and not database.ok):
@@ -193,13 +193,6 @@ def _is_repairable(path: str) -> bool:
         regions = cordwood.verify(path).skipped
         return all(region.bit_flip for region in regions if region.severity == Severity.CORRUPTION)
     return False
-
-
-def _print_commands(label: str, commands: Sequence[str]) -> None:
-    """Prints commands, which are meant to be copied, so they are not folded."""
-    for command in commands:
-        print(f"  {label:9}{command}")
-        label = ""
 
 
 def _print_databases(info: Info) -> None:
@@ -287,7 +280,7 @@ def _numbers(misnamed: Sequence[tuple[str, int | None, int]]) -> str:
 
 def _commands(info: Info) -> list[str]:
     """The commands that show more: where the damage is, and the contents of the records."""
-    path = _shell_word(info.path)
+    path = shell_word(info.path)
     if info.misnamed_logs and is_one_file([info.path]):
         return [f"cordwood cat --log-number {info.misnamed_logs[0][2]} {path}"]
     payloads = [payload for payload in info.log_count_by_payload if payload != "export-metadata"]
@@ -308,20 +301,6 @@ def _commands(info: Info) -> list[str]:
     if info.exports or info.unlisted_logs:
         commands.append(f"cordwood convert --as entity --by-kind tables {path}")
     return commands
-
-
-def _shell_word(path: str) -> str:
-    """A path as an argument in a shell: it is not taken for an option, and shows no control characters."""
-    import shlex
-
-    if path.startswith("-"):
-        path = f"./{path}"
-    if path.isprintable():
-        return shlex.quote(path)
-    # Three digits each: one may follow, which would belong to a shorter number.
-    numbers = {character: "".join(f"\\{byte:03o}" for byte in os.fsencode(character)) for character in path}
-    shown = (c if c.isprintable() and c not in "\\'" else numbers[c] for c in path)
-    return f"$'{''.join(shown)}'"
 
 
 def _time(seconds: float) -> str:
