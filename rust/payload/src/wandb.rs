@@ -235,25 +235,57 @@ impl<'a> WandbRecord<'a> {
     /// Fails if the record is not a `Record`, or breaks the rules of [the crate](crate): a repeated
     /// value. Errors in the items are detected when they are read.
     pub fn decode(record: &'a [u8]) -> Result<Self, PayloadError> {
-        let mut message = Message::new(record);
-        let mut decoded = None;
-        while let Some(field) = message.next_field()? {
-            let kind = match field.number {
-                HISTORY => read_history(field.message()?)?,
-                SUMMARY => WandbRecord::Summary(WandbChange::new(field.message()?)),
-                OUTPUT => WandbRecord::Output(WandbOutput::read(field.message()?)?),
-                CONFIG => WandbRecord::Config(WandbChange::new(field.message()?)),
-                STATS => read_stats(field.message()?)?,
-                OUTPUT_RAW => WandbRecord::OutputRaw(WandbOutput::read(field.message()?)?),
-                RUN => WandbRecord::Run(WandbRun::read(field.message()?)?),
-                ENVIRONMENT => WandbRecord::Environment(WandbEnvironment::read(field.message()?)?),
-                EXIT => read_exit(field.message()?)?,
-                _ => continue,
-            };
-            field.set(&mut decoded, kind)?;
-        }
-        Ok(decoded.unwrap_or(WandbRecord::Other))
+        let Some(field) = content(record)? else {
+            return Ok(WandbRecord::Other);
+        };
+        let message = field.message()?;
+        Ok(match field.number {
+            HISTORY => read_history(message)?,
+            SUMMARY => WandbRecord::Summary(WandbChange::new(message)),
+            OUTPUT => WandbRecord::Output(WandbOutput::read(message)?),
+            CONFIG => WandbRecord::Config(WandbChange::new(message)),
+            STATS => read_stats(message)?,
+            OUTPUT_RAW => WandbRecord::OutputRaw(WandbOutput::read(message)?),
+            RUN => WandbRecord::Run(WandbRun::read(message)?),
+            ENVIRONMENT => WandbRecord::Environment(WandbEnvironment::read(message)?),
+            EXIT => read_exit(message)?,
+            _ => WandbRecord::Other,
+        })
     }
+}
+
+/// The field that says of which kind a record is; `None` for a kind that is not decoded.
+fn content(record: &[u8]) -> Result<Option<Field<'_>>, PayloadError> {
+    let (mut message, mut found) = (Message::new(record), None);
+    while let Some(field) = message.next_field()? {
+        if let HISTORY | SUMMARY | OUTPUT | CONFIG | STATS | OUTPUT_RAW | RUN | ENVIRONMENT | EXIT = field.number {
+            field.set(&mut found, field)?;
+        }
+    }
+    Ok(found)
+}
+
+/// Reads a step of the history: calls `take` with the items, in their order, and returns the number
+/// of the step, if it is stated separately. `None` for any other kind of record.
+///
+/// [`WandbRecord::decode`] looks for that number before the items are read, which takes longer.
+#[expect(clippy::option_option, reason = "a kind of record, and a number in it")]
+pub(crate) fn read_step<'a, E: From<PayloadError>>(
+    record: &'a [u8],
+    mut take: impl FnMut(WandbItem<'a>) -> Result<(), E>,
+) -> Result<Option<Option<i64>>, E> {
+    let Some(field) = content(record)?.filter(|field| field.number == HISTORY) else {
+        return Ok(None);
+    };
+    let (mut message, mut step) = (field.message()?, None);
+    while let Some(field) = message.next_field()? {
+        match field.number {
+            HISTORY_ITEM => take(WandbItem::read(field.message()?)?)?,
+            HISTORY_STEP => field.set(&mut step, read_step_number(&field)?)?,
+            _ => {}
+        }
+    }
+    Ok(Some(step))
 }
 
 fn read_history(mut message: Message<'_>) -> Result<WandbRecord<'_>, PayloadError> {
@@ -261,16 +293,21 @@ fn read_history(mut message: Message<'_>) -> Result<WandbRecord<'_>, PayloadErro
     let mut step = None;
     while let Some(field) = message.next_field()? {
         if field.number == HISTORY_STEP {
-            let (mut inside, mut num) = (field.message()?, None);
-            while let Some(field) = inside.next_field()? {
-                if field.number == STEP_NUM {
-                    field.set(&mut num, field.varint()? as i64)?;
-                }
-            }
-            field.set(&mut step, num.unwrap_or(0))?;
+            field.set(&mut step, read_step_number(&field)?)?;
         }
     }
     Ok(WandbRecord::History { items, step })
+}
+
+/// The number in a `HistoryStep`.
+fn read_step_number(field: &Field<'_>) -> Result<i64, PayloadError> {
+    let (mut message, mut num) = (field.message()?, None);
+    while let Some(field) = message.next_field()? {
+        if field.number == STEP_NUM {
+            field.set(&mut num, field.varint()? as i64)?;
+        }
+    }
+    Ok(num.unwrap_or(0))
 }
 
 fn read_stats(mut message: Message<'_>) -> Result<WandbRecord<'_>, PayloadError> {

@@ -1,12 +1,12 @@
 //! The row of a record.
 
-use std::borrow::Cow;
 use std::fmt::Write;
 
 use super::names::Names;
 use super::tree::{Item, Refused, Rules, Value, has_twice, new_item, parse};
 use super::view::View;
-use crate::{Entity, EntityValue, OtherField, PathElement, PathId, WandbRecord};
+use crate::wandb::read_step;
+use crate::{Entity, EntityValue, OtherField, PathElement, PathId};
 
 /// Collects the fields that are not interpreted, of an entity and of all entities in it.
 fn collect_others<'v>(entity: &'v Entity<'v>, found: &mut Vec<&'v OtherField<'v>>) {
@@ -54,12 +54,12 @@ impl Rows {
                 Decoded::whole(take(&Row(Cells::Items(&items))))
             }
             Rows::History => match history(record) {
-                Some(Some((items, has_fault))) => Decoded {
+                Ok(Some((items, has_fault))) => Decoded {
                     row: Some(take(&Row(Cells::Items(&items)))),
                     has_fault,
                 },
-                Some(None) => Decoded::none(false),
-                None => Decoded::none(true),
+                Ok(None) => Decoded::none(false),
+                Err(_) => Decoded::none(true),
             },
         }
     }
@@ -93,31 +93,26 @@ fn has_reserved_name(entity: &Entity<'_>) -> bool {
     names.any(|name| name.starts_with("__") && KEY_COLUMNS.contains(&name))
 }
 
-/// The values of a step, and whether some cannot be read. The inner `None`: the record is of
-/// another kind; the outer one: it cannot be decoded.
-#[expect(clippy::option_option, reason = "two reasons for no row")]
-fn history(record: &[u8]) -> Option<Option<(Vec<Item<'_>>, bool)>> {
-    let WandbRecord::History { items, step } = WandbRecord::decode(record).ok()? else {
-        return Some(None);
-    };
+/// The values of a step, and whether some cannot be read. `None` for any other kind of record.
+fn history(record: &[u8]) -> Result<Option<(Vec<Item<'_>>, bool)>, Refused> {
     let mut found: Vec<Item<'_>> = Vec::new();
     let mut has_fault = false;
-    for item in items {
-        let item = item.ok()?;
-        let name: Cow<'_, str> = match &item.path[..] {
+    let step = read_step(record, |item| {
+        let name = match &item.path[..] {
             &[name] => name.into(),
             names => names.join(".").into(),
         };
-        match parse(item.value_json, Rules::Run, new_item(&mut found, name).ok()?) {
-            Ok(()) => {}
+        match parse(item.value_json, Rules::Run, new_item(&mut found, name)?) {
             Err(Refused::Text) => {
                 has_fault = true;
                 found.pop();
+                Ok(())
             }
-            Err(Refused::Names) => return None,
+            parsed => parsed,
         }
-    }
-    if has_twice(&found).ok()? {
+    })?;
+    let Some(step) = step else { return Ok(None) };
+    if has_twice(&found)? {
         // The first of them counts.
         has_fault = true;
         let mut names = std::collections::HashSet::new();
@@ -130,7 +125,7 @@ fn history(record: &[u8]) -> Option<Option<(Vec<Item<'_>>, bool)>> {
         (None, Some(step)) => found.insert(0, ("_step".into(), Value::Int(step))),
         (None, None) => {}
     }
-    Some(Some((found, has_fault)))
+    Ok(Some((found, has_fault)))
 }
 
 /// The row of a record: names of columns, and a value for each.

@@ -3,6 +3,9 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::iter;
+
+use crate::PayloadError;
 
 /// A value of a row.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,6 +62,12 @@ pub(super) enum Refused {
     Text,
     /// Two names in it become one, because a lone surrogate in one of them is its escape.
     Names,
+}
+
+impl From<PayloadError> for Refused {
+    fn from(_: PayloadError) -> Self {
+        Refused::Text
+    }
 }
 
 /// Sets `value` to that of JSON text. `NaN`, `Infinity` and `-Infinity` are numbers, as Python writes
@@ -356,7 +365,8 @@ pub(super) fn new_item<'i, 'v>(items: &'i mut Vec<Item<'v>>, name: Cow<'v, str>)
     // Most objects have a few items: growing by one at a time would copy them several times.
     let count = if items.capacity() == 0 { 8 } else { 1 };
     items.try_reserve(count).map_err(|_| Refused::Text)?;
-    items.push((name, Value::Null));
+    // In its place: `push` would move it there.
+    items.extend(iter::once_with(|| (name, Value::Null)));
     items.last_mut().map(|(_, value)| value).ok_or(Refused::Text)
 }
 
