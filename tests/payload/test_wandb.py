@@ -343,6 +343,13 @@ def test_a_path_is_a_run(tmp_path):
             function(path.read_bytes())
 
 
+def test_a_folder_of_runs_is_an_error_that_names_the_calls_for_folders(tmp_path):
+    for function in FUNCTIONS:
+        with pytest.raises(IsADirectoryError) as raised:
+            list(function(tmp_path))
+        assert raised.value.hint == cordwood.Hint.READ_FOLDER
+
+
 def test_one_bad_value_does_not_drop_the_step(tmp_path):
     path = tmp_path / "run.wandb"
     history = HistoryRecord()

@@ -21,7 +21,8 @@ from importlib import import_module
 from os import PathLike
 from typing import Any, TypeAlias, cast
 
-from cordwood._native import Reader, decode_wandb
+from cordwood._native import decode_wandb
+from cordwood._open import open as open_log
 from cordwood.errors import PayloadError
 from cordwood.payload._error import payload_error
 from cordwood.payload._json_parser import DEPTH_MAX, is_too_deep, parsed
@@ -354,7 +355,7 @@ def _records(records: Iterable[bytes] | str | PathLike[str]) -> Iterable[bytes]:
     if isinstance(records, bytes | bytearray | memoryview):
         raise TypeError("the records of a run are needed, not bytes: cordwood.open(...), or the path of the file")
     # A reader that is iterated over closes its file at the end.
-    return Reader(records) if isinstance(records, str | PathLike) else records
+    return open_log(records) if isinstance(records, str | PathLike) else records
 
 
 def _row(record: bytes, items: _Items, leave_out: _LeaveOut | None, prefix: str = "") -> dict[str, Any]:
