@@ -31,16 +31,18 @@ def destinations(names: Sequence[str], files: Sequence[Input], destination: str)
         # A log in segments is a folder, and so is its copy.
         if any(map(os.path.isdir, names)):
             check_new_folder(destination, names)
-        return dict.fromkeys((file.name for file in files), destination)
-    check_new_folder(destination, names, why=", and several logs, or a pattern, need one" if is_several else "")
-    if any(file.name == "-" for file in files):
-        raise ValueError("a log from stdin has no name to be kept: name a file for the new log")
-    if segment := next((file.name for file in files if is_segment(file.name)), None):
+        places = dict.fromkeys((file.name for file in files), destination)
+    else:
+        check_new_folder(destination, names, why=", and several logs, or a pattern, need one" if is_several else "")
+        if any(file.name == "-" for file in files):
+            raise ValueError("a log from stdin has no name to be kept: name a file for the new log")
+        places = {file.name: os.path.join(destination, file.relative) for file in files}
+    if segment := next(filter(is_segment, places.values()), None):
         raise ValueError(
-            f"{segment} has the name of a segment, and offsets change in a copy: {destination} would be a damaged log "
-            "in segments; copy it on its own, to a file with another name"
+            f"{segment} would be read as a segment, but offsets change in a copy: copy each segment to a file with "
+            "another name"
         )
-    return {file.name: os.path.join(destination, file.relative) for file in files}
+    return places
 
 
 def check_new_folder(folder: str, sources: Iterable[str], *, why: str = "") -> None:
