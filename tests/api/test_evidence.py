@@ -236,7 +236,7 @@ def test_the_page_says_when_and_where_the_logs_were_read(tmp_path, monkeypatch):
     monkeypatch.setattr(reading.time, "time_ns", lambda: 1_000_000_000 * 86_400)
     found = cordwood.evidence("000003.log")
     assert (found.examined, found.folder) == ("1970-01-02T00:00:00.000000Z", str(tmp_path))
-    assert f"examined1970-01-02T00:00:00.000000Zin{tmp_path}" in Page(found.html).text.replace(" ", "")
+    assert f"examined1970-01-02T00:00:00.000000Zfolder{tmp_path}" in Page(found.html).text.replace(" ", "")
     assert f'"examined":"1970-01-02T00:00:00.000000Z","folder":"{tmp_path}"' in found.json
     assert cordwood.evidence("000003.log") == found
 

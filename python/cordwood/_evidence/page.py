@@ -90,7 +90,9 @@ def page(evidence: Evidence) -> str:
     facts = [("version", f"cordwood {evidence.version}")]
     if evidence.command is not None:
         facts.append(("command", _code(evidence.command)))
-    facts += [(term, _text(fact)) for term, fact in (("examined", evidence.examined), ("in", evidence.folder)) if fact]
+    facts += [
+        (term, _text(fact)) for term, fact in (("examined", evidence.examined), ("folder", evidence.folder)) if fact
+    ]
     parts = [
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
