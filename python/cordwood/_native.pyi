@@ -325,25 +325,6 @@ class Reader:
             OSError: The source cannot be read.
             ClosedError: The reader is closed.
         """
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The rest of the log as a stream of Arrow batches: a capsule of the Arrow C stream interface.
-
-        The columns are `offset` and `record`. The stream shares the reader's position, so only one
-        stream can be read: `cordwood.scan` makes tables that can be read repeatedly.
-
-        Args:
-            requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, and
-                `record_len_max` is less than about 2 GiB, so is that of the stream; the rest of the
-                schema is ignored. Default: `None`: `large_binary`.
-
-        Returns:
-            The capsule.
-
-        Raises:
-            ClosedError: The reader is closed.
-            RuntimeError: A stream of this reader has already been read from.
-        """
-
     def tell(self) -> int:
         """The file offset after everything returned or skipped so far: `seek` to it to continue.
 

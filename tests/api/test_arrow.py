@@ -1,4 +1,4 @@
-"""Arrow: `scan`, `RecordBatch.__arrow_c_array__` and `Reader.__arrow_c_stream__`, read by Arrow consumers.
+"""Arrow: `scan` and `RecordBatch.__arrow_c_array__`, read by Arrow consumers.
 
 Expected values come from the reference or, for files of other engines, from iteration.
 """
@@ -46,14 +46,6 @@ LARGE = pyarrow.schema(
         pyarrow.field("record", pyarrow.large_binary(), nullable=False),
     ]
 )
-
-
-def test_a_stream_whose_records_may_be_longer_than_2_gib_is_large_binary(path):
-    for record_len_max, schema in [(1 << 30, BINARY), ((1 << 31) - (1 << 20), BINARY), ((1 << 31) - 1, LARGE)]:
-        with cordwood.open(path, record_len_max=record_len_max) as reader:
-            stream = pyarrow.RecordBatchReader.from_stream(reader, schema=BINARY)
-            assert stream.schema == schema
-            assert stream.read_all()["record"].to_pylist() == RECORDS
 
 
 @pytest.fixture
@@ -344,31 +336,12 @@ def test_the_outcome_while_it_is_read(path):
 # Sources without a second reading ---------------------------------------------------------------
 
 
-def test_a_reader_has_one_stream(path):
+def test_the_rest_of_a_reader_as_a_table(path):
     with cordwood.open(path) as reader:
         assert next(reader) == RECORDS[0]
-        assert table(reader)["record"].to_pylist() == RECORDS[1:]
+        rest = pyarrow.Table.from_batches(map(pyarrow.record_batch, reader.record_batches()))
+        assert rest["record"].to_pylist() == RECORDS[1:]
         assert reader.outcome.kind == "clean"
-        with pytest.raises(RuntimeError, match=r"cordwood\.scan\(source\)"):
-            pyarrow.table(reader)
-        with pytest.raises(duckdb.Error, match=r"cordwood\.scan\(source\)"):
-            duckdb.sql("select * from reader").fetchall()
-    with pytest.raises(cordwood.ClosedError):
-        pyarrow.table(reader)
-
-
-def test_one_of_two_streams_of_a_reader_is_read(path):
-    with cordwood.open(path) as reader:
-        streams = [pyarrow.RecordBatchReader.from_stream(reader, schema=schema) for schema in (None, BINARY)]
-        assert [stream.schema for stream in streams] == [LARGE, BINARY]
-        assert streams[1].read_all()["record"].to_pylist() == RECORDS
-        with pytest.raises(OSError, match=r"cordwood\.scan\(source\)"):
-            streams[0].read_all()
-
-
-def test_a_query_of_a_reader(path):
-    with cordwood.open(path) as reader:  # noqa: F841 - DuckDB finds it
-        assert duckdb.sql("select count(*) from reader").fetchall() == [(len(RECORDS),)]
 
 
 def test_an_object_that_cannot_seek_is_read_once():

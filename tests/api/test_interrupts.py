@@ -83,7 +83,6 @@ STREAM_CALLS = {
     "table, 2 threads": "pyarrow.table(cordwood.scan(path, threads=2))",
     "table of offsets": "pyarrow.table(cordwood.scan(path, columns=['offset']))",
     "batches": "list(pyarrow.RecordBatchReader.from_stream(cordwood.scan(path)))",
-    "table of a reader": "pyarrow.table(cordwood.Reader(path))",
 }
 STREAM_SCRIPT = """
 import pyarrow

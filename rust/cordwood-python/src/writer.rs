@@ -24,7 +24,6 @@ use crate::interpreter::python_code::PythonCode;
 use crate::io::sink::ObjectOutput;
 use crate::log_on_disk::LogOnDisk;
 use crate::memory::buffer::new_int;
-use crate::reader::Reader;
 use crate::reader::record_batch::RecordBatch;
 use crate::values::SkippedRegion;
 use crate::values::arguments::{bytes_of, path_of, refuse_text, refuse_url};
@@ -355,7 +354,8 @@ impl Writer {
         if let Ok(list) = records.cast_exact::<PyList>() {
             return self.extend_from(py, list.iter().map(Ok));
         }
-        if !is_log(records)
+        // A batch is a table, and iterating over it yields its records.
+        if !records.is_instance_of::<RecordBatch>()
             && let Some(column) = Column::of(records)?
         {
             return self.extend_from_column(py, column);
@@ -881,11 +881,6 @@ fn is_one_record(records: &Bound<'_, PyAny>) -> bool {
         || records.is_instance_of::<PyByteArray>()
         || records.is_instance_of::<PyMemoryView>()
         || records.is_instance_of::<PyString>()
-}
-
-/// Whether this is a part of a log: it exports a table, and iterating over it yields its records.
-fn is_log(records: &Bound<'_, PyAny>) -> bool {
-    records.is_instance_of::<Reader>() || records.is_instance_of::<RecordBatch>()
 }
 
 /// The next records that `extend` appends together, at most `count_max`, and whether they are the last

@@ -10,11 +10,6 @@ use crate::memory::batch_pool::PooledBatch;
 use crate::memory::buffer::BatchBuffer;
 use crate::values::options::chosen;
 
-/// A batch is complete once it contains this many bytes. Measured on Sapphire Rapids: a batch of
-/// 1 MiB does not stay in the processor's cache, and takes 1.05 to 1.15 times as long; one of 4 MiB
-/// needs new memory each time, which costs half as much again.
-pub(crate) const TARGET_LEN: usize = 1 << 18;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Column {
     Offset,
@@ -85,12 +80,6 @@ pub(crate) fn record_column(batch: &Arc<PooledBatch>, is_binary: bool) -> Array 
 /// Whether the offsets of the batch fit in 32 bits.
 pub(crate) fn fits_binary(records: &cordwood::read::RecordBatch) -> bool {
     i32::try_from(records.data().len()).is_ok()
-}
-
-/// Whether the offsets of all batches of [`TARGET_LEN`] fit in 32 bits: the last record of a batch
-/// may have any length that is accepted.
-pub(crate) fn all_fit_binary(record_len_max: u64) -> bool {
-    record_len_max <= i32::MAX as u64 - TARGET_LEN as u64
 }
 
 /// The file offsets of the records of a batch as a column.

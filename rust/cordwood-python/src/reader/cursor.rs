@@ -1,4 +1,4 @@
-//! The cursor: how a reader, its iterators and streams, and a scan walk through a log. It takes
+//! The cursor: how a reader, its iterators and a scan walk through a log. It takes
 //! records from the core's reader, which keeps each finding until it is taken, or from threads that
 //! read ahead.
 

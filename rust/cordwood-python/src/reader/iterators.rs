@@ -1,16 +1,11 @@
-//! The iterators of a reader, and its records as an Arrow stream. None has a position of its own.
+//! The iterators of a reader. None has a position of its own.
 
-use std::sync::atomic::Ordering;
-
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 
 use super::cursor::Batches;
-use super::record_batch::{self, RecordBatch};
+use super::record_batch::RecordBatch;
 use super::{Reader, State};
-use crate::arrow::failure::attached;
-use crate::arrow::{self, Array, Failure, Field};
 use crate::interpreter::fast_call::{FastClass, FastNext};
 
 /// The records of a reader: as `bytes`, the result of `iter(reader)`; or with their offsets, that of
@@ -78,7 +73,8 @@ impl RecordBatches {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<RecordBatch>>> {
         // The garbage collector does not track `RecordBatch` either.
         let make = |batch| Py::new(py, RecordBatch::new(batch));
-        self.reader.get().record_batch(py, &self.batches, make)
+        let reader = self.reader.get();
+        reader.find(py, |cursor| cursor.next_batch(Some(py), &self.batches, make))
     }
 }
 
@@ -88,35 +84,5 @@ impl Drop for RecordBatches {
         if let Some(State::Open(cursor)) = self.reader.get().state.try_lock().as_deref_mut() {
             cursor.stop_threads(&self.batches);
         }
-    }
-}
-
-pub(super) const STREAMED: &str = "an Arrow stream of this reader has already been read, and a reader has only one position: \
-                        cordwood.scan(source) makes a table that can be read again";
-
-/// A reader as a stream of Arrow batches.
-pub(super) struct ReaderStream {
-    pub(super) reader: Py<Reader>,
-    pub(super) batches: Batches,
-    pub(super) is_binary: bool,
-    pub(super) has_begun: bool,
-}
-
-impl arrow::Batches for ReaderStream {
-    fn fields(&self) -> Vec<Field> {
-        record_batch::fields(self.is_binary).to_vec()
-    }
-
-    fn next(&mut self) -> Result<Option<Array>, Failure> {
-        attached(|py| {
-            let reader = self.reader.get();
-            // Not earlier: some consumers open several streams, and read only one.
-            if !self.has_begun && reader.is_streamed.swap(true, Ordering::Relaxed) {
-                return Err(PyRuntimeError::new_err(STREAMED));
-            }
-            self.has_begun = true;
-            let batch = reader.record_batch(py, &self.batches, Ok)?;
-            Ok(batch.map(|batch| record_batch::table(&batch, self.is_binary)))
-        })
     }
 }

@@ -9,26 +9,20 @@ pub(crate) mod skipped;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use cordwood::{Compression, Dialect, Error};
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
-use pyo3::types::{PyBytes, PyCapsule, PyTuple};
+use pyo3::types::{PyBytes, PyTuple};
 
 use self::cursor::{Batches, Cursor, Stop};
-use self::iterators::{ReaderIterator, ReaderStream, RecordBatches, STREAMED};
+use self::iterators::{ReaderIterator, RecordBatches};
 use self::log::log;
 use self::skipped::Skipped;
-use crate::arrow::columns::{TARGET_LEN, all_fit_binary};
-use crate::arrow::{asks_for_binary, stream_capsule};
 use crate::exclusive::Exclusive;
 use crate::interpreter::fast_call::class_with_next;
 use crate::interpreter::python_code::PythonCode;
 use crate::io::source::open_reader;
-use crate::memory::batch_pool::PooledBatch;
 use crate::values::Outcome;
 use crate::values::error::{closed, to_python};
 use crate::values::options::{
@@ -134,8 +128,6 @@ use crate::values::record::Record;
 pub(crate) struct Reader {
     state: Exclusive<State>,
     path: Option<PathBuf>,
-    /// Whether an Arrow stream has begun to read it.
-    is_streamed: AtomicBool,
 }
 
 enum State {
@@ -172,7 +164,6 @@ impl Reader {
         Ok(Reader {
             state: Exclusive::new(State::Open(Cursor::new(opened, Skipped::default()))),
             path,
-            is_streamed: AtomicBool::new(false),
         })
     }
 
@@ -238,41 +229,6 @@ impl Reader {
             reader: slf,
             batches: Batches::new(target_len, threads_of(threads)?),
         })
-    }
-
-    /// The rest of the log as a stream of Arrow batches: a capsule of the Arrow C stream interface.
-    ///
-    /// The columns are `offset` and `record`. The stream shares the reader's position, so only one
-    /// stream can be read: `cordwood.scan` makes tables that can be read repeatedly.
-    ///
-    /// Args:
-    ///     requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, and
-    ///         `record_len_max` is less than about 2 GiB, so is that of the stream; the rest of the
-    ///         schema is ignored. Default: `None`: `large_binary`.
-    ///
-    /// Returns:
-    ///     The capsule.
-    ///
-    /// Raises:
-    ///     ClosedError: The reader is closed.
-    ///     RuntimeError: A stream of this reader has already been read from.
-    #[pyo3(signature = (requested_schema = None))]
-    fn __arrow_c_stream__<'py>(
-        slf: &Bound<'py, Self>,
-        requested_schema: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
-        let reader = slf.get();
-        let record_len_max = reader.with_state(slf.py(), |state| Ok(state.options.record_len_max))?;
-        if reader.is_streamed.load(Ordering::Relaxed) {
-            return Err(PyRuntimeError::new_err(STREAMED));
-        }
-        let stream = ReaderStream {
-            reader: slf.clone().unbind(),
-            batches: Batches::new(TARGET_LEN, 1),
-            is_binary: asks_for_binary(requested_schema, c"record")? && all_fit_binary(record_len_max),
-            has_begun: false,
-        };
-        stream_capsule(slf.py(), stream)
     }
 
     /// The file offset after everything returned or skipped so far: `seek` to it to continue.
@@ -564,17 +520,6 @@ impl Reader {
                 Err(Stop::End) => return Ok(None),
             }
         }
-    }
-
-    /// The next record batch as converted by `make`; `None` at the end. If `make` fails, the next call
-    /// finds the same records. `make` must not run Python code.
-    fn record_batch<T>(
-        &self,
-        py: Python<'_>,
-        batches: &Batches,
-        make: impl Fn(Arc<PooledBatch>) -> PyResult<T>,
-    ) -> PyResult<Option<T>> {
-        self.find(py, |cursor| cursor.next_batch(Some(py), batches, &make))
     }
 }
 

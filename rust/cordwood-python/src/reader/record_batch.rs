@@ -115,7 +115,8 @@ impl RecordBatch {
     ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
         let is_asked = asks_for_binary(requested_schema, c"record")?;
         let is_binary = is_asked && fits_binary(self.records());
-        array_capsules(py, &fields(is_binary), table(&self.batch, is_binary))
+        let columns = vec![offset_column(&self.batch), record_column(&self.batch, is_binary)];
+        array_capsules(py, &fields(is_binary), Array::table(self.records().len(), columns))
     }
 
     /// The columns and their types: a capsule of the Arrow C schema interface.
@@ -177,14 +178,8 @@ fn no_record() -> PyErr {
 }
 
 /// The columns of a batch as a table.
-pub(crate) fn fields(is_binary: bool) -> [Field; 2] {
+fn fields(is_binary: bool) -> [Field; 2] {
     [Column::Offset, Column::Record].map(|column| column.field(is_binary))
-}
-
-/// A batch as a table with these columns.
-pub(crate) fn table(batch: &Arc<PooledBatch>, is_binary: bool) -> Array {
-    let columns = vec![offset_column(batch), record_column(batch, is_binary)];
-    Array::table(batch.records().len(), columns)
 }
 
 /// The result of `iter(batch)`: the records as `bytes`.

@@ -4,12 +4,17 @@ use std::sync::Arc;
 
 use super::plan::{Plan, Reading};
 use super::source::{Log, Source};
-use crate::arrow::columns::{Column, TARGET_LEN, bool_column, number_column, offset_column, record_column};
+use crate::arrow::columns::{Column, bool_column, number_column, offset_column, record_column};
 use crate::arrow::failure::{attached, failure, io_failure};
 use crate::arrow::{self, Array, Failure, Field};
 use crate::memory::batch_pool::PooledBatch;
 use crate::reader::cursor::{Batches, Cursor, Stop};
 use crate::reader::log;
+
+/// A batch is complete once it contains this many bytes. Measured on Sapphire Rapids: a batch of
+/// 1 MiB does not stay in the processor's cache, and takes 1.05 to 1.15 times as long; one of 4 MiB
+/// needs new memory each time, which costs half as much again.
+const TARGET_LEN: usize = 1 << 18;
 
 /// A reading of all sources.
 pub(super) struct Stream {
