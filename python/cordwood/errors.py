@@ -292,8 +292,7 @@ _WORDS = {
     "cordwood.salvage() makes a new log",
     Hint.CHECK_OFFSET: "seek moved the reader here: if no record begins at this offset, this is not damage",
     Hint.RAISE_RECORD_LEN_MAX: "if you trust this file, raise record_len_max",
-    Hint.RAISE_RECORD_LEN_MAX_OF_READERS: "readers refuse records longer than 1 GiB by default: "
-    "raise record_len_max for them, too",
+    Hint.RAISE_RECORD_LEN_MAX_OF_WRITER: "raise record_len_max of the writer; above 1 GiB, also that of its readers",
     Hint.LOWER_RECORD_LEN_MAX: "no record is lost: the next call tries again; "
     "a lower record_len_max skips such records",
     Hint.NAME_DIALECT: "to read it as a log anyway, pass dialect",
@@ -308,6 +307,8 @@ _WORDS = {
     Hint.SALVAGE: "cordwood.salvage() makes a new log of all that can be read",
     Hint.CREATE_LOG: "create a new log",
     Hint.REOPEN: "to continue, open the log again in this process",
+    Hint.BEGIN_AT_FIRST_OFFSET: "begin at first_offset: the records before it are gone",
+    Hint.OWN_FOLDER: "a log in segments needs a folder of its own: move the file away, or choose another folder",
     Hint.SEGMENT_LEN: "to append to a log in segments, pass segment_len",
     Hint.READ_FOLDER: "a reader or a follower takes one log; cordwood.verify, stat, map, salvage, scan and plan_splits "
     "take folders",

@@ -136,7 +136,7 @@ class Hint(StrEnum):
         ON_CORRUPTION: Continue after the damage, or salvage the log.
         CHECK_OFFSET: The offset of a `seek` may not be that of a record.
         RAISE_RECORD_LEN_MAX: If you trust the file, raise `record_len_max`.
-        RAISE_RECORD_LEN_MAX_OF_READERS: Raise `record_len_max` of the writer and of all readers.
+        RAISE_RECORD_LEN_MAX_OF_WRITER: Raise `record_len_max` of the writer; above 1 GiB, also that of its readers.
         LOWER_RECORD_LEN_MAX: Try again, or lower `record_len_max` to skip records for which there is no memory.
         NAME_DIALECT: If the file is a log nevertheless, pass `dialect`.
         NAME_DETECTED_DIALECT: Pass the `dialect` that was detected, or none.
@@ -150,6 +150,8 @@ class Hint(StrEnum):
         SALVAGE: Salvage the readable records.
         CREATE_LOG: Create a new log.
         REOPEN: Open the log again.
+        BEGIN_AT_FIRST_OFFSET: Begin at `first_offset`: the records before it are gone.
+        OWN_FOLDER: Give the log in segments a folder of its own.
         SEGMENT_LEN: Pass `segment_len`, to append to a log in segments.
         READ_FOLDER: Call a function that reads all logs in a folder.
     """
@@ -157,7 +159,7 @@ class Hint(StrEnum):
     ON_CORRUPTION = "on_corruption"
     CHECK_OFFSET = "check_offset"
     RAISE_RECORD_LEN_MAX = "raise_record_len_max"
-    RAISE_RECORD_LEN_MAX_OF_READERS = "raise_record_len_max_of_readers"
+    RAISE_RECORD_LEN_MAX_OF_WRITER = "raise_record_len_max_of_writer"
     LOWER_RECORD_LEN_MAX = "lower_record_len_max"
     NAME_DIALECT = "name_dialect"
     NAME_DETECTED_DIALECT = "name_detected_dialect"
@@ -171,6 +173,8 @@ class Hint(StrEnum):
     SALVAGE = "salvage"
     CREATE_LOG = "create_log"
     REOPEN = "reopen"
+    BEGIN_AT_FIRST_OFFSET = "begin_at_first_offset"
+    OWN_FOLDER = "own_folder"
     SEGMENT_LEN = "segment_len"
     READ_FOLDER = "read_folder"
 

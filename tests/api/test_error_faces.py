@@ -93,7 +93,7 @@ KINDS = {
         append_too_long,
         cordwood.RecordTooLargeError,
         "a record of 4 bytes was not written: it is longer than the limit of 3",
-        "raise_record_len_max_of_readers",
+        "raise_record_len_max_of_writer",
     ),
     "truncated": (
         ONE,
@@ -227,6 +227,22 @@ def test_an_argument_that_the_dialect_lacks_is_a_value_error_with_a_hint(name):
     assert caught.value.hint == "omit_log_number"
     assert len(caught.value.__notes__) == 1
     assert not Path(name).exists()
+
+
+def test_threads_that_begin_at_the_damage_have_not_sought_it(name):
+    records = [b"x" * 100] * 10_000
+    data = bytearray(reference.encode(records))
+    data[107 + 7] ^= 1
+    Path(name).write_bytes(data)
+    for is_sought, hint in ((False, "on_corruption"), (True, "check_offset")):
+        reader = cordwood.open(name)
+        if is_sought:
+            reader.seek(107)
+        else:
+            next(reader)
+        with pytest.raises(cordwood.CorruptionError) as caught:
+            list(reader.record_batches(threads=2))
+        assert (caught.value.offset, caught.value.hint) == (107, hint)
 
 
 def test_a_forked_child_is_an_os_error(name):

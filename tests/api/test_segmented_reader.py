@@ -105,6 +105,7 @@ def test_an_offset_that_was_pruned_is_an_error_that_names_the_first_one(orders):
         with pytest.raises(cordwood.LogTruncatedError, match=f"the log begins at {first}, ") as caught:
             begin()
         assert (caught.value.offset, caught.value.first_offset, caught.value.file_len) == (records[3][0], first, None)
+        assert caught.value.hint == "begin_at_first_offset"
     with cordwood.open(folder) as reader:
         assert next(reader.records()).offset == first
 

@@ -237,8 +237,9 @@ pub enum Hint {
     CheckOffset,
     /// If the file is trusted, raise [`record_len_max`](crate::ReadOptions::record_len_max).
     RaiseRecordLenMax,
-    /// Raise [`record_len_max`](crate::WriterOptions::record_len_max), and that of the readers.
-    RaiseRecordLenMaxOfReaders,
+    /// Raise [`record_len_max`](crate::WriterOptions::record_len_max) of the writer; above 1 GiB, also
+    /// that of its readers.
+    RaiseRecordLenMaxOfWriter,
     /// Try again, or lower [`record_len_max`](crate::ReadOptions::record_len_max) to skip the
     /// record.
     LowerRecordLenMax,
@@ -266,6 +267,10 @@ pub enum Hint {
     CreateLog,
     /// Open the log again.
     Reopen,
+    /// Begin at the first offset of the log: the records before it are gone.
+    BeginAtFirstOffset,
+    /// Give the log in segments a folder of its own.
+    OwnFolder,
 }
 
 impl Error {
@@ -289,6 +294,21 @@ impl Error {
     #[cold]
     pub(crate) fn io(source: io::Error, path: Option<&Path>) -> Self {
         Error::new(ErrorKind::Io { source }, path)
+    }
+
+    /// This error with its path below `given`, as the caller named the folder `absolute`.
+    #[must_use]
+    pub(crate) fn with_path_below(mut self, absolute: &Path, given: &Path) -> Self {
+        let below = self.path.as_deref().and_then(|path| path.strip_prefix(absolute).ok());
+        if let Some(below) = below {
+            let path = if below.as_os_str().is_empty() {
+                given.into()
+            } else {
+                given.join(below).into()
+            };
+            self.path = Some(path);
+        }
+        self
     }
 
     /// This error of a segment that begins at the log offset `base`, with log offsets.
@@ -372,7 +392,7 @@ impl ErrorKind {
             ErrorKind::Corruption { region } if region.reason == Reason::RecordTooLarge => Hint::RaiseRecordLenMax,
             ErrorKind::Corruption { .. } => Hint::OnCorruption,
             ErrorKind::OverBudget { .. } => Hint::RaiseRecordLenMax,
-            ErrorKind::RecordTooLarge { .. } => Hint::RaiseRecordLenMaxOfReaders,
+            ErrorKind::RecordTooLarge { .. } => Hint::RaiseRecordLenMaxOfWriter,
             ErrorKind::Foreign { .. } => Hint::NameDialect,
             ErrorKind::OtherLog { .. } => Hint::NameLogNumber,
             ErrorKind::TornTail { .. } => Hint::OnTornTail,
@@ -390,12 +410,12 @@ impl ErrorKind {
             ErrorKind::Write { failure, .. } if failure.is_undone => return None,
             ErrorKind::Write { .. } | ErrorKind::Forked => Hint::Reopen,
             ErrorKind::Io { source } if source.get_ref().is_some_and(|source| source.is::<Cut>()) => Hint::Reopen,
+            ErrorKind::Pruned { .. } => Hint::BeginAtFirstOffset,
+            ErrorKind::NotASegment => Hint::OwnFolder,
             ErrorKind::Io { .. }
             | ErrorKind::Truncated { .. }
-            | ErrorKind::Pruned { .. }
             | ErrorKind::Changed { .. }
             | ErrorKind::NeverPacked { .. }
-            | ErrorKind::NotASegment
             | ErrorKind::Locked
             | ErrorKind::Closed => return None,
         })
@@ -530,7 +550,7 @@ impl Hint {
             Hint::OnCorruption => "on_corruption",
             Hint::CheckOffset => "check_offset",
             Hint::RaiseRecordLenMax => "raise_record_len_max",
-            Hint::RaiseRecordLenMaxOfReaders => "raise_record_len_max_of_readers",
+            Hint::RaiseRecordLenMaxOfWriter => "raise_record_len_max_of_writer",
             Hint::LowerRecordLenMax => "lower_record_len_max",
             Hint::NameDialect => "name_dialect",
             Hint::NameDetectedDialect => "name_detected_dialect",
@@ -544,6 +564,8 @@ impl Hint {
             Hint::Salvage => "salvage",
             Hint::CreateLog => "create_log",
             Hint::Reopen => "reopen",
+            Hint::BeginAtFirstOffset => "begin_at_first_offset",
+            Hint::OwnFolder => "own_folder",
         }
     }
 }
@@ -554,10 +576,10 @@ impl fmt::Display for Hint {
             Hint::OnCorruption => {
                 "the next call continues after it; `OnCorruption::Skip` skips damage, `salvage` makes a new log"
             }
-            Hint::CheckOffset => "if no record begins at the offset of the `seek`, this is not damage",
+            Hint::CheckOffset => "`seek` moved the reader here: if no record begins at this offset, this is not damage",
             Hint::RaiseRecordLenMax => "if you trust this file, raise `record_len_max`",
-            Hint::RaiseRecordLenMaxOfReaders => {
-                "readers refuse records longer than 1 GiB by default: raise `record_len_max` for them, too"
+            Hint::RaiseRecordLenMaxOfWriter => {
+                "raise `record_len_max` of the writer; above 1 GiB, also that of its readers"
             }
             Hint::LowerRecordLenMax => "a further call tries again; a lower `record_len_max` skips such records",
             Hint::NameDialect => "to read it as a log anyway, name its dialect",
@@ -578,6 +600,10 @@ impl fmt::Display for Hint {
             Hint::Salvage => "`salvage` makes a new log of all that can be read",
             Hint::CreateLog => "create a new log",
             Hint::Reopen => "to continue, open the log again in this process",
+            Hint::BeginAtFirstOffset => "begin at the first offset of the log: the records before it are gone",
+            Hint::OwnFolder => {
+                "a log in segments needs a folder of its own: move the file away, or choose another folder"
+            }
         })
     }
 }

@@ -74,6 +74,27 @@ fn cases() -> Vec<Case> {
             Some(Hint::OnCorruption),
         ),
         (
+            "15 bytes at offset 5: ",
+            ONE.repeat(2),
+            |path| {
+                let mut reader = Reader::open(path).unwrap();
+                reader.seek(5).unwrap();
+                reader.next_record().unwrap_err()
+            },
+            Some(Hint::CheckOffset),
+        ),
+        (
+            "10 bytes at offset 10: checksum mismatch: the header states ",
+            [ONE, &damaged].concat(),
+            |path| {
+                let mut reader = Reader::open(path).unwrap();
+                reader.seek(0).unwrap();
+                reader.next_record().unwrap();
+                reader.next_record().unwrap_err()
+            },
+            Some(Hint::OnCorruption),
+        ),
+        (
             "10 bytes at offset 0: a record longer than the limit",
             ONE.to_vec(),
             |path| read(path, ReadOptions::default().with_record_len_max(2)),
@@ -86,7 +107,7 @@ fn cases() -> Vec<Case> {
                 let log = LogFile::append_to(path, LogFileOptions::default().with_record_len_max(3)).unwrap();
                 log.append(b"four").unwrap_err()
             },
-            Some(Hint::RaiseRecordLenMaxOfReaders),
+            Some(Hint::RaiseRecordLenMaxOfWriter),
         ),
         (
             "the file has 10 bytes, but reading was to begin at 11: it was cut, or the offset belongs to another file",
@@ -263,7 +284,7 @@ fn a_writer_has_the_errors_of_a_log_file() {
         let options = WriterOptions::default().with_record_len_max(3);
         let mut writer = Writer::with_options(Failing(fails), options).unwrap();
         let too_large = writer.append(b"four").unwrap_err();
-        assert_eq!(too_large.hint, Some(Hint::RaiseRecordLenMaxOfReaders));
+        assert_eq!(too_large.hint, Some(Hint::RaiseRecordLenMaxOfWriter));
         assert!(!writer.has_failed());
         writer.append(b"one").unwrap();
         for (number, text) in texts.into_iter().enumerate() {

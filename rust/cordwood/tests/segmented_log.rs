@@ -13,7 +13,7 @@ use std::{fs, io};
 use common::{Found, read_all};
 use cordwood_log::damage::Reason;
 use cordwood_log::format::BLOCK_LEN;
-use cordwood_log::segments::{Segment, breaks, list, name_of};
+use cordwood_log::segments::{LOCK_NAME, Segment, breaks, list, name_of};
 use cordwood_log::write::{Folder, Process, Storage};
 use cordwood_log::{
     Dialect, Error, ErrorKind, FlushPolicy, Hint, LogFile, LogFileOptions, OnTornTail, ReadOptions, Reader,
@@ -1042,6 +1042,7 @@ fn a_folder_with_other_files_is_left_as_it_is() {
     let error = SegmentedLog::open(folder.path(), options()).expect_err("a database");
     assert!(matches!(error.kind, ErrorKind::NotASegment), "{error}");
     assert_eq!(error.path.as_deref(), Some(&*folder.path().join("000003.log")));
+    assert_eq!(error.hint, Some(Hint::OwnFolder));
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
     let missing = SegmentedLog::open(folder.path().join("a/b"), options());
     assert!(
@@ -1059,6 +1060,26 @@ fn a_folder_with_other_files_is_left_as_it_is() {
             matches!(refused, Err(Error { kind: ErrorKind::Io { source, .. }, .. }) if source.kind() != io::ErrorKind::NotFound)
         );
     }
+}
+
+#[test]
+fn errors_have_the_path_as_given() -> Result<(), Error> {
+    let folder = tempfile::tempdir_in(".").expect("a folder");
+    let given = Path::new(folder.path().file_name().expect("a name"));
+    let path_of = |failed: Result<u64, Error>| failed.expect_err("a failure").path.expect("a path");
+    fs::write(given.join("notes"), b"").expect("a file");
+    let refused = SegmentedLog::open(given, options()).map(|_| 0);
+    assert_eq!(*path_of(refused), given.join("notes"));
+    fs::remove_file(given.join("notes")).expect("a file");
+    let log = SegmentedLog::open(given, options())?;
+    fill(&log, 0..15);
+    // No file can be removed in place of a folder.
+    fs::remove_file(given.join(name_of(0))).expect("a segment");
+    fs::create_dir(given.join(name_of(0))).expect("a folder");
+    assert_eq!(*path_of(log.prune_before(100)), given.join(name_of(0)));
+    fs::remove_file(given.join(LOCK_NAME)).expect("a lock");
+    assert_eq!(*path_of(log.prune_before(100)), *given);
+    Ok(())
 }
 
 /// Otherwise the active segment would grow past the one that has the next name.

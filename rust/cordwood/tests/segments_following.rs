@@ -125,6 +125,33 @@ fn a_file_is_left_only_when_its_last_record_has_been_read() {
 }
 
 #[test]
+fn errors_have_the_path_as_given() {
+    let folder = tempfile::tempdir_in(".").expect("a folder");
+    let given = Path::new(folder.path().file_name().expect("a name"));
+    let path_of = |failed: Result<Poll<'_>, Error>| failed.expect_err("a failure").path.expect("a path");
+    for begin in [0, 10, 20] {
+        write(given, begin, &file_of(&[b"one"]));
+    }
+    let early = FollowOptions::default().with_start(5);
+    let mut follower = Follower::open(given).expect("a follower");
+    for begin in [0, 10] {
+        fs::remove_file(given.join(name_of(begin))).expect("a segment");
+    }
+    assert!(matches!(follower.poll(), Ok(Poll::Record(_))));
+    assert_eq!(*path_of(follower.poll()), *given);
+    assert_eq!(
+        *Follower::open_with(given, early)
+            .expect_err("pruned")
+            .path
+            .expect("a path"),
+        *given
+    );
+    let mut follower = Follower::open(given).expect("a follower");
+    fs::write(given.join("notes"), b"").expect("a file");
+    assert_eq!(*path_of(follower.poll()), given.join("notes"));
+}
+
+#[test]
 fn a_follower_that_pruning_has_overtaken_says_where_the_log_begins() {
     let folder = tempfile::tempdir().expect("a folder");
     let log = SegmentedLog::open(folder.path(), options(Dialect::LEVELDB.into())).expect("a log");

@@ -8,8 +8,8 @@ use std::path::Path;
 use cordwood_log::damage::{Reason, SkippedRegion};
 use cordwood_log::segments::name_of;
 use cordwood_log::{
-    Compression, Dialect, End, Error, ErrorKind, Event, LogFileOptions, LogFormat, OnCorruption, ReadOptions, Reader,
-    SegmentedLog, Writer, WriterOptions, ops,
+    Compression, Dialect, End, Error, ErrorKind, Event, Hint, LogFileOptions, LogFormat, OnCorruption, ReadOptions,
+    Reader, SegmentedLog, Writer, WriterOptions, ops,
 };
 
 /// The records of three files: many short ones, some that extend over blocks, one that is empty.
@@ -402,6 +402,7 @@ fn an_offset_before_the_first_one_is_an_error_that_names_it() {
     log.remove(0);
     let first = log.files[1].0;
     let is_pruned = |error: Error, at: u64| {
+        assert_eq!(error.hint, Some(Hint::BeginAtFirstOffset));
         let ErrorKind::Pruned {
             offset, first_offset, ..
         } = error.kind

@@ -328,8 +328,9 @@ impl Cursor {
             Err(Stop::Failed(error)) => {
                 if let ErrorKind::Corruption { region, .. } = error.kind {
                     self.skip(region);
-                    if self.sought == Some(region.begin) && error.hint == Some(Hint::OnCorruption) {
-                        error.hint = Some(Hint::CheckOffset);
+                    // To continue after threads, the core's reader is moved here, too.
+                    if error.hint == Some(Hint::CheckOffset) && self.sought != Some(region.begin) {
+                        error.hint = Some(Hint::OnCorruption);
                     }
                 }
             }

@@ -10,7 +10,7 @@ use crate::damage::{BitFlip, Findings, FragmentPart, locate_bit_flip, only_diffe
 use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step, Stored};
 use crate::dialect::{Dialect, Form, LogFormat, Role, Valid};
-use crate::error::{Error, ErrorKind, refusal, unsupported};
+use crate::error::{Error, ErrorKind, Hint, refusal, unsupported};
 use crate::format::KIND_AT;
 use crate::wal_metadata::LogInfo;
 
@@ -48,6 +48,8 @@ pub struct Reader<S = StreamSource<FileReader>> {
     pub(super) decoder: Decoder,
     /// With the range from the last seek on, and the origin of the file that is read.
     pub(super) options: ReadOptions,
+    /// The offset of the last seek.
+    sought: Option<u64>,
     /// Whether the format of the file is still to be detected.
     pub(super) is_undetected: bool,
     /// The format that was detected last.
@@ -240,6 +242,7 @@ impl<S: SeekSource> Reader<S> {
         self.source.seek(begin).map_err(|source| self.io(source))?;
         self.decoder.seek(offset);
         self.options.start = offset;
+        self.sought = Some(offset);
         self.joint = Joint::default();
         self.end = None;
         self.last = None;
@@ -282,6 +285,7 @@ impl<S: SeekSource> Reader<S> {
         self.source.seek(begin).map_err(|source| self.io(source))?;
         self.fails = options.on_corruption == OnCorruption::Fail;
         self.options = options;
+        self.sought = None;
         self.end = None;
         self.last = None;
         self.decoder.set_keeps_data(true);
@@ -306,6 +310,7 @@ impl<S: Source> Reader<S> {
             left_out_count: None,
             is_undetected: options.must_look(),
             joint: Joint::default(),
+            sought: None,
             options,
         }
     }
@@ -363,7 +368,13 @@ impl<S: Source> Reader<S> {
     #[inline]
     fn reported(&self, region: SkippedRegion) -> Result<Step, Error> {
         if self.fails && region.reason.severity() == Severity::Corruption {
-            return Err(Error::new(ErrorKind::Corruption { region }, self.path.as_deref()));
+            let error = Error::new(ErrorKind::Corruption { region }, self.path.as_deref());
+            return Err(match error.hint {
+                Some(Hint::OnCorruption) if self.sought == Some(region.begin) => {
+                    error.with_hint(Some(Hint::CheckOffset))
+                }
+                _ => error,
+            });
         }
         Ok(Step::Skipped(region))
     }

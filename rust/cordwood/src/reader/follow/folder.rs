@@ -12,7 +12,10 @@ use crate::segments::{list, name_of};
 /// The folder of a log in segments, and the file in it that is followed.
 #[derive(Debug)]
 pub(super) struct Folder {
+    /// As the caller gave it: for errors.
     path: PathBuf,
+    /// So that a change of the working directory does not matter.
+    absolute: PathBuf,
     /// The log offset of the first byte of the followed file.
     pub(super) origin: u64,
     /// The file after it, once there is one.
@@ -42,7 +45,7 @@ pub(super) struct Next {
 
 impl Folder {
     /// The file in which the log offset `start` is; 0 stands for the beginning of the log.
-    pub(super) fn open(path: &Path, start: u64) -> Result<Self, Error> {
+    pub(super) fn open(path: &Path, absolute: &Path, start: u64) -> Result<Self, Error> {
         let segments = list(path)?;
         let Some(first) = segments.first() else {
             return Err(Error::io(io::ErrorKind::IsADirectory.into(), Some(path)));
@@ -53,12 +56,13 @@ impl Folder {
             None if start == 0 => *first,
             None => return Err(pruned(path, start, first.offset)),
         };
-        Ok(Folder::at(path.to_owned(), found.offset))
+        Ok(Folder::at(path.to_owned(), absolute.to_owned(), found.offset))
     }
 
-    fn at(path: PathBuf, origin: u64) -> Self {
+    fn at(path: PathBuf, absolute: PathBuf, origin: u64) -> Self {
         Folder {
             path,
+            absolute,
             origin,
             next: None,
             is_final: false,
@@ -68,20 +72,24 @@ impl Folder {
         }
     }
 
-    /// The path of the followed file.
+    /// The absolute path of the followed file.
     pub(super) fn file(&self) -> PathBuf {
-        self.path.join(name_of(self.origin))
+        self.absolute.join(name_of(self.origin))
     }
 
     /// Goes to the file that begins at this log offset.
     pub(super) fn go_to(&mut self, origin: u64) {
-        *self = Folder::at(std::mem::take(&mut self.path), origin);
+        *self = Folder::at(
+            std::mem::take(&mut self.path),
+            std::mem::take(&mut self.absolute),
+            origin,
+        );
     }
 
     /// Looks for the file after the followed one, which has been seen to end at `end`. Returns whether
     /// there is one now: `end` is then to be read again.
     pub(super) fn find_next(&mut self, end: u64) -> Result<bool, Error> {
-        if end > self.origin && self.path.join(name_of(end)).exists() {
+        if end > self.origin && self.absolute.join(name_of(end)).exists() {
             self.next = Some(Next {
                 origin: end,
                 is_after_pruning: false,
@@ -95,7 +103,7 @@ impl Folder {
         if self.file().exists() && !is_listed {
             return Ok(false);
         }
-        let segments = list(&self.path)?;
+        let segments = list(&self.absolute).map_err(|error| error.with_path_below(&self.absolute, &self.path))?;
         self.next = segments
             .iter()
             .find(|segment| segment.offset > self.origin)
@@ -114,7 +122,7 @@ impl Folder {
     /// The error in opening the file that was to be followed next.
     pub(super) fn not_opened(&self, error: io::Error, origin: u64) -> Error {
         if error.kind() == io::ErrorKind::NotFound
-            && let Ok(segments) = list(&self.path)
+            && let Ok(segments) = list(&self.absolute)
             && let Some(first) = segments.first().filter(|first| first.offset > origin)
         {
             return self.pruned(origin, first.offset);

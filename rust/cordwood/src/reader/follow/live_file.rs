@@ -62,7 +62,7 @@ impl LiveFile {
         }
         let absolute = std::path::absolute(path).map_err(failed)?;
         let folder = if metadata.is_dir() {
-            Some(Folder::open(&absolute, start)?)
+            Some(Folder::open(path, &absolute, start)?)
         } else {
             None
         };

@@ -44,8 +44,10 @@ pub trait Folder: Debug + Send + Sync {
 /// A folder of the operating system, locked until it is dropped in the process that opened it.
 #[derive(Debug)]
 pub(super) struct DiskFolder {
-    /// Absolute: the working directory may change.
+    /// As the caller gave it: for errors.
     path: PathBuf,
+    /// So that a change of the working directory does not matter.
+    absolute: PathBuf,
     lock: DiskFile,
 }
 
@@ -62,26 +64,34 @@ impl DiskFolder {
             sync_name(&open_folder_of(path), is_new).map_err(failed)?;
         }
         // Before it is locked: in a folder that is not a log in segments, no file is created.
-        segments::list(&absolute)?;
+        segments::list(path)?;
         let mut open = OpenOptions::new();
         let lock = DiskFile::open(
-            &absolute.join(LOCK_NAME),
+            &path.join(LOCK_NAME),
             open.read(true).write(true).create(true).truncate(false),
         );
         let lock = lock.map_err(|error| match error.kind {
             ErrorKind::Locked => Error::new(ErrorKind::Locked, Some(path)),
             _ => error,
         })?;
-        Ok(DiskFolder { path: absolute, lock })
+        Ok(DiskFolder {
+            path: path.to_owned(),
+            absolute,
+            lock,
+        })
     }
 
     fn path_of(&self, offset: u64) -> PathBuf {
-        self.path.join(name_of(offset))
+        self.absolute.join(name_of(offset))
+    }
+
+    fn named(&self, error: Error) -> Error {
+        error.with_path_below(&self.absolute, &self.path)
     }
 
     /// Fails if the path names another folder by now, which may be that of another log.
     fn check_place(&self) -> Result<(), Error> {
-        if self.lock.has_path(&self.path.join(LOCK_NAME)) {
+        if self.lock.has_path(&self.absolute.join(LOCK_NAME)) {
             return Ok(());
         }
         let text = "the folder of this log, or the file LOCK in it, was moved or removed";
@@ -102,12 +112,12 @@ fn sync_name(parent: &io::Result<File>, is_new: bool) -> io::Result<()> {
 
 impl Folder for DiskFolder {
     fn list(&self) -> Result<Vec<Segment>, Error> {
-        segments::list(&self.path)
+        segments::list(&self.absolute).map_err(|error| self.named(error))
     }
 
     fn open(&self, offset: u64) -> Result<Box<dyn Storage>, Error> {
-        let file = DiskFile::open(&self.path_of(offset), OpenOptions::new().read(true).write(true))?;
-        Ok(Box::new(file))
+        let file = DiskFile::open(&self.path_of(offset), OpenOptions::new().read(true).write(true));
+        Ok(Box::new(file.map_err(|error| self.named(error))?))
     }
 
     fn create(&self, offset: u64) -> Result<Box<dyn Storage>, Error> {
@@ -115,8 +125,8 @@ impl Folder for DiskFolder {
         let file = DiskFile::open(
             &self.path_of(offset),
             OpenOptions::new().read(true).write(true).create_new(true),
-        )?;
-        Ok(Box::new(file))
+        );
+        Ok(Box::new(file.map_err(|error| self.named(error))?))
     }
 
     fn has(&self, offset: u64) -> bool {
@@ -128,7 +138,7 @@ impl Folder for DiskFolder {
         self.check_place()?;
         let path = self.path_of(offset);
         match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(error, Some(&path))),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.named(Error::io(error, Some(&path)))),
             _ => Ok(()),
         }
     }
