@@ -331,15 +331,18 @@ def main(command: list[str]) -> int:
             for task in tasks_of(case, folder):
                 answer = runner.answer(task.request)
                 found = differences(task, answer)
-                counts["unsupported" if "unsupported" in answer else "different" if found else "equal"] += 1
+                lacks = answer.get("unsupported")
+                counts[f"unsupported ({lacks})" if lacks else "different" if found else "equal"] += 1
                 for difference in found:
                     print(f"{task.name}\n    {difference}")
     runner.stop()
-    print(", ".join(f"{counts[outcome]} {outcome}" for outcome in ("equal", "different", "unsupported")))
+    print(", ".join(f"{counts.pop(outcome, 0)} {outcome}" for outcome in ("equal", "different")))
+    for lacking, count in counts.most_common():
+        print(f"{count} {lacking}")
     return min(counts["different"], 1)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
+    if len(sys.argv) < 2 or sys.argv[1] in {"-h", "--help"}:
         sys.exit(__doc__)
     sys.exit(main(sys.argv[1:]))

@@ -90,6 +90,17 @@ def test_an_answer_that_is_no_json_object_is_a_difference(line, tmp_path):
     assert differences == [f"error: the answer is not a JSON object: {line!r}"]
 
 
+def test_unsupported_requests_are_counted_for_each_reason(capsys):
+    answer = "print(json.dumps({'unsupported': json.loads(line)['do']}), flush=True)"
+    script = f"import sys, json\nfor line in sys.stdin: {answer}"
+    assert suite.main([sys.executable, "-c", script]) == 0
+    equal, *lines = capsys.readouterr().out.splitlines()
+    counts = {reason: int(count) for count, _, reason in (line.split() for line in lines)}
+    assert equal == "0 equal, 0 different"
+    assert counts.keys() == {"(read)", "(write)", "(repair)"}
+    assert counts["(repair)"] == sum("repair" in case["expected"] for case in CASES)
+
+
 def test_a_reader_of_others_that_takes_too_long_fails(monkeypatch):
     monkeypatch.setattr(foreign, "ARGUMENTS", [sys.executable, "-c", "import time; print('61'); time.sleep(60)"])
     monkeypatch.setattr(foreign, "COMMAND_SECONDS", 0.1)
