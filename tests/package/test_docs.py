@@ -97,9 +97,10 @@ def test_example(name, text, tmp_path, monkeypatch):
     assert result.failed == 0, report.getvalue()
 
 
-def test_the_rust_example_is_the_one_that_rust_runs():
+@pytest.mark.parametrize("page", ["README.md", "docs/reference/rust.md"])
+def test_the_rust_example_is_one_that_rust_runs(page):
     """The examples of the crate's own README are doc tests."""
-    (example,) = re.findall(r"```rust\n.*?```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    (example,) = re.findall(r"```rust\n.*?```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
     assert example in (ROOT / "rust/cordwood/README.md").read_text(encoding="utf-8")
 
 

@@ -34,6 +34,10 @@
 //! records by their indices, and a [`Follower`] reads a log while it is being written. Without a
 //! file on disk, use [`Writer`], [`Reader::new`] and [`Reader::from_slice`].
 //!
+//! [`Reader::record_batch`] gathers many records in one buffer. [`ops::split_ranges`] divides a file
+//! into ranges that begin at blocks, and [`Reader::another`] reads one of them: each record is in
+//! exactly one range, so several threads or machines can share the work.
+//!
 //! # Damage
 //!
 //! A reader returns *events*: records, and the [`SkippedRegion`](damage::SkippedRegion)s between
