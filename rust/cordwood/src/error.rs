@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::damage::{Reason, SkippedRegion};
 use crate::detect::Foreign;
@@ -301,12 +301,7 @@ impl Error {
     pub(crate) fn with_path_below(mut self, absolute: &Path, given: &Path) -> Self {
         let below = self.path.as_deref().and_then(|path| path.strip_prefix(absolute).ok());
         if let Some(below) = below {
-            let path = if below.as_os_str().is_empty() {
-                given.into()
-            } else {
-                given.join(below).into()
-            };
-            self.path = Some(path);
+            self.path = Some(given.iter().chain(below).collect::<PathBuf>().into());
         }
         self
     }

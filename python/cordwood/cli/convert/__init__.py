@@ -11,8 +11,8 @@ Bytes that are UTF-8 are text in NDJSON and CSV, others {"base64": "..."}, as ar
 log is read to find them. For Parquet and Arrow, one reading is enough if the first
 records have the columns of all; otherwise, and for CSV, a second one follows.
 A column whose values are all of one type has that type; arrays and objects are lists and structures in Parquet and
-Arrow; all other values are JSON. Converting needs a few tens of MiB of memory, more for very long records or thousands
-of columns.
+Arrow; all other values are JSON. Converting needs a few tens of MiB of memory, for Parquet and Arrow 100 to 200, more
+for very long records or thousands of columns.
 
 Several logs, or all logs in a folder, make one table, with the columns of all of them. Its first column says which log
 a row is from: path; for entities and JSON, __file__; and for wandb, run_id, from the name of the file, and __file__ if
