@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from cordwood._native import Reader, Record
 from cordwood._splits import Split, part_of
@@ -132,9 +132,6 @@ class DecodedScan:
         """
         unfinished = Outcome(kind=OutcomeKind.UNFINISHED, offset=self._options["start"])
         return tuple(log.reader.outcome if log.reader else unfinished for log in self._latest)
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a DecodedScan cannot be pickled or copied: pass the arguments of scan, and call it there")
 
     def __repr__(self) -> str:
         count = len(self._sources)

@@ -19,7 +19,7 @@ use crate::ops::watched::{Watch, watched};
 use crate::values::arguments::{place_of, refuse_url, required_path};
 use crate::values::error::{call_python, check_signals, closed, to_python};
 use crate::values::options::{compression_of, dialect_name, dialect_of, named, read_options};
-use crate::values::pickle::handle_repr;
+use crate::values::shown::handle_repr;
 
 /// The records of logs by their indices, from 0: the result of `index`.
 ///

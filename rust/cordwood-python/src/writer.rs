@@ -31,7 +31,7 @@ use crate::values::error::{check_signals, check_signals_anywhere, closed, to_pyt
 use crate::values::options::{
     compression_name, compression_of, dialect_name, dialect_of, named, sync_policy_of, time_of, unknown_name,
 };
-use crate::values::pickle::{handle_repr, not_pickled};
+use crate::values::shown::handle_repr;
 
 /// With fewer unwritten bytes than this, including the new record, the core's buffer of 256 KiB does
 /// not fill up, and nothing is written: 1 KiB is more than the headers and trailers of a record.
@@ -630,13 +630,6 @@ impl Writer {
             Err(_) if had_failed && !exc_type.is_none() => Ok(()),
             closed => closed,
         }
-    }
-
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(not_pickled(
-            "Writer",
-            "one process writes a log; close it and pass the path, which mode 'a' appends to",
-        ))
     }
 
     fn __repr__(&self) -> String {

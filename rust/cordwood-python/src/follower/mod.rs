@@ -23,8 +23,8 @@ use crate::values::error::{check_signals, closed, os_error, to_python};
 use crate::values::options::{
     chosen, compression_name, compression_of, dialect_name, dialect_of, in_seconds, named, time_of,
 };
-use crate::values::pickle::{handle_repr, not_pickled};
 use crate::values::record::Record;
+use crate::values::shown::handle_repr;
 use crate::values::{NotYet, Outcome};
 
 /// The longest sleep without a check for Ctrl-C, and for whether the follower has been closed.
@@ -352,13 +352,6 @@ impl Follower {
     #[pyo3(signature = (*_raised), text_signature = "($self, exc_type, exc, traceback, /)")]
     fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyTuple>) -> PyResult<()> {
         self.close(py)
-    }
-
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(not_pickled(
-            "Follower",
-            "pass the path and tell(), and follow from that start",
-        ))
     }
 
     fn __repr__(&self) -> String {

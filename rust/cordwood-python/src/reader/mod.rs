@@ -28,8 +28,8 @@ use crate::values::error::{closed, to_python};
 use crate::values::options::{
     compression_name, compression_of, dialect_name, dialect_of, named, read_options, threads_of,
 };
-use crate::values::pickle::{handle_repr, not_pickled};
 use crate::values::record::Record;
+use crate::values::shown::handle_repr;
 
 /// Reads the records of a log. `cordwood.open(source)` creates a reader; so does calling the class.
 ///
@@ -434,13 +434,6 @@ impl Reader {
     #[pyo3(signature = (*_raised), text_signature = "($self, exc_type, exc, traceback, /)")]
     fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyTuple>) -> PyResult<()> {
         self.close(py)
-    }
-
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(not_pickled(
-            "Reader",
-            "pass the path, or a Split (cordwood.plan_splits), and open that",
-        ))
     }
 
     fn __repr__(&self) -> String {

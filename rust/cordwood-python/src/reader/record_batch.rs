@@ -16,7 +16,6 @@ use crate::interpreter::python_code::PythonCode;
 use crate::memory::batch_pool::PooledBatch;
 use crate::memory::buffer::{BatchBuffer, Shared, new_bytes, try_bytes, view_of_shared};
 use crate::values::arguments::place_of;
-use crate::values::pickle::not_pickled;
 
 /// Consecutive records in one buffer, with the position of each in another.
 ///
@@ -154,13 +153,6 @@ impl RecordBatch {
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         class_with_next::<RecordBatchIterator>(slf.py()).run((slf,))
-    }
-
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(not_pickled(
-            "RecordBatch",
-            "pass list(batch), or a path and a range for the other process to read",
-        ))
     }
 
     fn __repr__(&self) -> String {

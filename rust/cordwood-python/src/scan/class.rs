@@ -21,7 +21,6 @@ use crate::interpreter::python_code::PythonCode;
 use crate::reader::skipped::Skipped;
 use crate::values::error::{note_main_thread, to_python};
 use crate::values::options::{compression_of, dialect_name, dialect_of, named, range_of, read_options, threads_of};
-use crate::values::pickle::not_pickled;
 
 /// The records of logs as a table, for everything that reads Arrow: the result of `scan`.
 ///
@@ -113,10 +112,6 @@ impl Scan {
             }
         }
         Ok(())
-    }
-
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(not_pickled("Scan", "pass the arguments of scan, and call it there"))
     }
 
     fn __repr__(&self) -> String {

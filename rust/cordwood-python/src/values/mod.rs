@@ -5,8 +5,8 @@ pub(crate) mod arguments;
 pub(crate) mod enums;
 pub(crate) mod error;
 pub(crate) mod options;
-pub(crate) mod pickle;
 pub(crate) mod record;
+pub(crate) mod shown;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use super::arguments::bytes_of;
-use super::pickle::short_repr;
+use super::shown::short_repr;
 use crate::interpreter::imported;
 
 /// A record and its place in the file: the result of `Reader.records` and `Follower.poll`.

@@ -1,15 +1,9 @@
-//! How objects are shown in one line, and the refusal to pickle those with a file, a lock or a position.
+//! How objects are shown in one line.
 
 use std::path::Path;
 
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-
-/// The exception from `pickle` and `copy` for objects with a file, a lock or a position.
-pub(crate) fn not_pickled(what: &str, instead: &str) -> PyErr {
-    PyTypeError::new_err(format!("a {what} cannot be pickled or copied: {instead}"))
-}
 
 /// The `repr` of an object that reads or writes a log, such as `"Reader"`.
 pub(crate) fn handle_repr(class: &str, path: Option<&Path>, is_closed: bool) -> String {

@@ -1,0 +1,24 @@
+"""The objects with a file, a lock or a position: `pickle` and `copy` refuse them, and say what to pass instead."""
+
+import copyreg
+from typing import NoReturn
+
+from cordwood._native import Follower, Reader, RecordBatch, Scan, Writer
+from cordwood._tables.scan import DecodedScan
+
+_INSTEAD = {
+    DecodedScan: "pass the arguments of scan, and call it there",
+    Follower: "pass the path and tell(), and follow from that start",
+    Reader: "pass the path, or a Split (cordwood.plan_splits), and open that",
+    RecordBatch: "pass list(batch), or a path and a range for the other process to read",
+    Scan: "pass the arguments of scan, and call it there",
+    Writer: "one process writes a log; close it and pass the path, which mode 'a' appends to",
+}
+
+
+def _refuse(given: object) -> NoReturn:
+    raise TypeError(f"a {type(given).__name__} cannot be pickled or copied: {_INSTEAD[type(given)]}")
+
+
+for _class in _INSTEAD:
+    copyreg.pickle(_class, _refuse)
