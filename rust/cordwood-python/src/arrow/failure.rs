@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use super::Failure;
 use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
-use crate::values::error::{EINVAL, EIO, ENOMEM};
+use crate::values::error::{EINVAL, EIO, ENOMEM, call_python};
 
 pub(crate) fn io_failure(message: impl Into<String>) -> Failure {
     Failure {
@@ -66,10 +66,5 @@ pub(crate) fn failure_of(py: Python<'_>, error: &PyErr) -> Failure {
 
 /// Runs `work`, which needs the interpreter.
 pub(crate) fn attached<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T, Failure> {
-    let done = Python::try_attach(|py| work(py).map_err(|error| failure_of(py, &error)));
-    done.unwrap_or_else(|| {
-        Err(io_failure(
-            "the Python interpreter has shut down, and the source needs it",
-        ))
-    })
+    call_python(work).map_err(|error| failure(error.into(), None))
 }

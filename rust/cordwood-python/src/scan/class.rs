@@ -107,9 +107,7 @@ impl Scan {
             return Ok(());
         }
         for log in &*self.sources {
-            if let Source::Content { object, .. } | Source::Object { object, .. } = &log.source {
-                visit.call(object)?;
-            }
+            visit.call(&log.source.object)?;
         }
         Ok(())
     }
@@ -117,7 +115,7 @@ impl Scan {
     fn __repr__(&self) -> String {
         let columns: Vec<_> = self.plan.columns.iter().map(|column| column.as_str()).collect();
         let sources = match &*self.sources {
-            [log] => match log.source.path() {
+            [log] => match &log.source.path {
                 Some(path) => format!("{:?}", path.display().to_string()),
                 None => "1 source".to_owned(),
             },
@@ -222,10 +220,10 @@ pub(crate) fn scan<'py>(
         let sources: Vec<_> = sources
             .iter()
             .map(|(source, split)| {
-                let (object, begin, is_read_once) = source.to_reopen(py)?;
-                Ok((object, begin, is_read_once, split))
+                let (object, begin, is_read_once) = source.to_reopen(py);
+                (object, begin, is_read_once, split)
             })
-            .collect::<PyResult<_>>()?;
+            .collect();
         reading.set_item("on_corruption", on_corruption)?;
         reading.set_item("start", start)?;
         reading.set_item("end", end)?;

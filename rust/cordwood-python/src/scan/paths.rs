@@ -23,7 +23,7 @@ impl Paths {
         let mut known = HashMap::new();
         let (mut ends, mut text) = (vec![0], Vec::new());
         let numbers = logs.iter().map(|log| {
-            let path = log.source.path()?;
+            let path = log.source.path.as_ref()?;
             let next = known.len() as i32;
             Some(*known.entry(path).or_insert_with(|| {
                 text.extend_from_slice(path.to_string_lossy().as_bytes());

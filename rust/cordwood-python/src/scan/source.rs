@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cordwood::ReadOptions;
-use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -19,17 +18,20 @@ use crate::values::arguments::{path_of, refuse_text};
 use crate::values::error::of_call;
 
 /// A source that can be opened again.
-pub(super) enum Source {
-    /// Needs no interpreter.
-    Path(PathBuf),
-    /// `bytes` or another buffer, or a source that is read in ranges, with its name.
-    Content { object: Py<PyAny>, path: Option<PathBuf> },
-    /// An object with `read`.
-    Object {
-        object: Py<PyAny>,
-        /// Its position when it was passed in, if it can seek.
-        begin: Option<Py<PyAny>>,
-    },
+pub(super) struct Source {
+    pub(super) object: Py<PyAny>,
+    /// Its path, or its name if it is read in ranges.
+    pub(super) path: Option<PathBuf>,
+    kind: Kind,
+}
+
+enum Kind {
+    /// A path.
+    Path,
+    /// `bytes` or another buffer, or a source that is read in ranges.
+    Content,
+    /// An object with `read`, and its position when it was passed in, if it can seek.
+    Object(Option<Py<PyAny>>),
 }
 
 /// A source of a scan, with the options for it.
@@ -51,7 +53,7 @@ impl Log {
 
     /// Whether another stream has moved the file object that was opened at this count.
     pub(super) fn is_shared(&self, opening: u64) -> bool {
-        matches!(self.source, Source::Object { .. }) && self.opening_count.load(Ordering::Relaxed) != opening
+        matches!(self.source.kind, Kind::Object(_)) && self.opening_count.load(Ordering::Relaxed) != opening
     }
 }
 
@@ -66,21 +68,20 @@ impl Source {
 
     fn of_any(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let py = object.py();
+        let source = |object: &Bound<'_, PyAny>, path, kind| {
+            let object = object.clone().unbind();
+            Ok(Some(Source { object, path, kind }))
+        };
         if let Some(ranges) = ranges_of(object)? {
             let name = ranges.attribute(intern!(py, "name"))?;
-            return Ok(Some(Source::Content {
-                path: name.map_or(Ok(None), |name| name.extract())?,
-                object: ranges.unbind(),
-            }));
+            let name = name.map_or(Ok(None), |name| name.extract())?;
+            return source(&ranges, name, Kind::Content);
         }
         if let Some(path) = path_of(object)? {
-            return Ok(Some(Source::Path(path)));
+            return source(object, Some(path), Kind::Path);
         }
         if object.is_instance_of::<PyBytes>() || PyMemoryView::from(object).is_ok() {
-            return Ok(Some(Source::Content {
-                object: object.clone().unbind(),
-                path: None,
-            }));
+            return source(object, None, Kind::Content);
         }
         if object.attribute(intern!(py, "read"))?.is_none() {
             return Ok(None);
@@ -89,10 +90,7 @@ impl Source {
         let begin = is_seekable(object)?
             .then(|| object.run_method(intern!(py, "tell"), ()))
             .transpose()?;
-        Ok(Some(Source::Object {
-            object: object.clone().unbind(),
-            begin: begin.map(Bound::unbind),
-        }))
+        source(object, None, Kind::Object(begin.map(Bound::unbind)))
     }
 
     /// Returns one source, or several, each with its `Split`, if it has one, and whether `sources`
@@ -118,48 +116,40 @@ impl Source {
 
     /// For Python: the argument for `Reader`, the position to seek to first, if any, and whether it
     /// can be read only once.
-    pub(super) fn to_reopen<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyAny>, Option<Bound<'py, PyAny>>, bool)> {
-        Ok(match self {
-            Source::Path(path) => (path.as_os_str().into_bound_py_any(py)?, None, false),
-            Source::Content { object, .. } => (object.bind(py).clone(), None, false),
-            Source::Object { object, begin } => {
-                let begin = begin.as_ref().map(|begin| begin.bind(py).clone());
-                let is_read_once = begin.is_none();
-                (object.bind(py).clone(), begin, is_read_once)
-            }
-        })
+    pub(super) fn to_reopen(&self, py: Python<'_>) -> (Py<PyAny>, Option<Py<PyAny>>, bool) {
+        let begin = match &self.kind {
+            Kind::Object(Some(begin)) => Some(begin.clone_ref(py)),
+            _ => None,
+        };
+        (
+            self.object.clone_ref(py),
+            begin,
+            matches!(self.kind, Kind::Object(None)),
+        )
     }
 
     /// Opens the source from its beginning. `is_again`: whether it has been opened before.
     fn open(&self, options: &ReadOptions, is_again: bool) -> Result<OpenedReader, Failure> {
-        match self {
-            Source::Path(path) => open_path(path, options.clone()).map_err(|error| failure(error, Some(path))),
-            Source::Content { object, .. } => attached(|py| open_reader(object.bind(py), options.clone())),
-            Source::Object { object, begin } => attached(|py| {
-                let object = object.bind(py);
-                match begin {
-                    Some(begin) => drop(object.run_method(intern!(py, "seek"), (begin,))?),
-                    None if is_again => {
-                        return Err(PyValueError::new_err(
-                            "the source was read once, and cannot seek: pass a path, or a file object that can",
-                        ));
-                    }
-                    None => {}
-                }
-                open_reader(object, options.clone())
-            }),
+        if let (Kind::Path, Some(path)) = (&self.kind, &self.path) {
+            return open_path(path, options.clone()).map_err(|error| failure(error, Some(path)));
         }
+        attached(|py| {
+            let object = self.object.bind(py);
+            match &self.kind {
+                Kind::Object(Some(begin)) => drop(object.run_method(intern!(py, "seek"), (begin,))?),
+                Kind::Object(None) if is_again => {
+                    return Err(PyValueError::new_err(
+                        "the source was read once, and cannot seek: pass a path, or a file object that can",
+                    ));
+                }
+                _ => {}
+            }
+            open_reader(object, options.clone())
+        })
     }
 
-    /// Its path, or its name if it is read in ranges.
-    pub(super) fn path(&self) -> Option<&PathBuf> {
-        match self {
-            Source::Path(path) => Some(path),
-            Source::Content { path, .. } => path.as_ref(),
-            Source::Object { .. } => None,
-        }
+    /// Whether it is read with the interpreter.
+    pub(super) fn needs_python(&self) -> bool {
+        !matches!(self.kind, Kind::Path)
     }
 }

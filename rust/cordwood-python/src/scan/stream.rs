@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use pyo3::Python;
+
 use super::plan::{Plan, Reading};
-use super::source::{Log, Source};
+use super::source::Log;
 use crate::arrow::columns::{Column, bool_column, number_column, offset_column, record_column};
 use crate::arrow::failure::{attached, failure, io_failure};
 use crate::arrow::{self, Array, Failure, Field};
@@ -94,7 +96,7 @@ impl Stream {
     fn open(&self, reading: &Reading) -> Result<OpenLog, Failure> {
         let log = &self.sources[self.source];
         let (mut opened, opening) = log.open()?;
-        if !matches!(log.source, Source::Path(_)) {
+        if log.source.needs_python() {
             // Threads cannot wait for the interpreter, which the consumer may hold: they read only
             // files.
             opened.another = None;
@@ -127,11 +129,8 @@ impl Drop for Stream {
     fn drop(&mut self) {
         let sources = std::mem::take(&mut self.sources);
         self.log = None;
-        if sources.iter().any(|log| !matches!(log.source, Source::Path(_))) {
-            let _ = attached(|_| {
-                drop(sources);
-                Ok(())
-            });
+        if sources.iter().any(|log| log.source.needs_python()) {
+            let _ = Python::try_attach(|_| drop(sources));
         }
     }
 }
