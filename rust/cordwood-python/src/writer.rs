@@ -1,6 +1,6 @@
 //! The class `Writer`.
 
-use std::ffi::OsStr;
+use std::ffi::{CString, OsStr};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::MutexGuard;
@@ -848,11 +848,10 @@ impl Writer {
 
     /// Closes an unclosed writer, and warns. A failure is shown, since it cannot be raised.
     fn finalize(&self, py: Python<'_>) {
-        let message = format!("unclosed writer {}\0", self.__repr__());
+        // No path contains a zero byte.
+        let message = CString::new(format!("unclosed writer {}", self.__repr__())).unwrap_or_default();
         let closed = self.close(py);
-        let warned = std::ffi::CStr::from_bytes_until_nul(message.as_bytes()).map_or(Ok(()), |message| {
-            PyErr::warn(py, &py.get_type::<PyResourceWarning>(), message, 1)
-        });
+        let warned = PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &message, 1);
         for error in [closed, warned].into_iter().filter_map(Result::err) {
             error.write_unraisable(py, None);
         }

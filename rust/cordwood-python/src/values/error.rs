@@ -267,9 +267,6 @@ static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
 
 /// Remembers this thread if it is the main one: without the interpreter, it cannot be recognised.
 pub(crate) fn note_main_thread(py: Python<'_>) -> PyResult<()> {
-    if MAIN_THREAD.get().is_some() {
-        return Ok(());
-    }
     let threading = module(py, "threading")?;
     let current = threading.run_method(intern!(py, "current_thread"), ())?;
     if current.is(&threading.run_method(intern!(py, "main_thread"), ())?) {

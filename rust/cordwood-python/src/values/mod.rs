@@ -210,34 +210,22 @@ pub(crate) struct Fragment(pub(crate) ops::Fragment);
 
 named_tuple!("cordwood.types", "Fragment", |fragment: Fragment, py| {
     let Fragment(fragment) = fragment;
-    // Making an object for a number takes as long as finding a short fragment, and most fragments
-    // have some numbers twice.
-    let offset = fragment.offset.into_field(py)?;
-    let stored_crc = fragment.stored_crc.into_field(py)?;
-    let computed_crc = match fragment.computed_crc {
-        crc if crc == fragment.stored_crc => stored_crc.clone(),
-        crc => crc.into_field(py)?,
-    };
-    let record_offset = match fragment.record_offset {
-        Some(begin) if begin == fragment.offset => offset.clone(),
-        begin => begin.into_field(py)?,
-    };
     [
-        offset,
+        fragment.offset,
         fragment.end_offset,
         FRAGMENT_KIND.member(py, fragment.kind.as_str())?,
         fragment.block,
         fragment.type_byte,
         fragment.payload_len,
-        stored_crc,
-        computed_crc,
+        fragment.stored_crc,
+        fragment.computed_crc,
         fragment.log_number,
         fragment.synced_offset,
         fragment
             .reason
             .map(|reason| REASON.member(py, reason.as_str()))
             .transpose()?,
-        record_offset,
+        fragment.record_offset,
         fragment.is_salvaged,
     ]
 });
