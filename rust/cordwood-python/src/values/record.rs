@@ -2,11 +2,10 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
+use pyo3::types::PyBytes;
 
 use super::arguments::bytes_of;
 use super::shown::short_repr;
-use crate::interpreter::imported;
 
 /// A record and its place in the file: the result of `Reader.records` and `Follower.poll`.
 ///
@@ -69,20 +68,6 @@ impl Record {
     #[classattr]
     fn __match_args__() -> (&'static str, &'static str, &'static str) {
         ("offset", "end_offset", "data")
-    }
-
-    // The constructor and its keywords. Unlike `__getnewargs_ex__`, it works with every protocol of `pickle`.
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-        let py = slf.py();
-        let keywords = PyDict::new(py);
-        for name in ["offset", "end_offset", "data", "salvaged"] {
-            // The same object for all records, which `pickle` writes once.
-            let name = PyString::intern(py, name);
-            keywords.set_item(&name, slf.getattr(&name)?)?;
-        }
-        // For which `pickle` has a short form.
-        let new = imported!(py, "copyreg", "__newobj_ex__")?;
-        (new, (slf.get_type(), PyTuple::empty(py), keywords)).into_pyobject(py)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

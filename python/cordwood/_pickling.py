@@ -1,9 +1,12 @@
-"""The objects with a file, a lock or a position: `pickle` and `copy` refuse them, and say what to pass instead."""
+"""How `pickle` and `copy` treat objects of the native module.
+
+Those with a file, a lock or a position are refused, with advice what to pass instead.
+"""
 
 import copyreg
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from cordwood._native import Follower, Reader, RecordBatch, Scan, Writer
+from cordwood._native import Follower, Reader, Record, RecordBatch, Scan, Writer
 from cordwood._tables.scan import DecodedScan
 
 _INSTEAD = {
@@ -20,5 +23,12 @@ def _refuse(given: object) -> NoReturn:
     raise TypeError(f"a {type(given).__name__} cannot be pickled or copied: {_INSTEAD[type(given)]}")
 
 
+def _reduced(record: Record) -> tuple[Any, ...]:
+    """The constructor and its keywords. For this form `pickle` has a short one, with every protocol."""
+    keywords = {name: getattr(record, name) for name in ("offset", "end_offset", "data", "salvaged")}
+    return copyreg.__newobj_ex__, (Record, (), keywords)  # type: ignore[attr-defined]  # of Python's own, not for users
+
+
 for _class in _INSTEAD:
     copyreg.pickle(_class, _refuse)
+copyreg.pickle(Record, _reduced)
