@@ -574,21 +574,16 @@ impl Writer {
             Sink::Disk(log) => py.detach(|| log.close()).map_err(|error| self.raised(py, error)),
             // A copy in a forked child: only the process that opened it may write its contents.
             Sink::Object(object) if self.is_forked() => {
-                if let Some(mut state) = object.try_lock() {
-                    state.writer = None;
-                }
+                drop(object.try_lock().and_then(|mut state| state.writer.take()));
                 Ok(())
             }
             Sink::Object(object) => {
                 let writer = object.lock(py)?.writer.take();
-                match writer {
-                    // Without the lock, because writing to an object runs Python code; and
-                    // attached, because at the end of the program, when the garbage collector finds
-                    // unclosed objects, a thread that releases the interpreter does not get it
-                    // back.
-                    Some(writer) => writer.finish().map(drop).map_err(|error| to_python(py, error, None)),
-                    None => Ok(()),
-                }
+                // Without the lock, because writing to an object runs Python code; and attached,
+                // because at the end of the program, when the garbage collector finds unclosed
+                // objects, a thread that releases the interpreter does not get it back.
+                let finished = writer.map_or(Ok(()), |writer| writer.finish().map(drop));
+                finished.map_err(|error| to_python(py, error, None))
             }
         }
     }
