@@ -90,7 +90,9 @@ def test_without_entities_there_is_no_folder(folder, capsys):
         (folder / "export" / name).write_bytes(b"")
     (folder / "export/a.export_metadata").write_bytes(bytes.fromhex("0a03 0a0161 120c 0a00 1208") + b"output-0")
     assert main(["convert", "--as", "entity", "--by-kind", "t", "export"]) == 3
-    assert "output-0 is empty" in capsys.readouterr().err
+    printed = capsys.readouterr().err
+    assert "output-0 is empty" in printed
+    assert "cordwood: no entity was found: there is no table\n" in printed
     assert not (folder / "t").exists()
 
 

@@ -16,7 +16,7 @@ from cordwood._tables.columns import Columns, Records, leave_out
 from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import MisfitError
 from cordwood._text import quantity
-from cordwood.cli._messages import Failure, Status
+from cordwood.cli._messages import Failure, Status, complain
 from cordwood.cli._new_files import check_new_file, new_file
 from cordwood.cli._reopenable import first_stream
 from cordwood.cli.convert.columns import columns_found
@@ -50,12 +50,14 @@ def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
     status = logs.find(Draft(found))
     if not logs.firsts:
         return status
+    if not found.kinds:
+        complain("no entity was found: there is no table")
+        return status
     paths = _paths(folder, found.kinds, form)
     for path in paths.values():
         check_new_file(path, "table", options.files, overwrite=options.overwrite)
     _check_open_files(len(paths))
-    if paths:
-        make_folder(folder, next(iter(logs.firsts)))
+    make_folder(folder, next(iter(logs.firsts)))
     with contextlib.ExitStack() as stack:
         tables: dict[str | None, Table] = {}
         for kind, columns in found.kinds.items():
