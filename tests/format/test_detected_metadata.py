@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 import reference
-from hypothesis import given
+from containers import RefusedError
+from hypothesis import example, given
 from hypothesis import strategies as st
 from random_logs import files
 from real_files import LATE_TIMESTAMPS
@@ -36,12 +37,25 @@ def padded(log, length):
     return log + RECORD * (length // len(RECORD))
 
 
+UNKNOWN_CODEC = bytes.fromhex("2cf661ad010040f9")
+
+
 @given(files, st.sampled_from(["skip", "stop", "salvage"]))
+@example(UNKNOWN_CODEC, "skip")
 def test_a_detected_log_is_read_as_the_reference_reads_it(file, policy):
-    *expected, end = reference.events(
-        file, stop=policy == "stop", salvage=policy == "salvage", dialect=reference.DETECTED
-    )
+    expected, end, refused_at = [], None, None
+    try:
+        *expected, end = reference.events(
+            file, stop=policy == "stop", salvage=policy == "salvage", dialect=reference.DETECTED
+        )
+    except RefusedError as error:
+        refused_at = error.offset
     with cordwood.open(file, dialect=DetectedDialect("leveldb"), on_corruption=policy) as reader:
+        if refused_at is not None:
+            with pytest.raises(cordwood.DialectError) as caught:
+                list(reader.records())
+            assert caught.value.offset == refused_at
+            return
         records = [(record.offset, record.end_offset, record.data, record.salvaged) for record in reader.records()]
         regions = merged(plain_skipped(reader))
         assert plain_end(reader) == end
@@ -54,12 +68,19 @@ def test_a_detected_log_is_read_as_the_reference_reads_it(file, policy):
 
 
 @given(files)
+@example(UNKNOWN_CODEC)
 def test_all_that_a_strict_reader_returns_is_returned(file):
     for policy in ("skip", "salvage"):
         with cordwood.open(file, dialect="leveldb", on_corruption=policy) as reader:
-            strict = [(record.offset, record.data) for record in reader.records()]
+            strict = {(record.offset, record.data) for record in reader.records()}
+        found = set()
         with cordwood.open(file, dialect=DetectedDialect("leveldb"), on_corruption=policy) as reader:
-            assert set(strict) <= {(record.offset, record.data) for record in reader.records()}
+            try:
+                found.update((record.offset, record.data) for record in reader.records())
+            except cordwood.DialectError as error:
+                # A container with an unknown codec, which a strict reader skips: rule K9 in packed.md.
+                strict = {record for record in strict if record[0] < error.offset}
+        assert strict <= found
 
 
 @pytest.mark.parametrize("path", LATE_TIMESTAMPS)

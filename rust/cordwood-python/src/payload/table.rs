@@ -20,8 +20,9 @@ use crate::arrow::{Array, DataType, Field, Memory, array_capsules};
 use crate::interpreter::python_code::{PythonCode, module};
 use crate::memory::buffer::no_memory;
 
-/// Fewer records are not worth a thread.
-const SPLIT_MIN: usize = 1_000;
+/// Fewer records are not worth a thread. Half of them are rows enough to show whether the values of a
+/// column repeat (`_ROWS_MIN` in `cli/convert/arrow_table.py`).
+const SPLIT_MIN: usize = 4_000;
 
 /// The contents of the records that are decoded here.
 fn rows_of(payload: &str) -> PyResult<Rows> {
