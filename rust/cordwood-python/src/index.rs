@@ -68,7 +68,8 @@ impl Gathered {
 }
 
 impl RecordIndex {
-    fn new(index: cordwood::RecordIndex, options: ReadOptions) -> PyResult<Self> {
+    fn new(logs: Vec<IndexedLog>, options: ReadOptions) -> PyResult<Self> {
+        let index = cordwood::RecordIndex::of_logs(logs, options.clone());
         isize::try_from(index.len()).map_err(|_| PyOverflowError::new_err("the logs have too many records"))?;
         Ok(RecordIndex {
             index,
@@ -267,8 +268,7 @@ pub(crate) fn restored_index(
             offsets: offsets.iter().copied().map(u64::from_le_bytes).collect(),
         })
     });
-    let index = cordwood::RecordIndex::of_logs(logs.collect::<PyResult<_>>()?, options.clone());
-    RecordIndex::new(index, options)
+    RecordIndex::new(logs.collect::<PyResult<_>>()?, options)
 }
 
 /// A source, and its `Split` or `None`.
@@ -337,5 +337,5 @@ pub(crate) fn index(
         let mut reader = cordwood::Reader::with_source(source, options.clone());
         logs.push(watch.run(py, 1, || IndexedLog::of(&mut reader))?.map_err(failed)?);
     }
-    RecordIndex::new(cordwood::RecordIndex::of_logs(logs, options.clone()), options)
+    RecordIndex::new(logs, options)
 }

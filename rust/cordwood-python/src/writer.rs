@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::MutexGuard;
 
+use cordwood::damage::Finding;
 use cordwood::write::{LogStatus, Process};
 use cordwood::{
     Compression, Dialect, Error, ErrorKind, LogFile, LogFileOptions, LogFormat, OnTornTail, SegmentedLog, SyncPolicy,
@@ -519,7 +520,7 @@ impl Writer {
     /// It was cut off or kept, depending on `on_torn_tail`.
     #[getter]
     fn discarded_tail(&self) -> Option<SkippedRegion> {
-        self.discarded_tail.map(SkippedRegion::from)
+        self.discarded_tail.map(|region| SkippedRegion(Finding::new(region)))
     }
 
     /// The dialect that is written, such as `"leveldb"`.

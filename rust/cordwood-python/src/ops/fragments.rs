@@ -111,7 +111,25 @@ impl Fragments {
     ///     A tuple: the offset, the end offset, the kind, the reason, its severity and the number of
     ///     fragments. `None` at the end of the log.
     fn next_run(&self, py: Python<'_>) -> PyResult<Option<Run>> {
-        self.with_reader(py, |fragments| fragments.next_run(py))
+        self.with_reader(py, |fragments| {
+            let kind = |fragment: ops::Fragment| {
+                let reason = fragment.reason.map(cordwood::damage::Reason::as_str);
+                (fragment.block, fragment.kind, reason)
+            };
+            while let Some(next) = fragments.peek(py)? {
+                let (first, end, count) = fragments.begun.get_or_insert((next, next.offset, 0));
+                if kind(next) != kind(*first) {
+                    break;
+                }
+                (*end, *count) = (next.end_offset, *count + 1);
+                fragments.found.next();
+            }
+            Ok(fragments.begun.take().map(|(first, end, count)| {
+                let (_, name, reason) = kind(first);
+                let severity = first.reason.map(|reason| reason.severity().as_str());
+                (first.offset, end, name.as_str(), reason, severity, count)
+            }))
+        })
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -217,26 +235,6 @@ impl FragmentReader {
             self.find(py)?;
         }
         Ok(self.found.as_slice().first().copied())
-    }
-
-    fn next_run(&mut self, py: Python<'_>) -> PyResult<Option<Run>> {
-        let kind = |fragment: ops::Fragment| {
-            let reason = fragment.reason.map(cordwood::damage::Reason::as_str);
-            (fragment.block, fragment.kind, reason)
-        };
-        while let Some(next) = self.peek(py)? {
-            let (first, end, count) = self.begun.get_or_insert((next, next.offset, 0));
-            if kind(next) != kind(*first) {
-                break;
-            }
-            (*end, *count) = (next.end_offset, *count + 1);
-            self.found.next();
-        }
-        Ok(self.begun.take().map(|(first, end, count)| {
-            let (_, name, reason) = kind(first);
-            let severity = first.reason.map(|reason| reason.severity().as_str());
-            (first.offset, end, name.as_str(), reason, severity, count)
-        }))
     }
 
     /// Finds the next fragments. An error comes after those before it; Ctrl-C is raised at once.

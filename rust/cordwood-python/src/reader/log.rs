@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use cordwood::damage::{Severity, SkippedRegion};
+use cordwood::damage::{Finding, Severity, SkippedRegion};
 use cordwood::{Reader, read::Source};
 use pyo3::prelude::*;
 
@@ -86,7 +86,7 @@ impl Logged {
 pub(crate) fn log(py: Python<'_>, messages: Messages, path: Option<&Path>) -> PyResult<()> {
     let path = path.map(Path::as_os_str);
     messages.into_iter().flatten().try_for_each(|message| match message {
-        Message::Skipped(region) => call(py, "log_skipped", (values::SkippedRegion::from(region), path)),
+        Message::Skipped(region) => call(py, "log_skipped", (values::SkippedRegion(Finding::new(region)), path)),
         Message::Summary { count, len } => call(py, "log_summary", (count, len, path)),
         Message::OtherLog { own, other } => call(py, "log_other_log", (own, other, path)),
         Message::Left { offset, len } => call(py, "log_left", (offset, len, path)),

@@ -105,12 +105,6 @@ named_tuple!("cordwood.types", "BitFlip", |flip: BitFlip, py| {
 
 pub(crate) struct SkippedRegion(pub(crate) Finding);
 
-impl From<cordwood::damage::SkippedRegion> for SkippedRegion {
-    fn from(region: cordwood::damage::SkippedRegion) -> Self {
-        SkippedRegion(Finding::new(region))
-    }
-}
-
 named_tuple!("cordwood.types", "SkippedRegion", |found: SkippedRegion, py| {
     let Finding { region, bit_flip, .. } = found.0;
     let reason = region.reason;
