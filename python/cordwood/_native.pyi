@@ -464,9 +464,7 @@ class RecordBatch:
         The columns are `offset` and `record`.
 
         Args:
-            requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, and
-                the batch has less than 2 GiB, so is that of the table; the rest of the schema is
-                ignored. Default: `None`: `large_binary`.
+            requested_schema: Ignored, as the interface allows: the consumer casts. Default: `None`.
 
         Returns:
             The capsules of the schema and of the table.
@@ -1343,8 +1341,7 @@ class Scan:
         """The table as a stream of Arrow batches: a capsule of the Arrow C stream interface.
 
         Args:
-            requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, so
-                is that of the stream; the rest of the schema is ignored. Default: `None`.
+            requested_schema: Ignored, as the interface allows: the consumer casts. Default: `None`.
 
         Returns:
             The capsule, which reads the sources from their beginning.

@@ -380,42 +380,15 @@ def address(view):
     return pyarrow.py_buffer(view).address
 
 
-def test_binary_is_made_when_it_is_asked_for(path):
+def test_pyarrow_casts_to_the_schema_that_it_is_given(path):
     [batch] = cordwood.open(FILE).record_batches()
     found = pyarrow.record_batch(batch, schema=BINARY)
     found.validate(full=True)
     assert (found.schema, found["record"].to_pylist()) == (BINARY, RECORDS)
-    assert found["record"].buffers()[2].address == address(batch.data)
-    stream = pyarrow.RecordBatchReader.from_stream(cordwood.scan(path), schema=BINARY)
-    assert stream.schema == BINARY
-    assert stream.read_all()["record"].to_pylist() == RECORDS
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        pyarrow.schema([]),
-        pyarrow.schema({"record": pyarrow.utf8()}),
-        pyarrow.int32(),
-        pyarrow.schema({"x": pyarrow.binary()}),
-    ],
-)
-def test_any_other_wish_is_ignored(schema):
-    [batch] = cordwood.open(FILE).record_batches()
-    schema_capsule, _ = batch.__arrow_c_array__(schema.__arrow_c_schema__())
+    found = pyarrow.table(cordwood.scan(path), schema=BINARY)
+    assert (found.schema, found["record"].to_pylist()) == (BINARY, RECORDS)
+    schema_capsule, _ = batch.__arrow_c_array__(BINARY.__arrow_c_schema__())
     assert pyarrow.Schema._import_from_c_capsule(schema_capsule) == LARGE  # noqa: SLF001
-
-
-@pytest.mark.parametrize("wrong", [5, "record", BINARY])
-def test_a_wish_is_a_capsule(path, wrong):
-    with pytest.raises(TypeError):
-        cordwood.scan(path).__arrow_c_stream__(wrong)
-
-
-def test_a_wish_is_a_capsule_of_a_schema(path):
-    stream = cordwood.scan(path).__arrow_c_stream__()
-    with pytest.raises(ValueError, match="name"):
-        cordwood.scan(path).__arrow_c_stream__(stream)
 
 
 # Arguments -------------------------------------------------------------------------------------

@@ -454,29 +454,6 @@ pub(crate) fn stream_capsule(py: Python<'_>, batches: impl Batches + 'static) ->
     PyCapsule::new_with_value(py, ArrowArrayStream::new(Box::new(batches)), STREAM)
 }
 
-/// Whether a consumer requests the column `name` as `binary`, with 32-bit offsets. Other requests
-/// are ignored, as the protocol allows.
-pub(crate) fn asks_for_binary(requested: Option<&Bound<'_, PyAny>>, name: &CStr) -> PyResult<bool> {
-    let Some(requested) = requested else { return Ok(false) };
-    let schema = requested.cast::<PyCapsule>()?.pointer_checked(Some(SCHEMA))?;
-    // SAFETY: a capsule with this name contains a schema, by the protocol, and `requested` keeps it
-    // alive. If it has been released or moved out, only `release` is read.
-    let schema = unsafe { schema.cast::<ArrowSchema>().as_ref() };
-    if schema.is_released() || schema.children.is_null() {
-        return Ok(false);
-    }
-    let is = |text: *const c_char, expected: &CStr| {
-        // SAFETY: text in a schema is null or ends with a zero byte.
-        !text.is_null() && unsafe { CStr::from_ptr(text) } == expected
-    };
-    let count = usize::try_from(schema.n_children).unwrap_or(0);
-    Ok((0..count).any(|index| {
-        // SAFETY: a schema that has not been released has `n_children` pointers to valid schemas.
-        let child = unsafe { (*schema.children.add(index)).as_ref() };
-        child.is_some_and(|child| is(child.name, name) && is(child.format, DataType::BINARY.0))
-    }))
-}
-
 /// Any thread may release the exported structures.
 const fn is_send<T: Send>() {}
 const _: () = is_send::<Memory>();

@@ -47,12 +47,11 @@ impl Column {
         )
     }
 
-    pub(crate) fn field(self, is_binary: bool) -> Field {
+    pub(crate) fn field(self) -> Field {
         Field {
             name: self.name().into(),
             data_type: match self {
                 Column::Offset | Column::EndOffset | Column::Length => DataType::UINT64,
-                Column::Record if is_binary => DataType::BINARY,
                 Column::Record => DataType::LARGE_BINARY,
                 Column::Path => DataType::DICTIONARY,
                 Column::Salvaged => DataType::BOOL,
@@ -65,21 +64,10 @@ impl Column {
 }
 
 /// The records of a batch as a column.
-pub(crate) fn record_column(batch: &Arc<PooledBatch>, is_binary: bool) -> Array {
-    let offsets = if is_binary {
-        Memory::I32(Arc::new(
-            batch.records().offsets().iter().map(|&offset| offset as i32).collect(),
-        ))
-    } else {
-        Memory::Batch(Arc::clone(batch), BatchBuffer::Offsets)
-    };
-    let data = Memory::Batch(Arc::clone(batch), BatchBuffer::Data);
-    Array::plain(batch.records().len(), vec![Memory::Absent, offsets, data])
-}
-
-/// Whether the offsets of the batch fit in 32 bits.
-pub(crate) fn fits_binary(records: &cordwood::read::RecordBatch) -> bool {
-    i32::try_from(records.data().len()).is_ok()
+pub(crate) fn record_column(batch: &Arc<PooledBatch>) -> Array {
+    let buffer = |part| Memory::Batch(Arc::clone(batch), part);
+    let buffers = vec![Memory::Absent, buffer(BatchBuffer::Offsets), buffer(BatchBuffer::Data)];
+    Array::plain(batch.records().len(), buffers)
 }
 
 /// The file offsets of the records of a batch as a column.

@@ -7,5 +7,5 @@ pub(crate) mod failure;
 pub(crate) mod import;
 
 pub(crate) use c_data::{
-    Array, Batches, DataType, Failure, Field, Memory, array_capsules, asks_for_binary, schema_capsule, stream_capsule,
+    Array, Batches, DataType, Failure, Field, Memory, array_capsules, schema_capsule, stream_capsule,
 };

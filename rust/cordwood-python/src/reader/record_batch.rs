@@ -8,8 +8,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList, PyMemoryView, PySlice};
 
-use crate::arrow::columns::{Column, fits_binary, offset_column, record_column};
-use crate::arrow::{Array, Field, array_capsules, asks_for_binary, schema_capsule};
+use crate::arrow::columns::{Column, offset_column, record_column};
+use crate::arrow::{Array, array_capsules, schema_capsule};
 use crate::interpreter::fast_call::{FastClass, FastNext, class_with_next};
 use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
@@ -100,9 +100,7 @@ impl RecordBatch {
     /// The columns are `offset` and `record`.
     ///
     /// Args:
-    ///     requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, and
-    ///         the batch has less than 2 GiB, so is that of the table; the rest of the schema is
-    ///         ignored. Default: `None`: `large_binary`.
+    ///     requested_schema: Ignored, as the interface allows: the consumer casts. Default: `None`.
     ///
     /// Returns:
     ///     The capsules of the schema and of the table.
@@ -112,10 +110,13 @@ impl RecordBatch {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
-        let is_asked = asks_for_binary(requested_schema, c"record")?;
-        let is_binary = is_asked && fits_binary(self.records());
-        let columns = vec![offset_column(&self.batch), record_column(&self.batch, is_binary)];
-        array_capsules(py, &fields(is_binary), Array::table(self.records().len(), columns))
+        let _ = requested_schema;
+        let columns = vec![offset_column(&self.batch), record_column(&self.batch)];
+        array_capsules(
+            py,
+            &FIELDS.map(Column::field),
+            Array::table(self.records().len(), columns),
+        )
     }
 
     /// The columns and their types: a capsule of the Arrow C schema interface.
@@ -123,7 +124,7 @@ impl RecordBatch {
     /// Returns:
     ///     The capsule.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_capsule(py, &fields(false))
+        schema_capsule(py, &FIELDS.map(Column::field))
     }
 
     fn __len__(&self) -> usize {
@@ -170,9 +171,7 @@ fn no_record() -> PyErr {
 }
 
 /// The columns of a batch as a table.
-fn fields(is_binary: bool) -> [Field; 2] {
-    [Column::Offset, Column::Record].map(|column| column.field(is_binary))
-}
+const FIELDS: [Column; 2] = [Column::Offset, Column::Record];
 
 /// The result of `iter(batch)`: the records as `bytes`.
 // Records are returned one at a time, so that the memory of each is reused for the next: a list of

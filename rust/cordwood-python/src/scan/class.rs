@@ -15,7 +15,7 @@ use super::plan::Plan;
 use super::source::{Log, Source};
 use super::stream::Stream;
 use crate::arrow::columns::Column;
-use crate::arrow::{asks_for_binary, schema_capsule, stream_capsule};
+use crate::arrow::{schema_capsule, stream_capsule};
 use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
 use crate::reader::skipped::Skipped;
@@ -39,8 +39,7 @@ impl Scan {
     /// The table as a stream of Arrow batches: a capsule of the Arrow C stream interface.
     ///
     /// Args:
-    ///     requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, so
-    ///         is that of the stream; the rest of the schema is ignored. Default: `None`.
+    ///     requested_schema: Ignored, as the interface allows: the consumer casts. Default: `None`.
     ///
     /// Returns:
     ///     The capsule, which reads the sources from their beginning.
@@ -50,10 +49,9 @@ impl Scan {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // Even the longest batch, with a record of the maximum length, fits 32-bit offsets.
-        let is_binary = asks_for_binary(requested_schema, Column::Record.name())?;
+        let _ = requested_schema;
         note_main_thread(py)?;
-        let stream = Stream::new(Arc::clone(&self.plan), Arc::clone(&self.sources), is_binary);
+        let stream = Stream::new(Arc::clone(&self.plan), Arc::clone(&self.sources));
         stream_capsule(py, stream)
     }
 
@@ -62,7 +60,7 @@ impl Scan {
     /// Returns:
     ///     The capsule.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let fields: Vec<_> = self.plan.columns.iter().map(|column| column.field(false)).collect();
+        let fields: Vec<_> = self.plan.columns.iter().map(|column| column.field()).collect();
         schema_capsule(py, &fields)
     }
 

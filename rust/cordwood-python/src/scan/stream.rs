@@ -22,7 +22,6 @@ const TARGET_LEN: usize = 1 << 18;
 pub(super) struct Stream {
     plan: Arc<Plan>,
     sources: Arc<[Log]>,
-    is_binary: bool,
     batches: Batches,
     /// The findings; `None` before it has begun.
     reading: Option<Reading>,
@@ -41,7 +40,7 @@ struct OpenLog {
 impl arrow::Batches for Stream {
     fn fields(&self) -> Vec<Field> {
         let columns = self.plan.columns.iter();
-        columns.map(|column| column.field(self.is_binary)).collect()
+        columns.map(|column| column.field()).collect()
     }
 
     fn next(&mut self) -> Result<Option<Array>, Failure> {
@@ -79,14 +78,13 @@ impl arrow::Batches for Stream {
 }
 
 impl Stream {
-    pub(super) fn new(plan: Arc<Plan>, sources: Arc<[Log]>, is_binary: bool) -> Self {
+    pub(super) fn new(plan: Arc<Plan>, sources: Arc<[Log]>) -> Self {
         // Threads are not worth it without the records.
         let threads = if plan.has(Column::Record) { plan.threads } else { 1 };
         Stream {
             batches: Batches::new(TARGET_LEN, threads),
             plan,
             sources,
-            is_binary,
             reading: None,
             source: 0,
             log: None,
@@ -111,7 +109,7 @@ impl Stream {
         let rows = 0..records.len();
         let columns = self.plan.columns.iter().map(|column| match column {
             Column::Offset => offset_column(batch),
-            Column::Record => record_column(batch, self.is_binary),
+            Column::Record => record_column(batch),
             Column::EndOffset => number_column(records.record_end_offsets()),
             Column::Length => {
                 let ends = records.offsets().windows(2);
