@@ -231,8 +231,10 @@ class _Folder:
         return Database(self.path, engine, name, newest, count, tuple(problems))
 
     def _is_database(self) -> bool:
-        # Titan, beside RocksDB, keeps a MANIFEST of another kind.
-        if os.path.basename(os.path.abspath(self.path)) == "titandb":
+        above, name = os.path.split(os.path.abspath(self.path))
+        # Titan, beside RocksDB, keeps a MANIFEST of another kind. An engine's repair moves the files that it replaces
+        # to the folder "lost".
+        if name == "titandb" or (name == "lost" and os.path.isfile(os.path.join(above, "CURRENT"))):
             return False
         has_tables, has_logs = bool(self._matching(_TABLE)), bool(self._matching(_LOG))
         if self.marker or (self.current is not None and not self.current.startswith(_NETEASE)):

@@ -325,6 +325,18 @@ def test_a_database_that_leveldb_repaired_is_whole(database):
     assert keys_in_leveldb(database) == 2_001
 
 
+def test_the_files_that_a_repair_replaced_are_not_a_database(database):
+    """LevelDB moves its MANIFEST, its logs and an unfinished table to the folder `lost`."""
+    (database / "000999.ldb").write_bytes(b"unfinished")
+    plyvel.repair_db(str(database))
+    lost = database / "lost"
+    assert list(lost.glob("MANIFEST-*"))
+    assert list(lost.glob("*.ldb"))
+    assert [found.path for found in cordwood.info(database).databases] == [str(database)]
+    (database / "CURRENT").unlink()
+    assert str(lost) in [found.path for found in cordwood.info(database).databases]
+
+
 # RocksDB and Pebble ----------------------------------------------------------------------------
 
 

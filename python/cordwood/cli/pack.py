@@ -81,7 +81,8 @@ def run(options: argparse.Namespace) -> Status:
                 raise SourceFailure(error.message) from error
             raise
         length = len_on_disk(new)
-        part = f", {length / report.file_len:.3f} of {report.file_len:,}" if report.file_len else ""
+        old_len = file.file_len or report.file_len
+        part = f", {length / old_len:.3f} of {old_len:,}" if old_len else ""
         return Copied(report, f"{format_text(dialect, compression)}, {quantity(length, 'byte')}{part}")
 
     return write_each(options, copy)
