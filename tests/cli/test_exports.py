@@ -345,7 +345,7 @@ def test_info_compares_an_export_with_its_metadata(export, capfd):
     file_len = sum(path.stat().st_size for path in export.rglob("output-*"))
     assert printed.startswith(f"{export}: an export of Datastore or Firestore\n")
     assert f"\n  export   30 entities in {file_len:,} bytes, as its metadata states\n" in printed
-    assert printed.endswith(f" {export}\n           cordwood convert --as entity --by-kind tables {export}\n")
+    assert printed.endswith(f" {export}\n           cordwood convert --as entity --strict --by-kind tables/ {export}\n")
     # Cut between two records, which leaves no trace in the file.
     cut = export / "all_namespaces/kind_User/output-2"
     cut_len = cut.stat().st_size
@@ -371,7 +371,7 @@ def test_info_names_an_export_that_is_not_complete_and_counts_the_logs_without_m
     assert main(["info", str(alone)]) == 0
     printed = " ".join(capfd.readouterr().out.split())
     assert "export 3 logs of entities without metadata: missing entities would not be noticed damage none" in printed
-    assert printed.endswith(f"cordwood convert --as entity --by-kind tables {alone}")
+    assert printed.endswith(f"cordwood convert --as entity --strict --by-kind tables/ {alone}")
     (export / "all_namespaces/kind_User/output-1").write_bytes(b"")
     assert main(["info", str(tmp_path)]) == 3
     printed = capfd.readouterr().out

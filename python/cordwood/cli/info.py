@@ -292,14 +292,16 @@ def _commands(info: Info) -> list[str]:
     damage = [verify] if info.damaged_logs else []
     payload = next(iter(payloads), "other")
     kind = next((kind for kind in KINDS if kind.name == payload), None)
+    # Without it, the records that follow damage in their blocks would be left out.
+    source = f"--on-corruption salvage {path}" if info.salvaged_count else path
     if kind is None:
-        return [*damage, f"cordwood cat {path}"]
+        return [*damage, f"cordwood cat {source}"]
     verb = "cat" if kind.best == kind.name else "convert"
-    commands = [*damage, f"cordwood {verb} --as {kind.best} {path}"]
+    commands = [*damage, f"cordwood {verb} --as {kind.best} {source}"]
     if kind.name == "wandb":
-        commands.append(f"cordwood convert --as wandb-run {path}")
+        commands.append(f"cordwood convert --as wandb-run {source}")
     if info.exports or info.unlisted_logs:
-        commands.append(f"cordwood convert --as entity --by-kind tables {path}")
+        commands.append(f"cordwood convert --as entity --strict --by-kind tables/ {source}")
     return commands
 
 
