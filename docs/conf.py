@@ -14,6 +14,7 @@ ROOT = DOCS.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
 from published import PACKAGE, absolute  # noqa: E402 - needs the path above
+from sphinx.ext import napoleon  # noqa: E402
 
 project = "cordwood"
 author = "the cordwood developers"
@@ -111,6 +112,22 @@ def replace(name: str, pattern: str, by: str) -> None:
 
 replace("_native.pyi", r"^from cordwood[\w.]* import (\([^)]*\)|.*)\n", "")
 replace("__init__.py", r"(?<=many import Results, info), (.*)$", r"\nfrom cordwood._native import \1")
+
+
+class Docstring(napoleon.GoogleDocstring):
+    """Types are those of the stub: the words before a colon in the text of a property or a result are no type."""
+
+    def _text(self, lines: list[str]) -> list[str]:
+        return type(self)(self._dedent(lines), self._config).lines()
+
+    def _consume_inline_attribute(self) -> tuple[str, list[str]]:
+        return "", self._text(self._consume_to_end())
+
+    def _consume_returns_section(self, **_) -> list[tuple[str, str, list[str]]]:
+        return [("", "", self._text(self._consume_to_next_section()))]
+
+
+napoleon.GoogleDocstring = Docstring
 
 autoapi_type = "python"
 autoapi_dirs = [str(SOURCES)]

@@ -1,13 +1,15 @@
 """The exceptions.
 
+`CordwoodError` is the base of all::
+
     CordwoodError
-    ├── ClosedError            a reader, a writer, a follower or an index was used after `close`; also a `ValueError`
+    ├── ClosedError            a use after `close`; also a `ValueError`
     ├── CorruptionError        damage, where the policy is to raise
     ├── DialectError           a file that is not a log, or a log that cannot be appended to or packed
     ├── LogChangedError        a log is not as it was when it was indexed
     ├── LogRotatedError        the path of a followed log names another file
     ├── LogTruncatedError      a log ends before the offset at which reading was to begin
-    ├── OtherLogError          a file to be salvaged belongs entirely to a different log from the one its name states
+    ├── OtherLogError          a file to be salvaged is that of a log with another number
     ├── PayloadError           a record that cannot be decoded; also a `ValueError`
     ├── RecordTooLargeError    a record longer than `record_len_max`
     └── TornTailError          a log that ends in an incomplete record was opened for appending

@@ -265,15 +265,21 @@ class FragmentKind(StrEnum):
         FIRST: The first part of a record: type 2.
         MIDDLE: A middle part of a record: type 3.
         LAST: The last part of a record: type 4.
-        RECYCLABLE_FULL, RECYCLABLE_FIRST, RECYCLABLE_MIDDLE, RECYCLABLE_LAST: The same with the number of the log,
-            types 5 to 8 of RocksDB and Pebble.
-        WAL_SYNC_FULL, WAL_SYNC_FIRST, WAL_SYNC_MIDDLE, WAL_SYNC_LAST: The same with the number of the log and the
-            synced offset, types 9 to 12 of Pebble.
+        RECYCLABLE_FULL: `FULL` with the number of the log: type 5 of RocksDB and Pebble.
+        RECYCLABLE_FIRST: `FIRST` with that number: type 6.
+        RECYCLABLE_MIDDLE: `MIDDLE` with that number: type 7.
+        RECYCLABLE_LAST: `LAST` with that number: type 8.
+        WAL_SYNC_FULL: `FULL` with the number of the log and the synced offset: type 9 of Pebble.
+        WAL_SYNC_FIRST: `FIRST` with these: type 10.
+        WAL_SYNC_MIDDLE: `MIDDLE` with these: type 11.
+        WAL_SYNC_LAST: `LAST` with these: type 12.
         SET_COMPRESSION: How the records of a RocksDB log are compressed: type 9.
         TIMESTAMP_SIZES: The lengths of timestamps in a RocksDB log: types 10 and 11.
         PREDECESSOR: Which log a RocksDB log continues: types 130 and 131.
-        PACKED_FULL, PACKED_FIRST, PACKED_MIDDLE, PACKED_LAST: A container of records, or a part of one, in a packed
-            log: types 0x40, 0x42, 0x44 and 0x46.
+        PACKED_FULL: A container of records, in a packed log: type 0x40.
+        PACKED_FIRST: The first part of a container: type 0x42.
+        PACKED_MIDDLE: A middle part of a container: type 0x44.
+        PACKED_LAST: The last part of a container: type 0x46.
         PACKED_MARK: The beginning of a packed log: type 0x48.
         ZERO: Type 0: space that was never written.
         UNKNOWN: A type that the dialect does not know.

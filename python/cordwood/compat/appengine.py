@@ -2,11 +2,11 @@
 
 They are those of `google.appengine.api.files.records` in the App Engine SDK for Python 2.7, as of December 2014. The
 SDK runs on Python 2 only; leveldb-export's copy of the reader runs on Python 3; the tests compare with it. The
-bytes of the writer are compared with those of LevelDB. Change
+bytes of the writer are compared with those of LevelDB. Change::
 
     from google.appengine.api.files import records
 
-to
+to::
 
     from cordwood.compat import appengine as records
 

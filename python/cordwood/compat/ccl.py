@@ -1,10 +1,10 @@
 """`LogFile` of ccl_chromium_reader 0.3.17 (ccl_leveldb 0.4), which reads LevelDB's write-ahead logs.
 
-Change
+Change::
 
     from ccl_chromium_reader.storage_formats import ccl_leveldb
 
-to
+to::
 
     from cordwood.compat import ccl as ccl_leveldb
 

@@ -1,10 +1,10 @@
 """`FileReader` of dfindexeddb 20260210 for LevelDB's write-ahead logs.
 
-Change
+Change::
 
     from dfindexeddb.leveldb import log
 
-to
+to::
 
     from cordwood.compat import dfindexeddb as log
 

@@ -1,11 +1,11 @@
 """`parse_leveldb_documents` and `RecordsReader` of leveldb-export 0.1.1, which reads Firestore's exports.
 
-Change
+Change::
 
     from leveldb_export import parse_leveldb_documents
     from leveldb_export.records import RecordsReader
 
-to
+to::
 
     from cordwood.compat.leveldb_export import parse_leveldb_documents
     from cordwood.compat.leveldb_export import RecordsReader

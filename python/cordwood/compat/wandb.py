@@ -1,10 +1,10 @@
 """`DataStore` of wandb 0.29.0, which reads and writes `.wandb` files; wandb 0.30.0 removed it.
 
-Change
+Change::
 
     from wandb.sdk.internal.datastore import DataStore
 
-to
+to::
 
     from cordwood.compat.wandb import DataStore
 
