@@ -69,8 +69,8 @@
 //!
 //! * `fs` (default): files of the operating system, on Unix and Windows: [`Reader::open`],
 //!   [`LogFile`], [`Follower`], [`ops::salvage_file`] and the like.
-//! * `zstd`: the records of RocksDB's compressed logs. Without it they are reported and not
-//!   returned.
+//! * `zstd`: the records of RocksDB's compressed logs, which are reported and not returned without
+//!   it; and packed logs that are compressed, which are an error without it.
 //! * `trace`: for debugging. Each decision of a decoder or a follower is a line on standard error.
 //!
 //! Without `fs` the crate compiles for any target with the standard library, such as
