@@ -1216,9 +1216,10 @@ def verify(
         end: As for `Reader`: a file offset in bytes. Default: `None`.
         verify_checksums: As for `Reader`. Default: `True`.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
-        progress: Called after each read with the number of bytes read, up to a few MiB, by the
-            thread that read them. The numbers add up to at most the length of the source, even if
-            bytes are read twice. If it raises, so does this function. Default: `None`.
+        progress: Called after each read, by the thread that read, with the number of bytes by which
+            reading has advanced, up to a few MiB; 0 if only bytes were read again. The numbers add
+            up to at most the length of the source, if that is known. If it raises, so does this
+            function. Default: `None`.
 
     Returns:
         The report. `ok` is true if there is no damage. For many logs, a `Results`, a mapping from
@@ -1547,7 +1548,8 @@ def scan(
         decode: The contents of the records: a name that `cordwood convert --as` accepts, such as
             `"write-batch"`, `"entity"`, `"wandb-history"` or `"json"`; `cordwood.typing.DecoderName`
             lists them. The rows and columns are then those of `convert`, and `columns` selects from
-            them. Requires pyarrow, and reads in one thread. Columns that differ from log to log are
+            them. Requires pyarrow, and reads in one thread; the records of entities, JSON and W&B
+            histories are decoded in up to two. Columns that differ from log to log are
             determined by first reading all sources once. A record with any other content is an
             error, in that first reading a `PayloadError`; under a policy other than `"raise"` it is
             left out, and `DecodedScan.left_out` lists it. Logs in folders whose first record is of
@@ -1903,7 +1905,7 @@ class TableBuilder:
         first: Sequence[str] = ...,
         /,
     ) -> tuple[int, list[int], str | None, list[tuple[list[int], int, tuple[object, object]]]]:
-        """Makes Arrow batches, at most two, of as many rows as one may contain.
+        """Makes one or two Arrow batches, together with at most as many rows as one may contain.
 
         It stops at a row with a value that does not fit its column or is in none; with a learner,
         also where that stops, and at a row that makes a column another than it has learned before.

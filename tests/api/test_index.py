@@ -185,6 +185,13 @@ def test_a_record_that_is_damaged_later_is_an_error(tmp_path):
     with pytest.raises(cordwood.CorruptionError) as corruption:
         index[50]
     assert (corruption.value.path, corruption.value.offset) == (str(path), 600)
+    # Of the several records that are read at once for the index, this is the first.
+    with path.open("r+b") as file:
+        file.seek(7)
+        file.write(b"x")
+    with pytest.raises(cordwood.CorruptionError) as first:
+        index[0]
+    assert first.value.hint is corruption.value.hint is cordwood.types.Hint.ON_CORRUPTION
     with pytest.raises(cordwood.LogChangedError) as changed:
         skipping[60]
     assert changed.value.path == str(path)

@@ -321,3 +321,19 @@ def test_ctrl_c_inside_of_a_batch_from_a_pipe(ctrl_c):
         sink.close()
         assert list(reader) == RECORDS
     os.close(receive)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
+def test_a_signal_handler_may_close_a_follower_whose_records_code_in_c_takes(tmp_path):
+    path = tmp_path / "log"
+    with cordwood.open(path, "x") as writer:
+        writer.extend([b"record"] * 500_000)
+    follower = cordwood.follow(path)
+    before = signal.signal(signal.SIGALRM, lambda *_: follower.close())
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.002)
+        with pytest.raises(cordwood.ClosedError):
+            collections.deque(follower, 0)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -301,6 +301,7 @@ impl Error {
     pub(crate) fn with_path_below(mut self, absolute: &Path, given: &Path) -> Self {
         let below = self.path.as_deref().and_then(|path| path.strip_prefix(absolute).ok());
         if let Some(below) = below {
+            // `join` with an empty path would add a slash.
             self.path = Some(given.iter().chain(below).collect::<PathBuf>().into());
         }
         self

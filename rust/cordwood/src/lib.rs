@@ -13,7 +13,7 @@
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("app.log");
-//! // Cuts off what a crash may have left at the end: a record whose `append` never returned.
+//! // Cuts off the part of a record that a crash may have left at the end: its `append` never returned.
 //! let options = LogFileOptions::default().with_on_torn_tail(OnTornTail::Truncate);
 //! let log = LogFile::append_to(&path, options)?;
 //! assert_eq!(log.append(b"one")?, 0);

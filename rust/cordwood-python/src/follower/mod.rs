@@ -398,7 +398,10 @@ impl Follower {
             })?;
             match taken? {
                 Taken::Record(record) => return Ok(Ok(record)),
-                Taken::Again(messages) => log(py, messages, Some(&self.path))?,
+                Taken::Again(messages) => {
+                    log(py, messages, Some(&self.path))?;
+                    check_signals(py)?;
+                }
                 Taken::Wait(delay) => return Ok(Err(Some(delay))),
                 Taken::End(messages) => {
                     log(py, messages, Some(&self.path))?;

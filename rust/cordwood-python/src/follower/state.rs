@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use crate::memory::buffer::try_bytes;
 use crate::reader::log::{Logged, Message, Messages};
 use crate::reader::skipped::Skipped;
-use crate::values::error::{check_signals, not_followed, to_python};
+use crate::values::error::{not_followed, to_python};
 use crate::values::record::Record;
 use crate::values::{NotYet, Outcome};
 
@@ -61,7 +61,8 @@ pub(crate) struct Open {
 /// The result of a poll, made while no other thread may use the follower.
 pub(crate) enum Taken<T> {
     Record(T),
-    /// No record yet, but there may be one at once.
+    /// No record yet, but there may be one at once. Before that, the caller looks for signals without
+    /// the lock: a handler may close the follower.
     Again(Messages),
     /// No record, and how long to wait.
     Wait(Duration),
@@ -90,15 +91,16 @@ impl Open {
             return Ok(Taken::End([self.logged.summary(), None]));
         }
         let Open { follower, .. } = self;
-        let polled = if follower.has_found() {
+        let was_found = follower.has_found();
+        let polled = if was_found {
             // Not released for each record: that would cost more than the record.
             follower.peek()
         } else {
-            // Records may keep coming, and code in C may consume them.
-            check_signals(py)?;
             py.detach(|| follower.peek())
         };
         match polled {
+            // Records may keep coming, and code in C may consume them.
+            Ok(Poll::Record(_)) if !was_found => Ok(Taken::Again(Messages::default())),
             Ok(Poll::Record(record)) => {
                 let made = make(Record {
                     offset: record.offset,

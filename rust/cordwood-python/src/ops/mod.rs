@@ -46,9 +46,10 @@ use crate::values::{Report, Stat};
 ///     end: As for `Reader`: a file offset in bytes. Default: `None`.
 ///     verify_checksums: As for `Reader`. Default: `True`.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
-///     progress: Called after each read with the number of bytes read, up to a few MiB, by the
-///         thread that read them. The numbers add up to at most the length of the source, even if
-///         bytes are read twice. If it raises, so does this function. Default: `None`.
+///     progress: Called after each read, by the thread that read, with the number of bytes by which
+///         reading has advanced, up to a few MiB; 0 if only bytes were read again. The numbers add
+///         up to at most the length of the source, if that is known. If it raises, so does this
+///         function. Default: `None`.
 ///
 /// Returns:
 ///     The report. `ok` is true if there is no damage. For many logs, a `Results`, a mapping from

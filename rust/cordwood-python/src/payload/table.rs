@@ -196,7 +196,6 @@ pub(crate) struct TableBuilder {
     selection: Option<Selection>,
     /// The types in Arrow of the columns; `None` for a column that is not wanted.
     columns: Vec<Option<Field>>,
-    /// Without rows.
     builder: Builder,
     row_count_max: usize,
 }
@@ -231,7 +230,7 @@ impl TableBuilder {
         })
     }
 
-    /// Makes Arrow batches, at most two, of as many rows as one may contain.
+    /// Makes one or two Arrow batches, together with at most as many rows as one may contain.
     ///
     /// It stops at a row with a value that does not fit its column or is in none; with a learner,
     /// also where that stops, and at a row that makes a column another than it has learned before.
@@ -266,7 +265,7 @@ impl TableBuilder {
         let parts = match &source {
             Source::Records(rows, records) => py.detach(|| self.parts(*rows, records, begin, learner, &first)),
             Source::Rows(..) => {
-                let mut builder = self.builder.clone();
+                let mut builder = self.builder.another();
                 let took = source.take(py, begin, |row| {
                     if let Some(learner) = learner {
                         learner.add_unless_grown(&mut learner.learner(), row, &first, &builder)?;
@@ -328,6 +327,7 @@ impl TableBuilder {
         let mut learned = learner.map(|learner| (learner, learner.learner()));
         let mut ahead = learned
             .as_ref()
+            .filter(|_| is_split)
             .map(|(learner, learned)| (*learner, Learner::clone(learned)));
         thread::scope(|scope| {
             let later = || {
@@ -358,7 +358,7 @@ impl TableBuilder {
         range: Range<usize>,
         mut learn: impl FnMut(&Row<'_>, &Builder) -> Result<bool, Stop>,
     ) -> Part {
-        let mut builder = self.builder.clone();
+        let mut builder = self.builder.another();
         let took = records.take(rows, range, |row| {
             Ok(learn(row, &builder)? && self.add(&mut builder, row)?)
         });

@@ -123,7 +123,6 @@ use crate::values::shown::handle_repr;
 /// [0, 10]
 /// >>> reader.outcome
 /// Outcome(kind='clean', offset=20)
-// The module exports a final subclass of it, which has a fast path: see `fast_call.rs`.
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct Reader {
     state: Exclusive<State>,

@@ -150,7 +150,8 @@ impl Scan {
 ///     decode: The contents of the records: a name that `cordwood convert --as` accepts, such as
 ///         `"write-batch"`, `"entity"`, `"wandb-history"` or `"json"`; `cordwood.typing.DecoderName`
 ///         lists them. The rows and columns are then those of `convert`, and `columns` selects from
-///         them. Requires pyarrow, and reads in one thread. Columns that differ from log to log are
+///         them. Requires pyarrow, and reads in one thread; the records of entities, JSON and W&B
+///         histories are decoded in up to two. Columns that differ from log to log are
 ///         determined by first reading all sources once. A record with any other content is an
 ///         error, in that first reading a `PayloadError`; under a policy other than `"raise"` it is
 ///         left out, and `DecodedScan.left_out` lists it. Logs in folders whose first record is of

@@ -14,8 +14,8 @@ use crate::pipeline::in_order;
 use crate::reader::{FileReader, Reader, SeekSource, Source, StreamSource};
 
 /// Splits the range of `options` at block boundaries into at most `count` parts of about the same
-/// length, for readers on several machines. Together they return each event of the whole range
-/// once.
+/// length, for readers in several threads or on several machines. Together they return each event
+/// of the whole range once.
 ///
 /// There is only one part under [`OnCorruption::Stop`]; in a dialect with log numbers, where the
 /// end of the log depends on the bytes before; or if `file_len` is not known. Without a dialect,

@@ -254,6 +254,8 @@ impl<S: SeekSource> Reader<S> {
     pub(crate) fn seek_range(&mut self, range: Range<u64>) -> Result<(), Error> {
         self.options.end = Some(range.end);
         self.seek(range.start)?;
+        // Nobody chose this offset: damage there is damage.
+        self.sought = None;
         self.decoder.set_end(u64::MAX);
         Ok(())
     }

@@ -4,7 +4,7 @@
 use std::collections::TryReserveError;
 
 /// Bits. The first bit in a byte is its lowest.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Bits {
     bytes: Vec<u8>,
     len: usize,

@@ -9,7 +9,7 @@ use super::rows::Row;
 use super::types::Type;
 
 /// Appends rows to columns of known types.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Builder {
     names: Names,
     /// `None` for a column that is not wanted.
@@ -21,7 +21,7 @@ pub struct Builder {
 }
 
 /// The rows since the last batch.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 struct Pending {
     row_count: usize,
     /// `None` for a column without values.
@@ -58,6 +58,18 @@ impl Builder {
             names,
             types,
             cell_count_max,
+            rows: Pending::default(),
+        }
+    }
+
+    /// A builder of the same columns, without rows.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Builder {
+            names: self.names.clone(),
+            types: self.types.clone(),
+            width: self.width,
+            cell_count_max: self.cell_count_max,
             rows: Pending::default(),
         }
     }

@@ -14,7 +14,7 @@ use super::view::View;
 
 /// A column under construction. It ends with its last value: nulls are added before the next value
 /// or at the end, so that a column without values is free.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Column {
     kind: Type,
     /// The kinds of values that it can contain.
@@ -27,7 +27,7 @@ pub(super) struct Column {
     values: Values,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 enum Values {
     Bool(Bits),
     I64(Vec<i64>),

@@ -7,7 +7,7 @@ use super::view::View;
 use crate::{EntityKey, PathId};
 
 /// Text under construction. Its length comes from a file: if there is not enough memory, it is cut.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Text {
     pub(super) text: String,
     pub(super) is_cut: bool,
