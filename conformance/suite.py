@@ -321,7 +321,7 @@ class Runner:
 
 
 def main(command: list[str]) -> int:
-    """Runs all cases; the number of tasks with a difference, up to 1."""
+    """Runs all cases. Returns 1 if an answer differs, else 0."""
     runner = Runner(command)
     counts = Counter[str]()
     with tempfile.TemporaryDirectory() as parent:
@@ -336,10 +336,11 @@ def main(command: list[str]) -> int:
                 for difference in found:
                     print(f"{task.name}\n    {difference}")
     runner.stop()
+    different = counts["different"]
     print(", ".join(f"{counts.pop(outcome, 0)} {outcome}" for outcome in ("equal", "different")))
     for lacking, count in counts.most_common():
         print(f"{count} {lacking}")
-    return min(counts["different"], 1)
+    return min(different, 1)
 
 
 if __name__ == "__main__":

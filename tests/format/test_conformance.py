@@ -101,6 +101,14 @@ def test_unsupported_requests_are_counted_for_each_reason(capsys):
     assert counts["(repair)"] == sum("repair" in case["expected"] for case in CASES)
 
 
+def test_a_runner_that_answers_wrongly_has_the_exit_status_1(monkeypatch, capsys):
+    monkeypatch.setattr(suite, "all_cases", lambda: CASES[:1])
+    script = "import sys\nfor request in sys.stdin: print('{}', flush=True)"
+    assert suite.main([sys.executable, "-c", script]) == 1
+    different = len(CASES[0]["expected"]) + ("written" in CASES[0])
+    assert capsys.readouterr().out.endswith(f"\n0 equal, {different} different\n")
+
+
 def test_a_reader_of_others_that_takes_too_long_fails(monkeypatch):
     monkeypatch.setattr(foreign, "ARGUMENTS", [sys.executable, "-c", "import time; print('61'); time.sleep(60)"])
     monkeypatch.setattr(foreign, "COMMAND_SECONDS", 0.1)
