@@ -21,7 +21,7 @@ salvaged: see `Reader`. `Reader.ok` says whether any was found, and `Reader.skip
 `help(cordwood.errors)` shows all exceptions.
 """
 
-from cordwood import _pickling as _pickling
+from cordwood import _pickling as _pickling  # registers how objects are pickled
 from cordwood._evidence import Evidence, KeyChange, KeyChanges, LogEvidence, RegionEvidence, evidence
 from cordwood._inputs.many import Results, info, salvage, stat, verify
 from cordwood._map import LogMap, map  # noqa: A004 - as the verb of the command

@@ -429,18 +429,23 @@ _CURRENT_TEXTS = {
 }
 
 
-def database_lines(database: Database) -> list[tuple[str, str, bool]]:
-    """A database in words: lines of a label, a text, and whether the text is about a fault."""
+def database_lines(database: Database, *, is_brief: bool = False) -> list[tuple[str, str, bool]]:
+    """A database in words: lines of a label, a text, and whether the text is about a fault.
+
+    With `is_brief`, the MANIFEST and the number of tables have a line only if there is more to say about them.
+    """
+    lines: list[tuple[str, str, bool]] = []
     names: dict[ProblemKind, list[str]] = {kind: [] for kind in ProblemKind}
     for problem in database.problems:
         names[problem.kind].append(os.path.basename(problem.path))
-    current = next((text for kind, text in _CURRENT_TEXTS.items() if names[kind]), "{}").format(database.manifest)
+    texts = [text.format(database.manifest) for kind, text in _CURRENT_TEXTS.items() if names[kind]]
     if database.newest_manifest:
-        current += f"; {database.newest_manifest} is intact and the newest"
+        texts.append(f"{database.newest_manifest} is intact and the newest")
     elif not (database.ok or database.table_count is not None or names[ProblemKind.MANIFEST_DAMAGED]):
-        current += "; no MANIFEST is intact"
-    is_unknown = bool(names[ProblemKind.MANIFEST_UNKNOWN])
-    lines = [("current", current, current != database.manifest and not is_unknown)]
+        texts.append("no MANIFEST is intact")
+    if texts or not is_brief:
+        is_fault = bool(texts) and not names[ProblemKind.MANIFEST_UNKNOWN]
+        lines.append(("current", "; ".join(texts) or str(database.manifest), is_fault))
     missing, short = names[ProblemKind.TABLE_MISSING], names[ProblemKind.TABLE_SHORT]
     if database.table_count is not None:
         texts = [f"{_listed(missing)} missing"] if missing else []
@@ -448,8 +453,11 @@ def database_lines(database: Database) -> list[tuple[str, str, bool]]:
         if elsewhere := names[ProblemKind.TABLE_ELSEWHERE]:
             texts.append(f"{_listed(elsewhere)} not in this folder, but maybe in another one of the database")
         here = database.table_count - len(missing) - len(elsewhere)
-        count = f"{here:,} of {database.table_count:,}" if texts else f"{here:,}"
-        lines.append(("tables", ": ".join([count, "; ".join(texts)]) if texts else count, bool(missing or short)))
+        if texts:
+            text = f"{here:,} of {database.table_count:,}: {'; '.join(texts)}"
+            lines.append(("tables", text, bool(missing or short)))
+        elif not is_brief:
+            lines.append(("tables", f"{here:,}", False))
     if unlisted := names[ProblemKind.TABLE_UNLISTED]:
         text = f"{_listed(unlisted)} newer than the MANIFEST, and not listed in it: {database.engine} would remove"
         lines.append(("tables", f"{text} {'it' if len(unlisted) == 1 else 'them'}", True))

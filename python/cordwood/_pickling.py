@@ -1,6 +1,6 @@
 """How `pickle` and `copy` treat objects of the native module.
 
-Those with a file, a lock or a position are refused, with advice what to pass instead.
+Those with a file, a lock or a position are refused: the message says which arguments to pass instead.
 """
 
 import copyreg
@@ -24,7 +24,7 @@ def _refuse(given: object) -> NoReturn:
 
 
 def _reduced(record: Record) -> tuple[Any, ...]:
-    """The constructor and its keywords. For this form `pickle` has a short one, with every protocol."""
+    """The constructor and its keywords. `pickle` writes this form briefly, with every protocol."""
     keywords = {name: getattr(record, name) for name in ("offset", "end_offset", "data", "salvaged")}
     return copyreg.__newobj_ex__, (Record, (), keywords)  # type: ignore[attr-defined]  # of Python's own, not for users
 

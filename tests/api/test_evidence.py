@@ -230,7 +230,7 @@ def test_a_time_that_no_calendar_has(tmp_path):
 
 
 def test_the_page_says_when_and_where_the_logs_were_read(tmp_path, monkeypatch):
-    """Apart from the time, two pages about the same logs are the same."""
+    """Two pages that the same call makes in the same folder differ only in the time, if the logs are the same."""
     log_of(tmp_path / "000003.log", [put(b"k")])
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(reading.time, "time_ns", lambda: 1_000_000_000 * 86_400)

@@ -39,8 +39,8 @@ def destinations(names: Sequence[str], files: Sequence[Input], destination: str)
         places = {file.name: os.path.join(destination, file.relative) for file in files}
     if segment := next(filter(is_segment, places.values()), None):
         raise ValueError(
-            f"{segment} would be read as a segment, but offsets change in a copy: copy each segment to a file with "
-            "another name"
+            f"{segment} would be read as a segment, but offsets change in a copy: choose a name that is not that of a "
+            "segment"
         )
     return places
 

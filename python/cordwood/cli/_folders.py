@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from cordwood._databases import database_lines, databases_of
 from cordwood._inputs.exports import export_text, exports_of
@@ -35,7 +35,7 @@ def print_databases(files: Sequence[Input], *, as_json: bool, is_quiet: bool) ->
         line = f"{display_name(database.path)}: {state}, a database of {database.engine}"
         if database.ok and (count := database.table_count) is not None:
             print(f"{line}: {database.manifest}, {quantity(count, 'table')}")
-            print_database_lines(database, without=(database.manifest, f"{count:,}"))
+            print_database_lines(database, is_brief=True)
         else:
             print(line)
             print_database_lines(database)
@@ -50,11 +50,10 @@ def print_databases(files: Sequence[Input], *, as_json: bool, is_quiet: bool) ->
     return Status.FAILURE if failures else status, counts
 
 
-def print_database_lines(database: Database, *, indent: int = 2, without: Collection[str | None] = ()) -> None:
-    """Prints the known facts about a database, in lines with labels, except for these facts."""
-    for label, text, is_fault in database_lines(database):
-        if text not in without:
-            print_folded(f"{'':{indent}}{label:9}{text}", indent=indent + 9, is_damage=is_fault)
+def print_database_lines(database: Database, *, indent: int = 2, is_brief: bool = False) -> None:
+    """Prints `database_lines`."""
+    for label, text, is_fault in database_lines(database, is_brief=is_brief):
+        print_folded(f"{'':{indent}}{label:9}{text}", indent=indent + 9, is_damage=is_fault)
 
 
 def print_exports(files: Sequence[Input], *, as_json: bool, is_quiet: bool) -> tuple[Status, dict[str, int]]:

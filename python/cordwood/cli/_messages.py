@@ -94,6 +94,8 @@ _HINTS = {
     Hint.SEGMENT_LEN: "if it is a log in segments: --append --segment-len N appends to it",
     Hint.SALVAGE: "cordwood salvage makes a new log of all that can be read",
     Hint.CREATE_LOG: "create a new log",
+    Hint.BEGIN_AT_FIRST_OFFSET: "--start with that offset continues there; the records before it are gone",
+    Hint.OWN_FOLDER: "move the file away, or choose another folder",
 }
 
 
