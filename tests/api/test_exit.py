@@ -39,6 +39,18 @@ class SlowSink:
         return len(data)
 
 
+class SlowToEnd(io.BytesIO):
+    def __del__(self):
+        time.sleep(0.001)
+
+
+class SlowToKnow(io.BytesIO):
+    @property
+    def __class__(self):
+        time.sleep(0.001)
+        return io.BytesIO
+
+
 class SlowPath:
     def __fspath__(self):
         time.sleep(0.001)
@@ -83,6 +95,10 @@ CALLS = {
     "read a buffered object": "list(cordwood.Reader(io.BufferedReader(Slow())).record_batches())",
     "read gzip": "list(cordwood.Reader(gzip.open('log.gz')))",
     "read a URL": "list(cordwood.Reader(url))",
+    "release an object": "cordwood.Reader(SlowToEnd())",
+    "release a scan": "cordwood.scan(SlowToEnd())",
+    "release a sink": "cordwood.Writer(SlowToEnd())",
+    "ask for a class": "cordwood.Writer(SlowToKnow())",
     "detect": "cordwood.detect(Slow())",
     "a path": "cordwood.verify(SlowPath())",
     "progress": "cordwood.verify('log', progress=pause)",

@@ -21,7 +21,7 @@ use crate::arrow::import::Column;
 use crate::exclusive::Exclusive;
 use crate::interpreter::fast_call::{FastAppend, FastClass};
 use crate::interpreter::kept_exception::KeptException;
-use crate::interpreter::python_code::PythonCode;
+use crate::interpreter::python_code::{Held, PythonCode};
 use crate::io::sink::ObjectOutput;
 use crate::log_on_disk::LogOnDisk;
 use crate::memory::buffer::new_int;
@@ -611,7 +611,7 @@ impl Writer {
             Sink::Object(object) => match object.try_lock().as_deref_mut() {
                 Some(Object {
                     writer: Some(writer), ..
-                }) => visit.call(&writer.get_mut().0),
+                }) => visit.call(&*writer.get_mut().0),
                 _ => Ok(()),
             },
         }
@@ -678,7 +678,7 @@ impl Writer {
             .with_log_number(options.log_number)
             .with_compression(options.compression)
             .with_record_len_max(options.record_len_max);
-        let writer = cordwood::Writer::with_options(ObjectOutput(sink.clone().unbind()), options);
+        let writer = cordwood::Writer::with_options(ObjectOutput(Held::new(sink)), options);
         let writer = writer.map_err(|error| to_python(sink.py(), error, None))?;
         let format = writer.format();
         Ok(Writer {

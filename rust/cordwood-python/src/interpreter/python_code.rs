@@ -7,13 +7,15 @@
 //! So each call here has a guard next to it, in which the thread stays until the process has ended.
 //! Python 3.14 does the same, and PyO3 where Rust code asks for the interpreter.
 //!
-//! Python code is called through [`PythonCode`] and imported by [`module`]. Clippy refuses PyO3's own
-//! methods for this (`clippy.toml`).
+//! Python code is called through [`PythonCode`] and imported by [`module`]; Clippy refuses PyO3's own
+//! methods for this (`clippy.toml`). The objects of the user that outlive a call are [`Held`].
 
 #![expect(unsafe_code, reason = "PyO3 declares these functions of C as ones that never unwind")]
 
+use std::ffi::c_int;
 use std::hint::black_box;
-use std::mem::{forget, transmute};
+use std::mem::{forget, replace, transmute};
+use std::ops::Deref;
 use std::ptr::null_mut;
 use std::thread;
 use std::time::Duration;
@@ -41,6 +43,10 @@ pub(crate) trait PythonCode<'py> {
     /// [`getattr_opt`](PyAnyMethods::getattr_opt).
     fn attribute(&self, name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>>;
 
+    /// `isinstance(self, class)`, as [`is_instance`](PyAnyMethods::is_instance). The check of an
+    /// abstract class is Python code.
+    fn is_a(&self, class: &Bound<'py, PyAny>) -> PyResult<bool>;
+
     /// `iter(self)`, as [`try_iter`](PyAnyMethods::try_iter).
     fn items(&self) -> PyResult<Items<'py>>;
 }
@@ -52,14 +58,13 @@ impl<'py, A> Arguments<'py> for A where A: IntoPyObject<'py, Target = PyTuple, O
 
 type Object = *mut ffi::PyObject;
 
-/// A function of C that is given and returns objects, as one that may unwind. The compiler knows its
-/// declaration, according to which it never does, and would leave out the guard if it recognised
-/// the function.
+/// A function of C that is given objects, as one that may unwind. The compiler knows its declaration,
+/// according to which it never does, and would leave out the guard if it recognised the function.
 macro_rules! may_unwind {
-    ($function:path; $($object:ty),+) => {
+    ($function:path; $($object:ty),+ => $result:ty) => {
         black_box(transmute::<
-            unsafe extern "C" fn($($object),+) -> Object,
-            unsafe extern "C-unwind" fn($($object),+) -> Object,
+            unsafe extern "C" fn($($object),+) -> $result,
+            unsafe extern "C-unwind" fn($($object),+) -> $result,
         >($function))
     };
 }
@@ -75,7 +80,7 @@ impl<'py> PythonCode<'py> for Bound<'py, PyAny> {
         // SAFETY: the calling convention is the same, and this thread is attached; the references
         // outlive the call. The result is a new reference, or null and an exception.
         unsafe {
-            let call = may_unwind!(ffi::PyObject_Call; Object, Object, Object);
+            let call = may_unwind!(ffi::PyObject_Call; Object, Object, Object => Object);
             let result = guarded(|| call(self.as_ptr(), args.as_ptr(), keywords));
             Bound::from_owned_ptr_or_err(self.py(), result)
         }
@@ -92,10 +97,22 @@ impl<'py> PythonCode<'py> for Bound<'py, PyAny> {
         }
     }
 
+    fn is_a(&self, class: &Bound<'py, PyAny>) -> PyResult<bool> {
+        // SAFETY: as in `run_with`, but the result is 0 or 1, or -1 and an exception.
+        let is_a = unsafe {
+            let is_instance = may_unwind!(ffi::PyObject_IsInstance; Object, Object => c_int);
+            guarded(|| is_instance(self.as_ptr(), class.as_ptr()))
+        };
+        match is_a {
+            -1 => Err(PyErr::fetch(self.py())),
+            is_a => Ok(is_a == 1),
+        }
+    }
+
     fn items(&self) -> PyResult<Items<'py>> {
         // SAFETY: as in `run_with`.
         let iterator = unsafe {
-            let iter = may_unwind!(ffi::PyObject_GetIter; Object);
+            let iter = may_unwind!(ffi::PyObject_GetIter; Object => Object);
             Bound::from_owned_ptr_or_err(self.py(), guarded(|| iter(self.as_ptr())))
         };
         Ok(Items(iterator?))
@@ -105,7 +122,7 @@ impl<'py> PythonCode<'py> for Bound<'py, PyAny> {
 fn attribute<'py>(object: &Bound<'py, PyAny>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: as in `run_with`.
     unsafe {
-        let get = may_unwind!(ffi::PyObject_GetAttr; Object, Object);
+        let get = may_unwind!(ffi::PyObject_GetAttr; Object, Object => Object);
         Bound::from_owned_ptr_or_err(object.py(), guarded(|| get(object.as_ptr(), name.as_ptr())))
     }
 }
@@ -115,7 +132,7 @@ pub(crate) fn module<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, Py
     let name = PyString::intern(py, name);
     // SAFETY: as in `run_with`.
     let module = unsafe {
-        let import = may_unwind!(ffi::PyImport_Import; Object);
+        let import = may_unwind!(ffi::PyImport_Import; Object => Object);
         Bound::from_owned_ptr_or_err(py, guarded(|| import(name.as_ptr())))
     };
     Ok(module?.cast_into()?)
@@ -136,10 +153,42 @@ impl<'py> Iterator for Items<'py> {
         let py = self.0.py();
         // SAFETY: as in `run_with`, but null without an exception is the end.
         let item = unsafe {
-            let next = may_unwind!(ffi::PyIter_Next; Object);
+            let next = may_unwind!(ffi::PyIter_Next; Object => Object);
             Bound::from_owned_ptr_or_opt(py, guarded(|| next(self.0.as_ptr())))
         };
         item.map_or_else(|| PyErr::take(py).map(Err), |item| Some(Ok(item)))
+    }
+}
+
+/// A reference to an object of the user. If it is the last one, the end of the object may run Python
+/// code, such as the `close` of a file.
+pub(crate) struct Held(Py<PyAny>);
+
+impl Held {
+    pub(crate) fn new(object: &Bound<'_, PyAny>) -> Self {
+        Held(object.clone().unbind())
+    }
+}
+
+impl Deref for Held {
+    type Target = Py<PyAny>;
+
+    fn deref(&self) -> &Py<PyAny> {
+        &self.0
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        Python::try_attach(|py| {
+            let object = replace(&mut self.0, py.None()).into_ptr();
+            // SAFETY: the calling convention is the same, this thread is attached, and the reference
+            // is not used again.
+            unsafe {
+                let release = may_unwind!(ffi::Py_DecRef; Object => ());
+                guarded(|| release(object));
+            }
+        });
     }
 }
 

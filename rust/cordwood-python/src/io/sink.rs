@@ -9,12 +9,12 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::interpreter::imported;
-use crate::interpreter::python_code::PythonCode;
+use crate::interpreter::python_code::{Held, PythonCode};
 use crate::memory::buffer::{Shared, view_of_shared};
 use crate::values::error::{call_python, check_signals_anywhere, unsupported};
 
 /// An object with `write`.
-pub(crate) struct ObjectOutput(pub(crate) Py<PyAny>);
+pub(crate) struct ObjectOutput(pub(crate) Held);
 
 impl ObjectOutput {
     fn fileno<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -74,7 +74,7 @@ impl Write for Showing<'_> {
             if answer.is_none() {
                 // A class whose `write` returns `None` has written everything; Python's raw files
                 // and sockets have then written no byte.
-                if object.bind(py).is_instance(imported!(py, "io", "RawIOBase")?)? {
+                if object.bind(py).is_a(imported!(py, "io", "RawIOBase")?)? {
                     return Err(PyBlockingIOError::new_err(
                         "write() returned None: the sink must be in blocking mode",
                     ));

@@ -14,7 +14,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyMemoryView};
 
 use crate::interpreter::kept_exception::KeptException;
-use crate::interpreter::python_code::{Arguments, PythonCode, module};
+use crate::interpreter::python_code::{Arguments, Held, PythonCode, module};
 use crate::memory::buffer::copy_from_buffer;
 use crate::values::arguments::{
     bytes_of, check_contiguous, is_of_buffer, is_path, is_url, path_of, refuse_text, view_of,
@@ -43,7 +43,7 @@ pub(crate) trait Input: Read + Seek + Send + Sync {
 
 /// The Python object that an [`Input`] reads, if it does not read a file. All its inputs share this
 /// reference, so the holder of an input can show it to the garbage collector.
-pub(crate) type Referent = Arc<Py<PyAny>>;
+pub(crate) type Referent = Arc<Held>;
 
 pub(crate) type InputSource = StreamSource<Box<dyn Input>>;
 
@@ -165,7 +165,7 @@ fn open_any(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyR
                 // PyO3 refuses a buffer without dimensions, such as that of a scalar of NumPy.
                 view = view.run_method(intern!(py, "cast"), ("B",))?;
             }
-            let view = Arc::new(view.unbind());
+            let view = Arc::new(Held::new(&view));
             let (content, position) = (Content::View(view.clone()), 0);
             let input = BufferInput { content, len, position };
             return Ok((source_at(Box::new(input), begin)?, Some(view)));
@@ -222,7 +222,7 @@ fn is_path_or_buffer(source: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// Opens a file object made by [`range_file`].
 fn open_ranges(file: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
     let py = file.py();
-    let referent = Arc::new(file.clone().unbind());
+    let referent = Arc::new(Held::new(file));
     let input = ObjectInput {
         object: referent.clone(),
         base: 0,
@@ -292,7 +292,7 @@ fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
     } else {
         0
     };
-    let referent = Arc::new(object.clone().unbind());
+    let referent = Arc::new(Held::new(object));
     let input = ObjectInput {
         object: referent.clone(),
         base,

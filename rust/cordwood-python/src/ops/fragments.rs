@@ -137,7 +137,7 @@ impl Fragments {
         match self.0.try_lock().as_deref() {
             Some(fragments) => {
                 let mut referents = fragments.referents.iter().flatten();
-                referents.try_for_each(|referent| visit.call(referent.as_ref()))
+                referents.try_for_each(|referent| visit.call(&***referent))
             }
             None => Ok(()),
         }

@@ -196,7 +196,7 @@ fn value_of(value: &Bound<'_, PyAny>, is_strict: bool) -> PyResult<Value<'static
             check_names(py, &items)?;
         }
         Value::Object(items)
-    } else if value.is_instance(imported!(py, "datetime", "datetime")?)? {
+    } else if value.is_a(imported!(py, "datetime", "datetime")?)? {
         let microseconds = imported!(py, "cordwood._tables.schema", "microseconds")?;
         Value::Time(microseconds.run((value,))?.extract()?)
     } else {

@@ -420,7 +420,7 @@ impl Reader {
             Some(State::Open(Cursor {
                 referent: Some(referent),
                 ..
-            })) => visit.call(referent.as_ref()),
+            })) => visit.call(&***referent),
             _ => Ok(()),
         }
     }

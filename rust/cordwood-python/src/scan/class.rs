@@ -105,7 +105,7 @@ impl Scan {
             return Ok(());
         }
         for log in &*self.sources {
-            visit.call(&log.source.object)?;
+            visit.call(&*log.source.object)?;
         }
         Ok(())
     }

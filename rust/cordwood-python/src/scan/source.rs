@@ -12,14 +12,14 @@ use pyo3::types::{PyBytes, PyDict, PyMemoryView};
 use crate::arrow::Failure;
 use crate::arrow::failure::{attached, failure};
 use crate::interpreter::imported;
-use crate::interpreter::python_code::PythonCode;
+use crate::interpreter::python_code::{Held, PythonCode};
 use crate::io::source::{OpenedReader, is_seekable, open_path, open_reader, ranges_of};
 use crate::values::arguments::{path_of, refuse_text};
 use crate::values::error::of_call;
 
 /// A source that can be opened again.
 pub(super) struct Source {
-    pub(super) object: Py<PyAny>,
+    pub(super) object: Held,
     /// Its path, or its name if it is read in ranges.
     pub(super) path: Option<PathBuf>,
     kind: Kind,
@@ -69,7 +69,7 @@ impl Source {
     fn of_any(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let py = object.py();
         let source = |object: &Bound<'_, PyAny>, path, kind| {
-            let object = object.clone().unbind();
+            let object = Held::new(object);
             Ok(Some(Source { object, path, kind }))
         };
         if let Some(ranges) = ranges_of(object)? {

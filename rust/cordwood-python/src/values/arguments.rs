@@ -13,7 +13,7 @@ use crate::memory::buffer::bytes_of_buffer;
 
 /// Refuses a text file, which would return text instead of bytes.
 pub(crate) fn refuse_text(object: &Bound<'_, PyAny>) -> PyResult<()> {
-    if object.is_instance(imported!(object.py(), "io", "TextIOBase")?)? {
+    if object.is_a(imported!(object.py(), "io", "TextIOBase")?)? {
         return Err(PyTypeError::new_err(
             "a text file was given; open it in binary mode ('rb' or 'wb')",
         ));

@@ -108,7 +108,7 @@ pub(crate) fn dialect_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Dialect>> 
         "auto" => return Ok(None),
         name => named::<Dialect>("dialect", name)?,
     };
-    let is_detected = name.is_instance(detected_class(name.py())?)?;
+    let is_detected = name.is_a(detected_class(name.py())?)?;
     Ok(Some(if is_detected { dialect.detected() } else { dialect }))
 }
 
