@@ -14,6 +14,7 @@ UNTYPED = {
     "docs/guides/training.md": "torch",
     "docs/reference/spark.md": "pyspark",
     "docs/reference/arrow.md": "pandas and pyarrow",
+    "docs/guides/databases.md": "pyarrow",
     "docs/guides/tables.md": "pyarrow",
     "docs/reference/remote.md": "fsspec",
     "docs/reference/wandb.md": "wandb.proto",

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from cordwood._native import Follower, Reader, Record, RecordBatch, Scan, Writer
 from cordwood._tables.scan import DecodedScan
 
-_INSTEAD = {
+_INSTEAD: dict[type, str] = {
     DecodedScan: "pass the arguments of scan, and call it there",
     Follower: "pass the path and tell(), and follow from that start",
     Reader: "pass the path, or a Split (cordwood.plan_splits), and open that",
