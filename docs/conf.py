@@ -115,7 +115,7 @@ replace("__init__.py", r"(?<=many import Results, info), (.*)$", r"\nfrom cordwo
 
 
 class Docstring(napoleon.GoogleDocstring):
-    """Types are those of the stub: the words before a colon in the text of a property or a result are no type."""
+    """Types are those of the stub: the words before a colon in the text of a property or a result are not a type."""
 
     def _text(self, lines: list[str]) -> list[str]:
         return type(self)(self._dedent(lines), self._config).lines()

@@ -116,8 +116,8 @@ def evidence_of(results: Iterable[tuple[Input, LogEvidence | str | Exception]], 
         tuple(failed),
         tuple(other_files),
         command,
-        utc(time.time_ns()),
-        folder,
+        examined=utc(time.time_ns()),
+        folder=folder,
     )
 
 

@@ -22,7 +22,7 @@ def selection_of(options: argparse.Namespace, first: Sequence[str] = ()) -> Sele
     payload = PAYLOADS[options.payload]
     known = payload.known_columns(options.on_corruption)
     if known is not None:
-        if not first and payload.origin in {*(options.columns or ())} - {*known}:
+        if not first and payload.origin in (options.columns or ()) and payload.origin not in known:
             raise ValueError(f"a table of one log has no column {payload.origin}: name several logs, or their folder")
         return Selection(options, [*first, *known])
     return Selection(

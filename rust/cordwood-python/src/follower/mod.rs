@@ -461,9 +461,7 @@ impl FollowerRecords {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        self.follower
-            .get()
-            .next(py, |record| record.shown(py, self.has_offsets))
+        self.follower.get().next(py, |record| record.item(py, self.has_offsets))
     }
 
     fn __aiter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -160,8 +160,9 @@ impl<'py> Iterator for Items<'py> {
     }
 }
 
-/// A reference to an object of the user. If it is the last one, the end of the object may run Python
-/// code, such as the `close` of a file.
+/// A reference to an object of the user. If it is the last one, the object is released at once, also
+/// by a thread without the interpreter, and its end may run Python code, such as the `close` of a
+/// file.
 pub(crate) struct Held(Py<PyAny>);
 
 impl Held {

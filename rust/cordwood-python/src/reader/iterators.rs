@@ -27,7 +27,7 @@ impl FastNext for ReaderIterator {
     #[inline]
     fn next_now(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         match &mut *self.reader.get().state.try_lock()? {
-            State::Open(cursor) => cursor.take(py, |record| record.shown(py, self.has_offsets)),
+            State::Open(cursor) => cursor.take(py, |record| record.item(py, self.has_offsets)),
             State::Closed(_) => None,
         }
     }
@@ -49,7 +49,7 @@ impl ReaderIterator {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        self.reader.get().next(py, |record| record.shown(py, self.has_offsets))
+        self.reader.get().next(py, |record| record.item(py, self.has_offsets))
     }
 }
 

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use pyo3::Python;
-
 use super::plan::{Plan, Reading};
 use super::source::Log;
 use crate::arrow::columns::{Column, bool_column, number_column, offset_column, record_column};
@@ -119,16 +117,5 @@ impl Stream {
             Column::Salvaged => bool_column(&rows.clone().map(|row| records.is_salvaged(row)).collect::<Vec<_>>()),
         });
         Array::table(rows.len(), columns.collect())
-    }
-}
-
-/// Python objects are released at once, not when the interpreter is next used.
-impl Drop for Stream {
-    fn drop(&mut self) {
-        let sources = std::mem::take(&mut self.sources);
-        self.log = None;
-        if sources.iter().any(|log| log.source.needs_python()) {
-            let _ = Python::try_attach(|_| drop(sources));
-        }
     }
 }

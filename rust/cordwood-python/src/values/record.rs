@@ -39,7 +39,7 @@ impl Record {
     /// As the item of an iterator: the record, or only its bytes. It runs no Python code, since the
     /// garbage collector does not track a `Record`.
     #[inline]
-    pub(crate) fn shown(self, py: Python<'_>, has_offsets: bool) -> PyResult<Py<PyAny>> {
+    pub(crate) fn item(self, py: Python<'_>, has_offsets: bool) -> PyResult<Py<PyAny>> {
         match has_offsets {
             true => Py::new(py, self).map(Py::into_any),
             false => Ok(self.data.into_any()),
