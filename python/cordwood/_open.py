@@ -7,8 +7,7 @@ from typing import Any, Literal, overload
 
 from cordwood._native import Follower, Reader, Writer
 from cordwood._splits import Split, part_of
-from cordwood.errors import _add_hint  # pyright: ignore[reportPrivateUsage] - of the package, not for users
-from cordwood.types import BLOCK_LEN, Hint
+from cordwood.types import BLOCK_LEN
 from cordwood.typing import CompressionName, DialectName, Sink, Source
 
 
@@ -143,13 +142,9 @@ def open(  # noqa: A001
         source, options = part_of(source, options)
     for name in options.keys() & (_OF_WRITER if is_reading else _OF_READER):
         raise TypeError(f"{name} is an option for {'writing' if is_reading else 'reading'}, and the mode is {mode!r}")
-    try:
-        if is_reading:
-            return Reader(source, **options)  # type: ignore[arg-type]  # Reader names the types that it accepts.
-        return Writer(source, mode[0] if mode in {"wb", "xb", "ab"} else mode, **options)  # type: ignore[arg-type]  # Writer names the modes.
-    except IsADirectoryError as error:
-        _add_hint(error, Hint.READ_FOLDER if is_reading else Hint.SEGMENT_LEN)
-        raise
+    if is_reading:
+        return Reader(source, **options)  # type: ignore[arg-type]  # Reader names the types that it accepts.
+    return Writer(source, mode[0] if mode in {"wb", "xb", "ab"} else mode, **options)  # type: ignore[arg-type]  # Writer names the modes.
 
 
 _DEFAULTS: dict[str, Any] = open.__kwdefaults__ or {}
@@ -219,12 +214,7 @@ def follow(
     [b'two'] 20
     """
     # Its parameters are the same.
-    given = locals()
-    try:
-        return Follower(**given)
-    except IsADirectoryError as error:
-        _add_hint(error, Hint.READ_FOLDER)
-        raise
+    return Follower(**locals())
 
 
 def set_read_ahead(length: int) -> None:

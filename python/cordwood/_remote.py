@@ -401,7 +401,10 @@ def _os_errors_of(name: str | None) -> Generator[None]:
             raise
         number = _NUMBERS.get(kind)
         reason = os.strerror(number) if number else error.strerror or str(error) or kind.__name__
-        raise kind(number or error.errno or errno.EIO, reason, name) from error
+        raised = kind(number or error.errno or errno.EIO, reason, name)
+        if isinstance(raised, IsADirectoryError):
+            _add_hint(raised, Hint.READ_FOLDER)
+        raise raised from error
     except Exception as error:
         raise OSError(errno.EIO, f"{type(error).__name__}: {error}", name) from error
 

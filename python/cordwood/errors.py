@@ -312,8 +312,8 @@ _WORDS = {
     Hint.BEGIN_AT_FIRST_OFFSET: "begin at first_offset: the records before it are gone",
     Hint.OWN_FOLDER: "a log in segments needs a folder of its own: move the file away, or choose another folder",
     Hint.SEGMENT_LEN: "to append to a log in segments, pass segment_len",
-    Hint.READ_FOLDER: "a reader or a follower takes one log; cordwood.verify, stat, map, salvage, scan and plan_splits "
-    "take folders",
+    Hint.READ_FOLDER: "a reader or a follower takes one log; cordwood.verify, stat, map, salvage, scan, index and "
+    "plan_splits take folders",
 }
 """Each hint in words, as the note of an exception."""
 

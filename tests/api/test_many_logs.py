@@ -163,9 +163,12 @@ def test_salvage_of_no_log_leaves_no_folder(folder):
     assert not os.path.lexists("new")
 
 
-def test_a_folder_cannot_be_opened_as_a_log(folder):
+@pytest.mark.parametrize("name", ["open", "Reader", "follow", "Follower", "fragments", "detect", "pack"])
+def test_a_folder_cannot_be_opened_as_a_log(folder, name):
+    more = ["new.log"] if name == "pack" else []
     with pytest.raises(IsADirectoryError) as raised:
-        cordwood.open(folder)
+        getattr(cordwood, name)(folder, *more)
+    assert raised.value.filename == str(folder)
     assert "cordwood.verify" in raised.value.__notes__[0]
     assert raised.value.hint == cordwood.Hint.READ_FOLDER
 

@@ -721,7 +721,7 @@ def test_a_folder_is_not_an_empty_log(kind, tmp_path):
     for call in calls:
         with pytest.raises(IsADirectoryError) as caught:
             call(source)
-        assert caught.value.filename == name
+        assert (caught.value.filename, caught.value.hint) == (name, cordwood.Hint.READ_FOLDER)
     with pytest.raises((OSError, pyarrow.ArrowException), match="Is a directory"):
         pyarrow.table(cordwood.scan(source))
 

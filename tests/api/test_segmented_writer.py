@@ -124,9 +124,10 @@ def test_options_that_make_no_sense(folder, tmp_path):
         opened(folder, checkpoint=10)
     assert not folder.exists()
     opened(folder).close()
-    with pytest.raises(IsADirectoryError) as caught:
-        cordwood.open(folder, "a")
-    assert caught.value.hint == cordwood.Hint.SEGMENT_LEN
+    for write in (cordwood.open, cordwood.Writer):
+        with pytest.raises(IsADirectoryError) as caught:
+            write(folder, "a")
+        assert caught.value.hint == cordwood.Hint.SEGMENT_LEN
     database = tmp_path / "database"
     database.mkdir()
     (database / "000003.log").touch()

@@ -271,6 +271,10 @@ pub enum Hint {
     BeginAtFirstOffset,
     /// Give the log in segments a folder of its own.
     OwnFolder,
+    /// Append to a log in segments with [`SegmentedLog`](crate::SegmentedLog).
+    SegmentLen,
+    /// Read the logs in the folder one by one.
+    ReadFolder,
 }
 
 impl Error {
@@ -408,6 +412,10 @@ impl ErrorKind {
             ErrorKind::Io { source } if source.get_ref().is_some_and(|source| source.is::<Cut>()) => Hint::Reopen,
             ErrorKind::Pruned { .. } => Hint::BeginAtFirstOffset,
             ErrorKind::NotASegment => Hint::OwnFolder,
+            // Of the system: one with words of its own says what to do.
+            ErrorKind::Io { source } if source.kind() == io::ErrorKind::IsADirectory && source.get_ref().is_none() => {
+                Hint::ReadFolder
+            }
             ErrorKind::Io { .. }
             | ErrorKind::Truncated { .. }
             | ErrorKind::Changed { .. }
@@ -562,6 +570,8 @@ impl Hint {
             Hint::Reopen => "reopen",
             Hint::BeginAtFirstOffset => "begin_at_first_offset",
             Hint::OwnFolder => "own_folder",
+            Hint::SegmentLen => "segment_len",
+            Hint::ReadFolder => "read_folder",
         }
     }
 }
@@ -600,6 +610,8 @@ impl fmt::Display for Hint {
             Hint::OwnFolder => {
                 "a log in segments needs a folder of its own: move the file away, or choose another folder"
             }
+            Hint::SegmentLen => "to append to a log in segments, open it as a `SegmentedLog`",
+            Hint::ReadFolder => "a reader or a follower takes one log: open each file in the folder",
         })
     }
 }

@@ -99,6 +99,21 @@ pub fn list(folder: &Path) -> Result<Vec<Segment>, Error> {
     Ok(segments)
 }
 
+/// The segments of the log that a folder is: at least one. A folder in which no file has the name of
+/// a segment is not a log, whatever else it contains.
+pub(crate) fn list_log(folder: &Path) -> Result<Vec<Segment>, Error> {
+    let failed = |source| Error::io(source, Some(folder));
+    let mut names = folder.read_dir().map_err(failed)?.filter_map(Result::ok);
+    if names.any(|entry| offset_of(entry.file_name()).is_some()) {
+        let segments = list(folder)?;
+        // Of those that were there, all have been pruned.
+        if !segments.is_empty() {
+            return Ok(segments);
+        }
+    }
+    Err(failed(io::ErrorKind::IsADirectory.into()))
+}
+
 fn list_once(folder: &Path) -> Result<Vec<Segment>, Error> {
     let failed = |source| Error::io(source, Some(folder));
     let mut offsets = Vec::new();

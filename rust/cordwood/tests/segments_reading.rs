@@ -8,8 +8,8 @@ use std::path::Path;
 use cordwood_log::damage::{Reason, SkippedRegion};
 use cordwood_log::segments::name_of;
 use cordwood_log::{
-    Compression, Dialect, End, Error, ErrorKind, Event, Hint, LogFileOptions, LogFormat, OnCorruption, ReadOptions,
-    Reader, SegmentedLog, Writer, WriterOptions, ops,
+    Compression, Dialect, End, Error, ErrorKind, Event, Follower, Hint, LogFile, LogFileOptions, LogFormat,
+    OnCorruption, ReadOptions, Reader, RecordIndex, SegmentedLog, Writer, WriterOptions, ops,
 };
 
 /// The records of three files: many short ones, some that extend over blocks, one that is empty.
@@ -496,10 +496,33 @@ fn a_folder_without_segments_is_a_folder() {
     let folder = tempfile::tempdir().expect("a folder");
     for name in ["LOCK", "000012.log"] {
         fs::write(folder.path().join(name), "").expect("a file");
-        let error = Reader::open(folder.path()).expect_err("a folder");
-        assert!(
-            matches!(error.kind, ErrorKind::Io { source, .. } if source.kind() == std::io::ErrorKind::IsADirectory)
-        );
+        let path = folder.path();
+        let writing = LogFileOptions::default;
+        let opened = [
+            (Reader::open(path).map(drop), Hint::ReadFolder),
+            (Follower::open(path).map(drop), Hint::ReadFolder),
+            (
+                ops::salvage_file(path, path.join("new"), &ops::SalvageOptions::default()).map(drop),
+                Hint::ReadFolder,
+            ),
+            (
+                ops::fragments_file(path, &ReadOptions::default()).map(drop),
+                Hint::ReadFolder,
+            ),
+            (
+                RecordIndex::open([path], ReadOptions::default()).map(drop),
+                Hint::ReadFolder,
+            ),
+            (LogFile::create(path, writing()).map(drop), Hint::SegmentLen),
+            (LogFile::append_to(path, writing()).map(drop), Hint::SegmentLen),
+        ];
+        for (opened, hint) in opened {
+            let error = opened.expect_err("a folder");
+            assert_eq!((error.path.as_deref(), error.hint), (Some(path), Some(hint)), "{error}");
+            assert!(
+                matches!(error.kind, ErrorKind::Io { source, .. } if source.kind() == std::io::ErrorKind::IsADirectory)
+            );
+        }
     }
     fs::write(folder.path().join(name_of(0)), "").expect("a file");
     let error = Reader::open(folder.path()).expect_err("another file");

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::FileReader;
 use super::source::Place;
 use crate::error::{Error, ErrorKind};
-use crate::segments::{Segment, list, name_of};
+use crate::segments::{Segment, list, list_log, name_of};
 
 /// The files of a log in segments, as they were when it was opened, or at the last seek to their end
 /// or beyond, and which of them is open.
@@ -25,23 +25,12 @@ pub(super) struct Segments<R> {
 impl Segments<FileReader> {
     /// The files in `folder`, and the first of them, open.
     pub(super) fn open(folder: &Path) -> Result<(Self, FileReader), Error> {
-        let has_segments = || -> io::Result<bool> {
-            let mut names = folder.read_dir()?.filter_map(Result::ok);
-            Ok(names.any(|entry| crate::segments::offset_of(entry.file_name()).is_some()))
-        };
-        let no_log = || Error::io(io::ErrorKind::IsADirectory.into(), Some(folder));
-        if !has_segments().map_err(|source| Error::io(source, Some(folder)))? {
-            return Err(no_log());
-        }
         let mut segments = Segments {
             folder: folder.to_owned(),
-            segments: list(folder)?,
+            segments: list_log(folder)?,
             current: 0,
             open: Arc::new(|file| file),
         };
-        if segments.segments.is_empty() {
-            return Err(no_log());
-        }
         let (file, _) = segments.open_nth(0)?;
         Ok((segments, file))
     }

@@ -6,7 +6,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Hint};
 use crate::file::{self, FileId};
 use crate::process::Process;
 
@@ -77,7 +77,10 @@ impl DiskFile {
     }
 
     fn open_once(path: &Path, options: &OpenOptions) -> Result<Self, Error> {
-        let failed = |source| Error::io(source, Some(path));
+        let failed = |source: io::Error| {
+            let of_folder = (source.kind() == io::ErrorKind::IsADirectory).then_some(Hint::SegmentLen);
+            Error::io(source, Some(path)).with_hint(of_folder)
+        };
         let file = options.open(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
         if metadata.is_dir() {

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind};
-use crate::segments::{list, name_of};
+use crate::segments::{list, list_log, name_of};
 
 /// The folder of a log in segments, and the file in it that is followed.
 #[derive(Debug)]
@@ -46,15 +46,12 @@ pub(super) struct Next {
 impl Folder {
     /// The file in which the log offset `start` is; 0 stands for the beginning of the log.
     pub(super) fn open(path: &Path, absolute: &Path, start: u64) -> Result<Self, Error> {
-        let segments = list(path)?;
-        let Some(first) = segments.first() else {
-            return Err(Error::io(io::ErrorKind::IsADirectory.into(), Some(path)));
-        };
+        let segments = list_log(path)?;
         let before = segments.partition_point(|segment| segment.offset <= start);
         let found = match before.checked_sub(1) {
             Some(index) => segments[index],
-            None if start == 0 => *first,
-            None => return Err(pruned(path, start, first.offset)),
+            None if start == 0 => segments[0],
+            None => return Err(pruned(path, start, segments[0].offset)),
         };
         Ok(Folder::at(path.to_owned(), absolute.to_owned(), found.offset))
     }
