@@ -314,6 +314,7 @@ _WORDS = {
     Hint.SEGMENT_LEN: "to append to a log in segments, pass segment_len",
     Hint.READ_FOLDER: "a reader or a follower takes one log; cordwood.verify, stat, map, salvage, scan, index and "
     "plan_splits take folders",
+    Hint.OTHER_NAME: "give the new log another name",
 }
 """Each hint in words, as the note of an exception."""
 

@@ -154,6 +154,7 @@ class Hint(StrEnum):
         OWN_FOLDER: Give the log in segments a folder of its own.
         SEGMENT_LEN: Pass `segment_len`, to append to a log in segments.
         READ_FOLDER: Call a function that reads all logs in a folder.
+        OTHER_NAME: Give the new log another name.
     """
 
     ON_CORRUPTION = "on_corruption"
@@ -177,6 +178,7 @@ class Hint(StrEnum):
     OWN_FOLDER = "own_folder"
     SEGMENT_LEN = "segment_len"
     READ_FOLDER = "read_folder"
+    OTHER_NAME = "other_name"
 
 
 class Severity(StrEnum):

@@ -192,6 +192,21 @@ def test_a_copy_of_a_log_in_segments_is_a_folder_with_one_file(orders, tmp_path)
     assert list(cordwood.open(tmp_path / "salvage"))[-1] == b"more"
 
 
+def test_no_copy_has_the_name_of_a_segment(orders, tmp_path):
+    folder, _ = orders
+    first, second, *_ = (str(folder / name) for name in names_in(folder))
+    segment = tmp_path / f"{99:020}.log"
+    for copy in (cordwood.salvage, cordwood.pack):
+        for source in (folder, first):
+            with pytest.raises(OSError, match="read as a segment") as caught:
+                copy(source, segment)
+            assert caught.value.filename == str(segment)
+            assert caught.value.hint == cordwood.Hint.OTHER_NAME
+    results = cordwood.salvage([first, second], tmp_path / "copies")
+    assert [error.hint for error in results.errors.values()] == [cordwood.Hint.OTHER_NAME] * 2
+    assert list(tmp_path.iterdir()) == [folder]
+
+
 def test_a_follower_returns_every_record_once_however_often_the_log_was_rotated(tmp_path):
     with cordwood.open(tmp_path / "orders", "a", segment_len=1000) as log:
         follower = cordwood.follow(tmp_path / "orders", timeout=0)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TypeVar
 
-from cordwood._inputs.files import is_one_file, is_segment, segments_in
+from cordwood._inputs.files import is_one_file, segments_in
 from cordwood._inputs.input import Input
 from cordwood._remote import local_path
 
@@ -20,8 +20,7 @@ def destinations(names: Sequence[str], files: Sequence[Input], destination: str)
     Whether the destination is a folder depends on the names, not on how many logs they turn out to be.
 
     Raises:
-        ValueError: Several logs would go to one file, or into the folder that they are from, or a copy would have the
-            name of a segment.
+        ValueError: Several logs would go to one file, or into the folder that they are from.
     """
     is_several = not is_one_file(names)
     # A trailing slash is that of a folder, and hides a file that has the name without it.
@@ -31,18 +30,11 @@ def destinations(names: Sequence[str], files: Sequence[Input], destination: str)
         # A log in segments is a folder, and so is its copy.
         if any(map(os.path.isdir, names)):
             check_new_folder(destination, names)
-        places = dict.fromkeys((file.name for file in files), destination)
-    else:
-        check_new_folder(destination, names, why=", and several logs, or a pattern, need one" if is_several else "")
-        if any(file.name == "-" for file in files):
-            raise ValueError("a log from stdin has no name to be kept: name a file for the new log")
-        places = {file.name: os.path.join(destination, file.relative) for file in files}
-    if segment := next(filter(is_segment, places.values()), None):
-        raise ValueError(
-            f"{segment} would be read as a segment, but offsets change in a copy: choose a name that is not that of a "
-            "segment"
-        )
-    return places
+        return dict.fromkeys((file.name for file in files), destination)
+    check_new_folder(destination, names, why=", and several logs, or a pattern, need one" if is_several else "")
+    if any(file.name == "-" for file in files):
+        raise ValueError("a log from stdin has no name to be kept: name a file for the new log")
+    return {file.name: os.path.join(destination, file.relative) for file in files}
 
 
 def check_new_folder(folder: str, sources: Iterable[str], *, why: str = "") -> None:

@@ -34,11 +34,6 @@ def segments_in(folder: str) -> list[tuple[int, int]]:
     return [(int(name[:20]), _segment_len(os.path.join(folder, name))) for name in names]
 
 
-def is_segment(path: str) -> bool:
-    """Whether a file has the name of a file of a log in segments."""
-    return _SEGMENT.fullmatch(os.path.basename(path)) is not None
-
-
 def _segment_len(path: str) -> int:
     """The length of a file; 0 if it was pruned meanwhile, or is a dangling link, which readers report."""
     try:
@@ -294,7 +289,7 @@ def _of_segments(folder: str, relative: str, *, is_in_folder: bool = False) -> t
 
 def _folder_of_segment(name: str) -> Identity | None:
     """The identity of the log in segments that a file belongs to, if it has the name of one of its files."""
-    return os.path.realpath(os.path.dirname(name)) if is_segment(name) else None
+    return os.path.realpath(os.path.dirname(name)) if _SEGMENT.fullmatch(os.path.basename(name)) else None
 
 
 def _walk(

@@ -96,6 +96,7 @@ _HINTS = {
     Hint.CREATE_LOG: "create a new log",
     Hint.BEGIN_AT_FIRST_OFFSET: "--start with that offset continues there; the records before it are gone",
     Hint.OWN_FOLDER: "move the file away, or choose another folder",
+    Hint.OTHER_NAME: "give the new log another name",
 }
 
 

@@ -275,6 +275,8 @@ pub enum Hint {
     SegmentLen,
     /// Read the logs in the folder one by one.
     ReadFolder,
+    /// Give the new log another name.
+    OtherName,
 }
 
 impl Error {
@@ -572,6 +574,7 @@ impl Hint {
             Hint::OwnFolder => "own_folder",
             Hint::SegmentLen => "segment_len",
             Hint::ReadFolder => "read_folder",
+            Hint::OtherName => "other_name",
         }
     }
 }
@@ -612,6 +615,7 @@ impl fmt::Display for Hint {
             }
             Hint::SegmentLen => "to append to a log in segments, open it as a `SegmentedLog`",
             Hint::ReadFolder => "a reader or a follower takes one log: open each file in the folder",
+            Hint::OtherName => "give the new log another name",
         })
     }
 }

@@ -3,11 +3,13 @@
 #![cfg(feature = "fs")]
 
 use std::io;
+use std::path::Path;
 
 use cordwood_log::codec::Encoder;
 use cordwood_log::format::BLOCK_LEN;
-use cordwood_log::ops::{self, PackOptions, Report};
+use cordwood_log::ops::{self, PackOptions, Report, SalvageOptions};
 use cordwood_log::read::SliceSource;
+use cordwood_log::segments::name_of;
 use cordwood_log::{Compression, Dialect, Error, ErrorKind, Hint, LogFormat, ReadOptions, Reader, Unsupported};
 
 const FOO: &[u8] = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
@@ -271,5 +273,27 @@ fn no_file_is_replaced() -> Result<(), Box<dyn std::error::Error>> {
         assert!(matches!(error.kind, ErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::AlreadyExists));
     }
     assert_eq!(std::fs::read(&packed)?, [MARK_STORED, FOO].concat());
+    Ok(())
+}
+
+#[test]
+fn no_copy_has_the_name_of_a_segment() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let copies = |destination: &Path| {
+        let salvaged = ops::salvage(SliceSource::new(FOO), destination, &SalvageOptions::default());
+        let options = PackOptions::default().with_format(STORED);
+        [salvaged, ops::pack(SliceSource::new(FOO), destination, &options)]
+    };
+    let segment = folder.path().join(name_of(99));
+    for error in copies(&segment).map(Result::unwrap_err) {
+        assert_eq!(
+            (error.path.as_deref(), error.hint),
+            (Some(&*segment), Some(Hint::OtherName))
+        );
+        assert!(matches!(error.kind, ErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::InvalidInput));
+    }
+    assert_eq!(std::fs::read_dir(folder.path())?.count(), 0);
+    // That of a log of LevelDB.
+    assert!(copies(&folder.path().join("000099.log"))[0].is_ok());
     Ok(())
 }

@@ -172,8 +172,8 @@ fn read_parts<T: Send>(
 /// Raises:
 ///     DialectError: `source` is not a log.
 ///     FileExistsError: There is already a file at `destination`. It is not changed.
-///     OSError: The source cannot be opened or read, the new log cannot be written, or the number
-///         in the name of `destination` is not the one that the records carry.
+///     OSError: The source cannot be opened or read, the new log cannot be written, `destination` has
+///         the name of a segment, or the number in its name is not the one that the records carry.
 ///     OtherLogError: All of `source` belongs to a different log from the one that its name or
 ///         `log_number` states. No log is written.
 ///     OverflowError: An integer is negative or too large for its option.
@@ -266,7 +266,8 @@ pub(crate) fn salvage(
 ///         than padding. No log is written.
 ///     DialectError: `source` is not a log, or one that could not be made again from the new one.
 ///     FileExistsError: There is already a file at `destination`. It is not changed.
-///     OSError: The source cannot be opened or read, or the new log cannot be written.
+///     OSError: The source cannot be opened or read, the new log cannot be written, or `destination`
+///         has the name of a segment.
 ///     RecordTooLargeError: A record is longer than `record_len_max`. No log is written.
 ///     TypeError: `Reader` does not accept `source`, or `destination` is not a path.
 ///     ValueError: An option has an invalid value.

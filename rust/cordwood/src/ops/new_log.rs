@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use crate::decode::RecordSpan;
 use crate::dialect::LogFormat;
 use crate::encode::Encoder;
-use crate::error::Error;
+use crate::error::{Error, Hint};
 use crate::reader::{Reader, Source};
+use crate::segments::{name_of, offset_of};
 
 /// The number of bytes per write.
 const WRITE_LEN: usize = 1 << 20;
@@ -29,9 +30,15 @@ pub(super) struct NewLog<'a> {
 }
 
 impl<'a> NewLog<'a> {
-    /// Checks that no file exists at `destination`, so that the source is not read needlessly.
-    /// [`publish`](Self::publish) checks again.
+    /// Checks that a new log can have the name `destination`, so that the source is not read
+    /// needlessly: it is not that of a segment, and no file has it. [`publish`](Self::publish) looks
+    /// again for such a file.
     pub(super) fn check(destination: &Path) -> Result<(), Error> {
+        if destination.file_name().and_then(offset_of).is_some() {
+            let text = "a log with this name would be read as a segment, but offsets change in a copy";
+            let source = io::Error::new(io::ErrorKind::InvalidInput, text);
+            return Err(Error::io(source, Some(destination)).with_hint(Some(Hint::OtherName)));
+        }
         refuse_existing(destination).map_err(|source| Error::io(source, Some(destination)))
     }
 
@@ -179,7 +186,7 @@ impl Temporary {
     /// Makes the file the only segment of a log in a new folder.
     fn publish_segment(self, folder: &Path) -> io::Result<()> {
         fs::create_dir(folder)?;
-        let published = self.publish(&folder.join(crate::segments::name_of(0)));
+        let published = self.publish(&folder.join(name_of(0)));
         if published.is_err() {
             // It is empty, unless only the last sync failed.
             let _ = fs::remove_dir(folder);

@@ -110,8 +110,9 @@ impl PackOptions {
 ///   feature `zstd` and needs it; the other errors of [`Reader::open`] and [`Reader::next_event`],
 ///   such as [`ErrorKind::Foreign`] and [`ErrorKind::OverBudget`].
 /// * [`ErrorKind::Io`], with the path that it concerns, if `source` cannot be read, or if `destination`
-///   exists ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists)) or cannot be written. If only the
-///   last sync fails, that of the name, the new log stays.
+///   exists ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists)), has the name of a
+///   [segment](crate::segments), at whose offset a copy does not begin, or cannot be written. If only
+///   the last sync fails, that of the name, the new log stays.
 pub fn pack_file(
     source: impl AsRef<Path>,
     destination: impl AsRef<Path>,

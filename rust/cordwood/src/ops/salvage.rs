@@ -118,7 +118,7 @@ impl SalvageOptions {
 ///
 /// * [`ErrorKind::Io`], with the path that it concerns, if `source` cannot be read, or if `destination`
 ///   exists ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists); it is then left as it is), cannot be written, or has
-///   the name of another log.
+///   the name of another log, or of a [segment](crate::segments), at whose offset a copy does not begin.
 /// * [`ErrorKind::Unsupported`] if the log begins by declaring that it is compressed, and this build
 ///   has no feature `zstd`: it can read no record of such a log. No log is written.
 /// * [`ErrorKind::OtherLog`] if all of `source` belongs to a log other than the one that its name or
