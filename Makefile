@@ -85,14 +85,19 @@ endif
 
 WASM := wasm32-unknown-unknown
 
+# The benchmarks of the core are in the workspace of the comparison with its peers, which are not needed for them.
+COMPARE := --manifest-path benches/compare/Cargo.toml --target-dir target/compare --locked
+BENCH := --package cordwood-bench $(COMPARE)
+
 # In a command for the whole workspace, the core has the features that the binding asks for. A command for the core alone
 # checks what a Rust program gets by default, without zstd; and without files, for WebAssembly if that target is installed.
 lint: $(VENV)/lint.stamp  ## Check format and lints, and that the documented figures are those of the newest benchmark record
 	cargo fmt --all --check
 	cargo fmt --manifest-path rust/fuzz/Cargo.toml --check
-	cargo fmt --manifest-path benches/compare/Cargo.toml --check
+	cargo fmt --all --manifest-path benches/compare/Cargo.toml --check
 	cargo fmt --manifest-path benches/durable/Cargo.toml --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy $(BENCH) --all-targets -- -D warnings
 	cargo clippy --package cordwood-log --locked -- -D warnings
 	cargo clippy --package cordwood-log --no-default-features --locked -- -D warnings
 	$(if $(wildcard $(shell rustc --print target-libdir --target $(WASM))),cargo check --package cordwood-log --no-default-features --locked --target $(WASM))
@@ -306,10 +311,11 @@ $(CARGO_FUZZ):
 
 # Not part of the tests: the results depend on the machine, and the peers are downloaded. It takes a quarter of an hour.
 # Criterion's folder is emptied first, because everything in it goes into the record.
+bench: export CRITERION_HOME := $(CURDIR)/target/criterion
 bench: $(VENV)/test.stamp install  ## Measure against the alternatives; keep the figures and draw them
 	rm -rf target/criterion
-	cargo bench --locked --package cordwood-bench
-	cargo run --release --locked --manifest-path benches/compare/Cargo.toml --target-dir target/compare > target/bench-compare.txt
+	cargo bench $(BENCH)
+	cargo run --release $(COMPARE) > target/bench-compare.txt
 	cat target/bench-compare.txt
 	$(BIN)/python benches/python/bench.py --json target/bench-python.json
 	$(BIN)/python benches/python/bench.py --checksums --json target/bench-checksums.json
@@ -342,7 +348,7 @@ bench-durable: $(VENV)/test.stamp install  ## See what other logs lose in a cras
 fmt: $(VENV)/lint.stamp  ## Format the sources and apply the safe lint fixes
 	cargo fmt --all
 	cargo fmt --manifest-path rust/fuzz/Cargo.toml
-	cargo fmt --manifest-path benches/compare/Cargo.toml
+	cargo fmt --all --manifest-path benches/compare/Cargo.toml
 	cargo fmt --manifest-path benches/durable/Cargo.toml
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
