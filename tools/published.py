@@ -1,7 +1,8 @@
 """Copies the repository's files to a folder in the form in which they are published: `make sdist`.
 
 A README is also shown where its neighbours are not, on PyPI and on crates.io. So its links to them are made absolute:
-to the repository that Cargo.toml names, at the version that it names.
+to the repository that Cargo.toml names, at the version that it names. Doc comments of the crates are shown on docs.rs:
+the name of a page in them, such as `docs/format/reading.md`, becomes a link of the same kind.
 """
 
 import re
@@ -14,6 +15,7 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).parents[1]
 PACKAGE = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["package"]
 READMES = ["README.md", "rust/cordwood/README.md"]
+CRATES = ("rust/cordwood/src/", "rust/payload/src/")
 PICTURES = (".svg", ".png")
 
 
@@ -37,6 +39,13 @@ def absolute(text: str, folder: str, repository: str, version: str, *, kept: str
     return "".join(piece if piece.startswith("```") else re.sub(r"\]\(([^)\s]+)\)", link, piece) for piece in pieces)
 
 
+def with_links(code: str, repository: str, version: str) -> str:
+    """The Rust code, with a link to each page of docs/ that a doc comment names."""
+    link = rf"[`\1`]({repository}/blob/v{version}/\1)"
+    name = r"(?<!\[)`(docs/[^`]+\.md)`"
+    return re.sub(r"^ *//[/!].*$", lambda line: re.sub(name, link, line[0]), code, flags=re.MULTILINE)
+
+
 def tracked() -> list[str]:
     """The files of the repository, and those that will be in its next commit."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -53,10 +62,14 @@ def publish(folder: Path) -> None:
     for name in [*tracked(), "LICENSE-THIRD-PARTY"]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
+    address = PACKAGE["repository"], PACKAGE["version"]
     for name in READMES:
         text = (ROOT / name).read_text(encoding="utf-8")
-        text = absolute(text, str(PurePosixPath(name).parent), PACKAGE["repository"], PACKAGE["version"])
-        (folder / name).write_text(text, encoding="utf-8")
+        (folder / name).write_text(absolute(text, str(PurePosixPath(name).parent), *address), encoding="utf-8")
+    for name in tracked():
+        if name.startswith(CRATES):
+            text = (ROOT / name).read_text(encoding="utf-8")
+            (folder / name).write_text(with_links(text, *address), encoding="utf-8")
     for command in (["init", "--quiet"], ["add", "--all"]):
         subprocess.run(["git", *command], cwd=folder, check=True)
 

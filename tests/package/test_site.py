@@ -1,5 +1,6 @@
 """The tools that publish: one makes links absolute, one finds those that are broken, and one refuses a release."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -23,6 +24,29 @@ def test_a_published_readme_has_absolute_links_and_its_code_is_unchanged():
         " [o](https://o.example) [s](https://r.example/r/blob/v1.2.3/rust/core/SUB/s.rs)\n```text\n[c](c.md)\n```\n"
         "[e](https://r.example/r/blob/v1.2.3/rust/core/e.md)"
     )
+
+
+def test_the_name_of_a_page_in_a_doc_comment_is_published_as_a_link():
+    from published import with_links
+
+    linked = "[`docs/design.md`](https://r.example/r/blob/v1.2.3/docs/design.md)"
+    code = "    /// `docs/design.md`, `docs/design.md`.\n//! `docs/design.md`\n"
+    unchanged = "// `docs/design.md`\nlet x = 1; // `docs/design.md`\n"
+    assert with_links(code + unchanged, "https://r.example/r", "1.2.3") == (
+        f"    /// {linked}, {linked}.\n//! {linked}\n{unchanged}"
+    )
+
+
+def test_each_page_that_a_doc_comment_names_is_published_as_a_link():
+    from published import CRATES, with_links
+
+    paths = [path for folder in CRATES for path in (ROOT / folder).rglob("*.rs")]
+    comments = re.findall(r"^ *//[/!].*$", "\n".join(path.read_text(encoding="utf-8") for path in paths), re.MULTILINE)
+    published = with_links("\n".join(comments), "https://r.example/r", "1")
+    assert with_links(published, "https://r.example/r", "1") == published
+    link = r"\[`(docs/[^`]+)`\]\(https://[^)]+\)"
+    assert len(re.findall(link, published)) > 20
+    assert re.findall(r"docs/[\w/-]+\.md", re.sub(link, "", published)) == []
 
 
 def test_a_page_of_the_site_keeps_its_links_to_other_pages():

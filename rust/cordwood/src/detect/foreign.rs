@@ -116,7 +116,8 @@ impl Foreign {
             Foreign::GitLfs => "a Git LFS pointer: `git lfs pull` fetches the file itself",
             Foreign::GitAnnex => "a git-annex pointer: `git annex get` fetches the file itself",
             Foreign::NetEase => {
-                "a file encrypted by NetEase's edition of Minecraft: decrypt it first, as docs/guides/rescue.md says"
+                "a file encrypted by NetEase's edition of Minecraft: decrypt it first, as cordwood's guide \"Rescue a \
+                 LevelDB or RocksDB database\" shows"
             }
             Foreign::InfoLog => "an info log, the messages of an engine, which a text editor shows",
             Foreign::LevelDbTable => "a LevelDB table, which LevelDB reads together with its database",

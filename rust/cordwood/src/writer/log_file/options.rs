@@ -54,7 +54,9 @@ pub enum FlushPolicy {
 names!(FlushPolicy, "flush policy", EveryAppend = "append", OnClose = "close");
 
 /// How [`LogFile::append_to`](crate::LogFile::append_to) treats a file that does not end with a
-/// complete record. The rule is in `docs/format/writing.md`.
+/// complete record.
+///
+/// The rule is in `docs/format/writing.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum OnTornTail {
