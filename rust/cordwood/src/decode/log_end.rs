@@ -125,14 +125,19 @@ impl Decoder {
     }
 
     /// Skips a block that begins with a fragment of another log. If it also contains one of this
-    /// log, this log continued, and the skipped bytes are damage.
+    /// log, this log continued, and the skipped bytes are damage; the policy `salvage` reads it.
     fn skip_stale(&mut self, ambiguity: &mut Ambiguity, bytes: &[u8]) {
         self.note_other_log(bytes);
-        self.offset += bytes.len() as u64;
-        ambiguity.end = self.offset;
         ambiguity.has_stale = true;
-        if resync::contains_own(&self.format, self.recycled.form, bytes) {
+        let is_damage = resync::contains_own(&self.format, self.recycled.form, bytes);
+        if is_damage {
             ambiguity.resolution = Some(Resolution::Damage);
+        }
+        if is_damage && self.policy.on_corruption == OnCorruption::Salvage {
+            self.recycled.is_doubtful = true;
+        } else {
+            self.offset += bytes.len() as u64;
+            ambiguity.end = self.offset;
         }
     }
 
@@ -181,8 +186,20 @@ impl Decoder {
             return false;
         }
         let suspicion = self.suspicion(found, bytes);
-        let is_held_back = self.policy.growth == Growth::Ended && self.offset >= self.bounds.start;
+        // A log whose fragments carry no number was not written over an older one.
+        let is_recycled = found == Found::Stale || self.recycled.form != Some(Form::Plain);
+        let is_held_back = self.policy.growth == Growth::Ended && self.offset >= self.bounds.start && is_recycled;
+        let is_salvaged = self.is_salvaged();
+        let lost_fragment = suspicion.and_then(|(.., evidence)| self.lost_fragment(found, evidence, bytes));
+        if let Some(end) = lost_fragment {
+            self.salvage_from(end);
+            self.recycled.is_doubtful = true;
+        }
         if !is_held_back {
+            if let Some(end) = lost_fragment {
+                self.offset = end;
+                return true;
+            }
             let may_end = suspicion.is_some_and(|(.., evidence)| evidence != Evidence::OfThisLog);
             self.recycled.is_doubtful = may_end || (self.recycled.is_doubtful && found == Found::Stale);
             return false;
@@ -193,7 +210,7 @@ impl Decoder {
         if found == Found::Stale {
             self.note_other_log(bytes);
         }
-        let end = self.offset + bytes.len() as u64;
+        let end = lost_fragment.unwrap_or(self.offset + bytes.len() as u64);
         self.recycled.ambiguity = Some(Ambiguity {
             begin: self.offset,
             end,
@@ -202,11 +219,22 @@ impl Decoder {
             own_end: self.own_end(bytes).filter(|_| found != Found::Stale),
             has_stale: found == Found::Stale || evidence == Evidence::OfAnother,
             lacks_fragment: false,
-            is_salvaged: self.is_salvaged(),
+            is_salvaged,
             resolution: (evidence == Evidence::OfThisLog).then_some(Resolution::Damage),
         });
         self.offset = end;
         true
+    }
+
+    /// With the policy `salvage`, where the stale fragment at the beginning of `bytes` ends, if a
+    /// fragment of this log follows in its block: the stale one costs only itself.
+    fn lost_fragment(&self, found: Found, evidence: Evidence, bytes: &[u8]) -> Option<u64> {
+        let is_read = self.policy.growth == Growth::Ended && self.policy.on_corruption == OnCorruption::Salvage;
+        if !is_read || found != Found::Stale || evidence != Evidence::OfThisLog {
+            return None;
+        }
+        let stale = self.format.dialect.valid(bytes, true)?;
+        Some(self.offset + stale.end as u64)
     }
 
     /// Where the fragment ends whose header `bytes` begin with, if the header carries the number of

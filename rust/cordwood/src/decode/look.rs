@@ -537,11 +537,17 @@ impl Decoder {
         if resume.has_scanned {
             self.salvaged.scanned = Some(block);
         }
-        // Further damage in the same block does not shrink the salvaged part.
-        if !self.salvaged.part.contains(&self.offset) {
-            self.salvaged.part = self.offset + resume.len as u64..self.offset.saturating_add(left as u64);
-        }
+        self.salvage_from(self.offset + resume.len as u64);
         resume.len
+    }
+
+    /// The rest of this block is salvaged, from `begin` on. Further damage in the block does not
+    /// shrink that part.
+    pub(super) fn salvage_from(&mut self, begin: u64) {
+        let left = self.format.dialect.block_left(self.offset);
+        if !self.salvaged.part.contains(&self.offset) {
+            self.salvaged.part = begin..self.offset.saturating_add(left as u64);
+        }
     }
 
     /// Whether the fragment of this dialect that `bytes`, at `offset`, begin with has a valid checksum,
@@ -613,7 +619,7 @@ impl Decoder {
         match region.reason.severity() {
             Severity::TornTail => self.ending.torn_since = self.ending.torn_since.or(Some(region.begin)),
             // After the end of the log, however it ended.
-            _ if region.reason == Reason::Stale => {}
+            _ if matches!(region.reason, Reason::Stale | Reason::EndTrailer) => {}
             _ => self.ending.torn_since = None,
         }
         if self.policy.on_corruption == OnCorruption::Stop && region.reason.severity() == Severity::Corruption {
