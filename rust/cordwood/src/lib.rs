@@ -179,8 +179,8 @@ pub mod read {
     #[doc(hidden)]
     pub use crate::index::IndexedLog;
     pub use crate::reader::{
-        FileReader, Found, FoundRecord, IntoRecords, NextFound, OwnedRecord, RecordBatch, Records, SeekSource,
-        SliceSource, Source, StreamSource,
+        FileReader, Found, FoundRecord, IntoRecords, OwnedRecord, RecordBatch, Records, SeekSource, SliceSource,
+        Source, StreamSource,
     };
     pub use crate::wal_metadata::{LogInfo, Predecessor};
 }

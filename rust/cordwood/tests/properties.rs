@@ -637,15 +637,14 @@ fn event_of(record: read::FoundRecord<'_>) -> Found {
     }
 }
 
-/// The same as [`read_all`], through `found` and `advance`, or for every second record `next_found`.
+/// The same as [`read_all`], through `found` and `advance`, or for every second record `take_record`.
 fn read_found<S: Source>(reader: &mut Reader<S>) -> (Vec<Found>, End) {
     let mut events = Vec::new();
     loop {
         if events.len() % 2 == 1
-            && let Some(next) = reader.next_found()
+            && let Some(event) = reader.take_record(|record| Some(event_of(record)))
         {
-            events.push(event_of(next.record()));
-            next.take();
+            events.push(event);
             continue;
         }
         let event = match reader.found() {

@@ -152,30 +152,25 @@ impl Cursor {
         if !self.gathered.is_empty() || self.is_elsewhere {
             return None;
         }
-        let next = self.reader.next_found()?;
-        let found = next.record();
-        let data = match found.as_slice() {
-            Some(data) => new_bytes(py, data)?,
-            None => bytes_of_pieces(py, found.pieces())?,
-        };
-        let end_offset = found.end_offset;
-        let record = Record {
-            offset: found.offset,
-            end_offset,
-            data: data.unbind(),
-            salvaged: found.is_salvaged,
-        };
-        match make(record) {
-            Ok(made) => {
-                next.take();
-                self.position = end_offset;
+        let position = &mut self.position;
+        self.reader.take_record(
+            #[inline(always)]
+            |found| {
+                let data = match found.as_slice() {
+                    Some(data) => new_bytes(py, data)?,
+                    None => bytes_of_pieces(py, found.pieces())?,
+                };
+                let made = make(Record {
+                    offset: found.offset,
+                    end_offset: found.end_offset,
+                    data: data.unbind(),
+                    salvaged: found.is_salvaged,
+                });
+                let made = made.map_err(|error| error.restore(py)).ok()?;
+                *position = found.end_offset;
                 Some(made)
-            }
-            Err(error) => {
-                error.restore(py);
-                None
-            }
-        }
+            },
+        )
     }
 
     /// [`take`](Self::take), after looking for the next record if necessary.

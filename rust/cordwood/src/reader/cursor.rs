@@ -87,46 +87,6 @@ impl<'a> FoundRecord<'a> {
     }
 }
 
-/// The next record, which was found and not taken: see [`Reader::next_found`].
-#[derive(Debug)]
-pub struct NextFound<'a, S> {
-    reader: &'a mut Reader<S>,
-    span: RecordSpan,
-    origin: Origin,
-}
-
-/// Where a reader has a record that was found.
-#[derive(Debug, Clone, Copy)]
-enum Origin {
-    Run,
-    Container,
-    Last,
-}
-
-impl<S: Source> NextFound<'_, S> {
-    /// The record.
-    #[inline(always)]
-    pub fn record(&self) -> FoundRecord<'_> {
-        // Apart, so that the compiler knows where the bytes of most records are.
-        match self.origin {
-            Origin::Run => self
-                .reader
-                .found_record(RecordSpan::of_run(self.span.offset, self.span.end_offset)),
-            Origin::Container | Origin::Last => self.reader.found_record(self.span),
-        }
-    }
-
-    /// Takes the record.
-    #[inline(always)]
-    pub fn take(self) {
-        match self.origin {
-            Origin::Run => self.reader.decoder.take_of_run(self.span),
-            Origin::Container => self.reader.decoder.take_of_container(1),
-            Origin::Last => self.reader.last = None,
-        }
-    }
-}
-
 impl<S: Source> Reader<S> {
     /// The next finding, if there is one: [`find`](Self::find) and
     /// [`read_more`](Self::read_more) find it, and [`advance`](Self::advance) takes it. Until then,
@@ -193,40 +153,37 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// The next record, if it [has been found](Self::found), which the result can take. For a caller
-    /// that looks at each record once.
+    /// Takes the next record, if it [has been found](Self::found) and `make` can use it: `make`
+    /// returns `None` to leave it the next one. For a caller that looks at each record once.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
     ///
     /// let mut reader = Reader::from_slice(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo", ReadOptions::default());
     /// assert!(reader.find());
-    /// for takes in [false, true] {
-    ///     let next = reader.next_found().unwrap();
-    ///     assert_eq!(next.record().as_slice(), Some(&b"foo"[..]));
-    ///     if takes {
-    ///         next.take();
-    ///     }
-    /// }
-    /// assert!(reader.next_found().is_none());
+    /// assert_eq!(reader.take_record(|_| None::<usize>), None);
+    /// assert_eq!(reader.take_record(|record| Some(record.len())), Some(3));
+    /// assert_eq!(reader.take_record(|record| Some(record.len())), None);
     /// ```
-    // Through memory, the result would cost as much as a short record.
+    // The records of a run apart: most are, and the compiler then knows where their bytes are.
     #[inline(always)]
-    pub fn next_found(&mut self) -> Option<NextFound<'_, S>> {
-        let (span, origin) = if let Some(span) = self.decoder.peek_of_run() {
-            (span, Origin::Run)
-        } else if let Some(span) = self.decoder.peek_of_container() {
-            (span, Origin::Container)
-        } else if let Some(Ok(Step::Record(span))) = self.last {
-            (span, Origin::Last)
-        } else {
+    pub fn take_record<T>(&mut self, make: impl FnOnce(FoundRecord<'_>) -> Option<T>) -> Option<T> {
+        let Some(span) = self.decoder.peek_of_run() else {
+            return self.take_other(make);
+        };
+        let made = make(self.found_record(span))?;
+        self.decoder.take_of_run(span);
+        Some(made)
+    }
+
+    #[inline(never)]
+    fn take_other<T>(&mut self, make: impl FnOnce(FoundRecord<'_>) -> Option<T>) -> Option<T> {
+        let Some(Found::Record(record)) = self.found() else {
             return None;
         };
-        Some(NextFound {
-            reader: self,
-            span,
-            origin,
-        })
+        let made = make(record)?;
+        let _ = self.advance();
+        Some(made)
     }
 
     /// Takes the result of [`found`](Self::found), if there is one.
@@ -361,11 +318,12 @@ impl<S: Source> Reader<S> {
                     }
                 }
             }
-            if let Some(next) = self.next_found() {
-                let record = next.record();
+            let moved = self.take_record(|record| {
                 batch.keep_end(record.offset);
                 batch.add_place(record.len(), record.span());
-                next.take();
+                Some(())
+            });
+            if moved.is_some() {
                 if batch.is_full(target_len) {
                     return Ok(());
                 }

@@ -17,7 +17,7 @@ mod records;
 mod segments;
 mod source;
 
-pub use cursor::{Found, FoundRecord, NextFound};
+pub use cursor::{Found, FoundRecord};
 pub use event::{Event, Record};
 #[cfg(feature = "fs")]
 pub use file_reader::FileReader;
