@@ -39,3 +39,8 @@ def log_left(offset: int, length: int, path: str) -> None:
 def log_summary(count: int, length: int, path: str | None) -> None:
     """Logs, at the end of a reading, how much was skipped beyond the regions that were logged one by one."""
     _logger.warning("%s: skipped %d more regions, %d bytes", path or "log", count, length)
+
+
+def log_fault(place: str, text: str) -> None:
+    """Logs a fault of several files together, which no reading of one of them finds."""
+    _logger.warning("%s: %s", place, text)

@@ -954,7 +954,7 @@ class Export(NamedTuple):
         files: The paths of the listed files, which contain the entities.
         file_len: Bytes in these files.
         missing_files: The paths of those that are missing, and of lists of files that are missing or cannot be read.
-        empty_files: The paths of those without a byte.
+        empty_files: The paths of those without a byte, and of such lists.
         stated_entity_count: Entities in the files, as the metadata states it; `None` if it does not.
         stated_len: Bytes in the files, as the metadata states it; `None` if it does not.
         entity_count: Entities that were found in the files; `None` if they were not all read.
@@ -975,9 +975,10 @@ class Export(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether no listed file is missing or empty, and together they have no less than the metadata states."""
-        is_short = self.entity_count is not None and self.entity_count < (self.stated_entity_count or 0)
-        return not (self.missing_files or self.empty_files or is_short or self.file_len < (self.stated_len or 0))
+        """Whether no listed file is missing or empty, and they have the stated entities, and no fewer bytes."""
+        counts = self.entity_count, self.stated_entity_count
+        is_other = None not in counts and counts[0] != counts[1]
+        return not (self.missing_files or self.empty_files or is_other or self.file_len < (self.stated_len or 0))
 
 
 class Run(NamedTuple):

@@ -117,8 +117,9 @@ def test_the_entities_of_a_whole_export_are_printed(payload, export, capfd):
 def test_the_metadata_of_an_export_is_verified(export, capfd):
     """The log that describes all of it is one; the lists of files are none."""
     assert main(["verify", "--json", str(export)]) == 0
-    *logs, totals = map(json.loads, capfd.readouterr().out.splitlines())
+    *logs, judged, totals = map(json.loads, capfd.readouterr().out.splitlines())
     assert len(logs) == FILE_COUNT * len(KINDS) + 1
+    assert (judged["export"]["ok"], judged["export"]["entity_count"]) == (True, 30)
     assert totals["totals"]["other_file_count_by_format"] == {"metadata of an export": len(KINDS)}
 
 
@@ -225,10 +226,17 @@ def test_a_file_of_an_export_that_is_empty_or_shorter_is_reported(content, expor
     cut_len = sum(path.stat().st_size for path in export.rglob("output-*"))
     overall_path = export / f"{export.name}.overall_export_metadata"
     ending = "; output-2 is empty" * (content == "empty")
-    line = f"cordwood: {overall_path}: the export's files have {cut_len:,} of {whole_len:,} stated bytes{ending}"
+    bytes_text = f"{cut_len:,} of {whole_len:,} stated bytes{ending}"
+    line = f"cordwood: {overall_path}: the export's files have {bytes_text}"
+    assert main(["verify", str(export)]) == 3
+    printed = capfd.readouterr()
+    entities_text = f"{25 if content == 'empty' else 26} of 30 stated entities"
+    verdict = f"{overall_path}: INCOMPLETE, an export export the export's files have {entities_text}, {bytes_text} "
+    assert verdict in " ".join(printed.out.split())
+    assert printed.err == ""
     convert = ["convert", "--as", "entity", "--to", "ndjson"]
     table, folder = tmp_path / "t.ndjson", tmp_path / "t"
-    for command in ["verify", export], [*convert, export, table], [*convert, "--by-kind", folder, export]:
+    for command in [*convert, export, table], [*convert, "--by-kind", folder, export]:
         assert main([*map(str, command)]) == 3
         assert line in capfd.readouterr().err.splitlines()
     info = cordwood.info(export)
@@ -250,7 +258,15 @@ def test_the_totals_of_verify_and_the_library_say_whether_exports_are_complete(i
     totals = json.loads(capfd.readouterr().out.splitlines()[-1])["totals"]
     assert (totals["export_count"], totals["incomplete_export_count"]) == (1, incomplete_count)
     assert main(["verify", "--quiet", str(export)]) == status
-    assert capfd.readouterr().out == ""
+    metadata = results.exports[0].path
+    assert [line.startswith(f"{metadata}: INCOMPLETE") for line in capfd.readouterr().out.splitlines()[:1]] == (
+        [] if is_whole else [True]
+    )
+    assert main(["verify", str(export)]) == status
+    verdict = (
+        f"\n{metadata}: ok, an export: 30 entities in {results.exports[0].file_len:,} bytes, as its metadata states\n"
+    )
+    assert (verdict in capfd.readouterr().out) == is_whole
 
 
 def test_an_emptied_file_of_an_export_is_reported_also_by_its_own_name(export, tmp_path, capfd):
@@ -261,8 +277,7 @@ def test_an_emptied_file_of_an_export_is_reported_also_by_its_own_name(export, t
         (export, export / f"{export.name}.overall_export_metadata"),
     ):
         assert main(["verify", "--json", str(path)]) == 3
-        out, err = capfd.readouterr()
-        assert f"cordwood: {metadata}: the export's files have " in err
+        out, _ = capfd.readouterr()
         [found] = [value["export"] for value in map(json.loads, out.splitlines()) if "export" in value]
         assert (found["path"], found["empty_files"], found["ok"]) == (str(metadata), [str(emptied)], False)
         assert main(["info", str(path)]) == 3
@@ -273,6 +288,52 @@ def test_an_emptied_file_of_an_export_is_reported_also_by_its_own_name(export, t
     other.write_bytes(b"")
     assert main(["verify", "--strict", "--json", str(other)]) == 0
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("verb", ["verify", "info"])
+def test_more_entities_than_the_metadata_states_are_not_those_of_the_export(verb, export, capfd):
+    """A file may be one of another export, or have been appended to."""
+    grown = export / "all_namespaces/kind_User/output-2"
+    file_len = sum(path.stat().st_size for path in export.rglob("output-*"))
+    records = [entities.entity([("User", index + 11)], {"name": "more"}) for index in range(ENTITY_COUNT + 1)]
+    grown.write_bytes(reference.encode(records))
+    more_len = sum(path.stat().st_size for path in export.rglob("output-*"))
+    assert main([verb, str(export)]) == 3
+    counts = f"31 entities, more than the 30 stated, {more_len:,} bytes, more than the {file_len:,} stated"
+    assert f"the export's files have {counts}" in " ".join(capfd.readouterr().out.split())
+    assert not getattr(cordwood, verb)(export).ok
+    # Only parts of the files are read, so their entities are not counted.
+    assert cordwood.verify(export, start=10).exports[0].entity_count is None
+    # The bytes may be counted in another way by another exporter.
+    grown.write_bytes(reference.encode(records[:-1]))
+    more = [len(path.read_bytes()) for path in export.rglob("output-*")]
+    assert sum(more) != file_len
+    overall_path = next(export.glob("*.overall_export_metadata"))
+    lists = [(str(path.relative_to(export)), 15, 1) for path in export.rglob("*.export_metadata")]
+    overall_path.write_bytes(reference.encode([b"3", overall(lists)]))
+    assert main([verb, str(export)]) == 0
+    assert f"30 of 30 stated entities, {sum(more):,} bytes, more than the 2 stated" in " ".join(
+        capfd.readouterr().out.split()
+    )
+    # Nor does every exporter count the entities.
+    overall_path.write_bytes(reference.encode([b"3", overall([(name, 0, 1) for name, *_ in lists])]))
+    assert main([verb, str(export)]) == 0
+    assert f"30 entities, {sum(more):,} bytes, more than the 2 stated" in " ".join(capfd.readouterr().out.split())
+
+
+@pytest.mark.parametrize("pattern", ["*.export_metadata", "*.overall_export_metadata"])
+def test_emptied_metadata_of_an_export_is_empty_and_not_missing(pattern, export, capfd):
+    path = max(export.rglob(pattern))
+    path.write_bytes(b"")
+    for verb in "verify", "info":
+        assert main([verb, str(export)]) == 1
+        out, err = capfd.readouterr()
+        text = "not a list of the files of an export (it is empty), so missing files cannot be detected"
+        assert err == f"cordwood: {path}: {text}\n"
+        assert "is missing" not in out
+        assert (f"{path.name} is empty" in " ".join(out.split())) == (pattern == "*.export_metadata")
+    judged = cordwood.info(export).exports
+    assert [found.empty_files for found in judged if not found.ok] == ([(str(path),)] if len(judged) == 1 else [])
 
 
 def test_two_exports_in_a_folder_are_compared_one_by_one(export, tmp_path, capfd):
@@ -296,6 +357,29 @@ def test_a_scan_of_a_whole_export_is_the_table_of_its_entities(export):
     (export / "all_namespaces/kind_Task/output-1").unlink()
     with pytest.raises(FileNotFoundError, match="output-1"):
         cordwood.scan(export, decode="entity")
+
+
+@pytest.mark.parametrize("decode", [None, "entity"])
+def test_a_scan_of_an_export_that_is_not_complete_logs_a_warning(decode, export, caplog):
+    pytest.importorskip("pyarrow")
+    cordwood.scan(export, decode=decode)
+    assert caplog.messages == []
+    for path in export.rglob("output-*"):
+        path.write_bytes(b"")
+    cordwood.scan(export, decode=decode)
+    metadata = next(export.glob("*.overall_export_metadata"))
+    [message] = caplog.messages
+    assert message.startswith(f"{metadata}: the export's files have 0 of ")
+    assert message.endswith("; output-0 and 5 more listed files are empty")
+
+
+def test_a_scan_and_an_index_of_a_folder_without_a_log_log_a_warning(tmp_path, caplog):
+    (tmp_path / "output-0").write_bytes(b"")
+    for sources, name in (tmp_path, str(tmp_path)), ([tmp_path], f"[{tmp_path!r}]"), ([], "[]"):
+        for read in cordwood.scan, cordwood.index:
+            caplog.clear()
+            read(sources)
+            assert caplog.messages == [f"{name}: no log was found"]
 
 
 @pytest.mark.parametrize("name", ["backup.overall_export_metadata", "backup.export_metadata"])

@@ -95,8 +95,10 @@ def listed_files(path: str) -> list[str] | None:
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It is neither a log nor such metadata.
+        ValueError: It is empty, or neither a log nor such metadata.
     """
+    if _len(path) == 0:
+        raise ValueError("it is empty")
     if not path.endswith(LIST_SUFFIX):
         overall = overall_message(path)
         return None if overall is None else _paths(overall, 1)
@@ -174,9 +176,15 @@ def exports_of(
                         with contextlib.suppress(OSError, ValueError):
                             parts[real] = _export(name, _beside(name, listed_files(name) or ()))
                 names = [name for real in lists.values() if real in parts for name in parts[real].files]
-                unreadable = tuple(name for name, real in lists.items() if real not in parts)
+                unreadable = {name: _len(name) for name, real in lists.items() if real not in parts}
                 export = _export(path, names, stated(message))
-                exports.append(export._replace(missing_files=unreadable + export.missing_files))
+                missing = tuple(name for name, length in unreadable.items() if length != 0)
+                empty = tuple(name for name, length in unreadable.items() if length == 0)
+                exports.append(
+                    export._replace(
+                        missing_files=missing + export.missing_files, empty_files=empty + export.empty_files
+                    )
+                )
         except (OSError, ValueError) as error:
             failures.append((path, error))
     exports += (part for real, part in parts.items() if real not in in_others)
@@ -200,18 +208,25 @@ def _lists_of(path: str) -> Iterator[str]:
 
 def export_text(export: Export) -> str:
     """How much an export contains, and how much it should contain."""
-    count = export.entity_count
-    entities = "" if count is None else f"{count:,} {'entity' if count == 1 else 'entities'} in "
-    found = f"{entities}{quantity(export.file_len, 'byte')}"
-    if export.stated_len is None:
-        text = f"the export's files have {found}"
-    elif export.stated_len == export.file_len and count in (None, export.stated_entity_count):
-        text = f"{found}, as its metadata states"
+    count, stated_count = export.entity_count, export.stated_entity_count
+    is_as_stated = export.stated_len == export.file_len and (None in (count, stated_count) or count == stated_count)
+    if is_as_stated or export.stated_len is None:
+        entities = "" if count is None else f"{count:,} {'entity' if count == 1 else 'entities'} in "
+        text = f"{entities}{quantity(export.file_len, 'byte')}{', as its metadata states' * is_as_stated}"
     else:
-        entities = "" if count is None else f"{count:,} of {export.stated_entity_count:,} stated entities, "
-        text = f"the export's files have {entities}{export.file_len:,} of {export.stated_len:,} stated bytes"
+        entities = "" if count is None else f"{_of_stated(count, stated_count, 'entities')}, "
+        text = f"{entities}{_of_stated(export.file_len, export.stated_len, 'bytes')}"
+    have = "" if export.ok or is_as_stated else "the export's files have "
     missing, empty = _in_state(export.missing_files, "missing"), _in_state(export.empty_files, "empty")
-    return f"{text}{missing}{empty}"
+    return f"{have}{text}{missing}{empty}"
+
+
+def _of_stated(found: int, stated: int | None, noun: str) -> str:
+    if stated is None:
+        return f"{found:,} {noun}"
+    if found > stated:
+        return f"{found:,} {noun}, more than the {stated:,} stated"
+    return f"{found:,} of {stated:,} stated {noun}"
 
 
 def _in_state(paths: Sequence[str], state: str) -> str:
@@ -233,7 +248,7 @@ def _export(path: str, files: Iterable[str], stated: tuple[int, int] = (0, 0)) -
     missing = tuple(name for name, length in lens.items() if length is None)
     empty = tuple(name for name, length in lens.items() if length == 0)
     # Not all exporters count the entities.
-    count, stated_len = stated if any(stated) else (None, None)
+    count, stated_len = (number or None for number in stated)
     return Export(path, tuple(lens), sum(filter(None, lens.values())), missing, empty, count, stated_len)
 
 

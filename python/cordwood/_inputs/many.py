@@ -193,6 +193,17 @@ def logs_of(
             raise is_left_out
         elif not is_left_out:
             found.append((file.name, None))
+    from cordwood._inputs.exports import export_text, exports_of
+    from cordwood._inputs.files import is_path
+
+    faults = [(export.path, export_text(export)) for export in exports_of(files)[0] if not export.ok]
+    if not found:
+        faults.append((fsdecode(sources) if is_path(sources) else repr(sources), "no log was found"))
+    if faults:
+        from cordwood._log import log_fault
+
+        for place, text in faults:
+            log_fault(place, text)
     return found, True
 
 
@@ -245,7 +256,7 @@ def _results_of(
     dialect: str | None = None,
     progress: Progress = None,
     judges_folders: bool = False,
-    **_: object,
+    **options: Any,
 ) -> Results[T]:
     """The results of a function for these files, with its options."""
     from cordwood._inputs.each import each
@@ -283,7 +294,14 @@ def _results_of(
     from cordwood._databases import databases_of
     from cordwood._inputs.exports import exports_of
 
-    (databases, unread), (exports, unread_metadata) = databases_of(files), exports_of(files)
+    counts: dict[str, int] | None = None
+    if not options.get("start") and options.get("end") is None:
+        reports: Mapping[Any, Any] = results
+        counts = {
+            os.path.realpath(name): report.record_count for name, report in reports.items() if isinstance(name, str)
+        }
+    databases, unread = databases_of(files)
+    exports, unread_metadata = exports_of(files, counts)
     errors.update([*unread, *unread_metadata])
     return Results(results, errors, others, tuple(databases), tuple(exports))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from cordwood._databases import database_lines, databases_of
 from cordwood._inputs.exports import export_text, exports_of
@@ -56,15 +56,25 @@ def print_database_lines(database: Database, *, indent: int = 2, is_brief: bool 
         print_folded(f"{'':{indent}}{label:9}{text}", indent=indent + 9, is_damage=is_fault)
 
 
-def print_exports(files: Sequence[Input], *, as_json: bool, is_quiet: bool) -> tuple[Status, dict[str, int]]:
-    """Reports the exports among these files that are not complete, and prints the number of all.
+def print_exports(
+    files: Sequence[Input], counts: Mapping[str, int] | None, *, as_json: bool, is_quiet: bool
+) -> tuple[Status, dict[str, int]]:
+    """Prints the exports among these files, or with `is_quiet` those that are not complete, and their number.
 
     Returns the exit status, and the totals of the exports for JSON.
     """
-    status, exports = report_exports(files)
-    for export in exports if as_json else ():
-        if _is_short(export):
+    exports, status = _judged(files, counts)
+    for export in exports:
+        if is_quiet and export.ok:
+            continue
+        name, text = display_name(export.path), export_text(export)
+        if as_json:
             print_json({"export": export_fields(export)})
+        elif export.ok:
+            print(f"{name}: ok, an export: {text}")
+        else:
+            print(f"{name}: {red('INCOMPLETE')}, an export")
+            print_folded(f"  export   {text}", indent=11, is_damage=True)
     incomplete_count = sum(not export.ok for export in exports)
     if exports and not (as_json or is_quiet):
         incomplete = f"{incomplete_count:,} incomplete"
@@ -72,17 +82,19 @@ def print_exports(files: Sequence[Input], *, as_json: bool, is_quiet: bool) -> t
     return status, {"export_count": len(exports), "incomplete_export_count": incomplete_count}
 
 
-def report_exports(files: Sequence[Input]) -> tuple[Status, list[Export]]:
-    """Reports the exports among these files that are not complete, and returns the exit status and all exports."""
-    exports, failures = exports_of(files)
+def report_exports(files: Sequence[Input]) -> Status:
+    """Reports the exports among these files that are not complete on stderr, and returns the exit status."""
+    exports, status = _judged(files)
+    for export in filter(_is_short, exports):
+        complain(f"{display_name(export.path)}: {export_text(export)}")
+    return status
+
+
+def _judged(files: Sequence[Input], counts: Mapping[str, int] | None = None) -> tuple[list[Export], Status]:
+    exports, failures = exports_of(files, counts)
     for path, error in failures:
         complain(error, place=display_name(path))
-    short = [export for export in exports if _is_short(export)]
-    for export in short:
-        complain(f"{display_name(export.path)}: {export_text(export)}")
-    if failures:
-        return Status.FAILURE, exports
-    return Status.DAMAGE if short else Status.CLEAN, exports
+    return exports, Status.FAILURE if failures else Status.DAMAGE if any(map(_is_short, exports)) else Status.CLEAN
 
 
 def _is_short(export: Export) -> bool:

@@ -16,13 +16,15 @@ With --as write-batch, the log is read again, and the sequence numbers that no b
 lost, in another log of the database, or of writes without a log. Batches that cannot be decoded are damage, too.
 
 In a folder, all logs are checked, also those in its subfolders; other files are counted. Each database in it has a
-line, too, with the files that its engine would miss. Exit status 3 if the engine would refuse it, or lose data, or if
-an export has an empty file, or fewer bytes than its metadata states. After several logs, their totals are printed.
+line, too, with the files that its engine would miss, and so has each export. Exit status 3 if the engine would refuse
+the database, or lose data, or if an export has an empty file, fewer bytes than its metadata states, or another number
+of entities. After several logs, their totals are printed.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 from contextlib import nullcontext
 
 import cordwood
@@ -83,6 +85,8 @@ def run(options: argparse.Namespace) -> Status:
         return report, sha256, batches
 
     tally = Tally(options.sources, as_json=options.json)
+    # Of all records, by the real paths of the logs.
+    counts: dict[str, int] | None = None if options.start or options.end is not None else {}
     for file, (report, sha256, batches) in tally.read(options, read):
         summary = summary_of(report)
         is_damaged = not summary.ok or bool(batches and batches.fault_count)
@@ -94,13 +98,15 @@ def run(options: argparse.Namespace) -> Status:
             print_report(file.name, report, summary, options, sha256=sha256, **fields)
             if batches and not options.json:
                 batches.print()
+        if counts is not None:
+            counts[os.path.realpath(file.name)] = report.record_count
         tally.add_sums(report)
         tally.count(Status.DAMAGE if is_damaged or is_other else Status.CLEAN)
         tally.only_other_count += is_other and not is_damaged
     if tally.is_one_file and tally.files[0].file_len:
         return tally.status
     databases, database_counts = print_databases(tally.files, as_json=options.json, is_quiet=options.quiet)
-    exports, export_counts = print_exports(tally.files, as_json=options.json, is_quiet=options.quiet)
+    exports, export_counts = print_exports(tally.files, counts, as_json=options.json, is_quiet=options.quiet)
     damaged = "damaged or incomplete" if options.strict else "damaged"
     logs = tally.print_totals(names_others=True, damaged=damaged, **database_counts, **export_counts)
     return worst(logs, databases, exports)

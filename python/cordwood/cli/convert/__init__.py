@@ -39,7 +39,7 @@ from cordwood._tables.payloads import PAYLOADS, Kind, kind_of_records
 from cordwood._tables.schema import ColumnType
 from cordwood._text import display_name
 from cordwood.cli._folders import report_exports
-from cordwood.cli._messages import Failure, Status
+from cordwood.cli._messages import Failure, Status, worst
 from cordwood.cli._new_files import check_new_file
 from cordwood.cli._options import (
     add_quiet_argument,
@@ -191,8 +191,7 @@ def _convert(options: argparse.Namespace) -> Status:
 
 def _with_exports(options: argparse.Namespace, status: Status) -> Status:
     """The exit status of the tables and of the exports, which are reported."""
-    exports, _ = report_exports(options.files)
-    return status if status == Status.FAILURE else max(status, exports)
+    return worst(status, report_exports(options.files))
 
 
 def _files_to_convert(options: argparse.Namespace) -> list[Input]:
