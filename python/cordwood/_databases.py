@@ -143,6 +143,12 @@ class _Manifest:
         """The smallest number of a log that the database needs; 0 if it needs none."""
         return max(self.numbers.get("min_log_number_to_keep", 0), min(self.log_numbers.values(), default=0))
 
+    @property
+    def log_number_min(self) -> int:
+        """No log with a smaller number is needed, also not by RocksDB's transactions in two phases."""
+        others = (self.numbers.get(kind, 0) for kind in ("min_log_number_to_keep", "prev_log_number"))
+        return min([min(self.log_numbers.values(), default=0), *filter(None, others)])
+
     def fault(self, engine: Engine) -> ProblemKind | None:
         """Why the engine cannot open a database with it, or why it is not known whether it can."""
         needed = (
@@ -227,8 +233,8 @@ class _Folder:
             problems += self._table_problems(manifest, engine)
             problems += self._log_problems(manifest, engine)
             problems += self._lost_writes(manifest)
-        count = len(manifest.tables) if manifest else None
-        return Database(self.path, engine, name, newest, count, tuple(problems))
+        count, log_number_min = (len(manifest.tables), manifest.log_number_min) if manifest else (None, None)
+        return Database(self.path, engine, name, newest, count, tuple(problems), log_number_min)
 
     def _is_database(self) -> bool:
         above, name = os.path.split(os.path.abspath(self.path))
@@ -399,6 +405,11 @@ class _Folder:
         # The list of the folder is older than the log may be.
         has_log = numbered(_LOG) or self._len(_file_name(without, "log")) is not None
         return None if has_log or max(tables, default=0) < without else tables[max(tables)]
+
+
+def log_number(name: str) -> int | None:
+    """The number of a log that has this name; `None` if it is not that of a log of a database."""
+    return _table_or_log_number(name) if _LOG.fullmatch(name) else None
 
 
 def _number(name: str) -> int:

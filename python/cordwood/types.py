@@ -902,6 +902,8 @@ class Database(NamedTuple):
         table_count: How many tables the MANIFEST lists: `manifest` or, if it is unusable, `newest_manifest`. `None` if
             it is not known.
         problems: The faults, and the peculiarities worth knowing.
+        log_number_min: The engine does not read a log with a smaller number, whose writes are in tables. `None` if the
+            number is not known.
 
     >>> from cordwood.types import Database, Engine, Problem, ProblemKind
     >>> problem = Problem(ProblemKind.CURRENT_EMPTY, "db/CURRENT")
@@ -916,6 +918,7 @@ class Database(NamedTuple):
     newest_manifest: str | None
     table_count: int | None
     problems: tuple[Problem, ...]
+    log_number_min: int | None = None
 
     @property
     def ok(self) -> bool:

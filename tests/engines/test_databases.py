@@ -226,6 +226,48 @@ def test_the_log_that_leveldb_needs_is_named(database, capsys):
     assert f"{name} is missing, which LevelDB does not report" in " ".join(capsys.readouterr().out.split())
 
 
+def test_a_damaged_log_that_the_engine_does_not_read_is_not_needed(tmp_path, capsys):
+    folder = tmp_path / "db"
+    with plyvel.DB(str(folder), create_if_missing=True) as database:
+        database.put(b"key", b"value")
+        [old] = folder.glob("*.log")
+        damaged = bytearray(old.read_bytes())
+        damaged[-1] ^= 1
+        needed = copied(folder, tmp_path / "needed")
+    plyvel.DB(str(folder)).close()
+    assert not old.exists()
+    # It was put back, as by a copy that was made again.
+    old.write_bytes(damaged)
+    (needed / old.name).write_bytes(damaged)
+    line = f"{old} is not needed: by the MANIFEST, its writes are in tables, and LevelDB does not read it"
+    for copy in folder, needed:
+        assert main(["info", str(copy)]) == 3
+        assert (line in " ".join(capsys.readouterr().out.split())) == (copy == folder)
+    (tmp_path / "all").mkdir()
+    for name in ("a", "b"):
+        shutil.copytree(folder, tmp_path / "all" / name)
+        assert main(["info", str(tmp_path / "all")]) == 3
+        assert capsys.readouterr().out.count("is not needed") == 1 + (name == "b")
+    assert (keys_in_leveldb(folder), keys_in_leveldb(needed)) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("edits", "expected"),
+    [
+        ([], 0),
+        ([bytes([2, 9])], 9),
+        # The previous log of LevelDB (tag 9), another column family (200), and the logs that RocksDB keeps (tag 10).
+        ([bytes([2, 9, 9, 7])], 7),
+        ([bytes([2, 9]), bytes([2, 12]) + varint(200) + b"\1"], 9),
+        ([bytes([2, 12]), bytes([2, 9]) + varint(200) + b"\1"], 9),
+        ([bytes([2, 9, 10, 8])], 8),
+        ([bytes([2, 9, 10, 12])], 9),
+    ],
+)
+def test_the_smallest_number_of_a_needed_log(edits, expected, tmp_path):
+    assert database_in(str(edited(tmp_path, *edits))).log_number_min == expected
+
+
 @pytest.mark.parametrize(
     ("newer", "expected"),
     [

@@ -17,6 +17,7 @@ from itertools import chain, islice
 
 import cordwood
 from cordwood import _content
+from cordwood._databases import log_number
 from cordwood._inputs.each import each
 from cordwood._inputs.exports import export_text
 from cordwood._inputs.files import is_one_file
@@ -141,6 +142,8 @@ def _print_text(info: Info, tally: Tally) -> None:
         logs = quantity(len(info.unlisted_logs), "log")
         _print("export", f"{logs} of entities without metadata: missing entities would not be noticed")
     _print("damage", _damage(info), is_damage=bool(info.damaged_logs))
+    for text in _unneeded(info):
+        _print("", text)
     if info.salvaged_count:
         engines = {database.engine for database in info.databases}
         engine = engines.pop() if len(engines) == 1 else None
@@ -256,6 +259,22 @@ def _damage(info: Info) -> str:
         damage = f"{quantity(count, 'damaged log')}, without a damaged byte"
     end = "ends in an incomplete record" if info.torn_count == 1 else "end in incomplete records"
     return f"{damage}; {quantity(info.torn_count, 'log')} {end}" if info.torn_count else damage
+
+
+def _unneeded(info: Info) -> Iterator[str]:
+    """Which damaged logs their databases do not read any more, in lines."""
+    for database in info.databases:
+        names = [
+            path
+            for path in info.damaged_logs
+            if os.path.dirname(path) == database.path
+            and (number := log_number(os.path.basename(path))) is not None
+            and number < (database.log_number_min or 0)
+        ]
+        if names:
+            are, their, them = ("is", "its", "it") if len(names) == 1 else ("are", "their", "them")
+            reason = f"by the MANIFEST, {their} writes are in tables, and {database.engine} does not read {them}"
+            yield f"{_names(names, 'damaged log')} {are} not needed: {reason}"
 
 
 def _zeros(info: Info) -> str | None:
