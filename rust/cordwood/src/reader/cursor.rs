@@ -178,11 +178,16 @@ impl<S: Source> Reader<S> {
 
     #[inline(never)]
     fn take_other<T>(&mut self, make: impl FnOnce(FoundRecord<'_>) -> Option<T>) -> Option<T> {
-        let Some(Found::Record(record)) = self.found() else {
+        if let Some(span) = self.decoder.peek_of_container() {
+            let made = make(self.found_record(span))?;
+            self.decoder.take_of_container(1);
+            return Some(made);
+        }
+        let Some(Ok(Step::Record(span))) = self.last else {
             return None;
         };
-        let made = make(record)?;
-        let _ = self.advance();
+        let made = make(self.found_record(span))?;
+        self.last = None;
         Some(made)
     }
 
