@@ -191,7 +191,7 @@ bench-abi3: test-abi3  ## Time that wheel against the one for this Python
 # Packages ----------------------------------------------------------------------------------------
 
 # The licences require these texts to accompany any binary that contains the code.
-LICENSE-THIRD-PARTY: Cargo.lock tools/licences.py
+LICENSE-THIRD-PARTY: Cargo.lock pyproject.toml tools/licences.py
 	$(PYTHON) tools/licences.py > $@
 
 sdist: $(VENV)/demo.stamp LICENSE-THIRD-PARTY  ## Build the source distribution into target/sdist

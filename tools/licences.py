@@ -7,8 +7,11 @@ since the wheels for all systems can be built from one sdist.
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
+ROOT = Path(__file__).parents[1]
+EXPRESSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["license"]
 BINDING = "cordwood-python"
 OWN_APACHE = "LICENSE-APACHE"
 # One for each system that has wheels: their packages differ by system, not by processor.
@@ -47,9 +50,13 @@ def texts(package: dict) -> list[Path]:
 def main() -> None:
     print("cordwood's compiled module contains these packages, under the licences that follow each,")
     print("and Rust's standard library (MIT OR Apache-2.0, https://www.rust-lang.org/policies/licenses).")
+    # The licences of which one may be chosen, for each clause.
+    clauses = [set(clause.strip("()").split(" OR ")) for clause in EXPRESSION.split(" AND ")]
     packages = {name: package for target in TARGETS for name, package in linked(metadata(target)).items()}
     for package in sorted(packages.values(), key=lambda package: (package["name"], package["version"])):
         found = texts(package)
+        if not any(clause <= set(package["license"].split(" OR ")) for clause in clauses):
+            sys.exit(f"`license` in pyproject.toml does not cover {package['name']}: {package['license']}")
         print(f"\n\n{'=' * 80}\n{package['name']} {package['version']}: {package['license']}")
         if not found and "Apache-2.0" in package["license"]:
             print(f"Used under the Apache License 2.0: {OWN_APACHE}, beside this file, is its text.")

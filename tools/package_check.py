@@ -18,6 +18,7 @@ import venv
 import zipfile
 from pathlib import Path
 
+import licences
 import published
 import test_pythons
 import wheels
@@ -105,6 +106,9 @@ def check_wheel(wheel: Path, tag: str) -> None:
         required = re.findall(r"^Requires-Dist: (?!.*extra ==).*$", metadata, re.MULTILINE)
         check(not required, f"{wheel.name} requires {required}")
         check("Project-URL: " in metadata, f"{wheel.name} does not say where the project is")
+        check(
+            f"License-Expression: {licences.EXPRESSION}\n" in metadata, f"{wheel.name} has another licence expression"
+        )
         check_links(wheel.name, metadata)
         module = next(name for name in names if "_native" in name and not name.endswith(".pyi"))
         check(str(Path.home()).encode() not in archive.read(module), f"{wheel.name} has paths of this machine")
