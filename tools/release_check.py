@@ -26,6 +26,10 @@ def problems(tag: str | None) -> list[str]:
         found.append("README.md says that cordwood is not released yet, and not how to install it")
     if "@OWNER" in text_of(".github/CODEOWNERS"):
         found.append(".github/CODEOWNERS names no account, only @OWNER, which stands for one")
+    # One in .invalid stands for an address that the project does not have yet.
+    address = re.compile(r"<[\w.+-]+@[\w.-]+(?<!\.invalid)>")
+    unnamed = [name for name in ("SECURITY.md", "CODE_OF_CONDUCT.md") if not address.search(text_of(name))]
+    found += [f"{name} names no address to write to, such as <name@example.org>" for name in unnamed]
     return found
 
 

@@ -101,3 +101,22 @@ def test_a_release_without_the_address_of_the_project_or_of_another_version_is_r
     locked = [problem.partition(" ")[0] for problem in found if "Cargo.lock has another version than 1.2.3" in problem]
     folders = "", "benches/compare/", "benches/durable/", "rust/fuzz/"
     assert locked == [f"{folder}Cargo.lock" for folder in folders]
+
+
+@pytest.mark.parametrize("name", ["SECURITY.md", "CODE_OF_CONDUCT.md"])
+@pytest.mark.parametrize(
+    ("address", "is_refused"),
+    [
+        ("", True),
+        ("<name@cordwood.invalid>", True),
+        ("<name@mail.invalid.example>", False),
+        ("<a.b+c@d.example>", False),
+    ],
+)
+def test_a_release_without_an_address_to_write_to_is_refused(name, address, is_refused, monkeypatch):
+    import release_check
+
+    text_of = release_check.text_of
+    monkeypatch.setattr(release_check, "text_of", lambda each: address if each == name else text_of(each))
+    found = [problem for problem in release_check.problems(None) if problem.startswith(f"{name} names no address")]
+    assert len(found) == is_refused
