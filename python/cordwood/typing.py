@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as ReadableBuffer  # noqa: PLC0414 - it is public here
 else:
     ReadableBuffer = bytes | bytearray | memoryview
+    """An object that shows its bytes without a copy: `bytes`, a `bytearray`, a `memoryview`, an array, an `mmap`."""
 
 DialectName: TypeAlias = Literal[
     "leveldb", "rocksdb", "pebble", "recyclable", "wandb", "wandb_old", "swanlab", "packed"
