@@ -193,6 +193,14 @@ def test_paths_of_documents_in_sources_exist():
                     assert (ROOT / name).is_file(), f"{path}: {name}"
 
 
+def test_a_line_of_code_fits_into_a_window_of_1200_pixels():
+    """A longer one scrolls, and its end is not seen. The lines of a record in hexadecimal digits are one each."""
+    for page in (ROOT / "docs").rglob("*.md"):
+        for code in re.findall(r"(?ms)^```(?:python|rust|sh|sql)\n(.*?)^```", page.read_text(encoding="utf-8")):
+            long = [line for line in code.splitlines() if len(line) > 99 and not re.fullmatch("[0-9a-f ]+", line)]
+            assert long == [], page
+
+
 def test_the_index_lists_every_page():
     docs = ROOT / "docs"
     listed = set(re.findall(r"\]\(([\w/.-]+\.md)\)", (docs / "index.md").read_text(encoding="utf-8")))
