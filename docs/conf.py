@@ -28,6 +28,7 @@ suppress_warnings = [
 myst_heading_anchors = 6
 default_role = "code"
 napoleon_use_ivar = True
+napoleon_numpy_docstring = False
 
 html_theme = "furo"
 html_title = "cordwood"
@@ -110,7 +111,7 @@ def replace(name: str, pattern: str, by: str) -> None:
     (SOURCES / name).write_text(re.sub(pattern, by, text, flags=re.MULTILINE), encoding="utf-8")
 
 
-replace("_native.pyi", r"^from cordwood[\w.]* import (\([^)]*\)|.*)\n", "")
+replace("_native.pyi", r"^from (?:cordwood[\w.]*|_typeshed) import (\([^)]*\)|.*)\n", "")
 for each in SOURCES.glob("payload/*.py"):
     replace(f"payload/{each.name}", r"`docs/([\w/]+)\.md`", r":doc:`/\1`")
 replace("__init__.py", r"(?<=many import Results, info), (.*)$", r"\nfrom cordwood._native import \1")
