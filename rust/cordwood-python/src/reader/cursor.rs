@@ -48,7 +48,7 @@ pub(crate) struct Cursor {
     pub(crate) referent: Option<Referent>,
     /// Where `seek` last went: no byte after that offset belongs to a range before it.
     sought: Option<u64>,
-    logged: Logged,
+    pub(super) logged: Logged,
     /// The position before the last step for which the interpreter was released. Initially one that
     /// is not near any other, since the first step may have to read.
     released_at: u64,
@@ -128,12 +128,7 @@ impl Cursor {
         self.is_elsewhere = false;
         self.position = offset;
         self.sought = Some(offset);
-        Ok(self.close())
-    }
-
-    /// The messages about a reading that ends here, because the reader is closed.
-    pub(crate) fn close(&mut self) -> Messages {
-        [self.logged.summary(), None]
+        Ok([self.logged.summary(), None])
     }
 
     /// Ends the threads that read ahead for these batches.

@@ -223,7 +223,7 @@ impl Reader {
     /// [(2, 20)]
     #[pyo3(signature = (*, target_len = 262_144, threads = 1))]
     fn record_batches(slf: Py<Self>, py: Python<'_>, target_len: usize, threads: isize) -> PyResult<RecordBatches> {
-        slf.get().check_open(py)?;
+        slf.get().tell(py)?;
         Ok(RecordBatches {
             reader: slf,
             batches: Batches::new(target_len, threads_of(threads)?),
@@ -404,7 +404,7 @@ impl Reader {
         let State::Open(cursor) = &mut *state else {
             return Ok(());
         };
-        let messages = cursor.close();
+        let messages = [cursor.logged.summary(), None];
         let skipped = cursor.skipped.clone();
         skipped.set_outcome(cursor.outcome());
         let open = std::mem::replace(&mut *state, State::Closed(skipped));
@@ -426,7 +426,7 @@ impl Reader {
     }
 
     fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
-        slf.get().check_open(py)?;
+        slf.get().tell(py)?;
         Ok(slf)
     }
 
@@ -444,7 +444,7 @@ impl Reader {
 
 impl Reader {
     fn iterator<'py>(slf: &Bound<'py, Self>, has_offsets: bool) -> PyResult<Bound<'py, PyAny>> {
-        slf.get().check_open(slf.py())?;
+        slf.get().tell(slf.py())?;
         class_with_next::<ReaderIterator>(slf.py()).run((slf, has_offsets))
     }
 
@@ -464,11 +464,6 @@ impl Reader {
             py.detach(|| use_it(cursor))
                 .map_err(|error| to_python(py, error, self.path.as_deref()))
         })
-    }
-
-    /// Fails if the reader is closed.
-    fn check_open(&self, py: Python<'_>) -> PyResult<()> {
-        self.with_state(py, |_| Ok(()))
     }
 
     #[inline]

@@ -144,12 +144,11 @@ impl Source {
                 }
                 _ => {}
             }
-            open_reader(object, options.clone())
+            // Without another reader for threads, which cannot wait for the interpreter that the consumer
+            // may hold: they read only files.
+            let mut opened = open_reader(object, options.clone())?;
+            opened.another = None;
+            Ok(opened)
         })
-    }
-
-    /// Whether it is read with the interpreter.
-    pub(super) fn needs_python(&self) -> bool {
-        !matches!(self.kind, Kind::Path)
     }
 }

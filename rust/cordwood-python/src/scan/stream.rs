@@ -25,14 +25,9 @@ pub(super) struct Stream {
     reading: Option<Reading>,
     /// The index of the source that is being read, or is read next.
     source: usize,
-    log: Option<OpenLog>,
-}
-
-/// A log that is being read.
-struct OpenLog {
-    cursor: Cursor,
-    /// How many times the source had been opened then, this time included.
-    opening: u64,
+    /// The log that is being read, and how many times its source had been opened then, this time
+    /// included.
+    log: Option<(Cursor, u64)>,
 }
 
 impl arrow::Batches for Stream {
@@ -44,28 +39,28 @@ impl arrow::Batches for Stream {
     fn next(&mut self) -> Result<Option<Array>, Failure> {
         let reading = Arc::clone(self.reading.get_or_insert_with(|| self.plan.begin(self.sources.len())));
         while self.source < self.sources.len() {
-            let mut log = match self.log.take() {
+            let (mut cursor, opening) = match self.log.take() {
                 Some(log) => log,
                 None => self.open(&reading)?,
             };
-            if self.sources[self.source].is_shared(log.opening) {
+            if self.sources[self.source].is_shared(opening) {
                 return Err(io_failure(
                     "another stream has started reading the same file object: read the streams one after the other, or scan a path",
                 ));
             }
-            let mut batch = log.cursor.next_batch(None, &self.batches, Ok);
-            let messages = log.cursor.report(&mut batch);
-            reading[self.source].set_outcome(log.cursor.outcome());
-            let path = log.cursor.reader.path();
+            let mut batch = cursor.next_batch(None, &self.batches, Ok);
+            let messages = cursor.report(&mut batch);
+            reading[self.source].set_outcome(cursor.outcome());
+            let path = cursor.reader.path();
             if messages.iter().any(Option::is_some) {
                 attached(|py| log::log(py, messages, path))?;
             }
             match batch {
                 Ok(batch) => {
-                    self.log = Some(log);
+                    self.log = Some((cursor, opening));
                     return Ok(Some(self.table(&batch)));
                 }
-                Err(Stop::Skipped(_)) => self.log = Some(log),
+                Err(Stop::Skipped(_)) => self.log = Some((cursor, opening)),
                 Err(Stop::End) => self.source += 1,
                 Err(Stop::Failed(error)) => return Err(failure(error, path)),
                 Err(Stop::Raised(error)) => return attached(|_| Err(error)),
@@ -89,17 +84,12 @@ impl Stream {
         }
     }
 
-    fn open(&self, reading: &Reading) -> Result<OpenLog, Failure> {
+    fn open(&self, reading: &Reading) -> Result<(Cursor, u64), Failure> {
         let log = &self.sources[self.source];
-        let (mut opened, opening) = log.open()?;
-        if log.source.needs_python() {
-            // Threads cannot wait for the interpreter, which the consumer may hold: they read only
-            // files.
-            opened.another = None;
-        }
+        let (opened, opening) = log.open()?;
         let mut cursor = Cursor::new(opened, reading[self.source].clone());
         cursor.reader.set_keeps_data(self.plan.has(Column::Record));
-        Ok(OpenLog { cursor, opening })
+        Ok((cursor, opening))
     }
 
     fn table(&self, batch: &Arc<PooledBatch>) -> Array {
