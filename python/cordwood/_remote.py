@@ -224,7 +224,9 @@ class _OnFilesystem:
         info: dict[str, Any] = self._fs.info(self._path)
         # The length of a folder is 0, as that of an empty log is.
         if info.get("type") == "directory":
-            raise IsADirectoryError
+            error = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self.name)
+            _add_hint(error, Hint.READ_FOLDER)
+            raise error
         size: int | None = info.get("size")
         if size is None:
             raise OSError("its length is not known: pass an open file, which is read from its beginning")
@@ -389,7 +391,8 @@ class RangeFile:
 def _os_errors_of(name: str | None) -> Generator[None]:
     """Raises the error of a source as an `OSError` that names it, of the same class if it is one.
 
-    An `OSError` whose class is not Python's own is raised as it is: such a class may take other arguments.
+    An `OSError` whose class is not Python's own is raised as it is: such a class may take other arguments. So is one
+    with a hint, which names the source.
     """
     try:
         yield
@@ -397,14 +400,11 @@ def _os_errors_of(name: str | None) -> Generator[None]:
         raise
     except OSError as error:
         kind = type(error)
-        if kind.__module__ != "builtins":
+        if kind.__module__ != "builtins" or hasattr(error, "hint"):
             raise
         number = _NUMBERS.get(kind)
         reason = os.strerror(number) if number else error.strerror or str(error) or kind.__name__
-        raised = kind(number or error.errno or errno.EIO, reason, name)
-        if isinstance(raised, IsADirectoryError):
-            _add_hint(raised, Hint.READ_FOLDER)
-        raise raised from error
+        raise kind(number or error.errno or errno.EIO, reason, name) from error
     except Exception as error:
         raise OSError(errno.EIO, f"{type(error).__name__}: {error}", name) from error
 

@@ -43,7 +43,6 @@ from cordwood._inputs.files import has_magic
 from cordwood._native import NUMBERED_DIALECTS, Reader, RecordBatch, Writer, detect, scan
 from cordwood._remote import RangeFile
 from cordwood._tables.payloads import PAYLOADS
-from cordwood.errors import CordwoodError
 from cordwood.types import BLOCK_LEN, LogFormat, SkippedRegion
 from cordwood.typing import CompressionName, DecoderName, DialectName
 
@@ -106,22 +105,21 @@ class _Log(NamedTuple):
 
     @contextmanager
     def source(self) -> Generator[Any]:
-        """The open file, as a source of `Reader`."""
+        """The open file, as a source of `Reader`, with its path for errors and messages."""
         with FileSystems.open(self.path, compression_type=self.compression_type) as file:
             # Beam can only read on in a file that it decompresses.
             is_seekable = self.compression_type == CompressionTypes.UNCOMPRESSED
-            yield file if is_seekable else SimpleNamespace(read=file.read)
+            methods = ("read", "seek", "tell", "seekable") if is_seekable else ("read",)
+            yield SimpleNamespace(cordwood_path=self.path, **{name: getattr(file, name) for name in methods})
 
     @contextmanager
     def open(self, on_corruption: Policy, start: int, end: int) -> Generator[Reader]:
-        """A reader of a range, in whose errors the path is stated."""
-        with self.source() as source:
-            try:
-                with Reader(source, start=start, end=end, on_corruption=on_corruption, **self.options) as reader:
-                    yield reader
-            except CordwoodError as error:
-                error.path = self.path
-                raise
+        """A reader of a range."""
+        with (
+            self.source() as source,
+            Reader(source, start=start, end=end, on_corruption=on_corruption, **self.options) as reader,
+        ):
+            yield reader
 
 
 class _Head:

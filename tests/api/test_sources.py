@@ -10,6 +10,7 @@ import random
 import threading
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow
@@ -527,3 +528,15 @@ def test_a_scan_reads_other_sources_as_often_as_they_are_named(names):
     # It has no inode, and is reported when it is opened.
     missing = cordwood.scan([log.parent / "missing.log"] * 2)
     assert "2 sources" in repr(missing)
+
+
+@pytest.mark.parametrize("is_seekable", [True, False])
+def test_an_object_of_a_pipeline_has_the_path_of_its_file(is_seekable, caplog):
+    data = bytearray(reference.encode([b"one", b"two", b"three"]))
+    data[17] ^= 1
+    file = io.BytesIO(data)
+    methods = {"read": file.read, "seek": file.seek, "tell": file.tell, "seekable": lambda: is_seekable}
+    with cordwood.Reader(SimpleNamespace(cordwood_path="gs://bucket/1.log", **methods), on_corruption="skip") as reader:
+        assert (list(reader), reader.path) == ([b"one"], "gs://bucket/1.log")
+    [message] = caplog.messages
+    assert message.startswith("gs://bucket/1.log: skipped ")

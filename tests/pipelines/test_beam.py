@@ -11,6 +11,7 @@ import sys
 import threading
 import traceback
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -34,7 +35,7 @@ from apache_beam.transforms.environments import EmbeddedPythonGrpcEnvironment
 import cordwood
 from cordwood import BLOCK_LEN
 from cordwood._claims import ClaimedRange
-from cordwood.beam import ReadAllFromLog, ReadFromLog, WriteToLog, _arrow, _list, _Log, _Match, _Read, _Sink
+from cordwood.beam import ReadAllFromLog, ReadFromLog, WriteToLog, _arrow, _Decode, _list, _Log, _Match, _Read, _Sink
 
 pytestmark = pytest.mark.filterwarnings("default")  # Beam's own.
 
@@ -283,6 +284,25 @@ def test_damage_makes_the_pipeline_fail_with_an_error_that_names_the_file(folder
     with pytest.raises(cordwood.CorruptionError, match=r"damaged\.log: ") as caught, beam.Pipeline() as pipeline:
         _ = pipeline | ReadFromLog(path)
     assert caught.value.path == path
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [partial(_Read, _list), partial(_Decode, {"decode": "raw", "columns": None, "schema": None})],
+    ids=["records", "decoded"],
+)
+def test_a_warning_names_the_file(reading, folder, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(logging.getLogger("cordwood"), "disabled", False)
+    data = (folder / "damaged.log").read_bytes()
+    for name, content in ("a.log", data), ("a.log.gz", gzip.compress(data)):
+        path = tmp_path / name
+        path.write_bytes(content)
+        (log,) = _Match(CompressionTypes.AUTO, None).process(str(path))
+        read = reading(bundle_len=1 << 26, bundle_len_min=0, with_filename=False, on_corruption="skip")
+        assert list(read.process(log, read.create_tracker(read.initial_restriction(log))))
+        assert caplog.messages
+        assert all(message.startswith(f"{path}: skipped ") for message in caplog.messages)
+        caplog.clear()
 
 
 def test_the_policy_stop_is_refused():

@@ -287,11 +287,14 @@ fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
     let py = object.py();
     refuse_text(object)?;
     let is_seekable = is_seekable(object)?;
-    let base = if is_seekable {
-        object.run_method(intern!(py, "tell"), ())?.extract()?
-    } else {
-        0
+    let base = match is_seekable {
+        true => object.run_method(intern!(py, "tell"), ())?.extract()?,
+        false => 0,
     };
+    // An object of `cordwood.beam`.
+    let path = object
+        .attribute(intern!(py, "cordwood_path"))?
+        .map_or(Ok(None), |path| path.extract())?;
     let referent = Arc::new(Held::new(object));
     let input = ObjectInput {
         object: referent.clone(),
@@ -302,7 +305,7 @@ fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
     // A source that cannot seek is read from its beginning, and the bytes before the range are
     // discarded. The length is not queried: that may cost as much as reading everything, for
     // example for a compressed file.
-    let mut source = StreamSource::new(Box::new(input) as Box<dyn Input>, 0);
+    let mut source = StreamSource::new(Box::new(input) as Box<dyn Input>, 0).with_path(path);
     if begin > 0 && is_seekable {
         source.seek(begin)?;
     }
