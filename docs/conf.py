@@ -114,6 +114,7 @@ def replace(name: str, pattern: str, by: str) -> None:
 replace("_native.pyi", r"^from (?:cordwood[\w.]*|_typeshed) import (\([^)]*\)|.*)\n", "")
 for each in SOURCES.glob("payload/*.py"):
     replace(f"payload/{each.name}", r"`docs/([\w/]+)\.md`", r":doc:`/\1`")
+replace("typing.py", r"from _typeshed import .*", "pass")
 replace("__init__.py", r"(?<=many import Results, info), (.*)$", r"\nfrom cordwood._native import \1")
 
 

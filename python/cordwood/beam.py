@@ -542,7 +542,8 @@ class WriteToLog(PTransform):
     >>> import apache_beam, cordwood
     >>> from cordwood.beam import WriteToLog
     >>> with apache_beam.Pipeline() as pipeline:
-    ...     _ = pipeline | apache_beam.Create([b"one", b"two"]) | WriteToLog("new", ".log", num_shards=1)
+    ...     records = pipeline | apache_beam.Create([b"one", b"two"])
+    ...     _ = records | WriteToLog("new", ".log", num_shards=1)
     >>> list(cordwood.open("new-00000-of-00001.log"))
     [b'one', b'two']
     """

@@ -927,7 +927,7 @@ class Database(NamedTuple):
 
     @property
     def right_current(self) -> str | None:
-        r"""The text that repairs `CURRENT`, such as `"MANIFEST-000002\n"`; `None` if it is right, or not known."""
+        """The text that repairs `CURRENT`: the name of a MANIFEST and a newline; `None` if it is right or not known."""
         is_wrong = any(problem.kind in _OF_CURRENT for problem in self.problems)
         return f"{self.newest_manifest}\n" if is_wrong and self.newest_manifest else None
 
@@ -963,7 +963,7 @@ class Export(NamedTuple):
         entity_count: Entities that were found in the files; `None` if they were not all read.
 
     >>> from cordwood.types import Export
-    >>> Export("x.overall_export_metadata", ("output-0",), 107, stated_entity_count=2, stated_len=214).ok
+    >>> Export("x.overall_export_metadata", ("output-0",), 107, stated_len=214).ok
     False
     """
 

@@ -10,8 +10,9 @@ to::
 
 >>> import cordwood, pathlib
 >>> from cordwood.compat import ccl as ccl_leveldb
+>>> batch = bytes.fromhex("0700000000000000 02000000 01036b65790576616c7565 00036f6c64")
 >>> with cordwood.open("000003.log", "w") as writer:
-...     _ = writer.append(bytes.fromhex("0700000000000000 02000000 01036b65790576616c7565 00036f6c64"))
+...     _ = writer.append(batch)
 >>> for record in ccl_leveldb.LogFile(pathlib.Path("000003.log")):
 ...     print(record.seq, record.state.name, record.user_key, record.value, record.offset)
 7 Live b'key' b'value' 19

@@ -10,8 +10,9 @@ to::
 
 >>> import cordwood
 >>> from cordwood.compat import dfindexeddb as log
+>>> batch = bytes.fromhex("0700000000000000 02000000 01036b65790576616c7565 00036f6c64")
 >>> with cordwood.open("000003.log", "w") as writer:
-...     _ = writer.append(bytes.fromhex("0700000000000000 02000000 01036b65790576616c7565 00036f6c64"))
+...     _ = writer.append(batch)
 >>> for key in log.FileReader("000003.log").GetParsedInternalKeys():
 ...     print(key.sequence_number, key.record_type.name, key.key, key.value, key.offset)
 7 VALUE b'key' b'value' 19

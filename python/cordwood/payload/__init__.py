@@ -1,8 +1,8 @@
 """The data that programs store in the records of their logs.
 
 >>> from cordwood.payload import WriteBatch
->>> batch = WriteBatch(bytes.fromhex("0700000000000000 02000000 01036b65790576616c7565 00036f6c64"))
->>> for operation in batch:
+>>> record = bytes.fromhex("0700000000000000 02000000 01036b65790576616c7565 00036f6c64")
+>>> for operation in WriteBatch(record):
 ...     print(operation.sequence, operation.kind, operation.key, operation.value)
 7 put b'key' b'value'
 8 delete b'old' None

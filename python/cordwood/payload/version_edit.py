@@ -394,10 +394,11 @@ def live_files(records: Iterable[bytes]) -> list[LiveFile]:
 
     >>> from cordwood.payload import version_edit
     >>> key = b"\x09a\x01\x01\0\0\0\0\0\0"
-    >>> for live in version_edit.live_files([b"\x07\x00\x05\xe8\x07" + key + key, b"\x07\x01\x06\x2a" + key + key, b"\x06\x00\x05"]):
+    >>> added = b"\x07\x00\x05\xe8\x07" + key + key, b"\x07\x01\x06\x2a" + key + key
+    >>> for live in version_edit.live_files([*added, b"\x06\x00\x05"]):
     ...     print(live.file.level, live.file.file_number, live.file.file_len)
     1 6 42
-    """  # noqa: E501 - two records
+    """
     state = LiveFiles()
     for record in records:
         state.apply(VersionEdit(record))

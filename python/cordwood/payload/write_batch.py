@@ -244,7 +244,8 @@ class WriteBatch:
             PayloadError: The batch is damaged.
 
         >>> from cordwood.payload import Operation, OperationKind, WriteBatch
-        >>> WriteBatch.build(7, [Operation(OperationKind.DELETE, key=b"k")]).to_dict()["operations"]
+        >>> delete = Operation(OperationKind.DELETE, key=b"k")
+        >>> WriteBatch.build(7, [delete]).to_dict()["operations"]
         [{'kind': 'delete', 'sequence': 7, 'column_family': 0, 'key': 'k'}]
         """
         return {"sequence": self.sequence, "count": self.count, "operations": list(operations_of(self))}
@@ -333,7 +334,8 @@ def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
 
     >>> from cordwood.payload import Operation, OperationKind, WriteBatch
     >>> from cordwood.payload.write_batch import sequence_numbers
-    >>> batches = (WriteBatch.build(n, [Operation(OperationKind.DELETE, key=b"k%d" % n)]) for n in (1, 2, 5))
+    >>> deletes = {n: Operation(OperationKind.DELETE, key=b"k%d" % n) for n in (1, 2, 5)}
+    >>> batches = [WriteBatch.build(n, [delete]) for n, delete in deletes.items()]
     >>> sequence_numbers(batches).gaps
     (SequenceGap(begin=3, end=5, after=b'k2'),)
     """
