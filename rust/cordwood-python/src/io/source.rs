@@ -207,16 +207,12 @@ fn remote<'py>(
     function: &str,
     args: impl Arguments<'py>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if is_path_or_buffer(source)? {
+    // These are read without Python's help.
+    if !is_url(source)? && (is_path(source)? || PyMemoryView::from(source).is_ok()) {
         return Ok(None);
     }
     let made = module(source.py(), "cordwood._remote")?.getattr(function)?.run(args)?;
     Ok((!made.is_none()).then_some(made))
-}
-
-/// Whether the source is read without Python's help. A URL is not.
-fn is_path_or_buffer(source: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(!is_url(source)? && (is_path(source)? || PyMemoryView::from(source).is_ok()))
 }
 
 /// Opens a file object made by [`range_file`].
