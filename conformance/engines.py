@@ -4,9 +4,11 @@
 
 The Python packages are those of the dependency groups `test`, `peers` and `appengine`. The others are packages of
 Debian for x86-64, which are unpacked into target/conformance: LevelDB, which needs g++, leveldb-java, which needs a
-JDK, and Go's compiler with two readers in Go.
+JDK, and Go's compiler with two readers in Go. RocksDB is the library in a Python package, called by its own headers,
+which a crate of the same release contains.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -33,6 +35,8 @@ DEBIAN = {
     "libleveldb-java": "leveldb-java",
     "libsnappy-dev": "",
 }
+# The package whose library is RocksDB, and the crate with the headers of that release.
+ROCKSDB, HEADERS = "pyrex-rocksdb==0.6.0", ("rust-librocksdb-sys", "=0.40.0")
 OUTCOMES = ("skip", "stop", "salvage", "fewer", "wrong", "fails")
 OPTIONS = ("start", "end", "record_len_max", "verify_checksums")
 
@@ -80,8 +84,28 @@ def built():
     }
 
 
+def rocksdb():
+    """RocksDB's release, and the command of its reader, without the recovery mode."""
+    packages, crate, calls = BUILD / "rocksdb", BUILD / "headers", BUILD / "rocksdb.so"
+    if not packages.exists():
+        run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", packages, ROCKSDB])
+    (crate / "src").mkdir(parents=True, exist_ok=True)
+    (crate / "src" / "lib.rs").touch()
+    name, wanted = HEADERS
+    manifest = f'[package]\nname = "headers"\n[workspace]\n[dependencies]\n{name} = "{wanted}"\n'
+    (crate / "Cargo.toml").write_text(manifest, encoding="utf-8")
+    command = ["cargo", "metadata", "--format-version", "1"]
+    metadata = json.loads(subprocess.run(command, cwd=crate, check=True, capture_output=True).stdout)
+    [found] = [package for package in metadata["packages"] if package["name"] == name]
+    sources, [library] = Path(found["manifest_path"]).parent / "rocksdb", packages.glob("pyrex/_pyrex*.so")
+    settings = ["-std=c++20", "-DROCKSDB_PLATFORM_POSIX", "-DROCKSDB_LIB_IO_POSIX", "-DOS_LINUX"]
+    headers = [f"-I{sources}", f"-I{sources}/include"]
+    run(["g++", *settings, "-O1", "-fPIC", "-shared", *headers, HERE / "engines" / "rocksdb.cc", "-o", calls])
+    return found["version"].partition("+")[2], [sys.executable, HERE / "engines" / "rocksdb.py", library, calls]
+
+
 def run(arguments, settings=None):
-    """Runs a compiler."""
+    """Runs a program."""
     environment = os.environ | {name: str(value) for name, value in (settings or {}).items()}
     subprocess.run(list(map(str, arguments)), check=True, env=environment)
 
@@ -92,6 +116,9 @@ def engines():
     foreign = str(HERE / "runners" / "foreign.py")
     for name, arguments in built().items():
         yield name, releases[name.split(",")[0]], [sys.executable, foreign, name, *map(str, arguments)]
+    release, arguments = rocksdb()
+    for name, mode in {"RocksDB, point in time": 2, "RocksDB, skip any": 3}.items():
+        yield name, release, [sys.executable, foreign, name, *map(str, arguments), str(mode)]
     for name, python in {
         "wandb": sys.executable,
         "swanlab": sys.executable,

@@ -15,9 +15,9 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 from suite import crc32c
 
-LEVELDB, ARGUMENTS = ("leveldb",), sys.argv[2:]
+LEVELDB, ROCKSDB, ARGUMENTS = ("leveldb",), ("leveldb", "recyclable", "rocksdb"), sys.argv[2:]
 # Less than the suite waits: it would end this runner, but not the command.
-COMMAND_SECONDS = 15
+COMMAND_SECONDS = 10
 
 
 def command(path):
@@ -70,6 +70,8 @@ READERS = {
     "chromium-reader": (chromium_reader, LEVELDB),
     "wandb": (wandb, ("wandb",)),
     "swanlab": (swanlab, ("swanlab",)),
+    "RocksDB, point in time": (command, ROCKSDB),
+    "RocksDB, skip any": (command, ROCKSDB),
 }
 
 
