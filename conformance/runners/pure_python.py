@@ -43,8 +43,8 @@ def read(request, dialect):
     options = POLICIES[request["policy"]] | {name: request[name] for name in OPTIONS if name in request}
     if path.is_dir():
         files = {int(file.stem): file.read_bytes() for file in path.glob("*.log")}
-        if {"start", "end"} & options.keys():
-            return {"unsupported": "a range of a log in segments"}
+        if {"start", "end", "stop"} & options.keys():
+            return {"unsupported": "a range of a log in segments, or the policy stop"}
         if not files:
             return {"records": [], "end": ["refused", 0]}
         return found(reference.events_of_segments(files, dialect=dialect, **options))
