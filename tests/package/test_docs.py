@@ -210,7 +210,8 @@ def test_the_index_lists_every_page():
 
 def test_the_messages_of_the_troubleshooting_page_are_ours():
     page = (ROOT / "docs/guides/troubleshooting.md").read_text(encoding="utf-8")
-    messages = re.findall(r"(?m)^\| `([^`]+)` \|", page)
+    ours = re.sub(r"(?ms)^## `wandb sync` fails\n.*?(?=^## )", "", page)
+    messages = re.findall(r"(?m)^\| `([^`]+)` \|", ours)
     assert len(messages) > 20
     sources = [*(ROOT / "rust").glob("*/src/**/*.rs"), *(ROOT / "python/cordwood").rglob("*.py")]
     texts = [path.read_text(encoding="utf-8") for path in sources if path.name != "tests.rs"]

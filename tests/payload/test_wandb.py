@@ -343,6 +343,29 @@ def test_a_path_is_a_run(tmp_path):
             function(path.read_bytes())
 
 
+@pytest.mark.parametrize("decode", ["wandb-run", "wandb-summary", "wandb-config"])
+@pytest.mark.parametrize("after", [b"", b"\x01\x02\x03"])
+def test_a_run_killed_before_its_first_record_has_a_row(after, decode, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    with cordwood.open(tmp_path / "run-whole.wandb", "x", dialect="wandb") as writer:
+        writer.append(message_of(run=RunRecord(run_id="whole")))
+    # wandb writes the header of the file when it opens it, and records later.
+    header = (tmp_path / "run-whole.wandb").read_bytes()[:7]
+    (tmp_path / "run-early.wandb").write_bytes(header + after)
+    # A log of another dialect is no run, with or without records.
+    cordwood.open(tmp_path / "empty.log", "x").close()
+    rows = pa.table(cordwood.scan(tmp_path, decode=decode)).to_pylist()
+    assert [row["run_id"] for row in rows] == ["early", "whole"]
+    to = tmp_path / "runs.ndjson"
+    command = [sys.executable, "-m", "cordwood", "convert", "--as", decode, tmp_path, to]
+    subprocess.run(command, check=True, timeout=60)
+    lines = [json.loads(line) for line in to.read_text().splitlines()]
+    assert [line["run_id"] for line in lines] == ["early", "whole"]
+    if decode == "wandb-run":
+        assert [(row["id"], row["state"]) for row in rows] == [(None, "unfinished"), ("whole", "unfinished")]
+        assert [(line["id"], line["state"]) for line in lines] == [(None, "unfinished"), ("whole", "unfinished")]
+
+
 def test_a_folder_of_runs_is_an_error_that_names_the_calls_for_folders(tmp_path):
     for function in FUNCTIONS:
         with pytest.raises(IsADirectoryError) as raised:

@@ -287,11 +287,16 @@ def live_files(_: Log) -> Rows:
     return Rows(apply, rows)
 
 
-def runs(_: Log) -> Rows:
-    """One row for a run; none if no record is one of a run."""
+def _is_run(log: Log) -> bool:
+    """Whether the dialect says that this is a run, which may have been killed before its first record."""
+    return log.dialect in ("wandb", "wandb_old")
+
+
+def runs(log: Log) -> Rows:
+    """One row for a run; in another dialect, none if no record is one of a run."""
     from cordwood.payload.wandb import RunFields, run_row, take_run_fields
 
-    found: list[RunFields] = []
+    found: list[RunFields] = [{}] if _is_run(log) else []
 
     def take(record: cordwood.Record) -> Iterable[Row]:
         fields = found[0] if found else {}
@@ -327,12 +332,12 @@ def metrics_values(_: Log) -> ValueOf:
 
 
 def final(kind: str) -> Callable[[Log], Rows]:
-    """One row for a run, its `"summary"` or its `"config"`; none if there is no record, and so no run."""
+    """One row for a run, its `"summary"` or its `"config"`; in another dialect, none if there is no record."""
 
     def rows(log: Log) -> Rows:
         from cordwood.payload.wandb import apply_change
 
-        values: list[Row] = []
+        values: list[Row] = [{}] if _is_run(log) else []
 
         def change(record: cordwood.Record) -> Iterable[Row]:
             if not values:
