@@ -169,8 +169,9 @@ _OF_SUMMARY = ("log_count", "file_len", "torn_count", "zeros_count", "zeros_len"
 def _payload(path: str, dialect: str, log: dict[str, Any]) -> str | None:
     with Reader(path, **log) as reader:
         first = next(reader.records(), None)
-    if is_of_export(path) and overall_message(path) is not None:
-        return "export-metadata"
+    with contextlib.suppress(ValueError):
+        if is_of_export(path) and overall_message(path) is not None:
+            return "export-metadata"
     # For a log without records, it is known only if the dialect says it.
     fits = kinds_of(first.data if first else b"", dialect)
     if not (first or fits):

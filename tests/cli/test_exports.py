@@ -78,7 +78,7 @@ def test_a_whole_export_is_one_table_of_its_entities(form, payload, export, tmp_
     lines = capfd.readouterr().err.splitlines()
     first = export / "all_namespaces/kind_Task/output-0"
     read_as = [f"cordwood: {first}: read with --as entity"] if payload == "auto" else []
-    assert lines == [*read_as, "cordwood: 3 files are not logs: metadata of an export"]
+    assert lines == read_as
     if form == "parquet":
         names = pytest.importorskip("pyarrow.parquet").read_table(to)["name"].to_pylist()
     elif form == "csv":
@@ -98,7 +98,7 @@ def test_zeros_before_more_entities_are_reported(form, export, tmp_path, capfd):
     for strict, status in ([], 0), (["--strict"], 3):
         to = tmp_path / f"{status}.{form}"
         assert main(["convert", "--as", "entity", *strict, str(export), str(to)]) == status
-        [*zeros, _] = capfd.readouterr().err.splitlines()
+        zeros = capfd.readouterr().err.splitlines()
         end = path.stat().st_size - 100
         assert zeros == [
             f"cordwood: {path}: at 0: 32,768 bytes of zeros before more records: never written, or lost",
@@ -111,7 +111,8 @@ def test_the_entities_of_a_whole_export_are_printed(payload, export, capfd):
     assert main(["cat", "--as", payload, "--columns", "value.properties.name", str(export)]) == 0
     printed = capfd.readouterr()
     assert [json.loads(line)["value.properties.name"] for line in printed.out.splitlines()] == ALL
-    assert printed.err.splitlines()[-1] == "cordwood: 3 files are not logs: metadata of an export"
+    lines = [line for line in printed.err.splitlines() if not line.endswith(": read with --as entity")]
+    assert lines == []
 
 
 def test_the_metadata_of_an_export_is_verified(export, capfd):
@@ -121,6 +122,18 @@ def test_the_metadata_of_an_export_is_verified(export, capfd):
     assert len(logs) == FILE_COUNT * len(KINDS) + 1
     assert (judged["export"]["ok"], judged["export"]["entity_count"]) == (True, 30)
     assert totals["totals"]["other_file_count_by_format"] == {"metadata of an export": len(KINDS)}
+    for verb in "verify", "info":
+        assert main([verb, str(export)]) == 0
+        assert "not a log" not in capfd.readouterr().out
+    (export / "note.txt").write_text("This is not a log. " * 100)
+    assert main(["verify", str(export)]) == 0
+    assert "\n  1 file is not a log: text\n" in capfd.readouterr().out
+
+
+def test_a_folder_of_nothing_but_metadata_of_an_export_has_no_log(tmp_path, capfd):
+    (tmp_path / "x.export_metadata").write_bytes(list_of_files([]))
+    assert main(["verify", str(tmp_path)]) == 1
+    assert "no log was found; 1 file is not a log: metadata of an export\n" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("verb", ["verify", "stat", "info", "cat --as entity", "convert --as entity", "salvage"])
@@ -150,6 +163,45 @@ def test_a_list_of_files_that_cannot_be_read_is_a_failure(data, export, capfd):
     [line] = capfd.readouterr().err.splitlines()
     assert line.startswith(f"cordwood: {path}: not a list of the files of an export (")
     assert line.endswith("), so missing files cannot be detected")
+
+
+@pytest.mark.parametrize("change", ["every cut", "damage", "junk", "not a message"])
+def test_overall_metadata_that_cannot_be_read_is_a_failure(change, export, capfd):
+    """Otherwise missing entities would not be noticed. A cut between the two records leaves a log without damage."""
+    path = next(export.glob("*.overall_export_metadata"))
+    data = path.read_bytes()
+    changed = {
+        "every cut": [data[:end] for end in (1, 7, 8, 9, len(data) // 2, len(data) - 1)],
+        "damage": [bytes([data[0] ^ 1]) + data[1:], data[:-1] + bytes([data[-1] ^ 1]), bytes(len(data))],
+        "junk": [b"<html>" * 20],
+        "not a message": [reference.encode([b"3", b"\xff"])],
+    }[change]
+    lost = export / "all_namespaces/kind_User/output-2"
+    whole = lost.read_bytes()
+    for path_data in changed:
+        path.write_bytes(path_data)
+        for lost_data in whole, reference.encode([]):
+            lost.write_bytes(lost_data)
+            for verb in "info", "verify", "cat --as entity":
+                assert main([*verb.split(), str(export)]) == 1
+                errors = capfd.readouterr().err.splitlines()
+                assert errors[0].startswith(f"cordwood: {path}: not a list of the files of an export (")
+                assert errors[0].endswith("), so missing files cannot be detected")
+            assert not cordwood.info(export).ok
+
+
+def test_an_export_without_a_stated_number_of_entities_has_a_line(export, capfd):
+    next(export.glob("*.overall_export_metadata")).unlink()
+    shutil.rmtree(export / "all_namespaces/kind_User")
+    for verb in "info", "verify":
+        assert main([verb, str(export)]) == 0
+        file_len = sum(path.stat().st_size for path in export.rglob("output-*"))
+        line = "its metadata states no number of entities: missing entities would not be noticed "
+        printed = " ".join(capfd.readouterr().out.split()) + " "
+        assert f" 15 entities in {file_len} bytes; {line}" in printed
+    assert main(["verify", "--json", str(export)]) == 0
+    *_, found, _ = map(json.loads, capfd.readouterr().out.splitlines())
+    assert (found["export"]["entity_count"], found["export"]["stated_entity_count"]) == (15, None)
 
 
 def test_a_folder_of_an_export_may_have_no_files(export, capfd):
@@ -236,7 +288,8 @@ def test_a_file_of_an_export_that_is_empty_or_shorter_is_reported(content, expor
     assert printed.err == ""
     convert = ["convert", "--as", "entity", "--to", "ndjson"]
     table, folder = tmp_path / "t.ndjson", tmp_path / "t"
-    for command in [*convert, export, table], [*convert, "--by-kind", folder, export]:
+    cat = ["cat", "--as", "entity", export]
+    for command in [*convert, export, table], [*convert, "--by-kind", folder, export], cat:
         assert main([*map(str, command)]) == 3
         assert line in capfd.readouterr().err.splitlines()
     info = cordwood.info(export)
@@ -282,6 +335,8 @@ def test_an_emptied_file_of_an_export_is_reported_also_by_its_own_name(export, t
         assert (found["path"], found["empty_files"], found["ok"]) == (str(metadata), [str(emptied)], False)
         assert main(["info", str(path)]) == 3
         assert "output-2 is empty" in " ".join(capfd.readouterr().out.split())
+        assert main(["cat", str(path)]) == 3
+        assert "output-2 is empty" in capfd.readouterr().err
         assert not cordwood.info(path).ok
     # An empty file that no list names is an empty log.
     other = emptied.with_name("other")
@@ -440,6 +495,7 @@ def test_info_compares_an_export_with_its_metadata(export, capfd):
     printed = " ".join(capfd.readouterr().out.split())
     found = f"26 of 30 stated entities, {file_len - cut_len:,} of {file_len:,} stated bytes"
     assert f"export {metadata}: the export's files have {found}" in printed
+    assert printed.endswith(f" more cordwood verify {export}")
     assert main(["info", "--json", str(export)]) == 3
     fields = json.loads(capfd.readouterr().out)
     [found] = fields["exports"]

@@ -218,7 +218,8 @@ def export_text(export: Export) -> str:
         text = f"{entities}{_of_stated(export.file_len, export.stated_len, 'bytes')}"
     have = "" if export.ok or is_as_stated else "the export's files have "
     missing, empty = _in_state(export.missing_files, "missing"), _in_state(export.empty_files, "empty")
-    return f"{have}{text}{missing}{empty}"
+    unknown = "; its metadata states no number of entities: missing entities would not be noticed"
+    return f"{have}{text}{missing}{empty}{unknown * (stated_count is None)}"
 
 
 def _of_stated(found: int, stated: int | None, noun: str) -> str:
@@ -269,21 +270,23 @@ def _len(path: str) -> int | None:
 
 
 def overall_message(path: str) -> bytes | None:
-    """The message in `*.overall_export_metadata`; `None` if the log is of another kind, damaged or too long.
+    """The message in `*.overall_export_metadata`; `None` if the log is of another kind.
 
     Raises:
         OSError: The file cannot be read.
+        ValueError: It is not a log, or a record of it is missing, damaged or too long.
     """
     try:
         with Reader(path, on_corruption="skip", record_len_max=_LEN_MAX) as reader:
-            if next(reader, None) != _VERSION:
-                return None
-            message = next(reader, None)
-            if message is not None:
-                stated(message)
-            return message
-    except (CordwoodError, ValueError):
+            first, message = next(reader, None), next(reader, None)
+    except CordwoodError as error:
+        raise ValueError("it is not a log") from error
+    if first not in (None, _VERSION):
         return None
+    if first is None or message is None:
+        raise ValueError("it was cut off, is damaged, or is too long")
+    stated(message)
+    return message
 
 
 def stated(message: bytes) -> tuple[int, int]:

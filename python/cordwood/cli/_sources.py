@@ -13,7 +13,7 @@ from typing import TypeVar
 import cordwood
 from cordwood._inputs.each import Read, Result, each
 from cordwood._inputs.files import expand
-from cordwood._inputs.input import Input
+from cordwood._inputs.input import METADATA, Input
 from cordwood._inputs.kind import NO_FRAGMENT
 from cordwood._remote import is_url, source_of
 from cordwood._text import display_name, quantity, source_name
@@ -140,12 +140,19 @@ class Tally:
                 complain(f"{display_name(first)} and {others} left out: the first record of each is {kind}")
             else:
                 complain(f"{display_name(first)}: left out: its first record is {kind}")
-        if self.other_files and (self.log_count or self.failed_count or self.other_kinds):
+        if self.reported_files and (self.log_count or self.failed_count or self.other_kinds):
             complain(self.others_text())
 
+    @property
+    def reported_files(self) -> list[tuple[str, str]]:
+        """The files in folders that are not logs, for text: the metadata of an export only if there is no log."""
+        if not (self.log_count or self.failed_count or self.other_kinds):
+            return self.other_files
+        return [file for file in self.other_files if file[1] != METADATA]
+
     def others_text(self) -> str:
-        """The files in folders that are not logs."""
-        counts = Counter(what for _, what in self.other_files)
+        """The number of `reported_files`, by their formats."""
+        counts = Counter(what for _, what in self.reported_files)
         kinds = ", ".join(what if len(counts) == 1 else f"{what} ({count:,})" for what, count in sorted(counts.items()))
         count = counts.total()
         return f"{quantity(count, 'file')} {'is not a log' if count == 1 else 'are not logs'}: {kinds}"
@@ -177,10 +184,10 @@ class Tally:
         payload = quantity(self._sums["payload_len"] or 0, "byte")
         logs = quantity(self.log_count, "log")
         print(f"total: {logs}, {damaged}, {self.failed_count:,} failed; {records}, {payload}")
-        if self.other_files:
+        if self.reported_files:
             print_folded(f"  {self.others_text()}")
             if names_others:
-                _print_names(self.other_files)
+                _print_names(self.reported_files)
         return self.status
 
 

@@ -1,8 +1,9 @@
 """Print the records of logs.
 
 Damage is reported on stderr, and the records after it are still printed; the exit status is then 3, as it is if all of
-a file belongs to another log, whose records are not printed. If a file grows meanwhile, it is printed up to about the
-length that it had at the start. On a terminal, control characters are escaped, except with --format raw.
+a file belongs to another log, whose records are not printed, or if an export has an empty file, or fewer bytes than its
+metadata states. If a file grows meanwhile, it is printed up to about the length that it had at the start. On a
+terminal, control characters are escaped, except with --format raw.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from cordwood._inputs.input import Input
 from cordwood._remote import is_url
 from cordwood._summary import summary_of
 from cordwood.cli import _options
+from cordwood.cli._folders import report_exports
 from cordwood.cli._framing import framed
-from cordwood.cli._messages import Status
+from cordwood.cli._messages import Status, worst
 from cordwood.cli._output import stdout
 from cordwood.cli._payloads import hint_at_payload, other_kind
 from cordwood.cli._printing import Printer, add_output_arguments, check_output, end_selection, selection_of
@@ -89,7 +91,7 @@ def run(options: argparse.Namespace) -> Status:
     end_selection(selection)
     if not options.payload:
         hint_at_payload(tally.files, options)
-    return tally.status
+    return worst(tally.status, report_exports(tally.files))
 
 
 def _file_len(name: str) -> float:

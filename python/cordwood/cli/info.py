@@ -156,7 +156,7 @@ def _print_text(info: Info, tally: Tally) -> None:
         _print("files", _live_files_text(info.damaged_manifests), is_damage=True)
     if info.misnamed_logs:
         _print("number", _numbers(info.misnamed_logs), is_damage=True)
-    if tally.other_files:
+    if tally.reported_files:
         _print("others", tally.others_text())
     print_commands("repair", [line for database in info.databases for line in _repairs(database)])
     print_commands("more", _commands(info))
@@ -306,7 +306,9 @@ def _commands(info: Info) -> list[str]:
     has_lost_batches = "write-batch" in payloads and len(info.damaged_logs) > len(info.damaged_manifests)
     has_lost_batches &= {*payloads} <= {"write-batch", "version-edit"}
     verify = f"cordwood verify {'--as write-batch ' * has_lost_batches}{path}"
-    if info.misnamed_logs or len(payloads) > 1 or not info.log_count:
+    # A table of an export that is not complete would be short, too.
+    is_short = not all(export.ok for export in info.exports)
+    if info.misnamed_logs or len(payloads) > 1 or not info.log_count or is_short:
         return [verify]
     damage = [verify] if info.damaged_logs else []
     payload = next(iter(payloads), "other")
