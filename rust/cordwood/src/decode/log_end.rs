@@ -134,7 +134,7 @@ impl Decoder {
             ambiguity.resolution = Some(Resolution::Damage);
         }
         if is_damage && self.policy.on_corruption == OnCorruption::Salvage {
-            self.recycled.is_doubtful = true;
+            self.doubt_block();
         } else {
             self.offset += bytes.len() as u64;
             ambiguity.end = self.offset;
@@ -147,7 +147,7 @@ impl Decoder {
     pub(super) fn correct(&self, found: &mut Found, bytes: &[u8]) {
         match found {
             Found::Fragment { form, .. }
-                if self.recycled.is_doubtful
+                if (self.recycled.is_doubtful || self.recycled.doubtful_part.contains(&self.offset))
                     && self.recycled.form.is_some_and(|own| own != *form)
                     && self.has_valid_checksum(bytes) =>
             {
@@ -193,7 +193,7 @@ impl Decoder {
         let lost_fragment = suspicion.and_then(|(.., evidence)| self.lost_fragment(found, evidence, bytes));
         if let Some(end) = lost_fragment {
             self.salvage_from(end);
-            self.recycled.is_doubtful = true;
+            self.doubt_block();
         }
         if !is_held_back {
             if let Some(end) = lost_fragment {
@@ -235,6 +235,12 @@ impl Decoder {
         }
         let stale = self.format.dialect.valid(bytes, true)?;
         Some(self.offset + stale.end as u64)
+    }
+
+    /// In the rest of this block, only a fragment of the same form as those before is one of this log.
+    fn doubt_block(&mut self) {
+        let left = self.format.dialect.block_left(self.offset);
+        self.recycled.doubtful_part = self.offset..self.offset.saturating_add(left as u64);
     }
 
     /// Where the fragment ends whose header `bytes` begin with, if the header carries the number of

@@ -1,5 +1,7 @@
 //! The state that `log_end.rs` keeps for a log whose file may contain the rest of an older one.
 
+use std::ops::Range;
+
 use crate::damage::Reason;
 use crate::dialect::Form;
 
@@ -16,6 +18,9 @@ pub(super) struct Recycled {
     /// or in a log that is still being written. Only a fragment of the same form as those before it
     /// shows that none does.
     pub(super) is_doubtful: bool,
+    /// The same for the rest of a block that is salvaged after a fragment of an older log: these file
+    /// offsets. The next block is read as if no record had been salvaged before it.
+    pub(super) doubtful_part: Range<u64>,
     /// Where a trailer ended the log before the end of the file.
     pub(super) log_end: Option<u64>,
 }

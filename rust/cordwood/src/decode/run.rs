@@ -117,6 +117,7 @@ impl Decoder {
             && self.offset >= self.salvaged.part.end
             && self.recycled.ambiguity.is_none()
             && !self.recycled.is_doubtful
+            && !self.recycled.doubtful_part.contains(&self.offset)
             && !self.info.is_compressed()
             // A type that is not verified does not show that these are the log's own fragments.
             && (self.policy.verify_checksums
