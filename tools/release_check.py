@@ -29,7 +29,7 @@ def problems(tag: str | None) -> list[str]:
     # One in .invalid stands for an address that the project does not have yet.
     address = re.compile(r"<[\w.+-]+@[\w.-]+(?<!\.invalid)>")
     unnamed = [name for name in ("SECURITY.md", "CODE_OF_CONDUCT.md") if not address.search(text_of(name))]
-    found += [f"{name} names no address to write to, such as <name@example.org>" for name in unnamed]
+    found += [f"{name} names no address to write to, or only one in .invalid, which stands for one" for name in unnamed]
     return found
 
 

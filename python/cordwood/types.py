@@ -978,7 +978,7 @@ class Export(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether no listed file is missing or empty, and they have the stated entities, and no fewer bytes."""
+        """Whether no listed file is missing or empty, and there are as many entities as stated, and no fewer bytes."""
         counts = self.entity_count, self.stated_entity_count
         is_other = None not in counts and counts[0] != counts[1]
         return not (self.missing_files or self.empty_files or is_other or self.file_len < (self.stated_len or 0))

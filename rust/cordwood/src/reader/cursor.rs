@@ -153,8 +153,9 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Takes the next record, if it [has been found](Self::found) and `make` can use it: `make`
-    /// returns `None` to leave it the next one. For a caller that looks at each record once.
+    /// Takes the next record, if it [has been found](Self::found), and returns the result of `make`.
+    /// If `make` returns `None`, the record stays the next one. For a caller that looks at each
+    /// record once.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
