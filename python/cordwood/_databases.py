@@ -233,6 +233,8 @@ class _Folder:
             problems += self._table_problems(manifest, engine)
             problems += self._log_problems(manifest, engine)
             problems += self._lost_writes(manifest)
+            if engine == Engine.LEVELDB:
+                problems += self._cut_logs(manifest)
         count, log_number_min = (len(manifest.tables), manifest.log_number_min) if manifest else (None, None)
         return Database(self.path, engine, name, newest, count, tuple(problems), log_number_min)
 
@@ -362,6 +364,45 @@ class _Folder:
         elif not (manifest.tables or manifest.oldest_log_number or _HAS_LOG_FOLDER.search(self._options())):
             yield Problem(ProblemKind.DATABASE_EMPTY, self.path)
 
+    def _cut_logs(self, manifest: _Manifest) -> Iterator[Problem]:
+        """The logs that are cut off, empty or torn, although a newer log has later writes.
+
+        LevelDB begins a log once the one before is complete, and the sequence numbers continue: a gap is a loss. An
+        empty log may leave no gap, since a flush without writes ends one, and since the MANIFEST may state a number
+        that is later than its writes. But a table that is newer than the next log contains the writes of the empty one,
+        unless LevelDB has recovered the next log meanwhile.
+        """
+        from cordwood.payload.write_batch import WriteBatch, sequence_numbers
+
+        logs = {_table_or_log_number(name): name for name in self._matching(_LOG) if self._len(name) is not None}
+        needed = sorted(number for number in logs if number >= manifest.oldest_log_number)
+        listed = {table.file_number for _, _, table in manifest.tables}
+        newest_table = max({*map(_table_or_log_number, self._matching(_TABLE))} - listed, default=0)
+        infos = [text for name in ("LOG", "LOG.old") if (text := self._text(name))]
+        end = manifest.numbers["last_sequence"] + 1
+        earlier: list[tuple[str, bool, ProblemKind | None]] = []
+        # Nearly always, only one log is needed, and it is not read here.
+        for number in needed if len(needed) > 1 else ():
+            path = self._path(logs[number])
+            try:
+                with Reader(path, dialect="leveldb", on_corruption="skip") as reader:
+                    found = sequence_numbers(map(WriteBatch, reader))
+                    note = ProblemKind.LOG_TORN if reader.outcome.kind == OutcomeKind.TORN_TAIL else None
+            except (CordwoodError, FileNotFoundError):
+                return  # It has other contents, or a live database has removed it.
+            if found.begin is not None and found.end is not None:
+                recovering = b"Recovering log #%d\n" % number
+                is_flushed = newest_table > number and bool(infos) and not any(recovering in info for info in infos)
+                for place, (log, has_writes, kind) in enumerate(earlier, 1):
+                    has_gap = place == len(earlier) and found.begin > end
+                    if has_gap or (is_flushed and not has_writes):
+                        yield Problem(ProblemKind.LOG_CUT, log)
+                    elif kind:
+                        yield Problem(kind, log)
+                earlier, end = [], found.end
+            kind = ProblemKind.LOG_EMPTY if self._len(logs[number]) == 0 else note
+            earlier.append((path, found.begin is not None, kind))
+
     def _unlisted_tables(self, manifest: _Manifest, engine: Engine) -> list[str]:
         """The tables that the engine removes because the last edits of the MANIFEST are gone.
 
@@ -479,13 +520,14 @@ def database_lines(database: Database, *, is_brief: bool = False) -> list[tuple[
         (ProblemKind.TABLE_NEWER, "a newer log may be missing: {} newer than the MANIFEST"),
         (ProblemKind.LOG_SHORT, "{} shorter than the part that was synced"),
         (ProblemKind.LOG_ABSENT, f"{{}} not there: {database.engine} may have had nothing to write to it"),
+        (ProblemKind.LOG_CUT, "{} cut off or empty, which LevelDB does not report: a newer log has later writes"),
+        (ProblemKind.LOG_TORN, "{} followed by a newer log, and torn: writes after the incomplete record may be lost"),
         (ProblemKind.LOG_EMPTY, "{} empty: no write reached it, or its writes were lost"),
         (ProblemKind.DATABASE_EMPTY, "there is neither a log nor a table: no key was written, or all were lost"),
     ):
         if names[kind]:
-            lines.append(
-                ("log", text.format(_listed(names[kind])), kind in (ProblemKind.LOG_MISSING, ProblemKind.LOG_SHORT))
-            )
+            faults = (ProblemKind.LOG_MISSING, ProblemKind.LOG_SHORT, ProblemKind.LOG_CUT)
+            lines.append(("log", text.format(_listed(names[kind])), kind in faults))
     return lines
 
 

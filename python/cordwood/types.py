@@ -832,8 +832,11 @@ class ProblemKind(StrEnum):
         TABLE_ELSEWHERE: A table is not in this folder, and the engine may keep it in another.
         LOG_MISSING: A log that the MANIFEST needs is missing.
         LOG_SHORT: A log is shorter than its synced part, whose length the MANIFEST states.
+        LOG_CUT: A log of LevelDB lacks its last writes, or all: a newer log has later ones. LevelDB does not report it.
+        LOG_TORN: A log of LevelDB ends in an incomplete record, and a newer log follows. Writes may have been lost.
         LOG_ABSENT: The oldest log that RocksDB or Pebble would read is not there. It may never have been written.
-        LOG_EMPTY: The newest log has no byte. No write may have reached it yet, or its writes were lost.
+        LOG_EMPTY: The newest log, or a log of LevelDB that a newer one follows, has no byte. No write may have reached
+            it, or its writes were lost.
         DATABASE_EMPTY: The MANIFEST lists no table, and there is no log: no key was written, or all were lost.
         TABLE_NEWER: LevelDB made this table after the last edit of the MANIFEST, and the log that it made before the
             table may be missing.
@@ -857,6 +860,8 @@ class ProblemKind(StrEnum):
     TABLE_ELSEWHERE = "table_elsewhere"
     LOG_MISSING = "log_missing"
     LOG_SHORT = "log_short"
+    LOG_CUT = "log_cut"
+    LOG_TORN = "log_torn"
     LOG_ABSENT = "log_absent"
     LOG_EMPTY = "log_empty"
     DATABASE_EMPTY = "database_empty"
@@ -884,7 +889,7 @@ class Problem(NamedTuple):
 _NOTES = frozenset(
     (
         *(ProblemKind.MANIFEST_UNKNOWN, ProblemKind.TABLE_ELSEWHERE, ProblemKind.TABLE_NEWER),
-        *(ProblemKind.LOG_ABSENT, ProblemKind.LOG_EMPTY, ProblemKind.DATABASE_EMPTY),
+        *(ProblemKind.LOG_ABSENT, ProblemKind.LOG_EMPTY, ProblemKind.LOG_TORN, ProblemKind.DATABASE_EMPTY),
     )
 )
 """The kinds that are not faults."""

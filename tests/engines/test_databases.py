@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import plyvel
@@ -317,6 +318,128 @@ def test_an_empty_log_is_mentioned_and_no_fault(is_rocksdb, tmp_path, capsys):
     expected = ("database_empty", "copy") if is_rocksdb else ("log_missing", name)
     assert (kinds(copy), main(["info", str(copy)])) == ([expected], 0 if is_rocksdb else 3)
     assert ("there is neither a log nor a table: no key" in capsys.readouterr().out) == is_rocksdb
+
+
+@pytest.fixture(scope="module")
+def crashed(tmp_path_factory):
+    """A LevelDB database with writes in two logs, in the moment before the table of the older one is listed."""
+    folder = tmp_path_factory.mktemp("crashed")
+    chance = random.Random(0)
+    with plyvel.DB(str(folder / "open"), create_if_missing=True, write_buffer_size=64 << 10) as database:
+        for number in range(1_000_000):
+            database.put(b"key-%06d" % number, chance.randbytes(100))
+            if len(list((folder / "open").glob("*.log"))) < 2:
+                continue
+            copy = copied(folder / "open", folder / "crashed")
+            needed = database_in(str(copy)).log_number_min
+            logs = [log for log in copy.glob("*.log") if int(log.stem) >= needed and log.stat().st_size]
+            if len(logs) == 2:
+                return copy, number + 1
+    raise AssertionError("LevelDB lists each table at once")
+
+
+@pytest.mark.parametrize("part", [0, 0.5, 0.999], ids=["empty", "half", "torn"])
+def test_a_needed_log_that_lacks_its_last_writes_is_a_fault(part, crashed, tmp_path, capsys):
+    """LevelDB opens the database without an error, and without these writes."""
+    folder, count = shutil.copytree(crashed[0], tmp_path / "db"), crashed[1]
+    assert database_in(str(folder)).ok
+    needed = database_in(str(folder)).log_number_min
+    log = folder / f"{needed:06}.log"
+    log.write_bytes(log.read_bytes()[: int(log.stat().st_size * part)])
+    assert keys_in_leveldb(shutil.copytree(folder, tmp_path / "opened")) < count
+    assert kinds(folder) == [("log_cut", log.name)]
+    assert main(["verify", str(folder)]) == 3
+    assert main(["info", str(folder)]) == 3
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"log {log.name} is cut off or empty, which LevelDB does not report: a newer log has later writes" in printed
+    repair = "repair before you open it: the engine's own repair, such as plyvel.repair_db if you have a copy of "
+    assert f"{repair}{log}, put it back instead" in printed
+
+
+def made_in_leveldb(folder, sequences, *, last_sequence=0):
+    """A LevelDB folder whose MANIFEST needs log 3, and logs from this on with a batch of each sequence number."""
+    first = b"\1\x1aleveldb.BytewiseComparator" + bytes([2, 3, 9, 0, 3, 4, 4, last_sequence])
+    (folder / "MANIFEST-000002").write_bytes(reference.encode([first]))
+    (folder / "CURRENT").write_text("MANIFEST-000002\n")
+    for number, numbers in enumerate(sequences, 3):
+        batches = [n.to_bytes(8, "little") + b"\1\0\0\0\0\1k" for n in numbers]
+        (folder / f"{number:06}.log").write_bytes(reference.encode(batches))
+
+
+@pytest.mark.parametrize(
+    ("sequences", "last_sequence", "info", "expected"),
+    [
+        ([[1, 2], [3]], 0, "", []),
+        ([[1, 2], [4]], 0, "", [("log_cut", "000003.log")]),
+        # An empty log that a flush without writes ended.
+        ([[], [1]], 0, "", [("log_empty", "000003.log")]),
+        ([[], [2]], 1, "Recovering log #2\n", [("log_empty", "000003.log")]),
+        ([[], [2]], 0, "", [("log_cut", "000003.log")]),
+        # Recoveries that a crash interrupted.
+        ([[1, 2], [], []], 2, "", [("log_empty", "000005.log")]),
+        ([[1], [2], []], 1, "", [("log_empty", "000005.log")]),
+    ],
+)
+def test_the_sequence_numbers_of_the_logs_of_leveldb_continue(sequences, last_sequence, info, expected, tmp_path):
+    made_in_leveldb(tmp_path, sequences, last_sequence=last_sequence)
+    (tmp_path / "LOG").write_text(info)
+    assert kinds(tmp_path) == expected
+
+
+@pytest.mark.parametrize(
+    ("info", "kind"),
+    [("Recovering log #2\n", "log_cut"), ("Recovering log #4\n", "log_empty"), (None, "log_empty")],
+)
+def test_a_table_shows_that_an_empty_log_had_writes(info, kind, tmp_path):
+    """Unless LevelDB recovers a database, it makes a table after log 4 from the writes in log 3."""
+    made_in_leveldb(tmp_path, [[], [2]], last_sequence=1)
+    (tmp_path / "000005.ldb").write_bytes(b"table")
+    if info:
+        (tmp_path / "LOG").write_text(info)
+    assert kinds(tmp_path) == [(kind, "000003.log")]
+    # A log of zeros has no writes, either.
+    (tmp_path / "000003.log").write_bytes(bytes(100))
+    assert kinds(tmp_path) == ([(kind, "000003.log")] if kind == "log_cut" else [])
+
+
+def test_an_incomplete_record_before_a_newer_log_is_mentioned(tmp_path, capsys):
+    """No write is known to be lost: the sequence numbers continue."""
+    made_in_leveldb(tmp_path, [[1, 2], [2]])
+    log = tmp_path / "000003.log"
+    log.write_bytes(log.read_bytes()[:-1])
+    assert kinds(tmp_path) == [("log_torn", "000003.log")]
+    assert main(["info", str(tmp_path)]) == 0
+    line = "000003.log is followed by a newer log, and torn: writes after the incomplete record may be lost"
+    assert line in " ".join(capsys.readouterr().out.split())
+
+
+COMPACTING = """
+import plyvel, sys, threading, time
+
+def compact():
+    while True:
+        database.compact_range()
+
+database = plyvel.DB(sys.argv[1], create_if_missing=True, write_buffer_size=64 << 10)
+for _ in range(3):
+    threading.Thread(target=compact, daemon=True).start()
+for number in range(10**9):
+    database.put(b"%d" % number, bytes(100))
+    time.sleep(float(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("seconds", ["0", "0.003"])
+def test_a_leveldb_that_is_killed_again_and_again_is_healthy(seconds, tmp_path):
+    """Its logs may be several, torn at the end, and empty where a flush found no write."""
+    chance = random.Random(0)
+    for _ in range(200 if FULL else 10):
+        writer = subprocess.Popen([sys.executable, "-c", COMPACTING, str(tmp_path), seconds])
+        time.sleep(0.1 + chance.random() / 4)
+        writer.kill()
+        writer.wait()
+        if (tmp_path / "CURRENT").exists():
+            assert database_in(str(tmp_path)).ok, database_in(str(tmp_path))
 
 
 def test_the_damaged_one_of_several_databases_is_named(database, tmp_path, capsys):

@@ -172,16 +172,24 @@ def _repairs(database: Database) -> Iterator[str]:
     if tables := [problem.path for problem in problems if problem.kind == ProblemKind.TABLE_MISSING]:
         without = f"; without {'it' if len(tables) == 1 else 'them'}: {own_repair}"
         yield f"put {_names(tables, 'table')} back{without if tool else ''}"
-    if logs := [problem.path for problem in problems if problem.kind == ProblemKind.LOG_MISSING]:
-        yield f"put {_names(logs, 'log')} back before you open the database"
     kinds = {problem.kind: problem.path for problem in problems}
+    logs = [problem.path for problem in problems if problem.kind in (ProblemKind.LOG_MISSING, ProblemKind.LOG_CUT)]
     manifest = kinds.get(ProblemKind.MANIFEST_DAMAGED)
     if manifest and _is_repairable(manifest):
         path, repaired = shell_word(manifest), f"{database.manifest}.repaired"
         yield f"cordwood salvage --repair-bit-flips {path} {repaired}"
         yield f"mv {repaired} {path}"
-    elif ProblemKind.TABLE_UNLISTED in kinds or (database.table_count is None and not database.ok):
+    elif not kinds.keys().isdisjoint(_OF_REPAIR) or (database.table_count is None and not database.ok):
         yield f"before you open it: {own_repair}"
+        if logs:
+            yield f"if you have a copy of {_names(logs, 'log')}, put it back instead"
+        return
+    if logs:
+        yield f"put {_names(logs, 'log')} back before you open the database"
+
+
+_OF_REPAIR = frozenset((ProblemKind.TABLE_UNLISTED, ProblemKind.LOG_CUT))
+"""The faults after which the engine's repair keeps writes that it would lose when it opens the database."""
 
 
 def _names(paths: Sequence[str], noun: str) -> str:
