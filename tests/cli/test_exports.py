@@ -370,6 +370,12 @@ def test_more_entities_than_the_metadata_states_are_not_those_of_the_export(verb
     assert f"30 of 30 stated entities, {sum(more):,} bytes, more than the 2 stated" in " ".join(
         capfd.readouterr().out.split()
     )
+    # Some state only the entities.
+    overall_path.write_bytes(reference.encode([b"3", overall([(name, 20, 0) for name, *_ in lists])]))
+    assert main([verb, str(export)]) == 3
+    assert f"the export's files have 30 of 40 stated entities, {sum(more):,} bytes" in " ".join(
+        capfd.readouterr().out.split()
+    )
     # Nor does every exporter count the entities.
     overall_path.write_bytes(reference.encode([b"3", overall([(name, 0, 1) for name, *_ in lists])]))
     assert main([verb, str(export)]) == 0

@@ -249,6 +249,12 @@ def test_a_damaged_log_that_the_engine_does_not_read_is_not_needed(tmp_path, cap
         shutil.copytree(folder, tmp_path / "all" / name)
         assert main(["info", str(tmp_path / "all")]) == 3
         assert capsys.readouterr().out.count("is not needed") == 1 + (name == "b")
+    # Without the table, the log is the only file with the write.
+    without = copied(folder, tmp_path / "without")
+    for table in without.glob("*.ldb"):
+        table.unlink()
+    assert main(["info", str(without)]) == 3
+    assert "is not needed" not in capsys.readouterr().out
     assert (keys_in_leveldb(folder), keys_in_leveldb(needed)) == (1, 0)
 
 

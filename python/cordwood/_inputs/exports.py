@@ -210,7 +210,7 @@ def export_text(export: Export) -> str:
     """How much an export contains, and how much it should contain."""
     count, stated_count = export.entity_count, export.stated_entity_count
     is_as_stated = export.stated_len == export.file_len and (None in (count, stated_count) or count == stated_count)
-    if is_as_stated or export.stated_len is None:
+    if is_as_stated or (export.stated_len is None and stated_count is None):
         entities = "" if count is None else f"{count:,} {'entity' if count == 1 else 'entities'} in "
         text = f"{entities}{quantity(export.file_len, 'byte')}{', as its metadata states' * is_as_stated}"
     else:

@@ -271,7 +271,8 @@ def _damage(info: Info) -> str:
 
 def _unneeded(info: Info) -> Iterator[str]:
     """Which damaged logs their databases do not read any more, in lines."""
-    for database in info.databases:
+    # If a table is missing, a damaged log may be the only file with its writes.
+    for database in (database for database in info.databases if database.ok):
         names = [
             path
             for path in info.damaged_logs
