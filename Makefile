@@ -11,8 +11,9 @@ WHEELS := target/wheels
 # --group needs pip 25.1; Python 3.11 comes with an older one.
 PIP_VERSION := 26.3
 
-# A core with nothing left to do takes over some of another core's tests.
-EACH_CORE := --numprocesses auto --dist worksteal
+# One process more than cores, since some tests wait, such as for a killed program. One with nothing left to do takes over some
+# tests of another.
+EACH_CORE := --numprocesses $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)') --dist worksteal
 
 # Tests that mostly wait, such as for a progress bar: many at a time.
 WAITING := tests/api/test_follow.py tests/cli/test_progress.py
@@ -124,7 +125,7 @@ wheel: $(VENV)/demo.stamp LICENSE-THIRD-PARTY  ## Build the release wheel into t
 install: wheel  ## Install that wheel into .venv
 	$(BIN)/pip install --quiet --force-reinstall --no-deps --no-index $(WHEELS)/cordwood-*.whl
 
-# The tests use the installed wheel: nothing here puts python/ on the import path. Each core runs some of them.
+# The tests use the installed wheel: nothing here puts python/ on the import path.
 test-python: $(VENV)/test.stamp $(VENV)/peers.stamp $(VENV)/appengine.stamp install  ## Run the Python tests on the installed wheel
 	$(BIN)/pytest --quiet $(EACH_CORE) $(addprefix --ignore=,$(WAITING) $(ALONE))
 	$(BIN)/pytest --quiet --numprocesses 8 $(WAITING)
