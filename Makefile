@@ -41,7 +41,7 @@ endif
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo dev check test lint test-rust test-aarch64 test-windows model loom asan wheel install test-python test-pythons test-remote test-engines conformance survival types test-abi3 wheel-abi3 sdist package-check release-check deny docs bench-abi3 bench bench-pipelines bench-memory bench-durable fuzz fmt clean
+.PHONY: help demo dev check test lint lint-benches test-rust test-aarch64 test-windows model loom asan wheel install test-python test-pythons test-remote test-engines conformance survival types test-abi3 wheel-abi3 sdist package-check release-check deny docs bench-abi3 bench bench-pipelines bench-memory bench-durable fuzz fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -97,7 +97,6 @@ lint: $(VENV)/lint.stamp  ## Check format and lints, and that the documented fig
 	cargo fmt --all --manifest-path benches/compare/Cargo.toml --check
 	cargo fmt --manifest-path benches/durable/Cargo.toml --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo clippy $(BENCH) --all-targets -- -D warnings
 	cargo clippy --package cordwood-log --locked -- -D warnings
 	cargo clippy --package cordwood-log --no-default-features --locked -- -D warnings
 	$(if $(wildcard $(shell rustc --print target-libdir --target $(WASM))),cargo check --package cordwood-log --no-default-features --locked --target $(WASM))
@@ -109,6 +108,10 @@ lint: $(VENV)/lint.stamp  ## Check format and lints, and that the documented fig
 	$(BIN)/zizmor --offline --quiet .github
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
+
+# Not part of `make test`: half a minute for dependencies that only the benchmarks have.
+lint-benches:  ## Check the lints of the benchmarks in Rust
+	cargo clippy $(BENCH) --all-targets -- -D warnings
 
 test-rust: $(VENV)/pip.stamp  ## Run the Rust tests, documentation examples included
 	cargo test --package cordwood-log --package cordwood-payload --features cordwood-log/zstd --locked
