@@ -33,7 +33,8 @@ PYRIGHT := PATH="$(CURDIR)/$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1 pyrig
 # Targets run in order, since they share target and .venv, and Cargo uses all cores on its own. But `test` runs two at a time
 # where each uses one core for long: the Rust tests beside the release builds, and the last two steps.
 ifdef BESIDE
-install: test-rust
+wheel-abi3: wheel
+install: test-rust wheel-abi3
 types test-abi3: test-python
 else
 .NOTPARALLEL:
@@ -182,18 +183,14 @@ wheel-abi3: $(VENV)/demo.stamp LICENSE-THIRD-PARTY  ## Build the wheel for the s
 	rm -rf $(WHEELS)-abi3
 	$(BIN)/python tools/wheels.py --abi3 --out $(WHEELS)-abi3
 
-# A debug build, since an optimised one takes a minute longer: `make package-check` tries that. PYTHONPATH takes precedence
-# over the installed wheel. Three quarters of the time these tests wait.
-test-abi3: $(VENV)/test.stamp install  ## Run the tests of the classes on a build for the stable ABI
+# PYTHONPATH takes precedence over the installed wheel. Three quarters of the time these tests wait.
+test-abi3: $(VENV)/test.stamp install wheel-abi3  ## Run the tests of the classes on that wheel
 	rm -rf target/abi3
-	$(BIN)/maturin build --quiet --locked --profile dev --features abi3 --interpreter $(BIN)/python --out target/abi3/wheels
-	$(BIN)/pip install --quiet --no-deps --no-index --target target/abi3 target/abi3/wheels/cordwood-*.whl
+	$(BIN)/pip install --quiet --no-deps --no-index --target target/abi3 $(WHEELS)-abi3/cordwood-*.whl
 	PYTHONPATH=target/abi3 $(BIN)/pytest --quiet --numprocesses 4 @tests/classes.txt
 
-bench-abi3: $(VENV)/test.stamp install wheel-abi3  ## Time that wheel against the one for this Python
-	rm -rf target/abi3-release
-	$(BIN)/pip install --quiet --no-deps --no-index --target target/abi3-release $(WHEELS)-abi3/cordwood-*.whl
-	$(BIN)/python benches/python/abi3.py target/abi3-release
+bench-abi3: test-abi3  ## Time that wheel against the one for this Python
+	$(BIN)/python benches/python/abi3.py target/abi3
 
 # Packages ----------------------------------------------------------------------------------------
 
