@@ -293,7 +293,7 @@ def _is_run(log: Log) -> bool:
 
 
 def runs(log: Log) -> Rows:
-    """One row for a run; in another dialect, none if no record is one of a run."""
+    """One row for a run. A log of another dialect has none, unless a record of it is one of a run."""
     from cordwood.payload.wandb import RunFields, run_row, take_run_fields
 
     found: list[RunFields] = [{}] if _is_run(log) else []
@@ -332,7 +332,7 @@ def metrics_values(_: Log) -> ValueOf:
 
 
 def final(kind: str) -> Callable[[Log], Rows]:
-    """One row for a run, its `"summary"` or its `"config"`; in another dialect, none if there is no record."""
+    """One row for a run, its `"summary"` or its `"config"`. A log of another dialect has none without a record."""
 
     def rows(log: Log) -> Rows:
         from cordwood.payload.wandb import apply_change

@@ -145,7 +145,7 @@ class Tally:
 
     @property
     def reported_files(self) -> list[tuple[str, str]]:
-        """The files in folders that are not logs, for text: the metadata of an export only if there is no log."""
+        """The files in folders that are not logs, to be printed; metadata of an export only if there is no log."""
         if not (self.log_count or self.failed_count or self.other_kinds):
             return self.other_files
         return [file for file in self.other_files if file[1] != METADATA]
