@@ -361,7 +361,7 @@ def peak(path, records, *command, status=0):
 def test_a_table_of_many_columns_is_written_in_parts():
     file = io.BytesIO()
     table = ArrowTable("arrow", file, PAYLOADS["raw"], {str(number): "int" for number in range(2_000)}, is_stream=False)
-    table.write([{str(index % 2_000): index} for index in range(3_000)])
+    table.write(Records([{str(index % 2_000): index} for index in range(3_000)]))
     table.close()
     with pa.ipc.open_file(file) as reader:
         assert [reader.get_batch(index).num_rows for index in range(reader.num_record_batches)] == [2_097, 903]

@@ -89,7 +89,7 @@ def test_names_with_half_of_a_surrogate_pair_in_csv(tmp_path, capfd):
 def test_a_value_of_no_column_is_not_left_out_of_csv():
     table = _Csv(io.BytesIO(), {"a": "int"}, lambda value: value, None, escapes_formulas=False)
     with pytest.raises(MisfitError, match="the column 'b' was not there"):
-        table.write([{"a": 1, "b": 2}])
+        table.write(Records([{"a": 1, "b": 2}]))
 
 
 def test_text_in_a_column_of_json_is_the_same_with_columns(tmp_path, capfd):

@@ -5,7 +5,7 @@ It decodes the records of some payloads itself. Those of others become rows in P
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -66,6 +66,11 @@ class Records(NamedTuple):
     offsets: Sequence[int] = ()
     """The file offset of the record of each row, if it is known."""
 
+    @property
+    def rows(self) -> list[Row]:
+        """The rows, where `source` contains rows."""
+        return cast("list[Row]", self.source)
+
     def record(self, index: int) -> Record:
         """A record, where `source` contains records."""
         if not isinstance(self.source, RecordBatch):
@@ -78,6 +83,31 @@ class Records(NamedTuple):
         if isinstance(self.source, list) and not isinstance(self.source[index], Record):
             return self.offsets[index] if self.offsets else None
         return self.record(index).offset
+
+
+def rows_together(found: Iterable[tuple[int, int, Iterable[Row]]], len_max: int) -> Iterator[Records]:
+    """The rows of many records at a time: at most `ROW_COUNT_MAX`, or those of about `len_max` bytes of records.
+
+    Args:
+        found: For each record, its offset, its length and its rows.
+        len_max: Bytes of records.
+    """
+    rows: list[Row] = []
+    offsets: list[int] = []
+    rows_len = 0
+    for offset, data_len, of_record in found:
+        for row in of_record:
+            rows.append(row)
+            offsets.append(offset)
+            if len(rows) >= ROW_COUNT_MAX:
+                yield Records(rows, offsets=offsets)
+                rows, offsets, rows_len = [], [], 0
+        rows_len += data_len
+        if rows_len >= len_max:
+            yield Records(rows, offsets=offsets)
+            rows, offsets, rows_len = [], [], 0
+    if rows:
+        yield Records(rows, offsets=offsets)
 
 
 def leave_out(payload: Payload, records: Records, index: int) -> None:

@@ -9,7 +9,7 @@ from importlib import import_module
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from cordwood._tables.columns import CELL_COUNT_MAX
+from cordwood._tables.columns import CELL_COUNT_MAX, Records
 from cordwood._tables.json_text import json_text
 from cordwood._tables.schema import FieldsOf, MisfitError, ToJson, arrow_name, check_names, utf8
 
@@ -324,15 +324,15 @@ class GivenBatches:
             field.name: (field, arrays.maker(field.name, field.type)) for field in schema
         }
 
-    def of(self, rows: list[dict[str, Any]], offsets: Sequence[int]) -> Iterator[Any]:
-        """The rows in batches of few cells; `offsets` are the file offsets of their records.
+    def of(self, records: Records) -> Iterator[Any]:
+        """The rows, which have the offsets of their records, in batches of few cells.
 
         Raises:
             MisfitError: A value does not fit its column.
         """
         count = max(CELL_COUNT_MAX // len(self._makers), 1)
-        for begin in range(0, len(rows), count):
-            yield self._batch(rows[begin : begin + count], offsets[begin : begin + count])
+        for begin in range(0, len(records.rows), count):
+            yield self._batch(records.rows[begin : begin + count], records.offsets[begin : begin + count])
 
     def _batch(self, rows: list[dict[str, Any]], offsets: Sequence[int]) -> Any:
         names = set[str]().union(*rows)

@@ -5,9 +5,9 @@ The other modules are imported when a scan is made: this one is part of `import 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cordwood._native import Reader, Record
 from cordwood._splits import Split, part_of
@@ -16,16 +16,13 @@ from cordwood.types import Outcome, OutcomeKind, SkippedRegion
 
 if TYPE_CHECKING:
     from cordwood._tables.columns import Batches, Columns, Records
-    from cordwood._tables.decoders import Row, Rows
+    from cordwood._tables.decoders import Row
     from cordwood._tables.given import GivenBatches
     from cordwood._tables.payloads import Payload
     from cordwood._tables.schema import ColumnType
 
-_BATCH_COUNT = 1 << 16
 _BATCH_LEN = 1 << 20
 _LEFT_OUT_MAX = 1_000
-
-_Part = TypeVar("_Part")
 
 _Reopened: TypeAlias = tuple[Any, int | None, bool, Split | None]
 """The argument for `Reader`, the position to seek to first, whether it can be read only once, and its `Split`."""
@@ -189,12 +186,8 @@ class DecodedScan:
         self._latest = logs
         for log in logs:
             try:
-                if isinstance(batches, Batches):
-                    for records in log.records():
-                        yield from batches.of(records)
-                else:
-                    for rows, offsets in log.rows():
-                        yield from batches.of(rows, offsets)
+                for records in log.records(are_rows=not isinstance(batches, Batches)):
+                    yield from batches.of(records)
             except MisfitError as error:
                 raise ValueError(f"{log.name}: the record at offset {error.offset}: {error}; {self._advice}") from None
 
@@ -280,28 +273,18 @@ class _Log:
     def name(self) -> str:
         return (self.reader and self.reader.path) or f"source {self._number}"
 
-    def rows(self) -> Iterator[tuple[list[Row], list[int]]]:
-        """The rows, many at a time, and the file offset of the record of each."""
-        yield from self._each(self._rows_of)
+    def records(self, *, are_rows: bool = False) -> Iterator[Records]:
+        """The records, many at a time; their rows, if `are_rows` or the records are decoded in Python."""
+        from cordwood._tables.columns import rows_together
 
-    def records(self) -> Iterator[Records]:
-        """The records, or their rows if they are decoded in Python, many at a time."""
-        from cordwood._tables.columns import Records
-
-        if self._payload.is_native:
-            yield from self._each(self._records_of)
-        else:
-            for rows, offsets in self.rows():
-                yield Records(rows, offsets=offsets)
-
-    def _each(self, parts_of: Callable[[Reader], Iterator[_Part]]) -> Iterator[_Part]:
         with self._source.open(self._options) as reader:
             self.reader = reader
             opening = self._source.opening
-            for part in parts_of(reader):
-                # Between two parts, and in other threads at any time.
+            is_native = self._payload.is_native and not are_rows
+            for records in self._records_of(reader) if is_native else rows_together(self._rows_of(reader), _BATCH_LEN):
+                # Between two of them, and in other threads at any time.
                 self._check_alone(opening)
-                yield part
+                yield records
                 self._check_alone(opening)
             self._check_alone(opening)
 
@@ -318,7 +301,8 @@ class _Log:
 
         return {self._origin: origin_of(reader.path, self._origin) if reader.path else None} if self._origin else {}
 
-    def _rows_of(self, reader: Reader) -> Iterator[tuple[list[Row], list[int]]]:
+    def _rows_of(self, reader: Reader) -> Iterator[tuple[int, int, Iterable[Row]]]:
+        """The offset and the length of each record, and its rows; then those that are complete only at the end."""
         from cordwood._tables.decoders import Log
 
         first = self._first(reader)
@@ -331,33 +315,22 @@ class _Log:
                 path=reader.path,
             )
         )
-        rows: list[Row] = []
-        offsets: list[int] = []
-        rows_len = 0
-        for offset, data_len, found in self._found(reader, maker):
-            for row in found:
-                if self._origin and self._origin in row:
-                    raise _has_column(self, self._origin)
-                rows.append({**first, **row} if first else row)
-                offsets.append(offset)
-                if len(rows) >= _BATCH_COUNT:
-                    yield rows, offsets
-                    rows, offsets, rows_len = [], [], 0
-            rows_len += data_len
-            if rows_len >= _BATCH_LEN:
-                yield rows, offsets
-                rows, offsets, rows_len = [], [], 0
-        if rows:
-            yield rows, offsets
 
-    def _found(self, reader: Reader, maker: Rows) -> Iterator[tuple[int, int, Iterable[Row]]]:
-        """The offset and the length of each record, and its rows; then those that are complete only at the end."""
+        def whole(rows: Iterable[Row]) -> Iterator[Row]:
+            for row in rows:
+                if self._origin in row:
+                    raise _has_column(self, self._origin)
+                yield {**first, **row}
+
         for record in reader.records():
             try:
-                yield record.offset, len(record.data), maker.of_record(record)
+                rows = maker.of_record(record)
             except PayloadError as error:
                 self.leave_out(record, error)
-        yield reader.tell(), 0, maker.at_end()
+            else:
+                yield record.offset, len(record.data), whole(rows) if first else rows
+        rows = maker.at_end()
+        yield reader.tell(), 0, whole(rows) if first else rows
 
     def _records_of(self, reader: Reader) -> Iterator[Records]:
         from cordwood._tables.columns import Records

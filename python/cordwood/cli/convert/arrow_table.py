@@ -7,13 +7,12 @@ from collections.abc import Generator, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from cordwood._tables.columns import Batches, Records
+from cordwood._tables.columns import Batches
 from cordwood._tables.schema import ColumnType, SameNamesError
 from cordwood.cli._messages import Failure
 
 if TYPE_CHECKING:
-    from cordwood._tables.columns import Columns
-    from cordwood._tables.decoders import Row
+    from cordwood._tables.columns import Columns, Records
     from cordwood._tables.payloads import Payload
     from cordwood.cli._output import Output
 
@@ -44,26 +43,23 @@ class ArrowTable:
         self._file = file
         self._writer: Any = None
 
-    def write(self, rows: list[Row] | Records, found: Columns | None = None) -> int:
-        """Writes some rows. Returns how many there are. If `found` is given, it learns from the records.
+    def write(self, records: Records, found: Columns | None = None) -> int:
+        """Writes the rows of records. Returns how many there are. If `found` is given, it learns from the records.
 
         Raises:
             GrownError: With `found`: the table needs other columns than it has.
         """
-        with _without_same_names():
-            return self._write(rows if isinstance(rows, Records) else Records(rows), found)
-
-    def _write(self, records: Records, found: Columns | None) -> int:
         count = 0
-        for batch in self._batches.of(records, found):
-            self._wait()
-            if self._writer is None:
-                self._writer = self._open(batch)
-            if self._threads:
-                self._pending = self._threads.submit(self._writer.write_batch, batch)
-            else:
-                self._writer.write_batch(batch)
-            count += len(batch)
+        with _without_same_names():
+            for batch in self._batches.of(records, found):
+                self._wait()
+                if self._writer is None:
+                    self._writer = self._open(batch)
+                if self._threads:
+                    self._pending = self._threads.submit(self._writer.write_batch, batch)
+                else:
+                    self._writer.write_batch(batch)
+                count += len(batch)
         return count
 
     def _open(self, first: Any = None) -> Any:

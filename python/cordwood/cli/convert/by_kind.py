@@ -158,14 +158,14 @@ class _KindTables:
         self.takes_records: bool = takes_records
         self._tables = tables
 
-    def write(self, rows: list[Row] | Records) -> int:
-        """Writes some rows. Returns how many there are."""
+    def write(self, records: Records) -> int:
+        """Writes the rows of records. Returns how many there are."""
+        if self.takes_records:
+            return sum(self._table(kind).write(some) for kind, some in _by_kind(records))
         by_kind: dict[str | None, list[Row]] = {}
-        if isinstance(rows, Records):
-            return sum(self._table(kind).write(some) for kind, some in _by_kind(rows))
-        for row in rows:
+        for row in records.rows:
             by_kind.setdefault(row.get("__kind__"), []).append(row)
-        return sum(self._table(kind).write(some) for kind, some in by_kind.items())
+        return sum(self._table(kind).write(Records(rows)) for kind, rows in by_kind.items())
 
     def _table(self, kind: str | None) -> Table:
         if kind not in self._tables:

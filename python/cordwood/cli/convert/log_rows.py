@@ -7,12 +7,12 @@ import contextlib
 import functools
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import cordwood
 from cordwood._native import batch_crc
 from cordwood._summary import LogSummary, summary_of
-from cordwood._tables.columns import HasFirstError, Records
+from cordwood._tables.columns import ROW_COUNT_MAX, HasFirstError, Records, rows_together
 from cordwood._tables.decoders import Log, Row
 from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import TooManyColumnsError
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from cordwood.cli.convert.writers import Table
 
 
-# A batch of rows has this many rows, or is made from this many bytes of records, or from a single longer one.
-BATCH_COUNT = 1 << 16
+# A batch is made from this many bytes of records, or from a single longer one.
 BATCH_LEN = 4 << 20
 
 # Reads ahead while the columns of a batch are made, and another batch is written.
@@ -121,14 +120,14 @@ class LogRows:
         """Whether a record was left out."""
         return Status.DAMAGE if self.is_other_kind or any(self._left_out.values()) else Status.CLEAN
 
-    def __iter__(self) -> Iterator[Any]:
-        """Lists of rows, or `Records`."""
-        for rows in self._records() if self._takes_records else self._lists():
+    def __iter__(self) -> Iterator[Records]:
+        """Rows, or records that are not decoded yet."""
+        for records in self._records() if self._takes_records else rows_together(self._rows_of_records(), BATCH_LEN):
             if self._draft:
-                count = self._learn(self._draft, rows if isinstance(rows, Records) else Records(rows))
-                if isinstance(rows, Records) and self.selection.count_rows(count):
-                    self.end = rows.record(len(rows.source) - 1).end_offset
-            yield rows
+                count = self._learn(self._draft, records)
+                if self._takes_records and self.selection.count_rows(count):
+                    self.end = records.record(len(records.source) - 1).end_offset
+            yield records
             position, self._position = self._position, self.reader.tell()
             self._progress(self._position - position)
         if self._is_reporting:
@@ -162,7 +161,7 @@ class LogRows:
         records = self.reader.records()
         if self._earlier:
             records = islice(records, self._earlier.record_count)
-        while some := list(islice(records, min(self.selection.row_count_left, BATCH_COUNT))):
+        while some := list(islice(records, min(self.selection.row_count_left, ROW_COUNT_MAX))):
             yield some
 
     def _look_for_names(self, records: Records) -> None:
@@ -175,38 +174,27 @@ class LogRows:
                 if not self.selection.lacks_names:
                     break
 
-    def _lists(self) -> Iterator[list[Row]]:
-        rows: list[Row] = []
-        rows_len = count = crc = 0
-        selected = self._selected if self._is_selecting else None
+    def _rows_of_records(self) -> Iterator[tuple[int, int, Iterable[Row]]]:
+        """The offset and the length of each record, and its rows; then those that are complete only at the end."""
+        count = crc = 0
         for record in self.reader.records():
             count += 1
             crc = cordwood.crc32c(record.data, cordwood.crc32c(record.offset.to_bytes(8, "little"), crc))
             try:
-                rows_of_record = self._rows.of_record(record)
+                rows = self._rows.of_record(record)
             except PayloadError as error:
                 self._leave_out(record, error)
                 continue
             if count == 1:
                 self._report_other_kind(record)
-            for row in rows_of_record if selected is None else selected(rows_of_record):
-                rows.append(row)
-                if len(rows) >= BATCH_COUNT:
-                    yield rows
-                    rows, rows_len = [], 0
-            if selected is not None and self.selection.is_full:
+            yield record.offset, len(record.data), self._selected(rows) if self._is_selecting else rows
+            if self._is_selecting and self.selection.is_full:
                 self.end = record.end_offset
                 break
-            rows_len += len(record.data)
-            if rows_len >= BATCH_LEN:
-                if rows:
-                    yield rows
-                rows, rows_len = [], 0
-        if self.end is None:
-            rows.extend(self._rows.at_end() if selected is None else selected(self._rows.at_end()))
-        if rows:
-            yield rows
         self.read = Read(count, crc)
+        if self.end is None:
+            rows = self._rows.at_end()
+            yield self.reader.tell(), 0, self._selected(rows) if self._is_selecting else rows
 
     def _report_end(self) -> None:
         if self.end is not None:

@@ -21,7 +21,7 @@ from cordwood.cli._stdin import stdin_or_path
 from cordwood.cli.convert.columns import columns_found, origin_value, selection_of
 from cordwood.cli.convert.draft import Draft, draft_of, new_table
 from cordwood.cli.convert.log_rows import LogRows, Read, report_damage
-from cordwood.cli.convert.one_log import write_held_back, write_rows
+from cordwood.cli.convert.one_log import write_held_back, write_records
 from cordwood.cli.convert.writers import Table
 
 if TYPE_CHECKING:
@@ -139,9 +139,9 @@ class Logs:
                 first=origins,
                 earlier=first and first.read,
             )
-            for rows in log_rows:
+            for records in log_rows:
                 if table:
-                    write_rows(table, rows, name)
+                    write_records(table, records, name)
             failing.pop_all()
             if first:
                 if log_rows.read != first.read:

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 import cordwood
+from cordwood._tables.columns import ROW_COUNT_MAX, Records
 from cordwood._tables.schema import ColumnType, MisfitError
 from cordwood._text import display_name, quantity, source_name
 from cordwood.cli._messages import Failure, Status, complain
@@ -16,7 +17,7 @@ from cordwood.cli._reopenable import Reopenable, changed_meanwhile
 from cordwood.cli._selection import Selection
 from cordwood.cli.convert.columns import columns_found, selection_of
 from cordwood.cli.convert.draft import draft_of, new_table
-from cordwood.cli.convert.log_rows import BATCH_COUNT, LogRows, Read, report_damage
+from cordwood.cli.convert.log_rows import LogRows, Read, report_damage
 from cordwood.cli.convert.writers import Table
 
 
@@ -64,7 +65,7 @@ def _write_table(
     columns = selection.of_columns(columns, "text")
     with _progress_bar(options) as progress, new_table(options, form, columns) as table:
         log_rows = LogRows(options, options.source, reader, selection, progress, table=table, earlier=first)
-        row_count = sum(write_rows(table, rows, options.source) for rows in log_rows)
+        row_count = sum(write_records(table, records, options.source) for records in log_rows)
         selection.check_names()
         write_held_back(table, selection, options.source)
         if first is not None and log_rows.read != first:
@@ -82,14 +83,14 @@ def _write_table(
 def write_held_back(table: Table, selection: Selection, source: str) -> None:
     """Writes the empty rows that the selection has held back."""
     held_back = iter(selection.held_back())
-    while rows := list(islice(held_back, BATCH_COUNT)):
-        write_rows(table, rows, source)
+    while rows := list(islice(held_back, ROW_COUNT_MAX)):
+        write_records(table, Records(rows), source)
 
 
-def write_rows(table: Table, rows: Any, source: str) -> int:
-    """Writes some rows of the log `source`. Returns how many there are."""
+def write_records(table: Table, records: Records, source: str) -> int:
+    """Writes records or rows of the log `source`. Returns the number of rows."""
     try:
-        return table.write(rows)
+        return table.write(records)
     except Failure as error:
         raise Failure(f"{source_name(source)}: {error}") from error
     except MisfitError as error:

@@ -15,6 +15,7 @@ from cordwood._tables.schema import ColumnType, ToJson, new_column
 from cordwood._text import base64_text
 
 if TYPE_CHECKING:
+    from cordwood._tables.columns import Records
     from cordwood.cli._output import Output
 
 SUFFIXES = {
@@ -34,10 +35,10 @@ class Table(Protocol):
     """A table that is being written."""
 
     takes_records: bool
-    """Whether `write` also accepts `Records`."""
+    """Whether `write` also accepts records that are not decoded yet."""
 
-    def write(self, rows: Any) -> int:
-        """Writes some rows, and returns how many there are.
+    def write(self, records: Records) -> int:
+        """Writes the rows of records, and returns how many there are.
 
         Raises:
             Failure: This form cannot represent a value; the message says which, without the name of the log.
@@ -104,11 +105,11 @@ class _Ndjson:
         self._file = file
         self._to_json = to_json
 
-    def write(self, rows: list[Row]) -> int:
+    def write(self, records: Records) -> int:
         to_json = self._to_json
-        lines = [json_text({name: to_json(value) for name, value in row.items()}) + "\n" for row in rows]
+        lines = [json_text({name: to_json(value) for name, value in row.items()}) + "\n" for row in records.rows]
         self._file.write("".join(lines).encode("utf-8", "backslashreplace"))
-        return len(rows)
+        return len(lines)
 
     def close(self) -> None:
         pass
@@ -151,15 +152,15 @@ class _Csv:
         if columns:
             self._write(",".join(self._text(name) for name in columns) + "\n")
 
-    def write(self, rows: list[Row]) -> int:
+    def write(self, records: Records) -> int:
         columns = self._columns
         if not columns:
-            return len(rows)
+            return len(records.rows)
         last = len(columns) - 1
         lines: list[str] = []
-        for row in rows:
+        for row in records.rows:
             at = 0
-            for name, value in row.items() if self._is_in_order(row) else self._in_order(row):
+            for name, value in self._in_order(row):
                 if value is None:
                     continue
                 index, cell = columns[name]
@@ -172,16 +173,7 @@ class _Csv:
                 self._write("".join(lines))
                 lines = []
         self._write("".join(lines))
-        return len(rows)
-
-    def _is_in_order(self, row: Row) -> bool:
-        columns = self._columns
-        at = -1
-        for name in row:
-            if name not in columns or columns[name][0] < at:
-                return False
-            at = columns[name][0]
-        return True
+        return len(records.rows)
 
     def _in_order(self, row: Row) -> list[tuple[str, Any]]:
         columns = self._columns
