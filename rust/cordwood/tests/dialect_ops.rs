@@ -264,18 +264,20 @@ fn salvage_reports_lost_properties() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// All fragments of the new log have the same form, although a salvaged record may have had another:
-/// here a payload whose header is destroyed contains a log. Otherwise readers would take one part of
-/// the new log for an older one.
+/// here a payload whose header is destroyed, and which fills its block, contains a log. Otherwise readers
+/// would take one part of the new log for an older one.
 #[test]
 fn salvage_writes_salvaged_records_in_the_form_of_the_log() -> Result<(), Box<dyn std::error::Error>> {
     let plain = LogFormat::new(Dialect::ROCKSDB);
     let numbered = plain.with_log_number(7);
     for (own, inner) in [(numbered, plain), (plain, numbered)] {
-        let mut payload = vec![0x55; 40];
         let mut encoder = Encoder::with_format(0, inner)?;
+        let mut inner = Vec::new();
         for record in [b"inner one", b"inner two"] {
-            encoder.encode(record, &mut payload);
+            encoder.encode(record, &mut inner);
         }
+        let header_len = if own == numbered { 11 } else { 7 };
+        let payload = [vec![0x55; BLOCK_LEN - header_len - inner.len()], inner].concat();
         let mut file = Vec::new();
         let mut encoder = Encoder::with_format(0, own)?;
         encoder.encode(&payload, &mut file);

@@ -19,10 +19,12 @@ pub(crate) struct Resume {
 /// Finds where to resume after the damaged header at the beginning of `rest`.
 ///
 /// `rest` extends to the end of the block or of the file; `left` is the number of bytes to the end
-/// of the block. `may_scan` states that no byte of the block has been tried yet.
+/// of the block. `form` is the form of the log's fragments, if any has been seen. `may_scan` states
+/// that no byte of the block has been tried yet.
 #[cold]
-pub(crate) fn resume(format: &LogFormat, rest: &[u8], left: usize, may_scan: bool) -> Resume {
+pub(crate) fn resume(format: &LogFormat, form: Option<Form>, rest: &[u8], left: usize, may_scan: bool) -> Resume {
     let dialect = format.dialect;
+    let is_whole = |at| is_whole(dialect, rest, at) && may_have_form(format, form, rest, at);
     let found = |len| Resume {
         len,
         has_scanned: false,
@@ -46,7 +48,7 @@ pub(crate) fn resume(format: &LogFormat, rest: &[u8], left: usize, may_scan: boo
         && let Some(len) = true_len(dialect, header, &rest[..longest])
     {
         let end = header_len + len;
-        if ends.is_end(end) || is_whole(dialect, rest, end) {
+        if ends.is_end(end) || is_whole(end) {
             return found(end);
         }
     }
@@ -57,7 +59,7 @@ pub(crate) fn resume(format: &LogFormat, rest: &[u8], left: usize, may_scan: boo
     // 2. The length is right, and a valid fragment follows.
     let stated_end = stated_end(dialect, rest, 0);
     if let Some(end) = stated_end
-        && is_whole(dialect, rest, end)
+        && is_whole(end)
     {
         return found(end);
     }
@@ -69,7 +71,11 @@ pub(crate) fn resume(format: &LogFormat, rest: &[u8], left: usize, may_scan: boo
         return found(end);
     }
     // 4. Any position from which consecutive valid fragments lead to the end.
-    let scanned = if may_scan { scan(format, rest, &ends) } else { None };
+    let scanned = if may_scan {
+        scan(format, form, rest, &ends)
+    } else {
+        None
+    };
     // 5. The length is right, and zeros follow. A wrong length may easily lead there as well, so
     //    this check comes last.
     let end = stated_end.filter(|&end| ends.is_end(end));
@@ -99,6 +105,20 @@ fn is_zero(header: Header) -> bool {
 /// Whether a fragment of any type with a valid checksum begins at `at`.
 fn is_whole(dialect: Dialect, rest: &[u8], at: usize) -> bool {
     header_at(rest, at).is_some_and(|header| !is_zero(header) && dialect.valid(&rest[at..], true).is_some())
+}
+
+/// The form of the valid fragment at `at`, if it is one of a record of this log, and the dialect has
+/// log numbers: such a log has fragments of one form.
+fn own_form(format: &LogFormat, rest: &[u8], at: usize) -> Option<Form> {
+    let meaning = format.dialect.meaning(header_at(rest, at)?.kind);
+    let is_own = matches!(meaning.role, Role::Fragment(_)) && !format.is_stale(&rest[at..], meaning.form);
+    (is_own && format.dialect.has_log_numbers()).then_some(meaning.form)
+}
+
+/// Whether the valid fragment at `at` may belong to this log, whose fragments have the form `form`:
+/// one of another form is part of a payload.
+fn may_have_form(format: &LogFormat, form: Option<Form>, rest: &[u8], at: usize) -> bool {
+    form.is_none_or(|form| own_form(format, rest, at).is_none_or(|own| own == form))
 }
 
 /// Whether reading can resume at `at`: a valid fragment begins there, or there is an end. `rest` and
@@ -253,10 +273,13 @@ mod place {
 /// The first position after the first byte at which a chain begins: consecutive valid fragments, up
 /// to an end, or up to one that carries the number of the log.
 ///
+/// In a dialect with log numbers, all of its fragments have the same form: `form`, or that of the last
+/// one, since the payload of the damaged fragment comes first.
+///
 /// Works from back to front, so that the continuation of a position is already known, and each is
 /// visited once. Most bytes of a block lead nowhere, wherever their length points: they cost one
 /// table look-up, without a branch that depends on them.
-fn scan(format: &LogFormat, rest: &[u8], ends: &Ends) -> Option<usize> {
+fn scan(format: &LogFormat, mut form: Option<Form>, rest: &[u8], ends: &Ends) -> Option<usize> {
     let dialect = format.dialect;
     let header_lens: [u8; 256] = std::array::from_fn(|kind| dialect.meaning(kind as u8).form.header_len() as u8);
     let scanner = Scanner::new(rest);
@@ -289,8 +312,9 @@ fn scan(format: &LogFormat, rest: &[u8], ends: &Ends) -> Option<usize> {
         if next == 0 && !may_be {
             continue;
         }
-        places[at] = if may_be && !is_zero(header) && is_right(at, end) {
+        places[at] = if may_be && !is_zero(header) && is_right(at, end) && may_have_form(format, form, rest, at) {
             first = Some(at);
+            form = form.or_else(|| own_form(format, rest, at));
             place::VALID | place::PASSABLE
         } else if next & (place::VALID | place::TORN) != 0 {
             place::PASSABLE
@@ -333,7 +357,7 @@ mod tests {
 
     /// Where reading resumes in a file of these parts, the first of which is damaged.
     fn resume_len(parts: &[&[u8]]) -> usize {
-        resume(&Dialect::LEVELDB.into(), &parts.concat(), BLOCK_LEN, true).len
+        resume(&Dialect::LEVELDB.into(), None, &parts.concat(), BLOCK_LEN, true).len
     }
 
     fn damaged(mut fragment: Vec<u8>, at: usize, bits: u8) -> Vec<u8> {
@@ -463,7 +487,7 @@ mod tests {
     }
 
     /// [`scan`] as the rule states it, position by position.
-    fn naive_scan(format: &LogFormat, rest: &[u8], ends: &Ends) -> Option<usize> {
+    fn naive_scan(format: &LogFormat, mut form: Option<Form>, rest: &[u8], ends: &Ends) -> Option<usize> {
         let dialect = format.dialect;
         let mut places = vec![(false, false); rest.len() + 1];
         let mut first = None;
@@ -477,9 +501,15 @@ mod tests {
             let fragment = dialect.valid(&rest[at..], true).filter(|valid| at + valid.end == end);
             let number = fragment.and_then(|valid| Dialect::log_number_at(&rest[at..], valid.form));
             let is_own = number.is_some() && number == format.log_number;
-            if (is_passable || is_own) && !is_zero(header) && fragment.is_some() {
+            let of_record = fragment.filter(|valid| {
+                let is_stale = format.log_number.is_some() && number.is_some() && !is_own;
+                matches!(valid.role, Role::Fragment(_)) && !is_stale && dialect != Dialect::LEVELDB
+            });
+            let has_form = form.is_none() || of_record.is_none_or(|valid| form == Some(valid.form));
+            if (is_passable || is_own) && !is_zero(header) && fragment.is_some() && has_form {
                 places[at] = (true, true);
                 first = Some(at);
+                form = form.or(of_record.map(|valid| valid.form));
             } else {
                 let is_torn = end > rest.len() && end <= ends.left;
                 places[at] = (false, is_sound || is_torn);
@@ -521,11 +551,15 @@ mod tests {
             for left in [rest.len(), rest.len() + next(10), rest.len() + next(3000)] {
                 let ends = Ends::new(&rest, left);
                 for format in formats.iter().chain([&numbered]) {
-                    let expected = naive_scan(format, &rest, &ends);
-                    assert_eq!(scan(format, &rest, &ends), expected, "{round} {format:?} {left}");
-                    found += usize::from(expected.is_some());
+                    for form in [None, Some(Form::Plain), Some(Form::Recyclable)] {
+                        let expected = naive_scan(format, form, &rest, &ends);
+                        let actual = scan(format, form, &rest, &ends);
+                        assert_eq!(actual, expected, "{round} {format:?} {form:?} {left}");
+                        found += usize::from(expected.is_some());
+                    }
                 }
-                own_count += usize::from(scan(&numbered, &rest, &ends) != scan(&formats[1], &rest, &ends));
+                let places = [&numbered, &formats[1]].map(|format| scan(format, None, &rest, &ends));
+                own_count += usize::from(places[0] != places[1]);
             }
         }
         assert!(found > 1000, "{found} chains");
@@ -535,9 +569,9 @@ mod tests {
     #[test]
     fn a_block_is_searched_once() {
         let rest = [&[0xff; 50], fragment(1, b"good").as_slice()].concat();
-        assert!(resume(&Dialect::LEVELDB.into(), &rest, BLOCK_LEN, true).has_scanned);
+        assert!(resume(&Dialect::LEVELDB.into(), None, &rest, BLOCK_LEN, true).has_scanned);
         assert_eq!(
-            resume(&Dialect::LEVELDB.into(), &rest, BLOCK_LEN, false).len,
+            resume(&Dialect::LEVELDB.into(), None, &rest, BLOCK_LEN, false).len,
             rest.len()
         );
     }
@@ -550,16 +584,19 @@ mod tests {
         for trailer in 0..HEADER_LEN {
             let rest = [&rest, vec![7; trailer].as_slice()].concat();
             assert_eq!(
-                resume(&Dialect::LEVELDB.into(), &rest, rest.len(), true).len,
+                resume(&Dialect::LEVELDB.into(), None, &rest, rest.len(), true).len,
                 50,
                 "{trailer}"
             );
         }
         let torn = [&rest, &fragment(1, b"torn")[..10]].concat();
         assert_eq!(
-            resume(&Dialect::LEVELDB.into(), &torn, torn.len(), true).len,
+            resume(&Dialect::LEVELDB.into(), None, &torn, torn.len(), true).len,
             torn.len()
         );
-        assert_eq!(resume(&Dialect::LEVELDB.into(), &torn, torn.len() + 1, true).len, 50);
+        assert_eq!(
+            resume(&Dialect::LEVELDB.into(), None, &torn, torn.len() + 1, true).len,
+            50
+        );
     }
 }

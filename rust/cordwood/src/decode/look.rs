@@ -533,7 +533,8 @@ impl Decoder {
             self.format.dialect.block_begin(self.offset),
             self.format.dialect.block_left(self.offset),
         );
-        let resume = resync::resume(&self.format, bytes, left, self.salvaged.scanned != Some(block));
+        let may_scan = self.salvaged.scanned != Some(block);
+        let resume = resync::resume(&self.format, self.recycled.form, bytes, left, may_scan);
         if resume.has_scanned {
             self.salvaged.scanned = Some(block);
         }

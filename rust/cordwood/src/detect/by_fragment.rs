@@ -102,19 +102,36 @@ pub(super) fn of_damaged_mark(head: &[u8]) -> Option<LogFormat> {
 }
 
 /// The format of a log whose first block begins with damage, and where the damage ends: at the
-/// first two consecutive valid fragments in the block.
+/// first two consecutive valid fragments in the block that carry a log number; or else at the first two
+/// of any form, which are part of a payload if others have a number.
 pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
     let scanner = Scanner::new(block);
-    (1..block.len()).find_map(|begin| {
+    let end_of = |dialect: Dialect, begin| scanner.valid(dialect, begin).map(|valid| begin + valid.end);
+    let mut first = None;
+    let mut begin = 1;
+    while begin < block.len() {
         let rest = &block[begin..];
         // Most bytes are not a type, and need no checksum.
-        if !rest.get(KIND_AT).copied().is_some_and(is_written_kind) {
-            return None;
+        let may_be = rest.get(KIND_AT).copied().is_some_and(is_written_kind);
+        let format = may_be.then(|| of_fragment(rest, |dialect| scanner.valid(dialect, begin)));
+        begin += 1;
+        if let Some(format) = format.flatten()
+            && let Some(mut end) = end_of(format.dialect, begin - 1)
+            && end_of(format.dialect, end).is_some()
+        {
+            let found = (begin - 1, format);
+            if format.log_number.is_some() {
+                return Some(found);
+            }
+            first = first.or(Some(found));
+            // Their payloads are not searched.
+            while let Some(next) = end_of(format.dialect, end) {
+                end = next;
+            }
+            begin = end;
         }
-        let format = of_fragment(rest, |dialect| scanner.valid(dialect, begin))?;
-        let end = begin + scanner.valid(format.dialect, begin)?.end;
-        scanner.valid(format.dialect, end).map(|_| (begin, format))
-    })
+    }
+    first
 }
 
 /// The format of a log that was closed without records: it begins with the end-of-log trailer.

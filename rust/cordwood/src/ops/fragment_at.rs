@@ -3,7 +3,7 @@
 use super::fragment::Fragment;
 use crate::damage::Reason;
 use crate::damage::resync;
-use crate::dialect::{Dialect, LogFormat};
+use crate::dialect::{Dialect, Form, LogFormat};
 use crate::format::{FragmentKind, HEADER_LEN, Header, KIND_AT};
 
 /// The reader's classification of a region.
@@ -27,6 +27,8 @@ pub(super) enum RegionKind {
 /// A position in a region, and the bytes there.
 pub(super) struct Place<'a> {
     pub(super) format: LogFormat,
+    /// The form of the log's fragments, if any has been seen.
+    pub(super) form: Option<Form>,
     pub(super) region: Region,
     pub(super) offset: u64,
     /// Bytes to the end of the block.
@@ -173,7 +175,7 @@ impl Place<'_> {
         if goes_on || self.reason() == Some(Reason::TornTail) {
             return (self.bytes.len(), false);
         }
-        let resume = resync::resume(&self.format, self.rest, self.left, may_scan);
+        let resume = resync::resume(&self.format, self.form, self.rest, self.left, may_scan);
         (resume.len, resume.has_scanned)
     }
 }

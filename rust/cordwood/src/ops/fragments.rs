@@ -190,6 +190,7 @@ impl<S: Source> Fragments<S> {
         }
         let place = Place {
             format,
+            form: self.ahead.form(),
             region: self.region,
             offset: self.offset,
             left,

@@ -710,6 +710,11 @@ impl<S: Source> Reader<S> {
         self.decoder.format()
     }
 
+    /// The form of the last record fragment that was read, if any.
+    pub(crate) fn form(&self) -> Option<Form> {
+        self.decoder.form()
+    }
+
     /// The number of bytes from `offset` to the end of its block.
     pub(crate) fn block_left(&self, offset: u64) -> usize {
         self.decoder.dialect().block_left(offset)
