@@ -31,11 +31,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PYRIGHT := PATH="$(CURDIR)/$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1 pyright
 
 # Targets run in order, since they share target and .venv, and Cargo uses all cores on its own. But `test` runs two at a time
-# where each uses one core for long: the Rust tests beside the release builds, and the last two steps.
+# until the Python tests, which use all cores: the Rust tests beside the release builds and the checks that need only those.
 ifdef BESIDE
 wheel-abi3: wheel
-install: test-rust wheel-abi3
-types test-abi3: test-python
+test-python: test-rust types test-abi3
 else
 .NOTPARALLEL:
 endif
