@@ -39,6 +39,7 @@ _INFO_LOG = re.compile(r"LOG(\.old\.[0-9]+)?")
 _OWN_FOLDER = re.compile(r"(?m)^(?>.*?manifest file: ?)(.*)/MANIFEST-")
 _FOLDERS = re.compile(r"(?m)^(?>.*?SST files in )(.*) dir, Total Num|^(?>.*?cf_paths does not yet exist: )(.*)$")
 _HAS_LOG_FOLDER = re.compile(rb"(?m)^[ \t]*wal_dir=.")
+_SKIPS_TORN_LOGS = re.compile(rb"(?m)^[ \t]*wal_recovery_mode=k(Skip|Tolerate)")
 
 _NETEASE = b"\x80\x1d\x30\x01"
 """A `CURRENT` that begins with these bytes is encrypted, and so is the MANIFEST."""
@@ -233,8 +234,7 @@ class _Folder:
             problems += self._table_problems(manifest, engine)
             problems += self._log_problems(manifest, engine)
             problems += self._lost_writes(manifest)
-            if engine == Engine.LEVELDB:
-                problems += self._cut_logs(manifest)
+            problems += self._cut_logs(manifest) if engine == Engine.LEVELDB else self._torn_logs(manifest, engine)
         count, log_number_min = (len(manifest.tables), manifest.log_number_min) if manifest else (None, None)
         return Database(self.path, engine, name, newest, count, tuple(problems), log_number_min)
 
@@ -374,16 +374,14 @@ class _Folder:
         """
         from cordwood.payload.write_batch import WriteBatch, sequence_numbers
 
-        logs = {_table_or_log_number(name): name for name in self._matching(_LOG) if self._len(name) is not None}
-        needed = sorted(number for number in logs if number >= manifest.oldest_log_number)
+        logs = self._needed_logs(manifest)
         listed = {table.file_number for _, _, table in manifest.tables}
         newest_table = max({*map(_table_or_log_number, self._matching(_TABLE))} - listed, default=0)
         infos = [text for name in ("LOG", "LOG.old") if (text := self._text(name))]
         end = manifest.numbers["last_sequence"] + 1
         earlier: list[tuple[str, bool, ProblemKind | None]] = []
         # Nearly always, only one log is needed, and it is not read here.
-        for number in needed if len(needed) > 1 else ():
-            path = self._path(logs[number])
+        for number, path in logs if len(logs) > 1 else ():
             try:
                 with Reader(path, dialect="leveldb", on_corruption="skip") as reader:
                     found = sequence_numbers(map(WriteBatch, reader))
@@ -400,8 +398,49 @@ class _Folder:
                     elif kind:
                         yield Problem(kind, log)
                 earlier, end = [], found.end
-            kind = ProblemKind.LOG_EMPTY if self._len(logs[number]) == 0 else note
+            kind = ProblemKind.LOG_EMPTY if self._len(os.path.basename(path)) == 0 else note
             earlier.append((path, found.begin is not None, kind))
+
+    def _torn_logs(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
+        """The logs of RocksDB and Pebble that end in an incomplete record, although a newer log follows.
+
+        Unless its options skip or tolerate such a record, RocksDB reads a newer log only if the sequence numbers
+        continue in it, as they do after a crash. If not, it refuses the database, or opens it without the newer logs.
+        """
+        from cordwood.payload.write_batch import WriteBatch
+
+        logs = self._needed_logs(manifest)
+        is_strict = engine == Engine.ROCKSDB and not _SKIPS_TORN_LOGS.search(self._options())
+        torn: list[str] = []
+        end = None
+        for _, path in logs if len(logs) > 1 else ():
+            try:
+                with Reader(path, on_corruption="skip") as reader:
+                    first = last = next(reader, None)
+                    if first is not None and torn:
+                        begin = WriteBatch(first).sequence
+                        kind = (
+                            ProblemKind.LOG_CUT if is_strict and (end is None or begin > end) else ProblemKind.LOG_TORN
+                        )
+                        yield from (Problem(kind, log) for log in torn)
+                        torn = []
+                    if path == logs[-1][1]:
+                        return
+                    for record in reader:
+                        last = record
+                    if reader.outcome.kind == OutcomeKind.TORN_TAIL:
+                        torn.append(path)
+                if last is not None:
+                    batch = WriteBatch(last)
+                    end = batch.sequence + batch.count
+            except (CordwoodError, FileNotFoundError):
+                return  # It has other contents, or a live database has removed it.
+
+    def _needed_logs(self, manifest: _Manifest) -> list[tuple[int, str]]:
+        """The numbers and the paths of the logs that the engine reads, in their order."""
+        numbered = [(_table_or_log_number(name), name) for name in self._matching(_LOG) if self._len(name) is not None]
+        oldest = manifest.oldest_log_number
+        return [(number, self._path(name)) for number, name in sorted(numbered) if number >= oldest]
 
     def _unlisted_tables(self, manifest: _Manifest, engine: Engine) -> list[str]:
         """The tables that the engine removes because the last edits of the MANIFEST are gone.
@@ -520,7 +559,12 @@ def database_lines(database: Database, *, is_brief: bool = False) -> list[tuple[
         (ProblemKind.TABLE_NEWER, "a newer log may be missing: {} newer than the MANIFEST"),
         (ProblemKind.LOG_SHORT, "{} shorter than the part that was synced"),
         (ProblemKind.LOG_ABSENT, f"{{}} not there: {database.engine} may have had nothing to write to it"),
-        (ProblemKind.LOG_CUT, "{} cut off or empty, which LevelDB does not report: a newer log has later writes"),
+        (
+            ProblemKind.LOG_CUT,
+            "{} cut off or empty, which LevelDB does not report: a newer log has later writes"
+            if database.engine == Engine.LEVELDB
+            else "{} torn, and a newer log has later writes: RocksDB would refuse the database, or drop the newer log",
+        ),
         (ProblemKind.LOG_TORN, "{} followed by a newer log, and torn: writes after the incomplete record may be lost"),
         (ProblemKind.LOG_EMPTY, "{} empty: no write reached it, or its writes were lost"),
         (ProblemKind.DATABASE_EMPTY, "there is neither a log nor a table: no key was written, or all were lost"),

@@ -608,6 +608,136 @@ def test_the_folders_of_rocksdb_are_kept_apart(here, expected, tmp_path):
     assert sorted(kinds(folder)) == expected
 
 
+KILLED = """
+import os, re, sys
+from pathlib import Path
+from rocksdict import Options, Rdict
+
+folder, begin, mode = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+if begin == 0:
+    Rdict(str(folder), Options(raw_mode=True)).close()
+# Recovery keeps the logs, and appends to none of them. rocksdict has no setter for this option.
+path = max(folder.glob("OPTIONS-*"))
+text = path.read_text().replace("avoid_flush_during_recovery=false", "avoid_flush_during_recovery=true")
+path.write_text(re.sub("wal_recovery_mode=.*", f"wal_recovery_mode={mode}", text))
+database = Rdict(str(folder), *Options.load_latest(str(folder)))
+for number in range(begin, begin + 100):
+    database[b"key-%06d" % number] = bytes(100)
+database.flush_wal(True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def killed_rocksdb(folder, mode="kPointInTimeRecovery"):
+    """A RocksDB database that was killed three times, twice in the middle of a write: it has three logs."""
+    for begin in (0, 100, 200):
+        if begin:
+            log = max(folder.glob("*.log"))
+            os.truncate(log, log.stat().st_size - 5)
+        subprocess.run([sys.executable, "-c", KILLED, str(folder), str(begin), mode], check=False)
+    return sorted(folder.glob("*.log"))
+
+
+def notes_of_logs(folder):
+    return [note for note in kinds(folder) if note[0] != "log_absent"]
+
+
+def test_an_incomplete_record_that_rocksdb_left_before_a_newer_log_is_mentioned(tmp_path, capsys):
+    """It continues in the newer log with the number of the write that the crash interrupted."""
+    folder = tmp_path / "db"
+    logs = killed_rocksdb(folder)
+    assert notes_of_logs(folder) == [("log_torn", log.name) for log in logs[:2]]
+    assert main(["info", str(folder)]) == 0
+    line = f"{logs[0].name}, {logs[1].name} are followed by a newer log, and torn: writes after the incomplete record"
+    assert line in " ".join(capsys.readouterr().out.split())
+    assert keys_in_rocksdb(folder) == 298
+
+
+@pytest.mark.parametrize("left", ["all but one", "none"])
+def test_a_torn_log_that_makes_rocksdb_drop_the_newer_ones_is_a_fault(left, tmp_path, capsys):
+    folder = tmp_path / "db"
+    logs = killed_rocksdb(folder)
+    os.truncate(logs[0], logs[0].stat().st_size - 200 if left == "all but one" else 20)
+    cut, torn = [("log_cut", logs[0].name)], [("log_torn", logs[1].name)]
+    assert notes_of_logs(folder) == cut + torn
+    assert main(["info", str(folder)]) == 3
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"log {logs[0].name} is torn, and a newer log has later writes: RocksDB would refuse" in printed
+    assert "repair before you open it: the engine's own repair, such as ldb repair" in printed
+    kept = 98 if left == "all but one" else 0
+    Rdict.repair(str(copied(folder, tmp_path / "repaired")), Options(raw_mode=True))
+    assert (keys_in_rocksdb(folder), keys_in_rocksdb(tmp_path / "repaired")) == (kept, kept + 199)
+
+
+@pytest.mark.parametrize("mode", ["kSkipAnyCorruptedRecords", "kTolerateCorruptedTailRecords"])
+def test_a_torn_log_is_no_fault_where_rocksdb_skips_it(mode, tmp_path):
+    folder = tmp_path / "db"
+    logs = killed_rocksdb(folder, mode)
+    os.truncate(logs[0], logs[0].stat().st_size - 200)
+    assert notes_of_logs(folder) == [("log_torn", log.name) for log in logs[:2]]
+    database = Rdict(str(folder), *Options.load_latest(str(folder)))
+    assert len(list(database.keys())) == 297
+    database.close()
+
+
+FAMILIES = """
+import itertools, os, random, sys
+from rocksdict import Options, Rdict
+
+options = Options(raw_mode=True)
+options.create_if_missing(True)
+chance = random.Random(sys.argv[2])
+names = ["a", "b"] if os.path.exists(sys.argv[1]) else []
+database = Rdict(sys.argv[1], options, dict.fromkeys(("default", *names), options))
+families = [database.get_column_family(n) if names else database.create_column_family(n, options) for n in ("a", "b")]
+for number in itertools.count():
+    if sys.argv[3] == str(number):
+        os.kill(os.getpid(), 9)
+    chance.choice([database, *families])[b"key-%06d" % chance.randrange(10**6)] = chance.randbytes(1000)
+    if chance.random() < 0.002:
+        chance.choice(families).flush()
+"""
+
+
+def test_a_torn_log_that_makes_rocksdb_refuse_the_database_is_a_fault(tmp_path, capsys):
+    folder = tmp_path / "db"
+    subprocess.run([sys.executable, "-c", FAMILIES, str(folder), "0", "3000"], check=False)
+    logs = sorted(folder.glob("*.log"))
+    assert len(logs) > 2
+    assert kinds(folder) == []
+    os.truncate(logs[-1], logs[-1].stat().st_size - 1)
+    assert kinds(folder) == []
+    assert refuses(folder, is_rocksdb=True) is None
+    os.truncate(logs[0], logs[0].stat().st_size - 1)
+    assert "SST file is ahead of WALs" in refuses(folder, is_rocksdb=True)
+    assert kinds(folder) == [("log_cut", logs[0].name)]
+    assert main(["verify", str(folder)]) == 3
+    assert "RocksDB would refuse the database, or drop the newer log" in " ".join(capsys.readouterr().out.split())
+    Rdict.repair(str(folder), Options(raw_mode=True))
+    assert refuses(folder, is_rocksdb=True) is None
+
+
+def test_a_rocksdb_that_is_killed_again_and_again_is_healthy(tmp_path):
+    chance = random.Random(0)
+    for seed in range(100 if FULL else 6):
+        writer = subprocess.Popen([sys.executable, "-c", FAMILIES, str(tmp_path / "db"), str(seed), ""])
+        time.sleep(0.5 + chance.random() / 2)
+        writer.kill()
+        writer.wait()
+        if (tmp_path / "db/CURRENT").exists():
+            assert database_in(str(tmp_path / "db")).ok, database_in(str(tmp_path / "db"))
+            assert not refuses(tmp_path / "db", is_rocksdb=True)
+
+
+def test_an_incomplete_record_of_pebble_before_a_newer_log_is_mentioned(tmp_path):
+    folder = edited(tmp_path)
+    (folder / "marker.manifest.000001.MANIFEST-000005").write_bytes(b"")
+    batches = [number.to_bytes(8, "little") + b"\1\0\0\0\0\1k" for number in (1, 5)]
+    (folder / "000006.log").write_bytes(reference.encode(batches[:1])[:-1])
+    (folder / "000007.log").write_bytes(reference.encode(batches[1:]))
+    assert kinds(folder) == [("log_torn", "000006.log")]
+
+
 def wal_addition(number, synced_len=None):
     """The edit of RocksDB (tag 8196) that says how much of a log was synced."""
     synced = b"" if synced_len is None else b"\2" + varint(synced_len)
