@@ -47,8 +47,8 @@ With fewer, the table would need more room for Parquet's metadata about each col
 """
 
 
-def _ignore(_record: Record, _error: PayloadError) -> None:
-    pass
+def ignore(_record: Record, _error: PayloadError) -> None:
+    """A `LeaveOut` that reports nothing."""
 
 
 class Records(NamedTuple):
@@ -57,9 +57,9 @@ class Records(NamedTuple):
     source: RecordBatch | list[Record] | list[Row]
     first: Mapping[str, str | None] = {}
     """The columns that each row begins with, which are not in `source`."""
-    leave_out: LeaveOut = _ignore
+    leave_out: LeaveOut = ignore
     """Gets each record that cannot be read."""
-    leave_out_value: LeaveOut = _ignore
+    leave_out_value: LeaveOut = ignore
     """Gets each value that cannot be read."""
     begin: int = 0
     """The index in `source` of the first record or row."""

@@ -43,24 +43,32 @@ class ArrowTable:
         self._file = file
         self._writer: Any = None
 
-    def write(self, records: Records, found: Columns | None = None) -> int:
-        """Writes the rows of records. Returns how many there are. If `found` is given, it learns from the records.
+    def write(self, records: Records) -> int:
+        """Writes the rows of records. Returns how many there are."""
+        count = 0
+        for batch in self.batches(records):
+            self.write_batch(batch)
+            count += len(batch)
+        return count
+
+    def batches(self, records: Records, found: Columns | None = None) -> Iterator[Any]:
+        """The rows of records in batches. If `found` is given, it learns from them.
 
         Raises:
             GrownError: With `found`: the table needs other columns than it has.
         """
-        count = 0
         with _without_same_names():
-            for batch in self._batches.of(records, found):
-                self._wait()
-                if self._writer is None:
-                    self._writer = self._open(batch)
-                if self._threads:
-                    self._pending = self._threads.submit(self._writer.write_batch, batch)
-                else:
-                    self._writer.write_batch(batch)
-                count += len(batch)
-        return count
+            yield from self._batches.of(records, found)
+
+    def write_batch(self, batch: Any) -> None:
+        """Writes a batch. The fault of an earlier one may be raised."""
+        self._wait()
+        if self._writer is None:
+            self._writer = self._open(batch)
+        if self._threads:
+            self._pending = self._threads.submit(self._writer.write_batch, batch)
+        else:
+            self._writer.write_batch(batch)
 
     def _open(self, first: Any = None) -> Any:
         """Opens the writer of the table, whose first batch, if any, is `first`."""

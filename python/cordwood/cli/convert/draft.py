@@ -17,10 +17,7 @@ from cordwood.cli._selection import Selection
 from cordwood.cli.convert.writers import BINARY_FORMATS, Table, open_table
 
 if TYPE_CHECKING:
-    from cordwood import Record
     from cordwood._tables.columns import Columns, Records
-    from cordwood._tables.decoders import LeaveOut
-    from cordwood.errors import PayloadError
 
 
 @contextlib.contextmanager
@@ -69,28 +66,40 @@ class Draft:
         """
         from cordwood._tables.columns import GrownError
 
-        if self._table is not None:
-            faults = _Faults()
-            try:
-                row_count: int = self._table.write(faults.counted(records), self.columns)
-            except GrownError as error:
-                self.give_up()
-                records = records._replace(begin=error.index)
-            except _FAULTS:
-                self.give_up()
-                # All of them are read again, and have the same faults in the same order.
-                records = faults.after_counted(records)
-            else:
-                return row_count
+        if self._table is None:
+            return self._learn_before_table(records)
+        row_count = 0
+        try:
+            for batch in self._table.batches(records, self.columns):
+                row_count += len(batch)
+                self._write(batch)
+        except GrownError as error:
+            self.give_up()
+            row_count += self.columns.learn(records._replace(begin=error.index))
+        return row_count
+
+    def _learn_before_table(self, records: Records) -> int:
+        """The same as long as there is no table, which is opened when the first columns are known."""
+        from cordwood._tables.columns import ignore
+
         row_count = self.columns.learn(records)
         new_table, self._new_table = self._new_table, None
         if new_table and (found := self.columns.types()):
             try:
                 self._table = self._open.enter_context(new_table(found))
-                self._table.write(_in_silence(records))
+                # The faults of these records have been reported.
+                self._table.write(records._replace(leave_out=ignore, leave_out_value=ignore))
             except _FAULTS:
                 self.give_up()
         return row_count
+
+    def _write(self, batch: Any) -> None:
+        """Writes a batch. After a fault of the table, which is then removed, the rest of its batches only teach."""
+        if self._table is not None:
+            try:
+                self._table.write_batch(batch)
+            except OSError:
+                self.give_up()
 
     def give_up(self) -> None:
         """Removes the unfinished table."""
@@ -112,51 +121,6 @@ class _GivenUpError(Exception):
 
 _FAULTS = (Failure, MisfitError, OSError)
 """Faults of the table. The second reading meets and reports them."""
-
-
-class _Faults:
-    """The faults of records that have been reported."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def counted(self, records: Records) -> Records:
-        """The same records, whose reported faults are counted."""
-        return _each_fault(records, self._count_one)
-
-    def after_counted(self, records: Records) -> Records:
-        """The same records, of which the counted faults are not reported again."""
-        return _each_fault(records, self._is_new)
-
-    def _count_one(self) -> bool:
-        self._count += 1
-        return True
-
-    def _is_new(self) -> bool:
-        self._count -= 1
-        return self._count < 0
-
-
-def _each_fault(records: Records, is_reported: Callable[[], bool]) -> Records:
-    """The same records, of which each fault is reported if `is_reported` says so."""
-
-    def of(leave_out: LeaveOut) -> LeaveOut:
-        def call(record: Record, error: PayloadError) -> None:
-            if is_reported():
-                leave_out(record, error)
-
-        return call
-
-    return records._replace(leave_out=of(records.leave_out), leave_out_value=of(records.leave_out_value))
-
-
-def _in_silence(records: Records) -> Records:
-    """The same records, whose faults have been reported."""
-    return records._replace(leave_out=_ignore, leave_out_value=_ignore)
-
-
-def _ignore(_record: object, _error: object) -> None:
-    pass
 
 
 def draft_of(options: argparse.Namespace, selection: Selection, form: str, first: Sequence[str] = ()) -> Draft:
