@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 import cordwood
+from cordwood._jsonable import jsonable
 from cordwood._tables.schema import ColumnType, FieldsOf, ToJson
 from cordwood.errors import PayloadError
 
@@ -76,13 +77,6 @@ def with_salvaged(rows: Rows) -> Rows:
     return rows._replace(of_record=of_record)
 
 
-def json_values() -> ToJson:
-    """The function that turns Python's built-in values into JSON."""
-    from cordwood._jsonable import jsonable
-
-    return jsonable
-
-
 def dicts(module: str) -> Callable[[Log], Rows]:
     """One row for a record: the result of `to_dict` of a module of `cordwood.payload`."""
 
@@ -102,8 +96,6 @@ def values(module: str, function: str, *arguments: object) -> Callable[[Log], Va
     """The result of a function of a module of `cordwood.payload`, whose first argument is the record, as JSON."""
 
     def value_of(_: Log) -> ValueOf:
-        from cordwood._jsonable import jsonable
-
         decode = getattr(importlib.import_module(f"cordwood.payload.{module}"), function)
         return lambda record: jsonable(decode(record, *arguments))
 
@@ -160,14 +152,6 @@ def write_batches(
         return batch, error
 
     return functools.partial(read, engine=engine) if is_named else read_undecided
-
-
-def is_write_batch(record: bytes, dialect: str | None) -> bool:
-    """Whether a record can be a write batch."""
-    from cordwood._native import operation_count
-
-    # The operations are decoded when they are counted.
-    return operation_count(record, "pebble" if dialect == "pebble" else "rocksdb") >= 0
 
 
 def batch_values(log: Log) -> ValueOf:
@@ -251,14 +235,6 @@ def _families_of(manifest: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 _ADDS_FAMILY = b"\xc9\x01"
 
 
-def is_version_edit(record: bytes, _: str | None) -> bool:
-    """Whether a record can be a version edit."""
-    from cordwood._native import checked_version_edit
-
-    checked_version_edit(record)
-    return True
-
-
 def live_files(_: Log) -> Rows:
     """One row for each table that a database has after all edits in its MANIFEST."""
     from cordwood.payload.version_edit import LiveFiles, VersionEdit
@@ -324,7 +300,6 @@ def metrics(log: Log) -> Rows:
 
 def metrics_values(_: Log) -> ValueOf:
     """The values of a measurement."""
-    from cordwood._jsonable import jsonable
     from cordwood.payload.wandb import metrics_rows
 
     row_of = metrics_rows()
@@ -380,14 +355,6 @@ def swanlab_history(_: Log) -> Rows:
     from cordwood.payload.swanlab import history_row
 
     return _one_each(lambda record: history_row(record.data))
-
-
-def is_entity(record: bytes, _: str | None) -> bool:
-    """Whether a record can be an entity."""
-    from cordwood._native import decode_entity
-
-    decode_entity(record)
-    return True
 
 
 def entity_columns() -> Mapping[str, ColumnType]:

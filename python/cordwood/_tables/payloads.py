@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cordwood._native import Reader
+from cordwood._jsonable import jsonable
+from cordwood._native import Reader, checked_version_edit, decode_entity, operation_count
 from cordwood._tables import decoders
 from cordwood._tables.schema import ColumnType, FieldsOf, ListOf, ToJson, fields_of_object
 from cordwood.errors import PayloadError
@@ -69,7 +70,7 @@ class Payload(NamedTuple):
     """Whether the rows of a record depend on no other, so that a log can be decoded in parts."""
     is_part: bool = False
     """Whether records of its kind that have no values for it are skipped."""
-    to_json: Callable[[], ToJson] = decoders.json_values
+    to_json: Callable[[], ToJson] = lambda: jsonable
     """Returns the function that turns a value of a row into JSON."""
     fields_of: Callable[[], FieldsOf] = lambda: fields_of_object
     """Returns the function that returns the fields of those values of a row that are structures."""
@@ -105,7 +106,8 @@ WRITE_BATCH = Kind(
     "a write batch, as in a write-ahead log of LevelDB, RocksDB or Pebble",
     "write batches",
     "write-batch",
-    decoders.is_write_batch,
+    # The operations are decoded when they are counted.
+    lambda record, dialect: operation_count(record, "pebble" if dialect == "pebble" else "rocksdb") >= 0,
     file_name=r"[0-9]+\.log",
 )
 VERSION_EDIT = Kind(
@@ -113,7 +115,7 @@ VERSION_EDIT = Kind(
     "a version edit, as in a MANIFEST",
     "version edits",
     "version-edit",
-    decoders.is_version_edit,
+    lambda record, _dialect: checked_version_edit(record),
     file_name=r"MANIFEST-[0-9]+",
 )
 ENTITY = Kind(
@@ -121,7 +123,7 @@ ENTITY = Kind(
     "an entity of a Datastore or Firestore export",
     "entities of Datastore or Firestore",
     "entity",
-    decoders.is_entity,
+    lambda record, _dialect: decode_entity(record),
 )
 WANDB = Kind(
     "wandb",
