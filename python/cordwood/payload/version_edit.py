@@ -341,7 +341,7 @@ class VersionEdit:
         >>> VersionEdit(b"\x02\x04").to_dict()
         {'fields': [{'kind': 'log_number', 'tag': 2, 'value': 4}]}
         """
-        return {"fields": list(fields_of(self))}
+        return {"fields": list(map(jsonable, self))}
 
     def __bytes__(self) -> bytes:
         """The fields, encoded again: the record, byte for byte."""
@@ -480,8 +480,3 @@ def to_dict(record: bytes) -> dict[str, object]:
     [{'kind': 'log_number', 'tag': 2, 'value': 4}, {'kind': 'deleted_file', 'tag': 6, 'value': {'level': 1, 'file_number': 5}}]
     """  # noqa: E501 - the printed text is one line
     return VersionEdit(record).to_dict()
-
-
-def fields_of(edit: VersionEdit) -> Iterator[object]:
-    """The fields in it, one at a time: together they may take hundreds of times the bytes of the record."""
-    return map(jsonable, edit)

@@ -248,7 +248,8 @@ class WriteBatch:
         >>> WriteBatch.build(7, [delete]).to_dict()["operations"]
         [{'kind': 'delete', 'sequence': 7, 'column_family': 0, 'key': 'k'}]
         """
-        return {"sequence": self.sequence, "count": self.count, "operations": list(operations_of(self))}
+        operations = [jsonable(attributes_of(operation)) for operation in self]
+        return {"sequence": self.sequence, "count": self.count, "operations": operations}
 
     def __len__(self) -> int:
         return operation_count(self._record, self._engine)
@@ -389,7 +390,7 @@ class _Span(NamedTuple):
 def _last_key(last: WriteBatch | bytes | None) -> bytes | None:
     if not isinstance(last, WriteBatch):
         return last
-    # One operation at a time, as in `operations_of`.
+    # One operation at a time: together they may take hundreds of times the bytes of the record.
     keys = (operation.key for operation in last if operation.sequence is not None)
     return deque(keys, maxlen=1)[0]
 
@@ -414,12 +415,6 @@ def to_dict(record: bytes, *, engine: Literal["rocksdb", "pebble"] = "rocksdb") 
     {'sequence': 7, 'count': 1, 'operations': [{'kind': 'put', 'sequence': 7, 'column_family': 0, 'key': 'key', 'value': {'base64': '//4='}}]}
     """  # noqa: E501 - the printed text is one line
     return WriteBatch(record, engine=engine).to_dict()
-
-
-def operations_of(batch: WriteBatch) -> Iterator[dict[str, object]]:
-    """The operations in it, one at a time: together they may take hundreds of times the bytes of the record."""
-    for operation in batch:
-        yield {name: jsonable(value) for name, value in attributes_of(operation).items()}
 
 
 def attributes_of(operation: Operation) -> dict[str, str | int | bytes]:
