@@ -38,8 +38,7 @@ def readings(monkeypatch):
         def __getattr__(self, name):
             return getattr(self.rows, name)
 
-    for module in "one_log", "many_logs":
-        monkeypatch.setattr(f"cordwood.cli.convert.{module}.LogRows", Counted)
+    monkeypatch.setattr("cordwood.cli.convert.logs.LogRows", Counted)
     return found
 
 

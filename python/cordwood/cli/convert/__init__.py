@@ -52,9 +52,7 @@ from cordwood.cli._payloads import AUTO, AUTO_HELP, hint_at_payload, report_payl
 from cordwood.cli._reopenable import first_stream, reopenable
 from cordwood.cli._selection import add_selection_arguments
 from cordwood.cli._sources import check_url, inputs_of
-from cordwood.cli._stdin import stdin_or_path
-from cordwood.cli.convert.many_logs import convert_many
-from cordwood.cli.convert.one_log import convert_learned, convert_once
+from cordwood.cli.convert.logs import Logs
 from cordwood.cli.convert.writers import BINARY_FORMATS, ENCODINGS, SUFFIXES, TABLE_FORMATS, check_installed
 
 EXAMPLES = """\
@@ -164,29 +162,33 @@ def _convert(options: argparse.Namespace) -> Status:
         return _with_exports(options, convert_by_kind(options, form))
     advice = "; the DESTINATION is the last name"
     check_new_file(options.destination, "table", options.files, overwrite=options.overwrite, advice=advice)
-    if not is_one_file(options.sources):
-        if options.payload == AUTO:
-            options.payload = _payload_of_all(options)
-        return _with_exports(options, convert_many(options, form, _known_columns(options, form)))
-    [options.source] = options.sources
-    check_url(options.source)
+    if is_one_file(options.sources):
+        return _convert_one(options, form)
     if options.payload == AUTO:
-        with reopenable(options.source) as source:
-            with reader_of(options, source.open(), options.end) as reader:
-                kind, has_records = kind_of_records(options.source, reader)
-                report_payload(options.source, kind and PAYLOADS[kind.best], has_records=has_records)
-                options.payload = kind.best if kind else "raw"
-            known = _known_columns(options, form)
-            return (
-                convert_learned(options, form, source)
-                if known is None
-                else convert_once(options, form, known, source.open())
-            )
+        options.payload = _payload_of_all(options)
     known = _known_columns(options, form)
-    if known is not None:
-        return convert_once(options, form, known, stdin_or_path(options.source))
-    with reopenable(options.source) as source:
-        return convert_learned(options, form, source)
+    if known is None and (stream := first_stream(options.files)):
+        raise ValueError(
+            f"{stream} can be read only once: convert it on its own, or together with other logs to NDJSON: --to ndjson"
+        )
+    return _with_exports(options, Logs(options, form).convert(known))
+
+
+def _convert_one(options: argparse.Namespace, form: str) -> Status:
+    [name] = options.sources
+    check_url(name)
+    with contextlib.ExitStack() as stack:
+        source = None
+        if options.payload == AUTO:
+            source = stack.enter_context(reopenable(name))
+            with reader_of(options, source.open(), options.end) as reader:
+                kind, has_records = kind_of_records(name, reader)
+            report_payload(name, kind and PAYLOADS[kind.best], has_records=has_records)
+            options.payload = kind.best if kind else "raw"
+        known = _known_columns(options, form)
+        if known is None and source is None:
+            source = stack.enter_context(reopenable(name))
+        return Logs(options, form, is_one=True, source=source).convert(known)
 
 
 def _with_exports(options: argparse.Namespace, status: Status) -> Status:

@@ -21,7 +21,7 @@ from cordwood.cli._new_files import check_new_file, new_file
 from cordwood.cli._reopenable import first_stream
 from cordwood.cli.convert.columns import columns_found
 from cordwood.cli.convert.draft import Draft
-from cordwood.cli.convert.many_logs import Logs
+from cordwood.cli.convert.logs import Logs
 from cordwood.cli.convert.writers import BINARY_FORMATS, SUFFIXES, Table, open_table
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
         tables: dict[str | None, Table] = {}
         for kind, columns in found.kinds.items():
             file = stack.enter_context(new_file(paths[kind], options.files, overwrite=options.overwrite))
-            types = {logs.origin: "text", **columns_found(options.payload, columns, form)}
+            types = {**dict.fromkeys(logs.origins, "text"), **columns_found(options.payload, columns, form)}
             tables[kind] = stack.enter_context(contextlib.closing(open_table(options, form, file, types)))
         logs.write_to(_KindTables(tables, takes_records=form in BINARY_FORMATS))
     return status
