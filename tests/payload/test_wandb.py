@@ -27,6 +27,7 @@ from wandb.proto.wandb_internal_pb2 import (
     StatsRecord,
     SummaryRecord,
 )
+from wandb.sdk.internal.datastore import DataStore
 
 import cordwood
 from cordwood._native import decode_wandb
@@ -352,18 +353,27 @@ def test_a_run_killed_before_its_first_record_has_a_row(after, decode, tmp_path)
     # wandb writes the header of the file when it opens it, and records later.
     header = (tmp_path / "run-whole.wandb").read_bytes()[:7]
     (tmp_path / "run-early.wandb").write_bytes(header + after)
+    # It writes the header with the first records: until then, the file has no byte.
+    store = DataStore()
+    store.open_for_write(str(tmp_path / "run-empty.wandb"))
+    copy = (tmp_path / "run-empty.wandb").read_bytes()
+    store.close()
+    (tmp_path / "run-empty.wandb").write_bytes(copy)
+    assert copy == b""
     # A log of another dialect is no run, with or without records.
     cordwood.open(tmp_path / "empty.log", "x").close()
     rows = pa.table(cordwood.scan(tmp_path, decode=decode)).to_pylist()
-    assert [row["run_id"] for row in rows] == ["early", "whole"]
+    assert [row["run_id"] for row in rows] == ["early", "empty", "whole"]
     to = tmp_path / "runs.ndjson"
     command = [sys.executable, "-m", "cordwood", "convert", "--as", decode, tmp_path, to]
     subprocess.run(command, check=True, timeout=60)
     lines = [json.loads(line) for line in to.read_text().splitlines()]
-    assert [line["run_id"] for line in lines] == ["early", "whole"]
+    assert [line["run_id"] for line in lines] == ["early", "empty", "whole"]
     if decode == "wandb-run":
-        assert [(row["id"], row["state"]) for row in rows] == [(None, "unfinished"), ("whole", "unfinished")]
-        assert [(line["id"], line["state"]) for line in lines] == [(None, "unfinished"), ("whole", "unfinished")]
+        expected = [(None, "unfinished"), (None, "unfinished"), ("whole", "unfinished")]
+        assert [(row["id"], row["state"]) for row in rows] == expected
+        assert [(line["id"], line["state"]) for line in lines] == expected
+    assert pa.table(cordwood.scan(tmp_path / "run-empty.wandb", decode=decode)).num_rows == 1
 
 
 def test_a_folder_of_runs_is_an_error_that_names_the_calls_for_folders(tmp_path):

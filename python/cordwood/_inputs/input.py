@@ -23,6 +23,10 @@ _OVERALL_SUFFIX = ".overall_export_metadata"
 """The end of the name of the log that describes a whole export."""
 
 
+RUN_SUFFIX = ".wandb"
+"""The end of the name of the log of a run, which has no byte if the run was killed before its first records."""
+
+
 class Input(NamedTuple):
     """A file that is named, directly or with a pattern or a folder."""
 

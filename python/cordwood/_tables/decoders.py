@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 import cordwood
+from cordwood._inputs.input import RUN_SUFFIX
 from cordwood._jsonable import jsonable
 from cordwood._tables.schema import ColumnType, FieldsOf, ToJson
 from cordwood.errors import PayloadError
@@ -264,8 +265,15 @@ def live_files(_: Log) -> Rows:
 
 
 def _is_run(log: Log) -> bool:
-    """Whether the dialect says that this is a run, which may have been killed before its first record."""
-    return log.dialect in ("wandb", "wandb_old")
+    """Whether the dialect says that this is a run, which may have been killed before its first record.
+
+    Of a file without a byte, the name says so: wandb writes the file header with the first records.
+    """
+    if log.dialect in ("wandb", "wandb_old"):
+        return True
+    with contextlib.suppress(OSError):
+        return log.path is not None and log.path.endswith(RUN_SUFFIX) and os.path.getsize(log.path) == 0
+    return False
 
 
 def runs(log: Log) -> Rows:
