@@ -1044,6 +1044,12 @@ fn a_folder_with_other_files_is_left_as_it_is() {
     assert_eq!(error.path.as_deref(), Some(&*folder.path().join("000003.log")));
     assert_eq!(error.hint, Some(Hint::OwnFolder));
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
+    fs::remove_file(folder.path().join("000003.log")).expect("no file");
+    fs::create_dir(folder.path().join("LOCK")).expect("a folder");
+    let error = SegmentedLog::open(folder.path(), options()).expect_err("no lock");
+    assert!(matches!(error.kind, ErrorKind::NotASegment), "{error}");
+    assert_eq!(error.path.as_deref(), Some(&*folder.path().join("LOCK")));
+    assert_eq!(error.hint, Some(Hint::OwnFolder));
     let missing = SegmentedLog::open(folder.path().join("a/b"), options());
     assert!(
         matches!(missing, Err(Error { kind: ErrorKind::Io { source, .. }, .. }) if source.kind() == io::ErrorKind::NotFound)

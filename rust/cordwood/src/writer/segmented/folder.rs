@@ -72,6 +72,7 @@ impl DiskFolder {
         );
         let lock = lock.map_err(|error| match error.kind {
             ErrorKind::Locked => Error::new(ErrorKind::Locked, Some(path)),
+            _ if path.join(LOCK_NAME).is_dir() => Error::new(ErrorKind::NotASegment, Some(&path.join(LOCK_NAME))),
             _ => error,
         })?;
         Ok(DiskFolder {
