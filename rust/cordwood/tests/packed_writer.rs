@@ -7,7 +7,8 @@ mod double;
 
 use cordwood_log::codec::Encoder;
 use cordwood_log::{
-    Compression, Dialect, FlushPolicy, LogFile, LogFileOptions, LogFormat, ReadOptions, Reader, Writer, WriterOptions,
+    Compression, Dialect, ErrorKind, FlushPolicy, LogFile, LogFileOptions, LogFormat, ReadOptions, Reader, Writer,
+    WriterOptions,
 };
 use double::Double;
 use proptest::prelude::*;
@@ -297,9 +298,14 @@ fn writer(steps: &[Step], is_zstd: bool) -> (Vec<u8>, Vec<u64>) {
     (writer.finish().expect("a write to memory"), offsets)
 }
 
-/// Records are handed over as in one iterator, up to the next flush.
+/// Records are handed over as in one iterator, up to the next flush. None may be longer than the longest.
 fn extended(steps: &[Step], is_zstd: bool) -> Vec<u8> {
-    let mut writer = Writer::with_options(Vec::new(), writer_options(is_zstd)).expect("a format that is written");
+    let lens = steps.iter().map(|step| match step {
+        Step::Append(record) => record.len(),
+        Step::Flush => 0,
+    });
+    let options = writer_options(is_zstd).with_record_len_max(lens.max().unwrap_or_default() as u64);
+    let mut writer = Writer::with_options(Vec::new(), options).expect("a format that is written");
     for part in steps.split(|step| matches!(step, Step::Flush)) {
         let records = part.iter().filter_map(|step| match step {
             Step::Append(record) => Some(record),
@@ -364,6 +370,30 @@ fn the_vectors_of_the_page() {
     let (file, offsets) = packed(&[b"foo"]);
     assert_eq!(file[17..], *b"\xdd\x5f\xb3\x7a\x03\x00\x01foo");
     assert_eq!(offsets, [17]);
+}
+
+/// Also one that could share the open container.
+#[test]
+fn a_record_that_is_too_long_is_refused_and_those_before_it_are_written() {
+    for (record_len_max, too_long) in [(3, 4), (3, 5000), (4094, 4095), (4095, 4096), (5000, 5001)] {
+        let records = [b"one".to_vec(), b"two".to_vec(), record(too_long, false, 0)];
+        let options = writer_options(false).with_record_len_max(record_len_max);
+        for extends in [false, true] {
+            let mut writer = Writer::with_options(Vec::new(), options.clone()).expect("a format that is written");
+            let result = if extends {
+                writer.extend(&records)
+            } else {
+                records.iter().try_fold(0, |_, record| writer.append(record))
+            };
+            let error = result.expect_err("a record that is too long");
+            assert!(
+                matches!(error.kind, ErrorKind::RecordTooLarge { offset: 19, record_len, .. } if record_len == too_long as u64),
+                "{error:?}"
+            );
+            let steps = records[..2].iter().cloned().map(Step::Append).collect::<Vec<_>>();
+            assert_eq!(writer.finish().expect("a write to memory"), naive(&steps, false).file);
+        }
+    }
 }
 
 /// As they are, after the mark.

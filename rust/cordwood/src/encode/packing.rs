@@ -7,7 +7,7 @@ use super::{Encoder, Stopped};
 use crate::compression::{Compressor, lengthen};
 use crate::container::{Codec, HEAD_LEN_MAX, Head, STATED_MAX, STORED_LEN_MAX, VARINT_LEN_MAX, ZSTD_LEN_MAX};
 use crate::container::{push_varint, varint_len};
-use crate::copy::copy_short;
+use crate::copy::{SHORT, copy_short};
 use crate::dialect::{Form, LogFormat};
 use crate::format::{BLOCK_LEN, HEADER_LEN, encoded_len};
 
@@ -28,9 +28,8 @@ pub(super) struct Packing {
     filled: Filled,
     /// The bytes of the block in which it begins, from its beginning on.
     room: usize,
-    /// A record that [shares a container](Encoder::shares_container) belongs to the open one, and leaves it
-    /// open, if the lengths and the data with it, but without its own length, are shorter than this.
-    /// 0 if no container is open.
+    /// A record belongs to the open container, and leaves it open, if the lengths and the data with it,
+    /// but without its own length, are shorter than this. 0 if no container is open.
     limit: usize,
     compressor: Compressor,
     /// The last container that was to be compressed: its codec, its count and its frame.
@@ -60,6 +59,7 @@ impl Filled {
     #[inline(always)]
     fn add(&mut self, record: &[u8], bytes: &mut [u8]) {
         let len = record.len();
+        copy_short(&mut bytes[DATA_BEGIN + self.data_len..], record);
         if len > SHORT_LEN_MAX {
             bytes[self.lens_len] = len as u8 | 0x80;
             self.lens_len += 1;
@@ -68,7 +68,6 @@ impl Filled {
             bytes[self.lens_len] = len as u8;
         }
         self.lens_len += 1;
-        copy_short(&mut bytes[DATA_BEGIN + self.data_len..], record);
         self.data_len += len;
         self.count += 1;
     }
@@ -144,40 +143,45 @@ impl Packing {
     /// Adds the first record, which [fits](Self::has_room).
     fn open(&mut self, record: &[u8]) {
         self.add(record);
+        self.set_limit();
+    }
+
+    /// Sets the limit of the open container by its lengths so far. As further ones are added, the limit is
+    /// too low, and the exact rules decide.
+    fn set_limit(&mut self) {
+        let Filled { lens_len, data_len, .. } = self.filled;
         let room = match self.codec {
             Codec::Stored => self.room.saturating_sub(HEADER_LEN + HEAD_LEN_MAX + VARINT_LEN_MAX),
             // The offset of each record is in the block in which the container begins. There are at least
             // as many bytes of lengths as records.
             Codec::Zstd => self.room - 1,
         };
-        self.limit = room.min(self.data_len_max());
+        // So that no record reaches it that is too long to share a container.
+        let data_len_max = self.data_len_max().min(data_len + STORED_LEN_MAX);
+        self.limit = room.min(lens_len + data_len_max);
     }
 
-    /// Adds a record if the container is open, and certainly stays so. Most records are added here.
-    #[inline(always)]
-    pub(super) fn add_within_limits(&mut self, record: &[u8]) -> bool {
-        let is_within = Encoder::shares_container(record.len()) && self.filled.len_with(record) < self.limit;
-        if is_within {
-            self.add(record);
-        }
-        is_within
-    }
-
-    #[inline(always)]
+    /// Adds a record to the open container.
+    #[inline(never)]
     fn add(&mut self, record: &[u8]) {
         self.filled.add(record, &mut self.bytes);
     }
 
-    /// Adds `records` for as long as they are [within the limits](Self::add_within_limits) and not longer
-    /// than `record_len_max`, and counts them. Returns the first one that is not.
+    /// Adds `records` for as long as they are within the limit, and counts them. Returns the first one that
+    /// is not. None is, if a record may be longer than `record_len_max`.
+    // Inlined, its loop would have too few registers.
+    #[inline(never)]
     fn add_all<R: AsRef<[u8]>>(
         &mut self,
         records: &mut impl Iterator<Item = R>,
         record_len_max: u64,
         added: &mut u64,
     ) -> Option<R> {
-        let limit = self.limit;
-        let record_len_max = record_len_max.min(STORED_LEN_MAX as u64 - 1);
+        let limit = if record_len_max < STORED_LEN_MAX as u64 {
+            0
+        } else {
+            self.limit
+        };
         let mut filling = Filling {
             filled: self.filled,
             packing: self,
@@ -189,7 +193,7 @@ impl Packing {
             };
             // Called only once: a second call could return other bytes.
             let bytes = record.as_ref();
-            if bytes.len() as u64 > record_len_max || filling.filled.len_with(bytes) >= limit {
+            if filling.filled.len_with(bytes) >= limit {
                 break Some(record);
             }
             filling.filled.add(bytes, &mut filling.packing.bytes);
@@ -333,7 +337,16 @@ impl Encoder {
     pub(crate) fn add_to_container(&mut self, record: &[u8]) -> Option<u64> {
         let packing = self.packing.as_mut()?;
         let offset = self.offset.wrapping_add(packing.count() as u64);
-        packing.add_within_limits(record).then_some(offset)
+        if packing.filled.len_with(record) >= packing.limit {
+            return None;
+        }
+        // This function saves no registers, since only the other branch has a call.
+        if SHORT.contains(&record.len()) {
+            packing.filled.add(record, &mut packing.bytes);
+        } else {
+            packing.add(record);
+        }
+        Some(offset)
     }
 
     /// Adds a short record to the open container, or to a new one, and returns its offset.
@@ -347,6 +360,8 @@ impl Encoder {
             packing.add(record);
             if packing.is_full() {
                 self.close_container(out);
+            } else {
+                packing.set_limit();
             }
             return offset;
         }

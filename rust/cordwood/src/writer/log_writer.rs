@@ -133,6 +133,29 @@ impl<W: Sink> Writer<W> {
     ///   then not appended ([`io::ErrorKind::OutOfMemory`]).
     #[inline]
     pub fn append(&mut self, record: &[u8]) -> Result<u64, Error> {
+        if self.encoder.packs() {
+            self.append_packed(record)
+        } else {
+            self.append_any(record)
+        }
+    }
+
+    /// [`append`](Self::append) to a packed log. Most records are only added to the open container.
+    // Apart, and not inlined, so that neither function has to save the registers that the other needs.
+    #[inline(never)]
+    fn append_packed(&mut self, record: &[u8]) -> Result<u64, Error> {
+        if self.failure.is_none()
+            && record.len() as u64 <= self.record_len_max
+            && let Some(offset) = self.encoder.add_to_container(record)
+        {
+            return Ok(offset);
+        }
+        self.append_any(record)
+    }
+
+    /// [`append`](Self::append) for any record.
+    #[inline(never)]
+    fn append_any(&mut self, record: &[u8]) -> Result<u64, Error> {
         self.check()?;
         if record.len() as u64 > self.record_len_max {
             return Err(self.too_large(record.len()));
