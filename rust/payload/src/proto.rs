@@ -77,6 +77,18 @@ impl<'a> Message<'a> {
         self.record.get(self.begin..).unwrap_or_default()
     }
 
+    /// The fields that have not been read.
+    #[inline]
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.cursor.rest()
+    }
+
+    /// Skips fields of this length.
+    #[inline]
+    pub(super) fn skip(&mut self, len: usize) {
+        self.cursor.skip(len);
+    }
+
     /// The message or the group of this length at the end of this one.
     #[inline]
     pub(super) fn tail(&self, len: usize) -> Message<'a> {

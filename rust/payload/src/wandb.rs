@@ -3,6 +3,7 @@
 //! It is a protocol buffer, `wandb_internal.Record`, parsed by hand and only as far as needed: the
 //! logged data of a run, not the messages between wandb's processes. Other fields are skipped.
 
+use std::borrow::Cow;
 use std::ops::Deref;
 use std::slice;
 
@@ -266,26 +267,68 @@ fn content(record: &[u8]) -> Result<Option<Field<'_>>, PayloadError> {
 }
 
 /// Reads a step of the history: calls `take` with the items, in their order, and returns the number
-/// of the step, if it is stated separately. `None` for any other kind of record.
+/// of the step, if it is stated separately. `None` for any other kind of record. Of an item, `take`
+/// gets the names, joined by dots, and the value, which need not be UTF-8.
 ///
-/// [`WandbRecord::decode`] looks for that number before the items are read, which takes longer.
+/// [`WandbRecord::decode`] is the naive counterpart: it looks for that number before the items are
+/// read, which takes longer.
 #[expect(clippy::option_option, reason = "a kind of record, and a number in it")]
 pub(crate) fn read_step<'a, E: From<PayloadError>>(
     record: &'a [u8],
-    mut take: impl FnMut(WandbItem<'a>) -> Result<(), E>,
+    mut take: impl FnMut(Cow<'a, str>, &'a [u8]) -> Result<(), E>,
 ) -> Result<Option<Option<i64>>, E> {
     let Some(field) = content(record)?.filter(|field| field.number == HISTORY) else {
         return Ok(None);
     };
     let (mut message, mut step) = (field.message()?, None);
-    while let Some(field) = message.next_field()? {
-        match field.number {
-            HISTORY_ITEM => take(WandbItem::read(field.message()?)?)?,
-            HISTORY_STEP => field.set(&mut step, read_step_number(&field)?)?,
-            _ => {}
-        }
+    loop {
+        let (name, value) = if let Some((name, value, len)) = plain_item(message.rest()) {
+            message.skip(len);
+            (name.into(), value)
+        } else {
+            let Some(field) = message.next_field()? else { break };
+            match field.number {
+                HISTORY_ITEM => {
+                    let item = WandbItem::read(field.message()?)?;
+                    (item.path.join(".").into(), item.value_json.as_bytes())
+                }
+                HISTORY_STEP => {
+                    field.set(&mut step, read_step_number(&field)?)?;
+                    continue;
+                }
+                _ => continue,
+            }
+        };
+        take(name, value)?;
     }
     Ok(Some(step))
+}
+
+/// The item at the beginning of the fields of a step, if it is [plain]: its name, its value, which
+/// need not be UTF-8, and the length of the field.
+#[inline(always)]
+fn plain_item(fields: &[u8]) -> Option<(&str, &[u8], usize)> {
+    const TAG: u8 = (HISTORY_ITEM as u8) << 3 | 2;
+    let [TAG, len @ 0..0x80, rest @ ..] = fields else {
+        return None;
+    };
+    let item = rest.get(..usize::from(*len))?;
+    let (name, value) = plain(item)?;
+    Some((str::from_utf8(name).ok()?, value, 2 + item.len()))
+}
+
+/// The name and the value of an item that has one name and a value in this order, with lengths of
+/// one byte. They need not be UTF-8.
+#[inline(always)]
+fn plain(item: &[u8]) -> Option<(&[u8], &[u8])> {
+    let [0x0a | 0x12, len @ 0..0x80, rest @ ..] = item else {
+        return None;
+    };
+    let (name, rest) = rest.split_at_checked(usize::from(*len))?;
+    let [0x82, 0x01, len @ 0..0x80, value @ ..] = rest else {
+        return None;
+    };
+    (value.len() == usize::from(*len)).then_some((name, value))
 }
 
 fn read_history(mut message: Message<'_>) -> Result<WandbRecord<'_>, PayloadError> {
@@ -468,17 +511,10 @@ impl<'a> WandbItem<'a> {
         }
     }
 
-    /// An item of one name and a value in this order, with lengths of one byte.
+    /// An item that is [plain].
     #[inline]
-    fn plain(bytes: &'a [u8]) -> Option<Self> {
-        let [0x0a | 0x12, len @ 0..0x80, rest @ ..] = bytes else {
-            return None;
-        };
-        let (name, rest) = rest.split_at_checked(usize::from(*len))?;
-        let [0x82, 0x01, len @ 0..0x80, value @ ..] = rest else {
-            return None;
-        };
-        (value.len() == usize::from(*len)).then_some(())?;
+    fn plain(item: &'a [u8]) -> Option<Self> {
+        let (name, value) = plain(item)?;
         Some(WandbItem {
             path: WandbPath(Names::One(str::from_utf8(name).ok()?)),
             value_json: str::from_utf8(value).ok()?,
@@ -517,6 +553,44 @@ impl<'a> WandbItem<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_step_read_in_one_pass_has_the_items_and_the_number_of_the_decoded_record() {
+        // Two names; a key and a value; a field between them; the number of the step.
+        let items: &[u8] = b"\x0a\x0d\x12\x01a\x12\x02bc\x82\x01\x030.5\x0a\x07\x0a\x01k\x82\x01\x0112\x00\x0a\x07\x12\x01n\x82\x01\x012";
+        let record = [b"\x12", &[items.len() as u8 + 4][..], items, b"\x12\x02\x08\x07"].concat();
+        let one_pass = |record: &[u8]| {
+            let mut items = Vec::new();
+            let step = read_step(record, |name, value| {
+                let value = str::from_utf8(value).map_err(|_| Message::new(value).error(PayloadReason::NotUtf8))?;
+                items.push((name.into_owned(), value.to_owned()));
+                Ok::<_, PayloadError>(())
+            });
+            step.ok().map(|step| step.map(|step| (items, step)))
+        };
+        let naive = |record: &[u8]| match WandbRecord::decode(record) {
+            Ok(WandbRecord::History { items, step }) => {
+                let items = items.map(|item| item.map(|item| (item.path.join("."), item.value_json.to_owned())));
+                Some(Some((items.collect::<Result<Vec<_>, _>>().ok()?, step)))
+            }
+            decoded => decoded.ok().map(|_| None),
+        };
+        assert_eq!(one_pass(&record).unwrap().unwrap().0.len(), 3);
+        let mut read_count = 0;
+        // With each byte changed after the first, which says that it is a step.
+        for at in 1..record.len() {
+            for byte in 0..=255 {
+                let mut changed = record.clone();
+                changed[at] = byte;
+                for record in [&changed[..], &changed[..changed.len() - 1]] {
+                    let found = one_pass(record);
+                    assert_eq!(found, naive(record), "{record:x?}");
+                    read_count += usize::from(found.flatten().is_some());
+                }
+            }
+        }
+        assert!(read_count > 1_000, "{read_count}");
+    }
 
     #[test]
     fn a_plain_item_is_the_item_that_the_loop_over_fields_reads() {

@@ -28,7 +28,12 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    fn rest(&self) -> &'a [u8] {
+    pub(super) fn skip(&mut self, len: usize) {
+        self.offset += len;
+    }
+
+    #[inline]
+    pub(super) fn rest(&self) -> &'a [u8] {
         self.payload.get(self.offset..).unwrap_or_default()
     }
 

@@ -141,15 +141,14 @@ impl Builder {
         }
         let mut hint = 0;
         let mut width = rows.width;
-        row.all_cells(|name, _| {
+        for &(name, _) in row.cells() {
             if let Some(number) = self.names.find(name, hint) {
                 hint = number + 1;
                 if rows.columns[number].is_none() {
                     width += self.types[number].as_ref().map_or(0, Type::leaf_count);
                 }
             }
-            true
-        });
+        }
         row_count * width <= cell_count_max
     }
 
@@ -159,14 +158,11 @@ impl Builder {
             rows.columns.resize_with(self.types.len(), || None);
         }
         let mut hint = 0;
-        let mut set = Ok(0);
-        row.all_cells(|name, value| {
-            set = match self.names.find(name, hint) {
+        for &(name, value) in row.cells() {
+            let set = match self.names.find(name, hint) {
                 Some(number) => {
                     hint = number + 1;
-                    let Some(kind) = &self.types[number] else {
-                        return true;
-                    };
+                    let Some(kind) = &self.types[number] else { continue };
                     let column = rows.columns[number].get_or_insert_with(|| {
                         rows.width += kind.leaf_count();
                         Column::new(kind)
@@ -175,13 +171,12 @@ impl Builder {
                 }
                 None => Err(NotAdded::misfit(None, value)),
             };
-            match &mut set {
-                Ok(count) => rows.item_cell_count += *count,
-                Err(error) => error.put_within(name),
-            }
-            set.is_ok()
-        });
+            rows.item_cell_count += set.map_err(|mut error| {
+                error.put_within(name);
+                error
+            })?;
+        }
         rows.row_count += 1;
-        set.map(|_| ())
+        Ok(())
     }
 }

@@ -301,11 +301,14 @@ impl Learner {
     /// Learns from a row. Returns whether the number of columns is within the limit.
     pub fn add(&mut self, row: &Row<'_>) -> bool {
         let mut hint = 0;
-        row.all_cells(|name, value| {
+        for &(name, value) in row.cells() {
             hint = self.add_cell(name, value, hint) + 1;
             // A row may have any number of names.
-            self.columns.names.len() <= self.limits.columns
-        })
+            if self.columns.names.len() > self.limits.columns {
+                return false;
+            }
+        }
+        true
     }
 
     /// Whether it has learned since the last call: a column is new, or its type may have become

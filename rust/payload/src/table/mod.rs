@@ -41,6 +41,7 @@ mod column;
 mod json;
 mod learner;
 mod names;
+mod number;
 mod rows;
 mod tree;
 mod types;

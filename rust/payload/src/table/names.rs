@@ -5,8 +5,16 @@ use std::collections::HashMap;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Names {
     names: Vec<Box<str>>,
+    keys: Vec<Key>,
     numbers: HashMap<Box<str>, usize>,
+    /// The numbers of most names, by the slots of their keys: few have the slot of an earlier one.
+    /// Looking there takes much less time than hashing, which resists names that are chosen to
+    /// collide.
+    slots: Vec<u32>,
 }
+
+/// No name has this number.
+const EMPTY: u32 = u32::MAX;
 
 impl Names {
     pub(super) fn len(&self) -> usize {
@@ -18,12 +26,27 @@ impl Names {
     }
 
     /// The number of a name. It is looked for at `hint` first, because most records have the same
-    /// names in the same order.
+    /// names in the same order. In the steps of runs, the order varies.
+    #[inline]
     pub(super) fn find(&self, name: &str, hint: usize) -> Option<usize> {
-        let is_at = |number: usize| self.names.get(number).is_some_and(|known| is_same(known, name));
-        // One may be missing.
-        let near = [hint, hint + 1].into_iter().find(|&number| is_at(number));
-        near.or_else(|| self.numbers.get(name).copied())
+        let key = Key::of(name);
+        if self.is_at(hint, &key, name) {
+            return Some(hint);
+        }
+        self.find_far(&key, name)
+    }
+
+    fn find_far(&self, key: &Key, name: &str) -> Option<usize> {
+        let number = *self.slots.get(key.slot(self.slots.len()))? as usize;
+        if self.is_at(number, key, name) {
+            return Some(number);
+        }
+        self.numbers.get(name).copied()
+    }
+
+    #[inline]
+    fn is_at(&self, number: usize, key: &Key, name: &str) -> bool {
+        self.keys.get(number) == Some(key) && (name.len() <= Key::WHOLE_MAX || *self.names[number] == *name)
     }
 
     /// Adds a name that is not there yet.
@@ -31,25 +54,82 @@ impl Names {
         let number = self.names.len();
         self.numbers.insert(name.into(), number);
         self.names.push(name.into());
+        self.keys.push(Key::of(name));
+        let mut first = number;
+        if 4 * number >= self.slots.len() {
+            self.slots = vec![EMPTY; (8 * number).next_power_of_two().max(16)];
+            first = 0;
+        }
+        for (number, key) in self.keys.iter().enumerate().skip(first) {
+            let slot = key.slot(self.slots.len());
+            if self.slots[slot] == EMPTY {
+                self.slots[slot] = number as u32;
+            }
+        }
         number
     }
 }
 
-/// Whether two names are the same. Comparing a few bytes as one number, or as two that overlap,
-/// takes less time than calling the comparison for any length.
-#[inline]
-fn is_same(first: &str, second: &str) -> bool {
-    let (first, second) = (first.as_bytes(), second.as_bytes());
-    match first.len() {
-        len if len != second.len() => false,
-        4..8 => ends::<4>(first) == ends::<4>(second),
-        8..=16 => ends::<8>(first) == ends::<8>(second),
-        _ => first == second,
+/// The length and the ends of a name: all of a name that is not long.
+#[derive(Debug, Clone, PartialEq)]
+struct Key {
+    len: usize,
+    first: u64,
+    last: u64,
+}
+
+impl Key {
+    /// A name of at most this length is the same as another one if its key is.
+    const WHOLE_MAX: usize = 16;
+
+    #[inline]
+    fn of(name: &str) -> Self {
+        let text = name.as_bytes();
+        let (first, last) = if let (Some(&first), Some(&last)) = (text.first_chunk(), text.last_chunk()) {
+            (u64::from_le_bytes(first), u64::from_le_bytes(last))
+        } else if let (Some(&first), Some(&last)) = (text.first_chunk(), text.last_chunk()) {
+            (u32::from_le_bytes(first).into(), u32::from_le_bytes(last).into())
+        } else {
+            (text.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)), 0)
+        };
+        let len = text.len();
+        Key { len, first, last }
+    }
+
+    /// A number below `count`, a power of two.
+    #[inline]
+    fn slot(&self, count: usize) -> usize {
+        let Key { len, first, last } = *self;
+        let mixed = (first ^ last.rotate_left(27) ^ len as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 32) as usize & count.wrapping_sub(1)
     }
 }
 
-/// The first and the last `LEN` bytes of a text that has at least that many.
-#[inline]
-fn ends<const LEN: usize>(text: &[u8]) -> (Option<&[u8; LEN]>, Option<&[u8; LEN]>) {
-    (text.first_chunk(), text.last_chunk())
+#[cfg(test)]
+mod tests {
+    use super::{EMPTY, Names};
+
+    #[test]
+    fn each_name_is_found_whatever_the_hint() {
+        let mut names = Names::default();
+        // Of each length; with the same ends; several in one slot.
+        let mut all: Vec<String> = (0..40).map(|len| "é".repeat(len / 2) + &"a".repeat(len % 2)).collect();
+        all.extend((0..500).map(|number| format!("column {number} of a table")));
+        all.extend((0..500).map(|number| format!("c{number}")));
+        for (number, name) in all.iter().enumerate() {
+            assert_eq!(names.find(name, number), None, "{name}");
+            assert_eq!(names.add(name), number);
+        }
+        for (number, name) in all.iter().enumerate() {
+            for hint in [number, number + 1, 0, all.len()] {
+                assert_eq!(names.find(name, hint), Some(number), "{name}");
+            }
+            for other in [&format!("{name}b"), &name.replace('e', "E").replace("é", "e")] {
+                let naive = all.iter().position(|known| known == other);
+                assert_eq!(names.find(other, number), naive, "{other}");
+            }
+        }
+        let in_slots = names.slots.iter().filter(|&&number| number != EMPTY).count();
+        assert!((all.len() / 2..all.len()).contains(&in_slots), "{in_slots}");
+    }
 }

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use super::names::Names;
-use super::tree::{Item, Refused, Rules, Value, has_twice, new_item, parse};
+use super::number::{Number, plain_number};
+use super::tree::{Item, Refused, Rules, Value, has_twice, new_item, parse, push_item};
 use super::view::View;
 use crate::wandb::read_step;
 use crate::{Entity, EntityValue, OtherField, PathElement, PathId};
@@ -38,7 +39,12 @@ impl Rows {
     pub fn of<T>(self, record: &[u8], take: impl FnOnce(&Row<'_>) -> T) -> Decoded<T> {
         match self {
             Rows::Entity => match Entity::decode(record) {
-                Ok(entity) if !has_reserved_name(&entity) => Decoded::whole(take(&Row::of_entity(&entity))),
+                Ok(entity) if !has_reserved_name(&entity) => {
+                    let path = entity.key.as_ref().map(|key| path_text(&key.path));
+                    let mut others = Vec::new();
+                    collect_others(&entity, &mut others);
+                    Decoded::whole(take(&Row(entity_cells(&entity, path.as_deref(), &others))))
+                }
                 _ => Decoded::none(true),
             },
             Rows::Json => {
@@ -51,11 +57,11 @@ impl Rows {
                     Value::Object(items) => items,
                     value => vec![("__value__".into(), value)],
                 };
-                Decoded::whole(take(&Row(Cells::Items(&items))))
+                Decoded::whole(take(&Row::of_items(&items)))
             }
             Rows::History => match history(record) {
                 Ok(Some((items, has_fault))) => Decoded {
-                    row: Some(take(&Row(Cells::Items(&items)))),
+                    row: Some(take(&Row::of_items(&items))),
                     has_fault,
                 },
                 Ok(None) => Decoded::none(false),
@@ -97,12 +103,18 @@ fn has_reserved_name(entity: &Entity<'_>) -> bool {
 fn history(record: &[u8]) -> Result<Option<(Vec<Item<'_>>, bool)>, Refused> {
     let mut found: Vec<Item<'_>> = Vec::new();
     let mut has_fault = false;
-    let step = read_step(record, |item| {
-        let name = match &item.path[..] {
-            &[name] => name.into(),
-            names => names.join(".").into(),
-        };
-        match parse(item.value_json, Rules::Run, new_item(&mut found, name)?) {
+    let step = read_step(record, |name, value| {
+        match plain_number(value) {
+            Some((Number::Int(number), len)) if len == value.len() => {
+                return push_item(&mut found, name, || Value::Int(number));
+            }
+            Some((Number::Float(number), len)) if len == value.len() => {
+                return push_item(&mut found, name, || Value::Float(number));
+            }
+            _ => {}
+        }
+        let text = str::from_utf8(value).map_err(|_| Refused::Text)?;
+        match parse(text, Rules::Run, new_item(&mut found, name)?) {
             Err(Refused::Text) => {
                 has_fault = true;
                 found.pop();
@@ -129,17 +141,7 @@ fn history(record: &[u8]) -> Result<Option<(Vec<Item<'_>>, bool)>, Refused> {
 }
 
 /// The row of a record: names of columns, and a value for each.
-pub struct Row<'v>(Cells<'v>);
-
-enum Cells<'v> {
-    Entity {
-        entity: &'v Entity<'v>,
-        path: Option<String>,
-        others: Vec<&'v OtherField<'v>>,
-    },
-    Items(&'v [Item<'v>]),
-    Chosen(Vec<(&'v str, View<'v>)>),
-}
+pub struct Row<'v>(Vec<(&'v str, View<'v>)>);
 
 /// The columns that are wanted of each row, in their order: names of columns, or `a.b` for the field
 /// `b` of the column `a`.
@@ -159,7 +161,10 @@ impl<N: AsRef<str>> FromIterator<N> for Selection {
 impl<'v> Row<'v> {
     /// The row with these values, each of which has another name.
     pub fn of_items(items: &'v [Item<'v>]) -> Self {
-        Row(Cells::Items(items))
+        Row(items
+            .iter()
+            .map(|(name, value)| (name.as_ref(), View::of_json(value)))
+            .collect())
     }
 
     /// The row with only the cells in `selection`.
@@ -170,18 +175,17 @@ impl<'v> Row<'v> {
         let Selection(names) = selection;
         let mut found: Vec<Option<View<'r>>> = vec![None; names.len()];
         let mut hint = 0;
-        self.all_cells(|name, value| {
+        for &(name, value) in &self.0 {
             if let Some(number) = names.find(name, hint) {
                 hint = number + 1;
                 found[number] = Some(value);
             }
-            true
-        });
+        }
         let cells = names.iter().zip(found).filter_map(|(name, value)| {
             let inside = || inside(name, &|column| self.cell(column));
             Some((name, value.or_else(inside)?))
         });
-        Row(Cells::Chosen(cells.collect()))
+        Row(cells.collect())
     }
 
     /// The text in a column; `None` if it has none.
@@ -193,62 +197,45 @@ impl<'v> Row<'v> {
     }
 
     fn cell(&self, name: &str) -> Option<View<'_>> {
-        let mut found = None;
-        self.all_cells(|other, value| {
-            found = (other == name).then_some(value);
-            found.is_none()
-        });
-        found
-    }
-
-    fn of_entity(entity: &'v Entity<'v>) -> Self {
-        let path = entity
-            .key
-            .as_ref()
-            .map(|key| &key.path[..])
-            .filter(|path| !path.is_empty());
-        let mut others = Vec::new();
-        collect_others(entity, &mut others);
-        Row(Cells::Entity {
-            entity,
-            path: path.map(path_text),
-            others,
-        })
+        let cell = self.0.iter().find(|&&(other, _)| other == name);
+        cell.map(|&(_, value)| value)
     }
 
     /// Whether it has a column of this name.
     pub fn has(&self, name: &str) -> bool {
-        !self.all_cells(|other, _| other != name)
+        self.cell(name).is_some()
     }
 
-    /// Calls `each` with the cells, in their order, until it returns `false`. Returns whether it
-    /// never did.
-    pub(super) fn all_cells<'r>(&'r self, mut each: impl FnMut(&'r str, View<'r>) -> bool) -> bool {
-        let (entity, path, others) = match &self.0 {
-            Cells::Items(items) => return items.iter().all(|(name, value)| each(name, View::of_json(value))),
-            Cells::Chosen(cells) => return cells.iter().all(|&(name, value)| each(name, value)),
-            Cells::Entity { entity, path, others } => (entity, path, others),
-        };
-        let last = entity.key.as_ref().and_then(|key| key.path.last());
-        if let (Some(last), Some(path)) = (last, path) {
-            let goes_on = each("__kind__", View::Text(last.kind))
-                && match last.id {
-                    PathId::None => true,
-                    PathId::Id(id) => each("__id__", View::Int(id)),
-                    PathId::Name(name) => each("__name__", View::Text(name)),
-                }
-                && each("__path__", View::Text(path));
-            if !goes_on {
-                return false;
-            }
-        }
-        each("__key__", entity.key.as_ref().map_or(View::Null, View::Key))
-            && entity
-                .properties
-                .iter()
-                .all(|property| each(property.name, View::of_property(property)))
-            && (others.is_empty() || each("__other_fields__", View::Others(others)))
+    /// The cells, in their order.
+    pub(super) fn cells(&self) -> &[(&'v str, View<'v>)] {
+        &self.0
     }
+}
+
+/// The cells of an entity, whose path as text and whose fields that are not interpreted are given.
+fn entity_cells<'v>(
+    entity: &'v Entity<'v>,
+    path: Option<&'v str>,
+    others: &'v [&'v OtherField<'v>],
+) -> Vec<(&'v str, View<'v>)> {
+    let mut cells = Vec::with_capacity(entity.properties.len() + 5);
+    let last = entity.key.as_ref().and_then(|key| key.path.last());
+    if let (Some(last), Some(path)) = (last, path) {
+        cells.push(("__kind__", View::Text(last.kind)));
+        match last.id {
+            PathId::None => {}
+            PathId::Id(id) => cells.push(("__id__", View::Int(id))),
+            PathId::Name(name) => cells.push(("__name__", View::Text(name))),
+        }
+        cells.push(("__path__", View::Text(path)));
+    }
+    cells.push(("__key__", entity.key.as_ref().map_or(View::Null, View::Key)));
+    let properties = entity.properties.iter();
+    cells.extend(properties.map(|property| (property.name, View::of_property(property))));
+    if !others.is_empty() {
+        cells.push(("__other_fields__", View::Others(others)));
+    }
+    cells
 }
 
 /// The field that a name with dots means, of the value that `outer` returns for the part before a
