@@ -87,7 +87,9 @@ class _Arrays:
             return self._struct(path, kind)
         if types.is_map(kind):
             return self._map(path, kind)
-        if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        if types.is_fixed_size_list(kind):
+            return self._fixed_list(path, kind)
+        if types.is_list(kind) or types.is_large_list(kind):
             return self._list(path, kind)
         if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
             return self._text(kind)
@@ -116,7 +118,17 @@ class _Arrays:
         # No value has any other type.
         return self._leaf(path, kind, (bytes,) if types.is_fixed_size_binary(kind) else ())
 
-    def check_nulls(self, path: str, field: Any, values: list[Any]) -> None:
+    def column(self, path: str, field: Any) -> Make:
+        """The same for a column or items of this field, which may have to be without nulls."""
+        make = self.maker(path, field.type)
+
+        def make_without_nulls(values: list[Any]) -> Any:
+            self._check_nulls(path, field, values)
+            return make(values)
+
+        return make if field.nullable else make_without_nulls
+
+    def _check_nulls(self, path: str, field: Any, values: list[Any]) -> None:
         """Raises `MisfitError` if there is a null, and the field must not have any."""
         if not field.nullable and any(value is None for value in values):
             raise self._misfit(path, field.type, None)
@@ -247,7 +259,7 @@ class _Arrays:
             arrays: list[Any] = []
             for name, inside, field, make_inside in parts:
                 if not field.nullable:
-                    self.check_nulls(inside, field, [row.get(name) for row in present])
+                    self._check_nulls(inside, field, [row.get(name) for row in present])
                 arrays.append(make_inside([None if row is None else row.get(name) for row in rows]))
             if not arrays:
                 return pa.array([None if row is None else {} for row in rows], kind)
@@ -264,41 +276,45 @@ class _Arrays:
 
     def _list(self, path: str, kind: Any) -> Make:
         pa = self._pa
+        make_items = self.column(f"{path}[]", kind.value_field)
+
+        def make(values: list[Any]) -> Any:
+            self._check(path, kind, values, (list,))
+            items = list(chain.from_iterable(value for value in values if value is not None))
+            if pa.types.is_large_list(kind):
+                return pa.LargeListArray.from_arrays(self._starts(values, pa.int64()), make_items(items), type=kind)
+            return pa.ListArray.from_arrays(self._starts(values, pa.int32()), make_items(items), type=kind)
+
+        return make
+
+    def _fixed_list(self, path: str, kind: Any) -> Make:
+        pa = self._pa
         field, inside = kind.value_field, f"{path}[]"
         make_items = self.maker(inside, field.type)
 
         def make(values: list[Any]) -> Any:
             self._check(path, kind, values, (list,))
-            items = list(chain.from_iterable(value for value in values if value is not None))
-            self.check_nulls(inside, field, items)
-            if pa.types.is_large_list(kind):
-                return pa.LargeListArray.from_arrays(self._starts(values, pa.int64()), make_items(items), type=kind)
-            return pa.ListArray.from_arrays(self._starts(values, pa.int32()), make_items(items), type=kind)
-
-        def make_fixed(values: list[Any]) -> Any:
-            self._check(path, kind, values, (list,))
-            for value in values:
-                if value is not None and len(value) != kind.list_size:
+            present = [value for value in values if value is not None]
+            for value in present:
+                if len(value) != kind.list_size:
                     raise self._misfit(path, kind, value, f"it has {len(value)} items")
-            self.check_nulls(inside, field, list(chain.from_iterable(value for value in values if value is not None)))
+            self._check_nulls(inside, field, list(chain.from_iterable(present)))
             nulls = [None] * kind.list_size
             items = list(chain.from_iterable(nulls if value is None else value for value in values))
             mask = pa.array([value is None for value in values], pa.bool_())
             return pa.FixedSizeListArray.from_arrays(make_items(items), type=kind, mask=mask)
 
-        return make_fixed if pa.types.is_fixed_size_list(kind) else make
+        return make
 
     def _map(self, path: str, kind: Any) -> Make:
         pa = self._pa
-        field, inside = kind.item_field, f"{path}[]"
-        make_keys, make_items = self.maker(inside, kind.key_type), self.maker(inside, kind.item_type)
+        make_keys, make_items = self.maker(f"{path}[]", kind.key_type), self.column(f"{path}[]", kind.item_field)
 
         def make(values: list[Any]) -> Any:
             rows = self._fields(path, kind, values)
             present = [row for row in rows if row is not None]
             keys = list(chain.from_iterable(present))
             items = list(chain.from_iterable(row.values() for row in present))
-            self.check_nulls(inside, field, items)
             starts = self._starts(rows, pa.int32())
             return pa.MapArray.from_arrays(starts, make_keys(keys), make_items(items), type=kind)
 
@@ -319,10 +335,7 @@ class GivenBatches:
         self.schema = schema
         check_names(schema.names, "columns")
         arrays = _Arrays(pa, payload.to_json(), payload.fields_of())
-        self._check_nulls = arrays.check_nulls
-        self._makers: dict[str, tuple[Any, Make]] = {
-            field.name: (field, arrays.maker(field.name, field.type)) for field in schema
-        }
+        self._makers: dict[str, Make] = {field.name: arrays.column(field.name, field) for field in schema}
 
     def of(self, records: Records) -> Iterator[Any]:
         """The rows, which have the offsets of their records, in batches of few cells.
@@ -332,52 +345,37 @@ class GivenBatches:
         """
         count = max(CELL_COUNT_MAX // len(self._makers), 1)
         for begin in range(0, len(records.rows), count):
-            yield self._batch(records.rows[begin : begin + count], records.offsets[begin : begin + count])
+            rows, offsets = records.rows[begin : begin + count], records.offsets[begin : begin + count]
+            try:
+                batch = self._batch(rows)
+            except MisfitError as error:
+                raise self._first_misfit(rows, offsets, error) from None
+            yield batch
 
-    def _batch(self, rows: list[dict[str, Any]], offsets: Sequence[int]) -> Any:
+    def _batch(self, rows: list[dict[str, Any]]) -> Any:
         names = set[str]().union(*rows)
         if not has_arrow_names(names):
-            rows = [self._with_arrow_names(row, offsets, index) for index, row in enumerate(rows)]
+            rows = [with_arrow_names(row, self._makers) for row in rows]
             names = {arrow_name(name) for name in names}
         # One column at a time: cells are larger as Python objects than in Arrow.
         arrays = [
-            self._array(field.name, [row.get(field.name) for row in rows], offsets)
+            self._makers[field.name]([row.get(field.name) for row in rows])
             if field.name in names or not field.nullable
             else self._pa.nulls(len(rows), field.type)
             for field in self.schema
         ]
         return self._pa.record_batch(arrays, schema=self.schema)
 
-    def _with_arrow_names(self, row: dict[str, Any], offsets: Sequence[int], index: int) -> dict[str, Any]:
-        try:
-            return with_arrow_names(row, self._makers)
-        except MisfitError as error:
-            error.offset = offsets[index]
-            raise
-
-    def _array(self, name: str, values: list[Any], offsets: Sequence[int]) -> Any:
-        field, make = self._makers[name]
-
-        def made(begin: int, end: int) -> Any:
-            self._check_nulls(name, field, values[begin:end])
-            return make(values[begin:end])
-
-        try:
-            return made(0, len(values))
-        except MisfitError as error:
-            # Which record it is in: that of the first row that does not fit, in the first half that does not fit.
-            first, begin, end = error, 0, len(values)
-            while end - begin > 1:
-                middle = (begin + end) // 2
-                try:
-                    made(begin, middle)
-                except MisfitError as earlier:
-                    first, end = earlier, middle
-                else:
-                    begin = middle
+    def _first_misfit(self, rows: list[dict[str, Any]], offsets: Sequence[int], error: MisfitError) -> MisfitError:
+        """The error of the first row that does not fit, with the offset of its record. `error` is that of any row."""
+        begin, end = 0, len(rows)
+        while begin < end:
+            middle = (begin + end) // 2
             try:
-                made(begin, end)
-            except MisfitError as alone:
-                first = alone
-            first.offset = offsets[begin]
-            raise first from None
+                self._batch(rows[begin : middle + 1])
+            except MisfitError as earlier:
+                error, end = earlier, middle
+            else:
+                begin = middle + 1
+        error.offset = offsets[end]
+        return error
