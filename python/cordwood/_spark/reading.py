@@ -11,6 +11,7 @@ from cordwood._native import scan
 from cordwood._spark.options import Options
 from cordwood._splits import Split, group_splits, plan_splits
 from cordwood._tables.payloads import PAYLOADS
+from cordwood._tables.scan import check_columns_known
 
 pa: Any = import_module("pyarrow")
 Schema: TypeAlias = Any
@@ -53,10 +54,7 @@ def check_columns(names: Iterable[str], options: Options) -> None:
     if options.decode:
         # A name that no record has is that of an empty column.
         return
-    known = SKIPPED.names if options.table == "skipped" else [*RECORDS.names, *MORE_COLUMNS]
-    for name in names:
-        if name not in known:
-            raise ValueError(f"there is no column {name!r}, only {', '.join(map(repr, known))}")
+    check_columns_known(names, SKIPPED.names if options.table == "skipped" else [*RECORDS.names, *MORE_COLUMNS])
 
 
 def planned(options: Options) -> list[list[Split]]:

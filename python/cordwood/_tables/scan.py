@@ -175,7 +175,7 @@ class DecodedScan:
         # A column may also be named as in Arrow, which is how `columns` names it.
         names = {arrow_name(name): name for name in known} | {name: name for name in known}
         wanted = [name if name in names else arrow_name(name) for name in self._columns]
-        _check_names(wanted, names)
+        check_columns_known(wanted, names)
         return {names[name]: known[names[name]] for name in wanted}
 
     def _stream(self, batches: Batches | GivenBatches) -> Iterator[Any]:
@@ -198,7 +198,8 @@ class DecodedScan:
         ]
 
 
-def _check_names(names: Iterable[str], known: Collection[str]) -> None:
+def check_columns_known(names: Iterable[str], known: Collection[str]) -> None:
+    """Raises `ValueError` for a name that is not among the known columns."""
     for name in names:
         if name not in known:
             raise ValueError(f"there is no column {name!r}, only {', '.join(map(repr, list(known)[:50]))}")
@@ -393,5 +394,5 @@ def decoded_scan(
     known = payload.known_columns(options["on_corruption"])
     # Where the columns depend on the records, a name that no record has is that of an empty column.
     if schema is not None and known is not None:
-        _check_names(schema.names, [*known, *([origin] if origin else [])])
+        check_columns_known(schema.names, [*known, *([origin] if origin else [])])
     return DecodedScan(sources, payload, schema=schema, columns=columns, origin=origin, options=options)

@@ -33,23 +33,21 @@ def selection_of(options: argparse.Namespace, first: Sequence[str] = ()) -> Sele
 
 
 def columns_found(payload: str, found: Columns, form: str) -> dict[str, ColumnType]:
-    """All columns of a table, after the first pass."""
-    report_conflicts(found, form)
-    return PAYLOADS[payload].all_columns(found.types())
+    """All columns of a table, after the first pass.
 
-
-def report_conflicts(found: Columns, form: str) -> None:
-    """Reports columns that are JSON because their values are of several types, or have too many fields."""
+    Columns that are JSON because their values are of several types, or have too many fields, are reported.
+    """
     # In CSV, everything within a value is JSON.
     is_nested = form in BINARY_FORMATS
-    names = found.types()
+    columns = found.types()
     for name, types in found.conflicts().items():
-        if is_nested or name in names:
+        if is_nested or name in columns:
             complain(
                 f"the column {escaped(name)} has values of several types, and is stored as JSON: {', '.join(types)}"
             )
     for name in found.overfull if is_nested else ():
         complain(f"the column {escaped(name)} has too many fields, and is stored as JSON")
+    return PAYLOADS[payload].all_columns(columns)
 
 
 def origin_value(name: str, origin: str, form: str) -> str:
