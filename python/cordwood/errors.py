@@ -50,9 +50,10 @@ class CordwoodError(Exception):
 
     def __init__(self, message: str, *, hint: Hint | None = None, **attributes: Any) -> None:
         """An error with these attributes of its class; the others have their defaults."""
-        super().__init__(message)
         self.message = message
         self.__dict__.update(attributes)
+        # With the path, since others make a new error of the arguments, as Apache Beam does to add the name of a step.
+        super().__init__(str(self))
         if hint is not None:
             _add_hint(self, hint)
 

@@ -192,6 +192,8 @@ def test_an_error_keeps_the_path_the_message_and_the_hint_apart(name, kind):
     assert all(len(line) <= SENTENCE_LEN_MAX for line in lines[1:])
     copy = pickle.loads(pickle.dumps(error))  # noqa: S301
     assert (type(copy), str(copy), vars(copy), copy.args) == (type(error), str(error), vars(error), error.args)
+    # As Apache Beam makes one that also names the step.
+    assert str(type(error)(f"{error.args[0]} [step]", *error.args[1:])) == f"{error} [step]"
 
 
 def test_an_error_of_the_system_has_its_number_and_the_file(name):

@@ -279,6 +279,12 @@ def test_a_missing_file_is_an_error_when_the_pipeline_is_made_or_runs(tmp_path):
         _ = pipeline | ReadFromLog(str(tmp_path))
 
 
+def test_an_error_names_the_file_and_the_step(tmp_path):
+    (tmp_path / "a.txt").write_text("not a log\n")
+    with pytest.raises(cordwood.DialectError, match=r"a\.txt: not a log, but text \[while.*Match"):
+        elements_of(ReadFromLog(str(tmp_path / "a.txt")), tmp_path)
+
+
 def test_damage_makes_the_pipeline_fail_with_an_error_that_names_the_file(folder):
     path = str(folder / "damaged.log")
     with pytest.raises(cordwood.CorruptionError, match=r"damaged\.log: ") as caught, beam.Pipeline() as pipeline:
