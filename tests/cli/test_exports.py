@@ -658,3 +658,31 @@ def test_evidence_judges_exports(export, tmp_path, capsys):
     assert capsys.readouterr().out == f"wrote {page}: {counts}\n"
     [fields] = json.loads(found.json)["exports"]
     assert (fields["ok"], fields["file_count"], fields["stated_entity_count"]) == (False, 6, 30)
+
+
+@pytest.mark.parametrize("is_overall", [True, False])
+def test_metadata_that_is_named_alone_stands_for_its_export(is_overall, export, capfd):
+    metadata = next(export.rglob("*.overall_export_metadata" if is_overall else "*kind_User.export_metadata"))
+    # A list is not a log.
+    assert main(["verify", str(metadata)]) == (0 if is_overall else 1)
+    assert f"{metadata}: ok, an export: " in capfd.readouterr().out
+    (export / "all_namespaces/kind_User/output-1").unlink()
+    assert main(["verify", str(metadata)]) == (3 if is_overall else 1)
+    assert "output-1 is missing" in " ".join(capfd.readouterr().out.split())
+    assert main(["info", str(metadata)]) == (3 if is_overall else 1)
+    # None of its records is an entity.
+    assert main(["convert", "--as", "entity", str(metadata)]) == 1
+    assert "no log was found; 1 file is not a log: metadata of an export" in capfd.readouterr().err
+
+
+def test_metadata_of_an_unknown_version_is_an_error(export, capfd):
+    [metadata] = export.glob("*.overall_export_metadata")
+    _, message = cordwood.open(metadata)
+    metadata.write_bytes(reference.encode([b"4", message]))
+    assert main(["verify", str(export)]) == 1
+    assert "its version, 4, is not known), so missing files cannot be detected" in capfd.readouterr().err
+    # On its own, it is a log.
+    assert main(["verify", str(metadata)]) == 0
+    # So is one of other records.
+    metadata.write_bytes(reference.encode([b"other", message]))
+    assert main(["verify", str(export)]) == 0

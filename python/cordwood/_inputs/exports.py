@@ -87,6 +87,12 @@ def _judged(file: Input) -> tuple[Input, list[str]]:
     return file._replace(format=METADATA if is_list else None, is_metadata=not is_list), names
 
 
+def named_metadata(file: Input) -> Input:
+    """A named file. If it is the metadata of an export, the export is judged; if not, it is read as a log."""
+    judged, _ = _judged(file)
+    return file if judged.error else judged
+
+
 def listed_files(path: str) -> list[str] | None:
     """The paths of the files named in the metadata of an export, relative to its folder.
 
@@ -282,6 +288,8 @@ def overall_message(path: str) -> bytes | None:
     except CordwoodError as error:
         raise ValueError("it is not a log") from error
     if first not in (None, _VERSION):
+        if first.isdigit():
+            raise ValueError(f"its version, {first.decode()}, is not known")
         return None
     if first is None or message is None:
         raise ValueError("it was cut off, is damaged, or is too long")

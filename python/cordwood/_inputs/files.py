@@ -278,7 +278,13 @@ def _named(name: str, relative: str) -> tuple[Input, Identity | None]:
     if stat.S_ISDIR(status.st_mode):
         return _of_segments(name, relative)
     file_len = status.st_size if stat.S_ISREG(status.st_mode) else 0
-    return Input(name, relative, file_len=file_len), file_identity(status)
+    file = Input(name, relative, file_len=file_len)
+    if file_len and is_of_export(name):
+        # Rarely needed.
+        from cordwood._inputs.exports import named_metadata
+
+        file = named_metadata(file)
+    return file, file_identity(status)
 
 
 def _of_segments(folder: str, relative: str, *, is_in_folder: bool = False) -> tuple[Input, Identity | None]:

@@ -85,8 +85,9 @@ def print_exports(
 def report_exports(files: Sequence[Input]) -> Status:
     """Reports the exports among these files that are not complete on stderr, and returns the exit status."""
     exports, status = _judged(files)
-    for export in filter(_is_short, exports):
-        complain(f"{display_name(export.path)}: {export_text(export)}")
+    for export in exports:
+        if _is_short(export, files):
+            complain(f"{display_name(export.path)}: {export_text(export)}")
     return status
 
 
@@ -94,9 +95,11 @@ def _judged(files: Sequence[Input], counts: Mapping[str, int] | None = None) -> 
     exports, failures = exports_of(files, counts)
     for path, error in failures:
         complain(error, place=display_name(path))
-    return exports, Status.FAILURE if failures else Status.DAMAGE if any(map(_is_short, exports)) else Status.CLEAN
+    is_short = any(_is_short(export, files) for export in exports)
+    return exports, Status.FAILURE if failures else Status.DAMAGE if is_short else Status.CLEAN
 
 
-def _is_short(export: Export) -> bool:
-    """Whether an export is not complete. Missing files are errors of their own."""
-    return not (export.ok or export.missing_files)
+def _is_short(export: Export, files: Sequence[Input]) -> bool:
+    """Whether an export is not complete. Missing files are errors of their own, unless only the metadata is named."""
+    is_named = any(file.name == export.path and not file.is_in_folder for file in files)
+    return not export.ok and (is_named or not export.missing_files)

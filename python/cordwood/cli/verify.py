@@ -103,7 +103,7 @@ def run(options: argparse.Namespace) -> Status:
         tally.add_sums(report)
         tally.count(Status.DAMAGE if is_damaged or is_other else Status.CLEAN)
         tally.only_other_count += is_other and not is_damaged
-    if tally.is_one_file and tally.files[0].file_len:
+    if tally.is_one_file and tally.files[0].file_len and not tally.files[0].not_decoded:
         return tally.status
     databases, database_counts = print_databases(tally.files, as_json=options.json, is_quiet=options.quiet)
     exports, export_counts = print_exports(tally.files, counts, as_json=options.json, is_quiet=options.quiet)
