@@ -173,7 +173,7 @@ def tasks_of(case: dict[str, Any], folder: Path) -> Iterator[Task]:
     if "segments" in case:
         path.mkdir()
         for origin, pieces in case["segments"].items():
-            (path / f"{int(origin):020}.log").write_bytes(joined(pieces))
+            (path / (f"{int(origin):020}.log" if origin.isdigit() else origin)).write_bytes(joined(pieces))
     else:
         path.write_bytes(content_of(case))
     options = {name: case[name] for name in OPTIONS if name in case}

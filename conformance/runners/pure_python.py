@@ -1,6 +1,7 @@
 """A runner for the reference of the tests: plain Python, for LevelDB's dialect and packed logs."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -42,6 +43,9 @@ def read(request, dialect):
     path = Path(request["path"])
     options = POLICIES[request["policy"]] | {name: request[name] for name in OPTIONS if name in request}
     if path.is_dir():
+        names = {file.name for file in path.iterdir()} - {"LOCK"}
+        if any(not re.fullmatch(r"[0-9]{20}\.log", name) for name in names):
+            return {"records": [], "end": ["refused", 0]}
         files = {int(file.stem): file.read_bytes() for file in path.glob("*.log")}
         if {"start", "end", "stop"} & options.keys():
             return {"unsupported": "a range of a log in segments, or the policy stop"}
