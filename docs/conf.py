@@ -83,9 +83,21 @@ def sidebar() -> str:
     )
 
 
+# The reference names each class where users import it from, not where it is defined.
+DEFINED = r"\bcordwood\._[\w.]*\.(?=[A-Z])"
+PUBLIC_NAMES = {
+    DEFINED: "cordwood.",
+    r"(?<=Bases: :py:obj:`)_(Region|Changed)Error": "cordwood.CordwoodError",
+    # Nobody calls it.
+    r"(?<=py:class:: DecodedScan)\(.*\)": "",
+}
+
+
 def prepare(_app, page: str, text: list[str]) -> None:
     """Adds the sidebar to the front page, and links that lead out of this folder lead to the repository."""
     if page.startswith("reference/api/"):
+        for private, public in PUBLIC_NAMES.items():
+            text[0] = re.sub(private, public, text[0])
         return
     folder = (Path("docs") / page).parent.as_posix()
     text[0] = absolute(text[0], folder, PACKAGE["repository"], PACKAGE["version"], kept="docs")
@@ -114,6 +126,13 @@ def replace(name: str, pattern: str, by: str) -> None:
 replace("_native.pyi", r"^from (?:cordwood[\w.]*|_typeshed) import (\([^)]*\)|.*)\n", "")
 for each in SOURCES.glob("payload/*.py"):
     replace(f"payload/{each.name}", r"`docs/([\w/]+)\.md`", r":doc:`/\1`")
+replace("_native.pyi", r"^_Object: TypeAlias = (.*)\n.*\n", "")
+replace(
+    "_native.pyi", r"\b_Object\b", "ReadableBuffer | Readable | RangeReadable | FsspecFile | tuple[ObjectStore, str]"
+)
+replace("compat/wandb.py", r"\b_Path\b(?!:)", "str | bytes | os.PathLike[str] | os.PathLike[bytes]")
+replace("compat/wandb.py", r"(?<=obj: )_Message", "Any")
+replace("compat/appengine.py", r"(?<=: )_Writable", "Any")
 replace("typing.py", r"from _typeshed import .*", "pass")
 replace("__init__.py", r"(?<=many import Results, info), (.*)$", r"\nfrom cordwood._native import \1")
 
@@ -142,6 +161,13 @@ autoapi_member_order = "groupwise"
 autoapi_python_class_content = "class"
 
 
+def publish(_app, _what, _name, member, *_) -> None:
+    """The same names in the lists of functions, which are not in the text of a page."""
+    if getattr(member, "return_annotation", None):
+        member.return_annotation = re.sub(DEFINED, "cordwood.", member.return_annotation)
+
+
 def setup(app) -> None:
     """Sphinx calls it."""
+    app.connect("autoapi-skip-member", publish)
     app.connect("source-read", prepare)

@@ -1,6 +1,7 @@
-"""Checks the built site: every link within it leads to a page and a place on it, and no page loads from another host.
+"""Checks the built site.
 
-`make docs` runs it.
+Every link within it leads to a page and a place on it, no page loads from another host, and the reference has no
+private names. `make docs` runs it.
 """
 
 import re
@@ -29,7 +30,12 @@ class Page(HTMLParser):
         self.ids: set[str] = set()
         self.links: set[str] = set()
         self.loaded: set[str] = set()
+        self.text = ""
         self.feed(text)
+
+    def handle_data(self, data: str) -> None:
+        """Notes a text: the parser calls it."""
+        self.text += data
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Notes a tag: the parser calls it."""
@@ -47,6 +53,8 @@ def problems(site: Path) -> list[str]:
     found = []
     for path, page in pages.items():
         name = path.relative_to(site).as_posix()
+        private = re.findall(r"\bcordwood\._\w[\w.]*|\b_[A-Z]\w*[a-z]\w*\b", page.text if "api/" in name else "")
+        found += [f"{name} has a private name: {each}" for each in sorted(set(private))]
         for link in sorted(page.links | page.loaded):
             parts = urlsplit(link)
             if parts.scheme == "data" or (parts.scheme and link in page.links - page.loaded):

@@ -81,6 +81,18 @@ def test_a_broken_link_and_a_file_of_another_host_are_found(body, problem, tmp_p
     )
 
 
+def test_a_private_name_in_the_reference_is_found(tmp_path):
+    from site_check import problems
+
+    for folder in ("api", "guides"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "page.html").write_text(
+            "<p>cordwood._native.<b>Reader</b>, <i>_Object</i>, _RAW, an_Object"
+        )
+    text = "api/page.html has a private name: "
+    assert problems(tmp_path) == [f"{text}_Object", f"{text}cordwood._native.Reader"]
+
+
 def test_a_style_from_another_host_is_found(tmp_path):
     from site_check import problems
 
