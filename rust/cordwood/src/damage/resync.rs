@@ -273,8 +273,8 @@ mod place {
 /// The first position after the first byte at which a chain begins: consecutive valid fragments, up
 /// to an end, or up to one that carries the number of the log.
 ///
-/// In a dialect with log numbers, all of its fragments have the same form: `form`, or that of the last
-/// one, since the payload of the damaged fragment comes first.
+/// In a dialect with log numbers, all of its fragments have the same form: `form`; or, before one that
+/// carries the number of the log, the form of that.
 ///
 /// Works from back to front, so that the continuation of a position is already known, and each is
 /// visited once. Most bytes of a block lead nowhere, wherever their length points: they cost one
@@ -314,7 +314,7 @@ fn scan(format: &LogFormat, mut form: Option<Form>, rest: &[u8], ends: &Ends) ->
         }
         places[at] = if may_be && !is_zero(header) && is_right(at, end) && may_have_form(format, form, rest, at) {
             first = Some(at);
-            form = form.or_else(|| own_form(format, rest, at));
+            form = form.or_else(|| own_form(format, rest, at).filter(|form| form.has_log_number()));
             place::VALID | place::PASSABLE
         } else if next & (place::VALID | place::TORN) != 0 {
             place::PASSABLE
@@ -509,7 +509,7 @@ mod tests {
             if (is_passable || is_own) && !is_zero(header) && fragment.is_some() && has_form {
                 places[at] = (true, true);
                 first = Some(at);
-                form = form.or(of_record.map(|valid| valid.form));
+                form = form.or(of_record.filter(|_| number.is_some()).map(|valid| valid.form));
             } else {
                 let is_torn = end > rest.len() && end <= ends.left;
                 places[at] = (false, is_sound || is_torn);
