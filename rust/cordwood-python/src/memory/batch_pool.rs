@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use cordwood::read::RecordBatch;
 
-/// The memory of a batch whose pool is no longer used, for the next pool: many logs are shorter than
-/// a batch.
-static SPARE: Mutex<Option<RecordBatch>> = Mutex::new(None);
+/// The memory of batches whose pools are no longer used, for the next pool: many logs have one or two
+/// batches.
+static SPARE: Mutex<Vec<RecordBatch>> = Mutex::new(Vec::new());
 
 /// Memory of record batches that Python has released. New memory costs more than reading into it,
 /// since the system zeroes each page first.
@@ -22,9 +22,9 @@ impl Pool {
     /// A record batch that a huge record has made larger than this, in bytes, is not kept.
     const CAPACITY_MAX: usize = 64 << 20;
 
-    /// Nor is a larger one than this, as the spare one of the process. Batches of the default length
-    /// are shorter.
-    const SPARE_CAPACITY_MAX: usize = 4 << 20;
+    /// The most that the process keeps between pools, in bytes: two batches of the default length are
+    /// shorter.
+    const SPARE_CAPACITY_MAX: usize = 5 << 20;
 
     /// `count_max` is the number of record batches in use at a time.
     pub(crate) fn new(count_max: usize) -> Self {
@@ -36,7 +36,7 @@ impl Pool {
 
     pub(crate) fn take(&self) -> RecordBatch {
         let own = self.batches.try_lock().ok().and_then(|mut batches| batches.pop());
-        let batch = own.or_else(|| SPARE.try_lock().ok()?.take());
+        let batch = own.or_else(|| SPARE.try_lock().ok()?.pop());
         batch.unwrap_or_default()
     }
 
@@ -53,12 +53,13 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        if let Ok(batches) = self.batches.get_mut()
-            && let Some(batch) = batches.pop()
-            && batch.capacity() <= Self::SPARE_CAPACITY_MAX
-            && let Ok(mut spare) = SPARE.try_lock()
-        {
-            *spare = Some(batch);
+        if let (Ok(batches), Ok(mut spare)) = (self.batches.get_mut(), SPARE.try_lock()) {
+            for batch in batches.drain(..) {
+                let kept: usize = spare.iter().map(RecordBatch::capacity).sum();
+                if kept + batch.capacity() <= Self::SPARE_CAPACITY_MAX {
+                    spare.push(batch);
+                }
+            }
         }
     }
 }

@@ -254,7 +254,7 @@ impl<S: Source> Reader<S> {
         if !self.decoder.keeps_data() {
             return self.move_places(batch, target_len);
         }
-        if batch.data.capacity() == 0
+        if batch.is_empty()
             && let Some(file_len) = self.file_len()
         {
             batch.begin(target_len, file_len.saturating_sub(self.offset()));

@@ -162,6 +162,9 @@ impl RecordBatch {
     /// # Ok::<(), std::collections::TryReserveError>(())
     /// ```
     pub fn remove_first(&mut self, count: usize) {
+        if count == 0 {
+            return;
+        }
         if count >= self.len() {
             return self.clear();
         }
@@ -256,7 +259,7 @@ impl RecordBatch {
         self.end_offset = end_offset;
     }
 
-    /// Makes room at once for a batch without memory, which is to contain `target_len` bytes of a log
+    /// Makes room at once for a batch without records, which is to contain `target_len` bytes of a log
     /// that has `log_len` more: while it grew, its records would be copied several times. If there is
     /// not enough memory, it grows.
     pub(super) fn begin(&mut self, target_len: usize, log_len: u64) {
