@@ -411,9 +411,10 @@ class _Folder:
 
         logs = self._needed_logs(manifest)
         is_strict = engine == Engine.ROCKSDB and not _SKIPS_TORN_LOGS.search(self._options())
-        torn: list[str] = []
+        torn: list[tuple[str, int | None]] = []
         end = None
         for _, path in logs if len(logs) > 1 else ():
+            log_len = self._len(os.path.basename(path))
             try:
                 with Reader(path, on_corruption="skip") as reader:
                     first = last = next(reader, None)
@@ -422,14 +423,17 @@ class _Folder:
                         kind = (
                             ProblemKind.LOG_CUT if is_strict and (end is None or begin > end) else ProblemKind.LOG_TORN
                         )
-                        yield from (Problem(kind, log) for log in torn)
+                        # One that has become longer was still being written.
+                        yield from (
+                            Problem(kind, log) for log, old_len in torn if self._len(os.path.basename(log)) == old_len
+                        )
                         torn = []
                     if path == logs[-1][1]:
                         return
                     for record in reader:
                         last = record
                     if reader.outcome.kind == OutcomeKind.TORN_TAIL:
-                        torn.append(path)
+                        torn.append((path, log_len))
                 if last is not None:
                     batch = WriteBatch(last)
                     end = batch.sequence + batch.count

@@ -669,6 +669,23 @@ def test_a_torn_log_that_makes_rocksdb_drop_the_newer_ones_is_a_fault(left, tmp_
     assert (keys_in_rocksdb(folder), keys_in_rocksdb(tmp_path / "repaired")) == (kept, kept + 199)
 
 
+def test_a_log_that_becomes_longer_while_it_is_read_is_not_torn(tmp_path, monkeypatch):
+    """RocksDB writes the end of a log after it has made the file of the next one."""
+    folder = tmp_path / "db"
+    logs = killed_rocksdb(folder)
+    content = logs[0].read_bytes()
+    os.truncate(logs[0], len(content) - 200)
+    read = _databases.Reader
+
+    def read_while_it_grows(path, **options):
+        if path == str(logs[1]):
+            logs[0].write_bytes(content)
+        return read(path, **options)
+
+    monkeypatch.setattr(_databases, "Reader", read_while_it_grows)
+    assert notes_of_logs(folder) == [("log_torn", logs[1].name)]
+
+
 @pytest.mark.parametrize("mode", ["kSkipAnyCorruptedRecords", "kTolerateCorruptedTailRecords"])
 def test_a_torn_log_is_no_fault_where_rocksdb_skips_it(mode, tmp_path):
     folder = tmp_path / "db"
