@@ -163,7 +163,7 @@ conformance: $(VENV)/test.stamp $(VENV)/peers.stamp $(VENV)/appengine.stamp  ## 
 # Not part of `make test`, which does a tenth of it or less: it takes a quarter of an hour.
 survival: $(VENV)/test.stamp install  ## Kill, fork and rotate 6,500 times, read in threads 1,600 times, look at 20,000 recycled and 30,000 packed logs, flip each bit of a log; judge 2,000 states of databases; check for losses
 	CORDWOOD_SURVIVAL=full $(BIN)/pytest tests/survival tests/format/test_packed.py tests/engines/test_databases.py
-	CORDWOOD_SURVIVAL=full cargo test --package cordwood-log --locked --test damage
+	CORDWOOD_SURVIVAL=full cargo test --package cordwood-log --locked --test all -- damage::
 
 # The types in the stub are written by hand: stubtest compares them with the built module, whose docstrings the stub
 # repeats. The type checkers see what a user's type checker sees, including the documentation's examples.
@@ -223,8 +223,7 @@ AARCH64 := aarch64-unknown-linux-gnu
 
 # Not part of `make test`: it needs tools that few machines have. The core's tests are compiled for AArch64 and run in
 # an emulator, which shows that the checksum kernels are correct, not how fast they are. A test that tries every bit or
-# every crash takes many minutes there; TESTS selects others: make test-aarch64 TESTS="--lib checksum".
-TESTS := --lib --test golden --test leveldb_log_test --test dialect_golden
+# every crash would take many minutes there.
 test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
 test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER := qemu-aarch64 -L /usr/aarch64-linux-gnu
 test-aarch64:  ## Run the core's tests for AArch64 in an emulator
@@ -234,7 +233,8 @@ test-aarch64:  ## Run the core's tests for AArch64 in an emulator
 	@test -n "$$(find "$$($${RUSTC:-rustc} --print target-libdir --target $(AARCH64))" -name 'libstd-*.rlib' 2>/dev/null)" || \
 		{ echo "test-aarch64 needs Rust's standard library for $(AARCH64): rustup target add $(AARCH64)," >&2; \
 		echo "or name a compiler that has it: make test-aarch64 RUSTC=..." >&2; exit 1; }
-	cargo test --package cordwood-log --locked --target $(AARCH64) $(TESTS)
+	cargo test --package cordwood-log --locked --target $(AARCH64) --lib
+	cargo test --package cordwood-log --locked --target $(AARCH64) --test all -- golden:: leveldb_log_test::
 
 WINDOWS := x86_64-pc-windows-gnu
 WINE := $(shell command -v wine64 || command -v wine || ls /usr/lib/wine/wine64 2>/dev/null)

@@ -1,14 +1,13 @@
 //! Opening an existing file for append: in which dialect it continues, which files it refuses, and
 //! which bytes it rewrites after a failed sync.
 
-mod common;
-mod double;
-
+use crate::common;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use crate::double::{Double, EIO, ENOSPC, Fault, Op};
 use cordwood_log::codec::Encoder;
 use cordwood_log::damage::Reason;
 use cordwood_log::format::BLOCK_LEN;
@@ -17,7 +16,6 @@ use cordwood_log::{
     Compression, Dialect, Error, ErrorKind, FlushPolicy, Hint, LogFile, LogFileOptions, LogFormat, OnCorruption,
     OnTornTail, ReadOptions, Reader,
 };
-use double::{Double, EIO, ENOSPC, Fault, Op};
 
 const POLICIES: [OnTornTail; 3] = [OnTornTail::Refuse, OnTornTail::Truncate, OnTornTail::PadToBlock];
 

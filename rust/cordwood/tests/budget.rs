@@ -1,7 +1,5 @@
 //! How much memory compressed records may use in total: [`ErrorKind::OverBudget`].
 
-#![cfg(feature = "zstd")]
-
 use cordwood_log::codec::{Encoder, RECORD_LEN_MAX};
 use cordwood_log::crc32c::{crc32c, mask};
 use cordwood_log::follow::Poll;

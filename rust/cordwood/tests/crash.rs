@@ -6,13 +6,12 @@
 //! file are recorded. For each prefix of them, the files that a crash may leave are built
 //! ([`crash_files`]), and each is opened for append in every possible way.
 
-mod common;
-mod double;
-
+use crate::common;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
-use common::{Found, read_all};
+use crate::common::{Found, read_all};
+use crate::double::{Double, ENOSPC, Fault, Op, apply};
 #[cfg(feature = "zstd")]
 use cordwood_log::Compression;
 use cordwood_log::damage::Reason;
@@ -21,7 +20,6 @@ use cordwood_log::{
     Dialect, End, Error, ErrorKind, FlushPolicy, LogFile, LogFileOptions, LogFormat, OnCorruption, OnTornTail,
     ReadOptions, Reader, SyncPolicy,
 };
-use double::{Double, ENOSPC, Fault, Op, apply};
 
 /// The sector of most disks; others write 4 KiB at a time.
 const SECTOR_LEN: usize = 512;

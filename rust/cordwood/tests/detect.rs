@@ -1,15 +1,11 @@
 //! A file of another format is named as such, and one that cannot be determined is reported as
 //! unclear. A named dialect always wins.
 
-#[path = "common/wire.rs"]
-#[allow(dead_code, reason = "not every test file needs all of it")]
-mod wire;
-
 use std::io::Read;
 
+use crate::wire::Wire;
 use cordwood_log::ops::{DETECT_LEN, Detection, Foreign, detect};
 use cordwood_log::{Compression, Dialect, Error, ErrorKind, LogFormat, ReadOptions, Reader};
-use wire::Wire;
 
 /// The beginnings of files, taken from their formats' specifications or written by their programs.
 fn foreign() -> Vec<(Foreign, Vec<u8>)> {

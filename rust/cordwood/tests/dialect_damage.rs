@@ -1,13 +1,9 @@
 //! Damage in every dialect: every truncation and every flipped bit of a small log, and all types
 //! with valid and invalid checksums. No wrong record, no byte unaccounted for, no panic, no hang.
 
-#[path = "common/wire.rs"]
-#[allow(dead_code, reason = "not every test file needs all of it")]
-mod wire;
-
+use crate::wire::Wire;
 use cordwood_log::damage::{Severity, SkippedRegion};
 use cordwood_log::{Dialect, End, Error, ErrorKind, Event, LogFormat, OnCorruption, ReadOptions, Reader};
-use wire::Wire;
 
 const BLOCK: usize = 32_768;
 const POLICIES: [OnCorruption; 4] = [

@@ -1,14 +1,10 @@
 //! Golden vectors of the dialects: bytes that the engines write, computed elsewhere or taken from
 //! their own tests.
 
-#[path = "common/wire.rs"]
-#[allow(dead_code, reason = "not every test file needs all of it")]
-mod wire;
-
+use crate::wire::Wire;
 use cordwood_log::codec::Encoder;
 use cordwood_log::ops::{Detection, detect};
 use cordwood_log::{Compression, Dialect, End, Event, LogFormat, ReadOptions, Reader};
-use wire::Wire;
 
 /// File offsets and the reason.
 type Skipped = (u64, u64, &'static str);

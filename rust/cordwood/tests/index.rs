@@ -1,6 +1,4 @@
 //! An index returns the records that iteration returns, in any order, and never another one.
-#![cfg(feature = "fs")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;

@@ -1,8 +1,5 @@
 //! Offsets of more than 32 bits: a log at the end of a 5 GiB file whose rest is a hole that is
 //! never read.
-#![cfg(target_os = "linux")]
-
-mod common;
 
 use std::fs::OpenOptions;
 use std::io::{Seek, SeekFrom, Write};
@@ -10,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use common::{Found, fragment, read_all};
+use crate::common::{Found, fragment, read_all};
 use cordwood_log::follow::Poll;
 use cordwood_log::ops::verify_file;
 use cordwood_log::{Dialect, End, FollowOptions, Follower, LogFile, LogFileOptions, ReadOptions, Reader};

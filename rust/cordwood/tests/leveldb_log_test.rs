@@ -5,11 +5,9 @@
 //! text. Where this crate says more than LevelDB on purpose, a comment says `Exception:`. LevelDB
 //! skips damage and continues, so the policy is `Skip` throughout.
 
-mod common;
-
 use std::io::{self, Read};
 
-use common::{Found, checksum, fragment, read_all};
+use crate::common::{Found, checksum, fragment, read_all};
 use cordwood_log::codec::Encoder;
 use cordwood_log::damage::{Reason, SkippedRegion};
 use cordwood_log::format::{BLOCK_LEN, HEADER_LEN, Header};

@@ -1,16 +1,14 @@
 //! The calls of a `LogFile` to its file: when it writes and syncs, and its reaction when either
 //! fails.
 
-mod common;
-mod double;
-
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
-use common::{Found, read_all};
+use crate::common::{Found, read_all};
+use crate::double::{Double, EINTR, EIO, ENOSPC, Fault, Op};
 use cordwood_log::codec::{Decoder, Encoder, RECORD_LEN_MAX};
 use cordwood_log::damage::Severity;
 use cordwood_log::write::Process;
@@ -18,7 +16,6 @@ use cordwood_log::{
     Compression, Dialect, Error, ErrorKind, FlushPolicy, FollowOptions, Follower, LogFile, LogFileOptions, LogFormat,
     OnCorruption, OnTornTail, ReadOptions, Reader, SyncPolicy, Unsupported, Writer, WriterOptions,
 };
-use double::{Double, EINTR, EIO, ENOSPC, Fault, Op};
 
 fn create(double: &Double, options: LogFileOptions) -> LogFile {
     LogFile::create_in(double.boxed(), options).expect("a file that can be emptied")

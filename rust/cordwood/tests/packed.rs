@@ -1,24 +1,17 @@
 //! Packed logs: containers of many records. The expected values are those of the vectors in
 //! `docs/format/packed.md`, and of bytes made by hand.
 
-mod common;
-#[path = "common/packed.rs"]
-mod made;
-#[path = "common/wire.rs"]
-#[allow(dead_code, reason = "not every test file needs all of it")]
-mod wire;
-
 use std::io;
 
-use common::{Found, read_all};
+use crate::common::{Found, read_all};
+use crate::made::{body, container, frame, mark};
+use crate::wire::Wire;
 use cordwood_log::ops::{Detection, Stat, detect, fragments, stat, verify};
 use cordwood_log::parallel::{Parts, stat_parts};
 use cordwood_log::read::{RecordBatch, SliceSource, Source};
 use cordwood_log::{
     Compression, Dialect, End, Error, ErrorKind, LogFormat, OnCorruption, ReadOptions, Reader, Unsupported,
 };
-use made::{body, container, frame, mark};
-use wire::Wire;
 
 const BLOCK: usize = 32_768;
 

@@ -1,22 +1,16 @@
 //! Packed logs: hostile and damaged containers, followers, and repairs.
 
-mod common;
-#[path = "common/packed.rs"]
-mod made;
-#[path = "common/wire.rs"]
-#[allow(dead_code, reason = "not every test file needs all of it")]
-mod wire;
-
+use crate::made;
 use std::fs;
 use std::time::Duration;
 
-use common::{Found, read_all};
+use crate::common::{Found, read_all};
+use crate::made::{body, container, frame, mark};
+use crate::wire::Wire;
 use cordwood_log::follow::Poll;
 use cordwood_log::ops::{SalvageOptions, salvage_file, stat, verify};
 use cordwood_log::read::{RecordBatch, SliceSource};
 use cordwood_log::{Dialect, End, Error, ErrorKind, Event, FollowOptions, Follower, OnCorruption, ReadOptions, Reader};
-use made::{body, container, frame, mark};
-use wire::Wire;
 
 const BLOCK: usize = 32_768;
 

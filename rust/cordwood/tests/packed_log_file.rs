@@ -1,16 +1,12 @@
 //! `LogFile` keeps its promises in a packed log, with both codecs: failed writes, crashes, and
 //! appending to existing logs. `docs/format/writing.md` has the promises.
 
-#![cfg(all(feature = "fs", feature = "zstd"))]
-
-mod double;
-
+use crate::double::{Double, ENOSPC, Fault, Op, apply};
 use cordwood_log::ops;
 use cordwood_log::{
     Compression, Dialect, Error, ErrorKind, FlushPolicy, LogFile, LogFileOptions, LogFormat, OnCorruption, OnTornTail,
     ReadOptions, Reader, SyncPolicy,
 };
-use double::{Double, ENOSPC, Fault, Op, apply};
 
 const FORMATS: [LogFormat; 2] = [
     LogFormat::new(Dialect::PACKED),

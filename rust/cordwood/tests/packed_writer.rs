@@ -1,16 +1,12 @@
 //! Packed logs are written by the writer's rules of `docs/format/packed.md`, byte for byte, however
 //! the records are handed over. [`Naive`] is another implementation of the rules.
 
-#![cfg(all(feature = "fs", feature = "zstd"))]
-
-mod double;
-
+use crate::double::Double;
 use cordwood_log::codec::Encoder;
 use cordwood_log::{
     Compression, Dialect, ErrorKind, FlushPolicy, LogFile, LogFileOptions, LogFormat, ReadOptions, Reader, Writer,
     WriterOptions,
 };
-use double::Double;
 use proptest::prelude::*;
 
 const BLOCK: usize = 32_768;

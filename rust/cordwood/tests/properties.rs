@@ -1,12 +1,10 @@
 //! Truths about every file: `docs/format/reading.md` as properties, over files of odd
 //! pieces with random damage.
 
-mod common;
-
 use std::io::{self, Read, Write};
 use std::num::NonZeroUsize;
 
-use common::{Found, checksum, fragment, read_all};
+use crate::common::{Found, checksum, fragment, read_all};
 use cordwood_log::codec::{Decoder, Encoder, Step, Window};
 use cordwood_log::damage::{Reason, Severity};
 use cordwood_log::format::{BLOCK_LEN, HEADER_LEN, Header, TRAILER_LEN_MAX, block_left, trailer_len};

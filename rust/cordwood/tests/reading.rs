@@ -1,16 +1,12 @@
 //! The rules of `docs/format/reading.md` in every dialect, each with bytes made by hand: the log
 //! number, salvage, compressed logs.
 
-mod common;
-#[path = "common/wire.rs"]
-#[allow(dead_code, reason = "not every test file needs all of it")]
-mod wire;
-
 use std::io::{self, Read};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use common::{Found, fragment, read_all};
+use crate::common::{Found, fragment, read_all};
+use crate::wire::Wire;
 use cordwood_log::codec::{Decoder, Encoder, Step, Window};
 use cordwood_log::damage::{Reason, Severity, locate_bit_flip};
 use cordwood_log::follow::{NotYet, Poll, WaitReason};
@@ -21,7 +17,6 @@ use cordwood_log::{
     Compression, Dialect, End, Error, ErrorKind, FollowOptions, Follower, LogFile, LogFormat, OnCorruption,
     ReadOptions, Reader, Writer,
 };
-use wire::Wire;
 
 const BLOCK: usize = 32_768;
 

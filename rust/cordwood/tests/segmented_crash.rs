@@ -6,19 +6,16 @@
 //! may leave: names that were not synced are there or not, each independently of the others, and
 //! the bytes that were not synced are there up to any operation, the last of them done in part.
 
-mod common;
-mod double;
-
 use std::collections::{BTreeMap, HashSet};
 
-use common::{Found, read_all};
+use crate::common::{Found, read_all};
+use crate::double::folder::{FolderDouble, FolderOp};
+use crate::double::{EIO, ENOSPC, Fault, Op, apply};
 use cordwood_log::segments::Segment;
 use cordwood_log::{
     Dialect, Error, FlushPolicy, LogFileOptions, OnCorruption, OnTornTail, ReadOptions, Reader, SegmentedLog,
     SyncPolicy, segments,
 };
-use double::folder::{FolderDouble, FolderOp};
-use double::{EIO, ENOSPC, Fault, Op, apply};
 
 type Files = BTreeMap<u64, Vec<u8>>;
 

@@ -1,16 +1,16 @@
 //! A log in segments: where a segment ends and the next begins, and each line of the table of
 //! failures in `docs/format/writing.md`, by its name.
 
-mod common;
-mod double;
-
+use crate::common;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Barrier, OnceLock, Weak};
 use std::time::Duration;
 use std::{fs, io};
 
-use common::{Found, read_all};
+use crate::common::{Found, read_all};
+use crate::double::folder::{FolderDouble, FolderOp};
+use crate::double::{EIO, ENOSPC, Fault, Op};
 use cordwood_log::damage::Reason;
 use cordwood_log::format::BLOCK_LEN;
 use cordwood_log::segments::{LOCK_NAME, Segment, breaks, list, name_of};
@@ -19,8 +19,6 @@ use cordwood_log::{
     Dialect, Error, ErrorKind, FlushPolicy, Hint, LogFile, LogFileOptions, OnTornTail, ReadOptions, Reader,
     SegmentedLog, SyncPolicy, Unsupported,
 };
-use double::folder::{FolderDouble, FolderOp};
-use double::{EIO, ENOSPC, Fault, Op};
 
 const EMFILE: i32 = 24;
 

@@ -327,7 +327,7 @@ fn another_process_rotates_ten_thousand_times_and_every_record_is_returned_once(
     let log = folder.path().join("log");
     drop(SegmentedLog::open(&log, LogFileOptions::default()).expect("a log"));
     let mut writer = Command::new(std::env::current_exe().expect("a path"))
-        .args(["--exact", "rotating_writer"])
+        .args(["--exact", "segments_following::rotating_writer"])
         .env(WRITER, &log)
         .stdout(File::create(folder.path().join("output")).expect("a file"))
         .spawn()

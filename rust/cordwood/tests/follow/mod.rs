@@ -8,9 +8,6 @@ mod holes;
 mod identifying;
 mod older_log;
 mod rotation;
-#[path = "../common/wire.rs"]
-#[allow(dead_code, reason = "not every test file needs all of it")]
-mod wire;
 
 use std::fmt;
 use std::fs::{self, File};
@@ -29,7 +26,8 @@ use cordwood_log::{
     Reader, Writer,
 };
 use tempfile::TempDir;
-use wire::Wire;
+
+use crate::wire::Wire;
 
 /// Records and their log.
 struct Log {
