@@ -1,6 +1,7 @@
 """A table is written while its columns are learned, and again if they change: both ways make the same table."""
 
 import json
+import time
 from unittest import mock
 
 import pytest
@@ -176,6 +177,28 @@ def test_a_failing_disk_is_the_fault_of_the_table(tmp_path, capfd):
     [line] = capfd.readouterr().err.splitlines()
     assert line.startswith(f"cordwood: {tmp_path / 't.parquet'}: No space left on device")
     assert list(tmp_path.glob("t.parquet")) == []
+
+
+def test_no_batch_is_written_after_one_that_failed(tmp_path, capfd, monkeypatch):
+    """The next one is handed over while the failing one is being written."""
+    monkeypatch.setattr("cordwood._tables.columns.ROW_COUNT_MAX", 20)
+    log = write(tmp_path / "log", ROWS)
+    original, writers, failed = pq.ParquetWriter.write_batch, [], set()
+
+    def write_batch(self, batch, *args):
+        writers.append(self)
+        assert self not in failed
+        if writers.count(self) == 2:
+            failed.add(self)
+            time.sleep(0.1)
+            raise OSError(28, "No space left on device")
+        return original(self, batch, *args)
+
+    with mock.patch("pyarrow.parquet.ParquetWriter.write_batch", write_batch):
+        assert main(["convert", "--as", "json", log, str(tmp_path / "t.parquet")]) == 1
+    assert {writers.count(writer) for writer in failed} == {2}
+    [line] = capfd.readouterr().err.splitlines()
+    assert line.startswith(f"cordwood: {tmp_path / 't.parquet'}: No space left on device")
 
 
 def test_a_fault_of_the_table_hides_no_fault_of_a_record(tmp_path, capfd, monkeypatch):

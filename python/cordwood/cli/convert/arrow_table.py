@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from collections.abc import Generator, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 class ArrowTable:
     """Parquet, or one of Arrow's two IPC formats. A batch of rows is a row group, or a record batch.
 
-    One batch is written to a file in another thread while the next is made: pyarrow leaves the interpreter free for
+    Batches are written to a file in another thread while the next are made: pyarrow leaves the interpreter free for
     both. A stream is written in the main thread, since Ctrl-C ends no other one that waits for the reader of a pipe.
     """
 
@@ -38,7 +39,8 @@ class ArrowTable:
         with _without_same_names():
             self._batches = Batches(payload, columns, are_chosen=are_chosen)
         self._threads: Any = None if is_stream else import_module("concurrent.futures").ThreadPoolExecutor(1)
-        self._pending: Any = None
+        # The batches that are being written, or wait for it.
+        self._pending: deque[Any] = deque()
         self._form = "stream" if form == "arrow" and is_stream else form
         self._file = file
         self._writer: Any = None
@@ -62,13 +64,20 @@ class ArrowTable:
 
     def write_batch(self, batch: Any) -> None:
         """Writes a batch. The fault of an earlier one may be raised."""
-        self._wait()
+        self._wait(_PENDING_MAX - 1)
         if self._writer is None:
             self._writer = self._open(batch)
         if self._threads:
-            self._pending = self._threads.submit(self._writer.write_batch, batch)
+            earlier = self._pending[-1] if self._pending else None
+            self._pending.append(self._threads.submit(self._write_after, earlier, batch))
         else:
             self._writer.write_batch(batch)
+
+    def _write_after(self, earlier: Any, batch: Any) -> None:
+        """Writes a batch in the other thread. The fault of the earlier one is raised: no batch is written after it."""
+        if earlier is not None:
+            earlier.result()
+        self._writer.write_batch(batch)
 
     def _open(self, first: Any = None) -> Any:
         """Opens the writer of the table, whose first batch, if any, is `first`."""
@@ -82,10 +91,10 @@ class ArrowTable:
         ipc = import_module("pyarrow").ipc
         return (ipc.new_stream if self._form == "stream" else ipc.new_file)(self._file, schema)
 
-    def _wait(self) -> None:
-        pending, self._pending = self._pending, None
-        if pending is not None:
-            pending.result()
+    def _wait(self, count: int = 0) -> None:
+        """Waits until at most `count` batches are not yet written."""
+        while len(self._pending) > count:
+            self._pending.popleft().result()
 
     def close(self) -> None:
         """Writes the end of the file."""
@@ -106,6 +115,9 @@ def _without_same_names() -> Generator[None]:
     except SameNamesError as error:
         raise Failure(f"{error}; --to ndjson keeps them apart") from error
 
+
+_PENDING_MAX = 2
+"""The most batches that are not yet written, while the next are made: as many as are made at a time."""
 
 _ROWS_MIN = 1_000
 """Fewer rows do not show whether the values of a column repeat."""

@@ -22,9 +22,9 @@ impl Pool {
     /// A record batch that a huge record has made larger than this, in bytes, is not kept.
     const CAPACITY_MAX: usize = 64 << 20;
 
-    /// The most that the process keeps between pools, in bytes: two batches of the default length are
-    /// shorter.
-    const SPARE_CAPACITY_MAX: usize = 5 << 20;
+    /// The most that the process keeps between pools, in bytes: the batches that are read ahead of a
+    /// conversion are shorter.
+    const SPARE_CAPACITY_MAX: usize = 32 << 20;
 
     /// `count_max` is the number of record batches in use at a time.
     pub(crate) fn new(count_max: usize) -> Self {
