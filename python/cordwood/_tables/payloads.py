@@ -31,7 +31,7 @@ class Kind(NamedTuple):
     """The name of several."""
     best: str
     """The payload that shows most of it."""
-    fits: Callable[[bytes, str | None], object] = lambda _record, _dialect: False
+    fits: Callable[[bytes, str | None], bool] = lambda _record, _dialect: False
     """Whether the bytes of a record in a log of some dialect can be of this kind; it may also raise `PayloadError`."""
     dialects: tuple[str, ...] = ()
     """Logs in these dialects contain only this kind."""
@@ -101,13 +101,27 @@ class Payload(NamedTuple):
         return decoders.with_salvaged(made) if log.on_corruption == "salvage" and self.has_offset else made
 
 
+def _is_write_batch(record: bytes, dialect: str | None) -> bool:
+    # The operations are decoded when they are counted.
+    return operation_count(record, "pebble" if dialect == "pebble" else "rocksdb") >= 0
+
+
+def _is_version_edit(record: bytes, _dialect: str | None) -> bool:
+    checked_version_edit(record)
+    return True
+
+
+def _is_entity(record: bytes, _dialect: str | None) -> bool:
+    decode_entity(record)
+    return True
+
+
 WRITE_BATCH = Kind(
     "write-batch",
     "a write batch, as in a write-ahead log of LevelDB, RocksDB or Pebble",
     "write batches",
     "write-batch",
-    # The operations are decoded when they are counted.
-    lambda record, dialect: operation_count(record, "pebble" if dialect == "pebble" else "rocksdb") >= 0,
+    _is_write_batch,
     file_name=r"[0-9]+\.log",
 )
 VERSION_EDIT = Kind(
@@ -115,7 +129,7 @@ VERSION_EDIT = Kind(
     "a version edit, as in a MANIFEST",
     "version edits",
     "version-edit",
-    lambda record, _dialect: checked_version_edit(record),
+    _is_version_edit,
     file_name=r"MANIFEST-[0-9]+",
 )
 ENTITY = Kind(
@@ -123,7 +137,7 @@ ENTITY = Kind(
     "an entity of a Datastore or Firestore export",
     "entities of Datastore or Firestore",
     "entity",
-    lambda record, _dialect: decode_entity(record),
+    _is_entity,
 )
 WANDB = Kind(
     "wandb",
@@ -335,7 +349,7 @@ def kinds_of(record: bytes, dialect: str | None) -> list[Kind]:
 
 def _fits(kind: Kind, record: bytes, dialect: str | None) -> bool:
     with contextlib.suppress(PayloadError):
-        return bool(kind.fits(record, dialect))
+        return kind.fits(record, dialect)
     return False
 
 
