@@ -314,7 +314,9 @@ fn scan(format: &LogFormat, mut form: Option<Form>, rest: &[u8], ends: &Ends) ->
         }
         places[at] = if may_be && !is_zero(header) && is_right(at, end) && may_have_form(format, form, rest, at) {
             first = Some(at);
-            form = form.or_else(|| own_form(format, rest, at).filter(|form| form.has_log_number()));
+            if is_own(at, header.kind) {
+                form = form.or_else(|| own_form(format, rest, at));
+            }
             place::VALID | place::PASSABLE
         } else if next & (place::VALID | place::TORN) != 0 {
             place::PASSABLE
@@ -509,7 +511,7 @@ mod tests {
             if (is_passable || is_own) && !is_zero(header) && fragment.is_some() && has_form {
                 places[at] = (true, true);
                 first = Some(at);
-                form = form.or(of_record.filter(|_| number.is_some()).map(|valid| valid.form));
+                form = form.or(of_record.filter(|_| is_own).map(|valid| valid.form));
             } else {
                 let is_torn = end > rest.len() && end <= ends.left;
                 places[at] = (false, is_sound || is_torn);

@@ -102,36 +102,46 @@ pub(super) fn of_damaged_mark(head: &[u8]) -> Option<LogFormat> {
 }
 
 /// The format of a log whose first block begins with damage, and where the damage ends: at the
-/// first two consecutive valid fragments in the block that carry a log number; or else at the first two
-/// of any form, which are part of a payload if others have a number.
+/// first two consecutive valid fragments in the block that carry a log number, unless more consecutive ones
+/// without a number come before; or else at the first two. The others are probably part of a payload.
 pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
     let scanner = Scanner::new(block);
     let end_of = |dialect: Dialect, begin| scanner.valid(dialect, begin).map(|valid| begin + valid.end);
-    let mut first = None;
+    let mut plain = None;
     let mut begin = 1;
     while begin < block.len() {
         let rest = &block[begin..];
         // Most bytes are not a type, and need no checksum.
         let may_be = rest.get(KIND_AT).copied().is_some_and(is_written_kind);
         let format = may_be.then(|| of_fragment(rest, |dialect| scanner.valid(dialect, begin)));
-        begin += 1;
+        let mut next = begin + 1;
         if let Some(format) = format.flatten()
-            && let Some(mut end) = end_of(format.dialect, begin - 1)
+            && let Some(end) = end_of(format.dialect, begin)
             && end_of(format.dialect, end).is_some()
         {
-            let found = (begin - 1, format);
-            if format.log_number.is_some() {
-                return Some(found);
+            let has_number = format.log_number.is_some();
+            let (mut end, mut count) = (begin, 0);
+            while let Some(valid) = scanner.valid(format.dialect, end)
+                && valid.form.has_log_number() == has_number
+            {
+                end += valid.end;
+                count += 1;
             }
-            first = first.or(Some(found));
+            let found = (begin, format);
+            match plain {
+                Some((plain_count, plain)) if has_number => {
+                    return Some(if plain_count > count { plain } else { found });
+                }
+                None if has_number => return Some(found),
+                None => plain = Some((count, found)),
+                Some(_) => {}
+            }
             // Their payloads are not searched.
-            while let Some(next) = end_of(format.dialect, end) {
-                end = next;
-            }
-            begin = end;
+            next = end;
         }
+        begin = next;
     }
-    first
+    plain.map(|(_, found)| found)
 }
 
 /// The format of a log that was closed without records: it begins with the end-of-log trailer.
