@@ -40,6 +40,7 @@ _OWN_FOLDER = re.compile(r"(?m)^(?>.*?manifest file: ?)(.*)/MANIFEST-")
 _FOLDERS = re.compile(r"(?m)^(?>.*?SST files in )(.*) dir, Total Num|^(?>.*?cf_paths does not yet exist: )(.*)$")
 _HAS_LOG_FOLDER = re.compile(rb"(?m)^[ \t]*wal_dir=.")
 _SKIPS_TORN_LOGS = re.compile(rb"(?m)^[ \t]*wal_recovery_mode=k(Skip|Tolerate)")
+_REFUSES_TORN_LOGS = re.compile(rb"(?m)^[ \t]*wal_recovery_mode=kAbsoluteConsistency")
 
 _NETEASE = b"\x80\x1d\x30\x01"
 """A `CURRENT` that begins with these bytes is encrypted, and so is the MANIFEST."""
@@ -406,11 +407,14 @@ class _Folder:
 
         Unless its options skip or tolerate such a record, RocksDB reads a newer log only if the sequence numbers
         continue in it, as they do after a crash. If not, it refuses the database, or opens it without the newer logs.
+        With absolute consistency, it always refuses.
         """
         from cordwood.payload.write_batch import WriteBatch
 
         logs = self._needed_logs(manifest)
-        is_strict = engine == Engine.ROCKSDB and not _SKIPS_TORN_LOGS.search(self._options())
+        is_rocksdb = engine == Engine.ROCKSDB
+        is_strict = is_rocksdb and not _SKIPS_TORN_LOGS.search(self._options())
+        is_refused = is_rocksdb and bool(_REFUSES_TORN_LOGS.search(self._options()))
         torn: list[tuple[str, int | None]] = []
         end = None
         for _, path in logs if len(logs) > 1 else ():
@@ -420,9 +424,8 @@ class _Folder:
                     first = last = next(reader, None)
                     if first is not None and torn:
                         begin = WriteBatch(first).sequence
-                        kind = (
-                            ProblemKind.LOG_CUT if is_strict and (end is None or begin > end) else ProblemKind.LOG_TORN
-                        )
+                        is_cut = is_refused or (is_strict and begin != end)
+                        kind = ProblemKind.LOG_CUT if is_cut else ProblemKind.LOG_TORN
                         # One that has become longer was still being written.
                         yield from (
                             Problem(kind, log) for log, old_len in torn if self._len(os.path.basename(log)) == old_len

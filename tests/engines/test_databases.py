@@ -697,6 +697,24 @@ def test_a_torn_log_is_no_fault_where_rocksdb_skips_it(mode, tmp_path):
     database.close()
 
 
+def test_a_newer_log_that_begins_before_the_next_write_is_dropped_and_a_fault(tmp_path):
+    folder = tmp_path / "db"
+    logs = killed_rocksdb(folder)
+    shutil.copy(logs[1], logs[0])
+    assert notes_of_logs(folder) == [("log_cut", logs[0].name), ("log_torn", logs[1].name)]
+    assert keys_in_rocksdb(folder) < 200
+
+
+def test_with_absolute_consistency_rocksdb_refuses_each_torn_log(tmp_path):
+    folder = tmp_path / "db"
+    logs = killed_rocksdb(folder)
+    options = max(folder.glob("OPTIONS-*"))
+    options.write_text(options.read_text().replace("kPointInTimeRecovery", "kAbsoluteConsistency"))
+    assert notes_of_logs(folder) == [("log_cut", log.name) for log in logs[:2]]
+    with pytest.raises(Exception, match="Corruption"):
+        Rdict(str(folder), *Options.load_latest(str(folder)))
+
+
 FAMILIES = """
 import itertools, os, random, sys
 from rocksdict import Options, Rdict
@@ -744,6 +762,7 @@ def test_a_rocksdb_that_is_killed_again_and_again_is_healthy(tmp_path):
         if (tmp_path / "db/CURRENT").exists():
             assert database_in(str(tmp_path / "db")).ok, database_in(str(tmp_path / "db"))
             assert not refuses(tmp_path / "db", is_rocksdb=True)
+    assert (tmp_path / "db/CURRENT").exists()
 
 
 def test_an_incomplete_record_of_pebble_before_a_newer_log_is_mentioned(tmp_path):
