@@ -288,7 +288,7 @@ def overall_message(path: str) -> bytes | None:
     except CordwoodError as error:
         raise ValueError("it is not a log") from error
     if first not in (None, _VERSION):
-        if first.isdigit():
+        if first.isdigit() and len(first) < 10:
             raise ValueError(f"its version, {first.decode()}, is not known")
         return None
     if first is None or message is None:

@@ -162,7 +162,7 @@ def _convert(options: argparse.Namespace) -> Status:
         return _with_exports(options, convert_by_kind(options, form))
     advice = "; the DESTINATION is the last name"
     check_new_file(options.destination, "table", options.files, overwrite=options.overwrite, advice=advice)
-    if is_one_file(options.sources) and not options.files[0].not_decoded:
+    if is_one_file(options.sources) and (options.payload == "raw" or not options.files[0].not_decoded):
         return _convert_one(options, form)
     if options.payload == AUTO:
         options.payload = _payload_of_all(options)
