@@ -30,8 +30,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The variable keeps pyright's wrapper from checking the network for a newer version on each run.
 PYRIGHT := PATH="$(CURDIR)/$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1 pyright
 
-# Targets run in order, since they share target and .venv, and Cargo uses all cores on its own. But `test` runs two at a time
-# until the Python tests, which use all cores: the Rust tests beside the release builds and the checks that need only those.
+# Targets run in order, since they share target and .venv, and Cargo uses all cores on its own. But `test` runs the Rust tests
+# beside the release builds and the checks that need only those. Then the Python tests use all cores.
 ifdef BESIDE
 wheel-abi3: wheel
 test-python: test-rust types test-abi3

@@ -88,7 +88,7 @@ DEFINED = r"\bcordwood\._[\w.]*\.(?=[A-Z])"
 PUBLIC_NAMES = {
     DEFINED: "cordwood.",
     r"(?<=Bases: :py:obj:`)_(Region|Changed)Error": "cordwood.CordwoodError",
-    # Nobody calls it.
+    # Users do not construct it.
     r"(?<=py:class:: DecodedScan)\(.*\)": "",
 }
 

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_copied_as_they_are_and_nothing_is_written_beyond_the_room() {
+    fn bytes_are_copied_as_they_are() {
         let bytes: Vec<u8> = (1..=70).collect();
         for len in 0..=bytes.len() {
             for room in [32, 100] {

@@ -1,12 +1,12 @@
 //! Opening an existing file for append: in which dialect it continues, which files it refuses, and
 //! which bytes it rewrites after a failed sync.
 
-use crate::common;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use crate::common;
 use crate::double::{Double, EIO, ENOSPC, Fault, Op};
 use cordwood_log::codec::Encoder;
 use cordwood_log::damage::Reason;

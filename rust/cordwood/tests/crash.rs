@@ -6,10 +6,10 @@
 //! file are recorded. For each prefix of them, the files that a crash may leave are built
 //! ([`crash_files`]), and each is opened for append in every possible way.
 
-use crate::common;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
+use crate::common;
 use crate::common::{Found, read_all};
 use crate::double::{Double, ENOSPC, Fault, Op, apply};
 #[cfg(feature = "zstd")]

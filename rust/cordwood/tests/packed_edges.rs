@@ -1,6 +1,5 @@
 //! Packed logs: hostile and damaged containers, followers, and repairs.
 
-use crate::made;
 use std::fs;
 use std::time::Duration;
 
@@ -282,7 +281,7 @@ fn a_container_longer_than_the_limit_is_not_joined() {
 /// A frame that states 100 MiB in a few bytes, and its content's one record.
 #[cfg(feature = "zstd")]
 fn bomb() -> (Vec<u8>, usize) {
-    use made::varint;
+    use crate::made::varint;
 
     let mut bomb = b"\x28\xb5\x2f\xfd\xa0".to_vec();
     let len = 100_u32 << 20;

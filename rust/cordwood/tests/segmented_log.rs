@@ -1,13 +1,13 @@
 //! A log in segments: where a segment ends and the next begins, and each line of the table of
 //! failures in `docs/format/writing.md`, by its name.
 
-use crate::common;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Barrier, OnceLock, Weak};
 use std::time::Duration;
 use std::{fs, io};
 
+use crate::common;
 use crate::common::{Found, read_all};
 use crate::double::folder::{FolderDouble, FolderOp};
 use crate::double::{EIO, ENOSPC, Fault, Op};

@@ -168,7 +168,7 @@ impl Packing {
     }
 
     /// Adds `records` for as long as they are within the limit, and counts them. Returns the first one that
-    /// is not. None is, if a record may be longer than `record_len_max`.
+    /// is not. Adds none if a record within the limit may be longer than `record_len_max`.
     // Inlined, its loop would have too few registers.
     #[inline(never)]
     fn add_all<R: AsRef<[u8]>>(
@@ -340,7 +340,7 @@ impl Encoder {
         if packing.filled.len_with(record) >= packing.limit {
             return None;
         }
-        // This function saves no registers, since only the other branch has a call.
+        // No call on the way of a short record: to save registers for one would take as long as the rest.
         if SHORT.contains(&record.len()) {
             packing.filled.add(record, &mut packing.bytes);
         } else {
