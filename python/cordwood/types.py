@@ -834,7 +834,8 @@ class ProblemKind(StrEnum):
         LOG_SHORT: A log is shorter than its synced part, whose length the MANIFEST states.
         LOG_CUT: A log of LevelDB lacks its last writes, or all: a newer log has later ones. LevelDB does not report it.
             Or a log of RocksDB ends in an incomplete record, and a newer log does not begin with the next write: by
-            default, RocksDB refuses the database, or opens it without the newer log.
+            default, RocksDB refuses the database, or opens it without the newer log. With absolute consistency, it
+            refuses each such log.
         LOG_TORN: A log ends in an incomplete record, and a newer log follows. Writes may have been lost.
         LOG_ABSENT: The oldest log that RocksDB or Pebble would read is not there. It may never have been written.
         LOG_EMPTY: The newest log, or a log of LevelDB that a newer one follows, has no byte. No write may have reached

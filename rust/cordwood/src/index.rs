@@ -29,6 +29,10 @@ const IDLE_MAX: usize = 64;
 /// forked process. The logs must not change: a file that has another length when it is opened, or
 /// in which a record does not begin where it did, is an error.
 ///
+/// Do not index a log with [numbers](crate::Dialect::has_log_numbers) under [`OnCorruption::Salvage`] if it
+/// is damaged in several blocks: some records after damage depend on the blocks before theirs, which an
+/// index does not read, so it may return others. Index a copy that [`salvage`](crate::ops::salvage) has made.
+///
 /// ```
 /// use cordwood_log::{Error, LogFile, LogFileOptions, ReadOptions, RecordIndex};
 /// # let folder = tempfile::tempdir()?;

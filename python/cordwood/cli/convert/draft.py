@@ -79,7 +79,7 @@ class Draft:
         return row_count
 
     def _learn_before_table(self, records: Records) -> int:
-        """The same as long as there is no table, which is opened when the first columns are known."""
+        """`learn` before there is a table: the first columns open it."""
         from cordwood._tables.columns import ignore
 
         row_count = self.columns.learn(records)

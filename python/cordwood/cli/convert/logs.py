@@ -105,7 +105,7 @@ class Logs:
             if not self.firsts:
                 self._report_unread()
         if self._row_count and not columns and self._form in ("csv", "parquet"):
-            # pyarrow writes 0 rows to Parquet if there is no column, and a line of CSV is a row only if there is one.
+            # Without a column, pyarrow writes 0 rows to Parquet, and CSV has no way to show a row.
             name, form = display_name(options.sources[0]), {"csv": "CSV", "parquet": "Parquet"}[self._form]
             complain(
                 f"{name}: no row has a value, and without columns {form} cannot count rows: "

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use cordwood::read::RecordBatch;
 
-/// The memory of batches whose pools are no longer used, for the next pool: many logs have one or two
-/// batches.
+/// The memory of batches whose pools are no longer used. The next pool takes it, since many logs have only
+/// one or two batches.
 static SPARE: Mutex<Vec<RecordBatch>> = Mutex::new(Vec::new());
 
 /// Memory of record batches that Python has released. New memory costs more than reading into it,

@@ -340,7 +340,7 @@ impl Encoder {
         if packing.filled.len_with(record) >= packing.limit {
             return None;
         }
-        // No call on the way of a short record: to save registers for one would take as long as the rest.
+        // A short record is added without a call, before which registers would have to be saved.
         if SHORT.contains(&record.len()) {
             packing.filled.add(record, &mut packing.bytes);
         } else {
