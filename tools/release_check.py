@@ -2,11 +2,24 @@
 
 import re
 import sys
+from pathlib import Path
 
-from published import PACKAGE, ROOT
+from published import PACKAGE, ROOT, tracked
 
 WORKSPACES = ["", "benches/compare/", "benches/durable/", "rust/fuzz/"]
 """The folders with a lock file."""
+
+PAGES = re.compile(r"(?!CHANGELOG|RELEASING|tools/|tests/|benches/).*\.(md|py|pyi|rs|toml)")
+"""The files whose words users see. CHANGELOG.md has a check of its own."""
+
+EARLY = re.compile(
+    r"\bnot\W+(released\W+yet|yet\W+released)\b"
+    r"|(?-i:\bCHECKOUT\b)"
+    r"|\buntil\W+(its|the)\W+first\W+release\b"
+    r"|\breleased?\b[^.]*\buntil\W+then\b",
+    re.IGNORECASE,
+)
+"""Words that are true only before the first release. A sentence may continue on the next line of a comment."""
 
 
 def problems(tag: str | None) -> list[str]:
@@ -22,14 +35,25 @@ def problems(tag: str | None) -> list[str]:
         if f'name = "cordwood-log"\nversion = "{version}"\n' not in text_of(f"{folder}Cargo.lock"):
             update = f"cargo update --workspace --manifest-path {folder}Cargo.toml"
             found.append(f"{folder}Cargo.lock has another version than {version}: run `{update}`")
-    if re.search(r"\bnot released yet\b", text_of("README.md")):
-        found.append("README.md says that cordwood is not released yet, and not how to install it")
+    found += early_words(ROOT, tracked())
     if "@OWNER" in text_of(".github/CODEOWNERS"):
         found.append(".github/CODEOWNERS names no account, only @OWNER, which stands for one")
     # One in .invalid stands for an address that the project does not have yet.
     address = re.compile(r"<[\w.+-]+@[\w.-]+(?<!\.invalid)>")
     unnamed = [name for name in ("SECURITY.md", "CODE_OF_CONDUCT.md") if not address.search(text_of(name))]
     found += [f"{name} names no address to write to, or only one in .invalid, which stands for one" for name in unnamed]
+    return found
+
+
+def early_words(folder: Path, names: list[str]) -> list[str]:
+    """Where these files of the folder say what is true only before the first release."""
+    found = []
+    for name in filter(PAGES.fullmatch, names):
+        text = (folder / name).read_text(encoding="utf-8")
+        for early in EARLY.finditer(text):
+            line = text.count("\n", 0, early.start()) + 1
+            words = " ".join(early[0].split())
+            found.append(f"{name}:{line} says {words!r}, which is true only before the first release")
     return found
 
 

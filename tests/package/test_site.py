@@ -132,3 +132,35 @@ def test_a_release_without_an_address_to_write_to_is_refused(name, address, is_r
     monkeypatch.setattr(release_check, "text_of", lambda each: address if each == name else text_of(each))
     found = [problem for problem in release_check.problems(None) if problem.startswith(f"{name} names no address")]
     assert len(found) == is_refused
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("README.md", "# cordwood\n\nIt is not released yet.\n", 3),
+        ("docs/index.md", "Until its first release, install it from a checkout.\n", 1),
+        ("docs/guides/tables.md", "It means the released package: until then, build it.\n", 1),
+        ("rust/core/README.md", "cargo add --path CHECKOUT/rust/core\n", 1),
+        ("rust/core/src/lib.rs", "//! A log.\n//! The crate is not yet\n//! released.\n", 2),
+        ("python/cordwood/errors.py", '"""Until the first\nrelease, there are none."""\n', 1),
+        ("pyproject.toml", "# not released yet\n", 1),
+        ("docs/design.md", "The lock is not released for each record. Until then, it waits in a checkout.\n", None),
+        ("CHANGELOG.md", "## 0.1.0 (not yet released)\n", None),
+        ("RELEASING.md", "Before the first release, not released yet.\n", None),
+    ],
+)
+def test_words_from_before_the_first_release_are_found(name, text, line, tmp_path):
+    from release_check import early_words
+
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    found = early_words(tmp_path, [name])
+    assert [problem.partition(" says ")[0] for problem in found] == ([f"{name}:{line}"] if line else [])
+
+
+def test_a_release_with_words_from_before_it_is_refused(monkeypatch):
+    import release_check
+
+    monkeypatch.setattr(release_check, "early_words", lambda folder, names: [f"{len(names) > 100} in {folder}"])
+    assert f"True in {ROOT}" in release_check.problems(None)
