@@ -78,6 +78,8 @@ check: dev
 	$(BIN)/ruff check --quiet
 	$(BIN)/python tools/phrases.py
 	cargo test --quiet --package cordwood-log --package cordwood-payload --lib --locked
+	cargo build --quiet --package cordwood-log --features zstd --example conformance --locked
+	$(BIN)/python conformance/suite.py --known conformance/known.txt target/debug/examples/conformance
 	$(BIN)/pytest --quiet $(EACH_CORE) $(CHECKED)
 endif
 
@@ -115,7 +117,7 @@ lint-benches:  ## Check the lints of the benchmarks in Rust
 
 test-rust: $(VENV)/pip.stamp  ## Run the Rust tests, documentation examples included
 	cargo test --package cordwood-log --package cordwood-payload --features cordwood-log/zstd --locked
-	$(BIN)/python conformance/suite.py target/debug/examples/conformance
+	$(BIN)/python conformance/suite.py --known conformance/known.txt target/debug/examples/conformance
 	cargo test --package cordwood-log --locked --test engines --test dialect_ops --test pack
 	$(if $(CORDWOOD_CORPUS),cargo test --package cordwood-log --locked --test vectors -- --ignored)
 

@@ -1,9 +1,10 @@
 """Holds a reader and a writer of the log format to the cases: README.md describes both.
 
-    python conformance/suite.py COMMAND [ARGUMENT ...]
+    python conformance/suite.py [--known FILE] COMMAND [ARGUMENT ...]
 
 The command is a runner: it answers one request a line. Each difference is printed; the exit status is 0 if there is
-none. Needs the standard library only.
+none. The file names the cases whose answers are known to differ: such a case must differ. Needs the standard library
+only.
 """
 
 from __future__ import annotations
@@ -67,6 +68,12 @@ def all_cases() -> list[dict[str, Any]]:
     """Every case of every file."""
     files = sorted((HERE / "cases").glob("*.json"))
     return [case for file in files for case in json.loads(file.read_text(encoding="utf-8"))]
+
+
+def known_in(file: Path) -> dict[str, str]:
+    """The cases that a file names, one on each line, and why their answers differ: `WHY: NAME`."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    return {name: why for why, _, name in (line.partition(": ") for line in lines)}
 
 
 # The bytes of a case ---------------------------------------------------------------------------
@@ -320,10 +327,11 @@ class Runner:
         threading.Thread(target=read, daemon=True).start()
 
 
-def main(command: list[str]) -> int:
-    """Runs all cases. Returns 1 if an answer differs, else 0."""
+def main(command: list[str], known: dict[str, str] | None = None) -> int:
+    """Runs all cases. Returns 1 if an answer differs, or if one does not that is known to, else 0."""
     runner = Runner(command)
     counts = Counter[str]()
+    is_known = Counter[str]()
     with tempfile.TemporaryDirectory() as parent:
         for number, case in enumerate(all_cases()):
             folder = Path(parent, str(number))
@@ -331,13 +339,21 @@ def main(command: list[str]) -> int:
             for task in tasks_of(case, folder):
                 answer = runner.answer(task.request)
                 found = differences(task, answer)
+                if found and task.case["name"] in (known or {}):
+                    is_known[task.case["name"]] += 1
+                    continue
                 lacks = answer.get("unsupported")
                 counts[f"unsupported ({lacks})" if lacks else "different" if found else "equal"] += 1
                 for difference in found:
                     print(f"{task.name}\n    {difference}")
     runner.stop()
+    for name in (known or {}).keys() - is_known.keys():
+        counts["different"] += 1
+        print(f"{name}\n    no answer differs: remove it from the known ones")
     different = counts["different"]
     print(", ".join(f"{counts.pop(outcome, 0)} {outcome}" for outcome in ("equal", "different")))
+    if is_known:
+        print(f"{is_known.total()} known to differ")
     for lacking, count in counts.most_common():
         print(f"{count} {lacking}")
     return min(different, 1)
@@ -346,4 +362,5 @@ def main(command: list[str]) -> int:
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] in {"-h", "--help"}:
         sys.exit(__doc__)
-    sys.exit(main(sys.argv[1:]))
+    known_file, command = (sys.argv[2], sys.argv[3:]) if sys.argv[1] == "--known" else (None, sys.argv[1:])
+    sys.exit(main(command, known_in(Path(known_file)) if known_file else None))

@@ -13,6 +13,8 @@ import suite
 
 DOCS = Path(__file__).parents[2] / "docs" / "format"
 CASES = suite.all_cases()
+KNOWN = suite.known_in(Path(suite.__file__).parent / "known.txt")
+"""The cases in which cordwood differs, and why."""
 
 
 def rules():
@@ -109,6 +111,20 @@ def test_a_runner_that_answers_wrongly_has_the_exit_status_1(monkeypatch, capsys
     assert capsys.readouterr().out.endswith(f"\n0 equal, {different} different\n")
 
 
+def test_a_known_difference_is_none_and_a_known_case_that_is_equal_is_one(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(suite, "all_cases", lambda: CASES[:1])
+    file = tmp_path / "known.txt"
+    file.write_text(f"X1: {CASES[0]['name']}\n")
+    wrong = "import sys\nfor request in sys.stdin: print('{}', flush=True)"
+    assert suite.main([sys.executable, "-c", wrong], suite.known_in(file)) == 0
+    assert suite.main([sys.executable, pure_python.__file__], suite.known_in(file)) == 1
+    assert "no answer differs" in capsys.readouterr().out
+
+
+def test_each_known_difference_names_a_case():
+    assert KNOWN.keys() <= {case["name"] for case in CASES}
+
+
 def test_a_reader_of_others_that_takes_too_long_fails(monkeypatch):
     monkeypatch.setattr(foreign, "ARGUMENTS", [sys.executable, "-c", "import time; print('61'); time.sleep(60)"])
     monkeypatch.setattr(foreign, "COMMAND_SECONDS", 0.1)
@@ -118,7 +134,9 @@ def test_a_reader_of_others_that_takes_too_long_fails(monkeypatch):
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in CASES])
 @pytest.mark.parametrize("runner", [cordwood_python, pure_python], ids=["cordwood", "reference"])
-def test_the_answers_are_those_of_the_case(runner, case, tmp_path, no_log):
+def test_the_answers_are_those_of_the_case(runner, case, tmp_path, no_log, request):
+    if runner is cordwood_python and case["name"] in KNOWN:
+        request.applymarker(pytest.mark.xfail(reason=KNOWN[case["name"]], strict=True))
     for task in suite.tasks_of(case, tmp_path):
         answer = runner.answer(task.request)
         assert suite.differences(task, answer) == [], task.name

@@ -56,6 +56,8 @@ CORRUPTION = frozenset(
 SET_COMPRESSION = 9
 TIMESTAMP_SIZES = (10, 11)
 PREDECESSOR = (130, 131)
+# These carry the number of the log, if it has one: the checksum says how long the header is.
+NUMBERED = (TIMESTAMP_SIZES[1], PREDECESSOR[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,8 +264,7 @@ def metadata_at(rest: memoryview) -> tuple[int, str] | None:
     if len(rest) < HEADER_LEN:
         return None
     stored, length, kind = HEADER.unpack_from(rest)
-    # Odd types carry the number of the log, but for the first of them; the checksum says how long the header is.
-    for number_len in (0, 4) if kind in (TIMESTAMP_SIZES[1], PREDECESSOR[1]) else (0,):
+    for number_len in (0, 4) if kind in NUMBERED else (0,):
         end = HEADER_LEN + number_len + length
         if end > len(rest) or crc32c(rest[HEADER_LEN - 1 : end]) != unmask(stored):
             continue
@@ -346,14 +347,14 @@ def lost_len(rest: memoryview, left: int, *, may_search: bool, dialect: Dialect)
     crc_of_kind = crc32c(rest[HEADER_LEN - 1 : HEADER_LEN])
     for n in sorted(length ^ 1 << bit for bit in range(16)):  # line 1
         if HEADER_LEN + n <= len(rest) and crc32c(rest[HEADER_LEN : HEADER_LEN + n], crc_of_kind) == unmask(stored):
-            if is_valid(rest, HEADER_LEN + n) or is_end(rest, left, HEADER_LEN + n):
+            if valid_end(rest, HEADER_LEN + n, dialect) or is_end(rest, left, HEADER_LEN + n):
                 return HEADER_LEN + n, False
             break
-    if is_valid(rest, stated):  # line 2
+    if valid_end(rest, stated, dialect):  # line 2
         return stated, False
     if dialect.place(kind) is not None and is_hard_end(rest, left, stated):  # line 3
         return stated, False
-    found = first_chain(rest, left) if may_search else None  # line 4
+    found = first_chain(rest, left, dialect) if may_search else None  # line 4
     if found is not None:
         return found, may_search
     return (stated if is_end(rest, left, stated) else len(rest)), may_search  # line 5
@@ -383,7 +384,7 @@ def repaired_fragment(rest: memoryview, left: int, *, is_first: bool, dialect: D
         if is_written and end <= len(rest) and checksum_is_right(memoryview(flipped)):
             found.append(bytes(flipped[:end]))
     if len(found) > 1:
-        found = [one for one in found if is_valid(rest, len(one)) or is_end(rest, left, len(one))]
+        found = [one for one in found if valid_end(rest, len(one), dialect) or is_end(rest, left, len(one))]
     return found[0] if len(found) == 1 else None
 
 
@@ -401,11 +402,17 @@ def bits_by_change() -> dict[int, tuple[int, int]]:
     return found
 
 
-def is_valid(rest: memoryview, at: int) -> bool:
+def valid_end(rest: memoryview, at: int, dialect: Dialect) -> int | None:
+    """Where the valid fragment at this place ends, if one starts there."""
     if at + HEADER_LEN > len(rest):
-        return False
-    _, length, kind = HEADER.unpack_from(rest, at)
-    return (length, kind) != (0, 0) and at + HEADER_LEN + length <= len(rest) and checksum_is_right(rest[at:])
+        return None
+    stored, length, kind = HEADER.unpack_from(rest, at)
+    for number_len in (0, 4) if dialect.has_metadata and kind in NUMBERED else (0,):
+        end = at + HEADER_LEN + number_len + length
+        fits = (length, kind) != (0, 0) and end <= len(rest)
+        if fits and crc32c(rest[at + HEADER_LEN - 1 : end]) == unmask(stored):
+            return end
+    return None
 
 
 def is_hard_end(rest: memoryview, left: int, at: int) -> bool:
@@ -426,7 +433,7 @@ def is_torn(rest: memoryview, left: int, at: int) -> bool:
     return len(rest) < at + HEADER_LEN + length <= left
 
 
-def first_chain(rest: memoryview, left: int) -> int | None:
+def first_chain(rest: memoryview, left: int, dialect: Dialect) -> int | None:
     """The first position, after the first byte, at which a chain begins.
 
     A chain is followed by an end, a torn write, another chain, or one damaged fragment that an end or a chain follows.
@@ -440,7 +447,8 @@ def first_chain(rest: memoryview, left: int) -> int | None:
         end = -1
         if at + HEADER_LEN <= len(rest):
             end = at + HEADER_LEN + HEADER.unpack_from(rest, at)[1]
-        if (end in good or end in passable) and is_valid(rest, at):
+        valid = valid_end(rest, at, dialect)
+        if valid in good or valid in passable:
             found = at
             good.add(at)
         elif at >= zeros or is_hard_end(rest, left, at):
