@@ -22,6 +22,23 @@ def test_session(path, tmp_path):
     assert transcript.replayed(path, tmp_path) == path.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    ("shown", "is_right"),
+    [
+        ("ok: true, end.at: 7", True),
+        ("ok: false, end.at: 7", False),
+        ("ok: true, end.at: 8", False),
+        ("ok: true", False),
+    ],
+)
+def test_a_session_that_shows_fields_compares_their_values_and_no_others(shown, is_right, tmp_path):
+    session = tmp_path / "session.md"
+    command = """printf '{"ok":true,"end":{"at":7},"other":%s}\\n' $RANDOM | fields ok end.at"""
+    session.write_text(f"```console\n$ {command}\n{shown}\n```\n")
+    (tmp_path / "folder").mkdir()
+    assert (transcript.replayed(session, tmp_path / "folder") == session.read_text()) is is_right
+
+
 def test_each_verb_has_a_session_and_examples():
     from cordwood.cli import VERBS
 

@@ -1,7 +1,8 @@
 """Console sessions in Markdown files: each command is run, and its output compared with the lines below it.
 
-A file is one session in one folder that begins empty, with `cordwood` on the path. stdout and stderr are combined, as
-on a terminal; `$?` is the status of the preceding command.
+A file is one session in one folder that begins empty, with `cordwood` on the path, and for the sessions of the tests
+`fields`, which shows some fields of JSON. stdout and stderr are combined, as on a terminal; `$?` is the status of the
+preceding command.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 DOCS = Path(__file__).parents[2] / "docs"
+FIELDS = Path(__file__).parent / "fields.py"
 # The pages of the documentation that are such files.
 PAGES = [
     path
@@ -36,9 +38,10 @@ def commands(text: str) -> Iterator[tuple[str, str]]:
 def environment(folder: Path) -> dict[str, str]:
     """The environment of a user whose `cordwood` is the one under test."""
     folder.mkdir()
-    script = folder / "cordwood"
-    script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m cordwood "$@"\n', encoding="utf-8")
-    script.chmod(0o755)
+    for name, arguments in (("cordwood", "-m cordwood"), ("fields", shlex.quote(str(FIELDS)))):
+        script = folder / name
+        script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {arguments} "$@"\n', encoding="utf-8")
+        script.chmod(0o755)
     kept = {
         name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "FORCE_COLOR", "PYTHONUNBUFFERED"}
     }
