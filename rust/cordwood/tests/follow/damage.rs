@@ -2,6 +2,22 @@
 
 use super::*;
 
+follow_tests! {
+    in_file_and_segment: [
+        damage_at_the_end_is_reported_when_the_retries_are_spent_and_not_before,
+        damage_that_heals_within_the_retries_is_not_reported,
+        the_rest_of_a_damaged_record_is_damage_if_it_is_read_again,
+        a_kept_offset_after_damage_returns_the_same_records,
+    ],
+    fails_in_segment, "house H1": [
+        damage_is_reported_as_by_a_reader_of_the_whole_file,
+        damage_with_a_valid_block_after_it_is_reported_at_once,
+        the_policies,
+        the_rest_of_a_too_large_record_is_not_damage_if_it_is_read_again,
+        the_rest_of_a_destroyed_record_is_damage,
+    ],
+}
+
 /// The same, with one reason for a wrong length and a wrong checksum: a header that no writer writes
 /// is reported before its data is there, whose checksum is not known then.
 fn without_checksums(mut reported: Vec<Reported>) -> Vec<Reported> {
@@ -20,8 +36,7 @@ fn without_checksums(mut reported: Vec<Reported>) -> Vec<Reported> {
     reported
 }
 
-#[test]
-fn damage_is_reported_as_by_a_reader_of_the_whole_file() {
+fn damage_is_reported_as_by_a_reader_of_the_whole_file(place: Place) {
     let small = small_log();
     // One more block, so that the end of the file does not matter.
     let mut whole = small.file.clone();
@@ -43,7 +58,7 @@ fn damage_is_reported_as_by_a_reader_of_the_whole_file() {
             0 => file[at..at + 600.min(small.file.len() - at.min(small.file.len()))].fill(0),
             _ => file[at] ^= 1 << random.below(8),
         }
-        let (_folder, path) = folder();
+        let (_folder, path) = place.folder();
         let mut growing = Growing::new(&path, if round % 2 == 0 { 0 } else { file.len() as u64 + 100 });
         let mut follower = Follower::open_with(&path, options.clone()).unwrap();
         let (mut written, mut reported) = (0, Vec::new());
@@ -63,11 +78,10 @@ fn damage_is_reported_as_by_a_reader_of_the_whole_file() {
     }
 }
 
-#[test]
-fn damage_with_a_valid_block_after_it_is_reported_at_once() {
+fn damage_with_a_valid_block_after_it_is_reported_at_once(place: Place) {
     let mut log = small_log();
     log.file[8] ^= 1;
-    let (_folder, path) = folder();
+    let (_folder, path) = place.folder();
     fs::write(&path, &log.file).unwrap();
     let mut follower = Follower::open_with(
         &path,
@@ -80,7 +94,7 @@ fn damage_with_a_valid_block_after_it_is_reported_at_once() {
             kind: ErrorKind::Corruption { region, .. },
             ..
         }) => {
-            assert_eq!(*named, *path);
+            assert_eq!(*named, *follower.path);
             assert_eq!((region.begin, region.end), (0, BLOCK_LEN as u64));
             assert!(matches!(region.reason, Reason::ChecksumMismatch { .. }));
         }
@@ -92,9 +106,8 @@ fn damage_with_a_valid_block_after_it_is_reported_at_once() {
     assert!(record.data == log.records[5]);
 }
 
-#[test]
-fn damage_at_the_end_is_reported_when_the_retries_are_spent_and_not_before() {
-    let (_folder, path) = folder();
+fn damage_at_the_end_is_reported_when_the_retries_are_spent_and_not_before(place: Place) {
+    let (_folder, path) = place.folder();
     let mut log = Log::new(vec![b"good".to_vec(), b"bad".to_vec()]);
     let last = log.file.len() - 1;
     log.file[last] ^= 1;
@@ -148,9 +161,8 @@ fn damage_at_the_end_is_reported_when_the_retries_are_spent_and_not_before() {
     assert_eq!(record.data, b"in the next");
 }
 
-#[test]
-fn damage_that_heals_within_the_retries_is_not_reported() {
-    let (_folder, path) = folder();
+fn damage_that_heals_within_the_retries_is_not_reported(place: Place) {
+    let (_folder, path) = place.folder();
     let log = Log::new(vec![b"good".to_vec(), vec![b'x'; 5_000]]);
     let mut growing = Growing::new(&path, 0);
     let mut torn = log.file.clone();
@@ -175,11 +187,10 @@ fn damage_that_heals_within_the_retries_is_not_reported() {
     assert_eq!(follower.delay(), FollowOptions::default().poll_interval);
 }
 
-#[test]
-fn the_policies() {
+fn the_policies(place: Place) {
     let mut log = small_log();
     log.file[8] ^= 1;
-    let (_folder, path) = folder();
+    let (_folder, path) = place.folder();
     fs::write(&path, &log.file).unwrap();
     let mut follower =
         Follower::open_with(&path, FollowOptions::default().with_on_corruption(OnCorruption::Stop)).unwrap();
@@ -209,8 +220,7 @@ fn the_policies() {
 
 /// A record is too large, and its rest, which is not damage, is read more than once, because its
 /// writer cuts the file and writes it again.
-#[test]
-fn the_rest_of_a_too_large_record_is_not_damage_if_it_is_read_again() {
+fn the_rest_of_a_too_large_record_is_not_damage_if_it_is_read_again(place: Place) {
     let (run, _) = run_file(0, &[5, 50_000, 4]);
     let plain = Log::new(vec![vec![b'a'; 5], vec![b'b'; 100_000], vec![b'c'; 4]]).file;
     // LevelDB ignores bytes in a trailer after a FIRST.
@@ -222,7 +232,7 @@ fn the_rest_of_a_too_large_record_is_not_damage_if_it_is_read_again() {
             .with_on_corruption(OnCorruption::Skip)
             .with_record_len_max(10_000);
         let expected = read_with(&file, options);
-        let (_folder, path) = folder();
+        let (_folder, path) = place.folder();
         let mut growing = Growing::new(&path, 0);
         let mut follower = Follower::open_with(&path, skipping().with_record_len_max(10_000)).unwrap();
         let mut reported = Vec::new();
@@ -239,9 +249,8 @@ fn the_rest_of_a_too_large_record_is_not_damage_if_it_is_read_again() {
 
 /// The fragments after reported damage are taken back and written again: the rest of a record that
 /// began in the damaged block is damage, and not the rest of one that was too large.
-#[test]
-fn the_rest_of_a_damaged_record_is_damage_if_it_is_read_again() {
-    let (_folder, path) = folder();
+fn the_rest_of_a_damaged_record_is_damage_if_it_is_read_again(place: Place) {
+    let (_folder, path) = place.folder();
     let mut growing = Growing::new(&path, 0);
     growing.write(0, &[0xff; BLOCK_LEN]);
     growing.write(BLOCK_LEN, &Wire::Plain.part(2, &[b'x'; BLOCK_LEN - 7]));
@@ -261,8 +270,7 @@ fn the_rest_of_a_damaged_record_is_damage_if_it_is_read_again() {
 
 /// The beginning of a record is destroyed. Its rest is damage, even if the destroyed block was
 /// taken for another dialect.
-#[test]
-fn the_rest_of_a_destroyed_record_is_damage() {
+fn the_rest_of_a_destroyed_record_is_damage(place: Place) {
     for wire in [Wire::Plain, Wire::Recyclable(5), Wire::Synced(5, 9)] {
         let mut file = Vec::new();
         for _ in 0..2 {
@@ -276,7 +284,7 @@ fn the_rest_of_a_destroyed_record_is_damage() {
             (second, file.len(), "record"),
         ];
         for step in [1_000, BLOCK_LEN, 40_000, file.len()] {
-            let reported = followed_in_steps(&file, step, skipping());
+            let reported = followed_in_steps(place, &file, step, skipping());
             let spans = reported.iter().map(|reported| match reported {
                 Reported::Record(begin, end, _) => (*begin as usize, *end as usize, "record"),
                 Reported::Skipped(region) => (region.begin as usize, region.end as usize, region.reason.as_str()),
@@ -288,8 +296,7 @@ fn the_rest_of_a_destroyed_record_is_damage() {
 
 /// A follower that starts where another one stopped reports the same, except the rest of a record
 /// that was damaged before that offset.
-#[test]
-fn a_kept_offset_after_damage_returns_the_same_records() {
+fn a_kept_offset_after_damage_returns_the_same_records(place: Place) {
     let mut log = Log::new(vec![
         vec![b'a'; 40_000],
         b"b".to_vec(),
@@ -298,7 +305,7 @@ fn a_kept_offset_after_damage_returns_the_same_records() {
     ]);
     log.file[100] ^= 1;
     log.file[2 * BLOCK_LEN + 100] ^= 1;
-    let (_folder, path) = folder();
+    let (_folder, path) = place.folder();
     fs::write(&path, &log.file).unwrap();
     let expected = read(&log.file);
     let is_rest =

@@ -2,6 +2,20 @@
 
 use super::*;
 
+follow_tests! {
+    in_file_and_segment: [],
+    in_file_only, "A segment has no file header.": [
+        a_file_header_of_zeros_is_reported_as_by_a_reader_of_the_whole_file,
+        a_damaged_file_header_costs_only_itself,
+        after_a_destroyed_file_header_the_beginning_of_a_record_is_waited_for,
+        a_file_header_is_reported_as_soon_as_it_is_written,
+        a_file_header_that_is_partly_visible_is_read_again,
+        a_run_file_is_followed_with_its_own_blocks,
+        an_old_run_file_that_is_not_named_is_followed_as_a_new_one,
+        a_run_file_is_not_returned_later_than_it_is_written,
+    ],
+}
+
 /// Up to eight damaged bits in a file header: each bit, pairs, more, those in which it becomes most
 /// like the header `other`, and zeros in the place of its beginning and of its end.
 fn damaged_headers(header: [u8; 7], other: [u8; 7]) -> Vec<[u8; 7]> {
@@ -41,8 +55,7 @@ fn damaged_headers(header: [u8; 7], other: [u8; 7]) -> Vec<[u8; 7]> {
 
 /// In a run file from before wandb-core 0.17.6 the header precedes the first block, which
 /// determines whether zeros in the header's place are damage.
-#[test]
-fn a_file_header_of_zeros_is_reported_as_by_a_reader_of_the_whole_file() {
+fn a_file_header_of_zeros_is_reported_as_by_a_reader_of_the_whole_file(place: Place) {
     let mut file = Vec::new();
     let mut encoder = Encoder::with_format(0, Dialect::WANDB_OLD).unwrap();
     for len in [10, 20, 40_000, 30_000] {
@@ -57,7 +70,7 @@ fn a_file_header_of_zeros_is_reported_as_by_a_reader_of_the_whole_file() {
         .with_dialect(Dialect::WANDB_OLD)
         .with_on_corruption(OnCorruption::Skip);
     for file in [header_only, whole_block, all_but_one_byte] {
-        let (_folder, path) = folder();
+        let (_folder, path) = place.folder();
         fs::write(&path, &file).unwrap();
         let follow_options = skipping().with_dialect(Dialect::WANDB_OLD);
         let mut reported = Vec::new();
@@ -68,8 +81,7 @@ fn a_file_header_of_zeros_is_reported_as_by_a_reader_of_the_whole_file() {
 
 /// Damage of up to eight bits in a file header costs only the header: neither a reader nor a
 /// follower, however the bytes arrive, and for any first fragment.
-#[test]
-fn a_damaged_file_header_costs_only_itself() {
+fn a_damaged_file_header_costs_only_itself(place: Place) {
     let (wandb, swanlab) = (*b":W&B\xe1\xbe\x00", *b":SWL\xd6\xe1\x02");
     let dialects = [
         (wandb, swanlab, 0, Dialect::WANDB),
@@ -107,7 +119,7 @@ fn a_damaged_file_header_costs_only_itself() {
                     let is_damage = region.reason == Reason::BadFileHeader;
                     assert_eq!((region.begin, region.end, is_damage), (0, 7, !is_version));
                     for ends in &arrivals {
-                        let (_folder, path) = folder();
+                        let (_folder, path) = place.folder();
                         let mut options = skipping();
                         options.dialect = named;
                         let before = ends.iter().copied().filter(|&end| end < file.len());
@@ -122,11 +134,10 @@ fn a_damaged_file_header_costs_only_itself() {
 
 /// Only the header is damage, and not the bytes after it: they may be those of a write that is under
 /// way.
-#[test]
-fn after_a_destroyed_file_header_the_beginning_of_a_record_is_waited_for() {
+fn after_a_destroyed_file_header_the_beginning_of_a_record_is_waited_for(place: Place) {
     let (mut file, expected) = run_file(0, &[10, 20]);
     file[..7].fill(b'?');
-    let (_folder, path) = folder();
+    let (_folder, path) = place.folder();
     let mut growing = Growing::new(&path, 24);
     let mut follower = Follower::open_with(&path, skipping().with_dialect(Dialect::WANDB).with_start(24)).unwrap();
     let mut reported = Vec::new();
@@ -140,12 +151,11 @@ fn after_a_destroyed_file_header_the_beginning_of_a_record_is_waited_for() {
 
 /// A whole header is not waited at. But the version of a SwanLab file is its last byte, and 0 may stand
 /// for one that is still to be written.
-#[test]
-fn a_file_header_is_reported_as_soon_as_it_is_written() {
+fn a_file_header_is_reported_as_soon_as_it_is_written(place: Place) {
     for (header, is_version) in [(*b":W&B\xe1\xbe\x00", false), (*b":SWL\xd6\xe1\x02", true)] {
         let (mut file, expected) = run_file(0, &[10]);
         file[..7].copy_from_slice(&header);
-        let (_folder, path) = folder();
+        let (_folder, path) = place.folder();
         let mut growing = Growing::new(&path, 100);
         let mut follower = Follower::open_with(&path, FollowOptions::default()).unwrap();
         growing.write(0, &file[..6]);
@@ -169,11 +179,10 @@ fn a_file_header_is_reported_as_soon_as_it_is_written() {
 }
 
 /// A read may see the end of a write and not its beginning, also in a file header.
-#[test]
-fn a_file_header_that_is_partly_visible_is_read_again() {
+fn a_file_header_that_is_partly_visible_is_read_again(place: Place) {
     let (file, expected) = run_file(0, &[10]);
     for dialect in [None, Some(Dialect::WANDB)] {
-        let (_folder, path) = folder();
+        let (_folder, path) = place.folder();
         let mut options = FollowOptions::default().with_retry(1, Duration::ZERO);
         options.dialect = dialect;
         let mut growing = Growing::new(&path, 0);
@@ -191,8 +200,7 @@ fn a_file_header_that_is_partly_visible_is_read_again() {
 
 /// The blocks of a run file that wandb-core wrote before 0.17.6 begin 7 bytes later, which its
 /// beginning does not show: its dialect must be named.
-#[test]
-fn a_run_file_is_followed_with_its_own_blocks() {
+fn a_run_file_is_followed_with_its_own_blocks(place: Place) {
     let mut cases = vec![vec![32_755, 70_000], vec![32_761, 5, 40_000], vec![100_000]];
     // The last record that begins in the first block has from 0 to 40 bytes there.
     cases.extend((0..40).map(|left| vec![10_000, BLOCK_LEN - 10_014 - left, 3, 5, 1, 70_000, 1]));
@@ -203,7 +211,7 @@ fn a_run_file_is_followed_with_its_own_blocks() {
         ] {
             let (file, expected) = run_file(grid_offset, &lens);
             for (step, preallocated) in [(1_000, 0), (BLOCK_LEN, 0), (file.len(), 0), (5_000, 2 * file.len())] {
-                let (_folder, path) = folder();
+                let (_folder, path) = place.folder();
                 let mut growing = Growing::new(&path, preallocated as u64);
                 let mut follower = Follower::open_with(&path, options.clone()).unwrap();
                 let mut reported = Vec::new();
@@ -221,22 +229,20 @@ fn a_run_file_is_followed_with_its_own_blocks() {
 
 /// Whether its second block is there already makes no difference: a run file is followed in blocks
 /// that begin with the file.
-#[test]
-fn an_old_run_file_that_is_not_named_is_followed_as_a_new_one() {
+fn an_old_run_file_that_is_not_named_is_followed_as_a_new_one(place: Place) {
     let (file, _) = run_file(7, &[5_000; 20]);
     for step in [1_000, file.len()] {
-        let expected = followed_in_steps(&file, step, skipping().with_dialect(Dialect::WANDB));
-        assert_eq!(followed_in_steps(&file, step, skipping()), expected, "{step}");
+        let expected = followed_in_steps(place, &file, step, skipping().with_dialect(Dialect::WANDB));
+        assert_eq!(followed_in_steps(place, &file, step, skipping()), expected, "{step}");
     }
 }
 
 /// The follower does not wait for later bytes: a record is returned once it is complete.
-#[test]
-fn a_run_file_is_not_returned_later_than_it_is_written() {
+fn a_run_file_is_not_returned_later_than_it_is_written(place: Place) {
     for (grid_offset, dialect) in [(0, Dialect::WANDB), (7, Dialect::WANDB_OLD)] {
         let (file, expected) = run_file(grid_offset, &[500; 200]);
         let options = FollowOptions::default().with_dialect(dialect);
-        let (_folder, path) = folder();
+        let (_folder, path) = place.folder();
         let mut growing = Growing::new(&path, 0);
         let mut follower = Follower::open_with(&path, options).unwrap();
         let (mut reported, mut written) = (Vec::new(), 0);

@@ -2,13 +2,31 @@
 
 use super::*;
 
-#[test]
-fn a_writer_at_random_chunk_sizes_plain_and_preallocated() {
+follow_tests! {
+    in_file_and_segment: [
+        a_writer_at_random_chunk_sizes_plain_and_preallocated,
+        a_concurrent_write_is_not_damage,
+        a_start_in_the_middle_of_a_record_skips_its_rest,
+        a_follower_says_which_records_it_returns_without_the_file,
+        after_bytes_before_the_start_a_record_is_returned_once_it_is_complete,
+        wait_waits_no_longer_than_its_timeout,
+    ],
+    in_file_only, "A segment is followed as a part of its log.": [
+        paths_that_cannot_be_followed,
+    ],
+    fails_in_segment, "house H1": [
+        each_prefix_gives_its_whole_records_and_then_waits,
+        a_saved_offset_resumes_there,
+        a_write_that_is_undone_leaves_no_trace,
+    ],
+}
+
+fn a_writer_at_random_chunk_sizes_plain_and_preallocated(place: Place) {
     for seed in 1..=6 {
         let is_preallocated = seed % 2 == 0;
         let mut random = Random(seed);
         let log = Log::new((0..60).map(|_| random.record()).collect());
-        let (_folder, path) = folder();
+        let (_folder, path) = place.folder();
         let ahead = if is_preallocated { log.file.len() + 300_000 } else { 0 };
         let mut growing = Growing::new(&path, ahead as u64);
         let mut follower = Follower::open_with(
@@ -56,12 +74,11 @@ fn a_writer_at_random_chunk_sizes_plain_and_preallocated() {
 }
 
 /// A read copies bytes in order, so it may see the end of a write whose beginning it missed.
-#[test]
-fn a_concurrent_write_is_not_damage() {
+fn a_concurrent_write_is_not_damage(place: Place) {
     let log = Log::new((0..200).map(|number| vec![b'x'; number * 97]).collect());
     let options = FollowOptions::default().with_poll_interval(Duration::ZERO);
     for _ in 0..40 {
-        let (_folder, path) = folder();
+        let (_folder, path) = place.folder();
         let mut growing = Growing::new(&path, log.file.len() as u64);
         let mut follower = Follower::open_with(&path, options.clone()).unwrap();
         thread::scope(|scope| {
@@ -77,11 +94,10 @@ fn a_concurrent_write_is_not_damage() {
     }
 }
 
-#[test]
-fn each_prefix_gives_its_whole_records_and_then_waits() {
+fn each_prefix_gives_its_whole_records_and_then_waits(place: Place) {
     let log = small_log();
     for is_preallocated in [false, true] {
-        let (_folder, path) = folder();
+        let (_folder, path) = place.folder();
         let ahead = if is_preallocated { 6 * BLOCK_LEN as u64 + 5 } else { 0 };
         let mut growing = Growing::new(&path, ahead);
         let mut grown = follow(&path);
@@ -115,10 +131,9 @@ fn each_prefix_gives_its_whole_records_and_then_waits() {
     }
 }
 
-#[test]
-fn a_saved_offset_resumes_there() {
+fn a_saved_offset_resumes_there(place: Place) {
     let log = small_log();
-    let (_folder, path) = folder();
+    let (_folder, path) = place.folder();
     let mut growing = Growing::new(&path, 0);
     let (mut written, mut reported, mut offset) = (0, Vec::new(), 0);
     for len in lengths(&log).into_iter().step_by(7).chain([log.file.len()]) {
@@ -132,10 +147,9 @@ fn a_saved_offset_resumes_there() {
 }
 
 /// The part of an earlier record at the start is skipped, whenever it is read.
-#[test]
-fn a_start_in_the_middle_of_a_record_skips_its_rest() {
+fn a_start_in_the_middle_of_a_record_skips_its_rest(place: Place) {
     let log = Log::new(vec![vec![b'x'; 3 * BLOCK_LEN], vec![b'y'; 3 * BLOCK_LEN]]);
-    let (_folder, path) = folder();
+    let (_folder, path) = place.folder();
     let mut growing = Growing::new(&path, 0);
     growing.write(0, &log.file[..5 * BLOCK_LEN]);
     let mut follower = Follower::open_with(&path, FollowOptions::default().with_start(BLOCK_LEN as u64 - 5)).unwrap();
@@ -148,10 +162,9 @@ fn a_start_in_the_middle_of_a_record_skips_its_rest() {
 
 /// Records that are found together, of a plain and of a packed log, are returned without a look at the
 /// file: even if it is gone.
-#[test]
-fn a_follower_says_which_records_it_returns_without_the_file() {
+fn a_follower_says_which_records_it_returns_without_the_file(place: Place) {
     for dialect in [Dialect::LEVELDB, Dialect::PACKED] {
-        let (_folder, path) = folder();
+        let (_folder, path) = place.folder();
         let mut encoder = Encoder::with_format(0, dialect).unwrap();
         let mut file = Vec::new();
         for record in [b"one", b"two", b"xyz"] {
@@ -178,14 +191,13 @@ fn a_follower_says_which_records_it_returns_without_the_file() {
 
 /// A writer whose write failed halfway cuts the file and continues: no part of the record that was
 /// begun may be joined to another.
-#[test]
-fn a_write_that_is_undone_leaves_no_trace() {
+fn a_write_that_is_undone_leaves_no_trace(place: Place) {
     let undone = Log::new(vec![b"kept".to_vec(), vec![b'u'; 3 * BLOCK_LEN]]).file;
     let log = Log::new(vec![b"kept".to_vec(), vec![b'n'; 3 * BLOCK_LEN], b"next".to_vec()]);
     for sees_the_cut in [false, true] {
         // With and without a record that was reported from the same read.
         for polls_before in [1, 2] {
-            let (_folder, path) = folder();
+            let (_folder, path) = place.folder();
             let mut growing = Growing::new(&path, 0);
             growing.write(0, &undone[..2 * BLOCK_LEN + 100]);
             let mut follower = follow(&path);
@@ -213,8 +225,7 @@ fn a_write_that_is_undone_leaves_no_trace() {
 
 /// The zeros that stand for bytes still to be written in the rest of a block are not data, even if
 /// the skipped part of that block precedes the start and is not reported.
-#[test]
-fn after_bytes_before_the_start_a_record_is_returned_once_it_is_complete() {
+fn after_bytes_before_the_start_a_record_is_returned_once_it_is_complete(place: Place) {
     let unknown = [Wire::Plain.full(b"foo"), Wire::Plain.fragment(9, b"x")].concat();
     let start = unknown.len();
     let whole = [
@@ -224,7 +235,7 @@ fn after_bytes_before_the_start_a_record_is_returned_once_it_is_complete() {
     ]
     .concat();
     for written in start..=whole.len() {
-        let (_folder, path) = folder();
+        let (_folder, path) = place.folder();
         let options = skipping().with_start(start as u64);
         std::fs::write(&path, &whole[..written]).unwrap();
         let mut follower = Follower::open_with(&path, options).unwrap();
@@ -239,9 +250,8 @@ fn after_bytes_before_the_start_a_record_is_returned_once_it_is_complete() {
     }
 }
 
-#[test]
-fn wait_waits_no_longer_than_its_timeout() {
-    let (_folder, path) = folder();
+fn wait_waits_no_longer_than_its_timeout(place: Place) {
+    let (_folder, path) = place.folder();
     let mut writer = Writer::new(File::create(&path).unwrap());
     let mut follower = follow(&path);
     let begin = Instant::now();
@@ -260,9 +270,8 @@ fn wait_waits_no_longer_than_its_timeout() {
     });
 }
 
-#[test]
-fn paths_that_cannot_be_followed() {
-    let (folder, path) = folder();
+fn paths_that_cannot_be_followed(place: Place) {
+    let (folder, path) = place.folder();
     let kind = |path: &Path| match Follower::open(path) {
         Err(Error {
             path: Some(named),

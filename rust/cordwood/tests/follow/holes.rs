@@ -2,9 +2,20 @@
 
 use super::*;
 
-#[test]
-fn a_hole_is_waited_at_until_a_block_after_it_begins_with_a_record() {
-    let (_folder, path) = folder();
+follow_tests! {
+    in_file_and_segment: [],
+    in_file_only, "A segment is never rotated.": [
+        records_after_a_long_hole_are_returned_before_the_rotation,
+    ],
+    fails_in_segment, "house H1": [
+        a_hole_is_waited_at_until_a_block_after_it_begins_with_a_record,
+        each_block_after_a_hole_is_looked_at_again,
+        zeros_where_the_format_shows_are_not_waited_at_if_the_log_continues_after_them,
+    ],
+}
+
+fn a_hole_is_waited_at_until_a_block_after_it_begins_with_a_record(place: Place) {
+    let (_folder, path) = place.folder();
     let mut growing = Growing::new(&path, 10 * BLOCK_LEN as u64);
     growing.write(0, &Log::new(vec![b"one".to_vec()]).file);
     let mut follower = follow(&path);
@@ -42,10 +53,9 @@ fn at_a_hole(path: &Path, len: u64) -> (Growing, Follower, Vec<Reported>) {
 
 /// A crash left a hole of several blocks, and the writer continued in the block after them, or in
 /// one after a damaged block. Its writes there may be only partly visible when it is first polled.
-#[test]
-fn each_block_after_a_hole_is_looked_at_again() {
+fn each_block_after_a_hole_is_looked_at_again(place: Place) {
     for (preallocated, later_block) in [(0, 2), (4 << 20, 2), (4 << 20, 40)] {
-        let (folder, path) = folder();
+        let (folder, path) = place.folder();
         let begin = later_block * BLOCK_LEN;
         let (mut growing, mut follower, mut reported) = at_a_hole(&path, preallocated.max(begin as u64));
         let mut after = Vec::new();
@@ -62,10 +72,9 @@ fn each_block_after_a_hole_is_looked_at_again() {
 
 /// A poll probes no more than 8 MiB. A file that has been replaced is probed to its end, in several
 /// polls, before that is reported, and again before it is reported another time.
-#[test]
-fn records_after_a_long_hole_are_returned_before_the_rotation() {
+fn records_after_a_long_hole_are_returned_before_the_rotation(place: Place) {
     for is_written_between_reports in [false, true] {
-        let (folder, path) = folder();
+        let (folder, path) = place.folder();
         let begin = 2_000 * BLOCK_LEN;
         let (mut growing, mut follower, _) = at_a_hole(&path, (begin + BLOCK_LEN) as u64);
         let mut after = Vec::new();
@@ -106,8 +115,7 @@ fn records_after_a_long_hole_are_returned_before_the_rotation() {
 
 /// The format of a log shows in its first three blocks. Zeros in them are written, and no space for
 /// later writes, if bytes follow them.
-#[test]
-fn zeros_where_the_format_shows_are_not_waited_at_if_the_log_continues_after_them() {
+fn zeros_where_the_format_shows_are_not_waited_at_if_the_log_continues_after_them(place: Place) {
     let cases = [
         (Dialect::LEVELDB, true),
         (Dialect::WANDB, false),
@@ -129,7 +137,7 @@ fn zeros_where_the_format_shows_are_not_waited_at_if_the_log_continues_after_the
             for _ in 0..30 {
                 encoder.encode(&[b'y'; 5_000], &mut file);
             }
-            let (_folder, path) = folder();
+            let (_folder, path) = place.folder();
             let mut growing = Growing::new(&path, preallocated);
             growing.write(0, &file[..begin]);
             let mut follower = Follower::open_with(&path, skipping()).unwrap();

@@ -2,14 +2,30 @@
 
 use super::*;
 
+follow_tests! {
+    in_file_and_segment: [
+        the_first_fragment_of_any_dialect_is_waited_for,
+        the_first_fragment_of_any_dialect_is_waited_for_in_a_preallocated_file,
+        a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header,
+    ],
+    in_file_only, "No log of compressed records is segmented.": [
+        metadata_before_the_first_record_is_not_waited_at,
+        after_metadata_the_first_block_is_waited_for,
+    ],
+    fails_in_segment, "house H1": [
+        a_log_that_begins_with_damage_is_followed_in_its_dialect,
+        damage_before_the_dialect_is_known_costs_as_much_as_for_a_reader,
+        frames_are_not_returned_as_records_if_a_log_begins_with_damage,
+    ],
+}
+
 /// Until the dialect is known, the first fragment's header may be longer than LevelDB's.
-#[test]
-fn the_first_fragment_of_any_dialect_is_waited_for() {
+fn the_first_fragment_of_any_dialect_is_waited_for(place: Place) {
     for wire in [Wire::Plain, Wire::Recyclable(4), Wire::Synced(4, 9)] {
         // A record may contain a log of another dialect.
         let log = [Wire::Plain.full(b"in"), Wire::Plain.full(b"it"), b"!".to_vec()].concat();
         for data in [&b""[..], b"first", &log] {
-            let (_folder, path) = folder();
+            let (_folder, path) = place.folder();
             let file = wire.full(data);
             fs::write(&path, b"").unwrap();
             let options = FollowOptions::default().with_retry(0, Duration::ZERO);
@@ -39,12 +55,11 @@ fn the_first_fragment_of_any_dialect_is_waited_for() {
 }
 
 /// The same in a preallocated file, where zeros follow the bytes written so far.
-#[test]
-fn the_first_fragment_of_any_dialect_is_waited_for_in_a_preallocated_file() {
+fn the_first_fragment_of_any_dialect_is_waited_for_in_a_preallocated_file(place: Place) {
     for wire in [Wire::Plain, Wire::Recyclable(4), Wire::Synced(4, 9)] {
         let log = [Wire::Plain.full(b"in"), Wire::Plain.full(b"it"), b"!".to_vec()].concat();
         for data in [&b"first"[..], &log] {
-            let (_folder, path) = folder();
+            let (_folder, path) = place.folder();
             let file = wire.full(data);
             fs::write(&path, vec![0; 2 * BLOCK_LEN]).unwrap();
             let options = FollowOptions::default().with_retry(0, Duration::ZERO);
@@ -71,12 +86,11 @@ fn the_first_fragment_of_any_dialect_is_waited_for_in_a_preallocated_file() {
 /// A record that says how all others are compressed comes first. In another dialect its type has a
 /// longer header, the rest of which would be waited for; its checksum rules that out. The log's
 /// number is in the fragment after it.
-#[test]
-fn metadata_before_the_first_record_is_not_waited_at() {
+fn metadata_before_the_first_record_is_not_waited_at(place: Place) {
     let metadata = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
     // An empty record is not a frame.
     for payload in [&b""[..], b"\x28\xb5\x2f\xfd\x24\x03\x19\x00\x00one\xf6\xa1\x08\x24"] {
-        let (_folder, path) = folder();
+        let (_folder, path) = place.folder();
         let file = [&metadata[..], &Wire::Recyclable(4).full(payload)].concat();
         fs::write(&path, b"").unwrap();
         // A build without zstd skips the compressed record.
@@ -105,8 +119,7 @@ fn metadata_before_the_first_record_is_not_waited_at() {
 
 /// If a log's first fragment is destroyed, the records after the first block are returned, in any
 /// dialect, named or not.
-#[test]
-fn a_log_that_begins_with_damage_is_followed_in_its_dialect() {
+fn a_log_that_begins_with_damage_is_followed_in_its_dialect(place: Place) {
     let unnamed = [Wire::Plain, Wire::Recyclable(5), Wire::Synced(5, 9)].map(|wire| (wire, None));
     let named = [
         (Wire::Plain, Some(Dialect::LEVELDB)),
@@ -125,7 +138,7 @@ fn a_log_that_begins_with_damage_is_followed_in_its_dialect() {
         }
         file[..20].fill(0xff);
         for (step, preallocated) in [(700, 0), (BLOCK_LEN, 0), (40_000, 0), (3_000, 2 * file.len())] {
-            let (_folder, path) = folder();
+            let (_folder, path) = place.folder();
             let mut options = skipping();
             options.dialect = dialect;
             let mut growing = Growing::new(&path, preallocated as u64);
@@ -154,8 +167,7 @@ fn a_log_that_begins_with_damage_is_followed_in_its_dialect() {
 
 /// The first fragment is one of an unknown type in LevelDB, which costs only itself, and damage in the
 /// log's own dialect, which costs the block. The damage is one error, not two.
-#[test]
-fn damage_before_the_dialect_is_known_costs_as_much_as_for_a_reader() {
+fn damage_before_the_dialect_is_known_costs_as_much_as_for_a_reader(place: Place) {
     let wire = Wire::Synced(5, 9);
     let unknown = Wire::Plain.fragment(5, &[b'u'; 300]);
     let mut file = unknown.clone();
@@ -173,7 +185,7 @@ fn damage_before_the_dialect_is_known_costs_as_much_as_for_a_reader() {
         .into_iter()
         .flat_map(|policy| [200, 5_000, 40_000, 200_000].map(|step| (policy, step)))
     {
-        let (_folder, path) = folder();
+        let (_folder, path) = place.folder();
         let options = FollowOptions::default()
             .with_retry(0, Duration::ZERO)
             .with_on_corruption(on_corruption);
@@ -214,8 +226,7 @@ fn damage_before_the_dialect_is_known_costs_as_much_as_for_a_reader() {
 
 /// The record that says that all others are compressed is destroyed: a frame is not taken for a
 /// record.
-#[test]
-fn frames_are_not_returned_as_records_if_a_log_begins_with_damage() {
+fn frames_are_not_returned_as_records_if_a_log_begins_with_damage(place: Place) {
     let frame = b"\x28\xb5\x2f\xfd\x24\x03\x19\x00\x00one\xf6\xa1\x08\x24";
     for wire in [Wire::Plain, Wire::Recyclable(5)] {
         let mut file = vec![0xff; 11];
@@ -223,7 +234,7 @@ fn frames_are_not_returned_as_records_if_a_log_begins_with_damage() {
             wire.append(&mut file, 0, frame);
         }
         for dialect in [None, Some(Dialect::ROCKSDB)] {
-            let (_folder, path) = folder();
+            let (_folder, path) = place.folder();
             let mut options = skipping();
             options.dialect = dialect;
             let mut growing = Growing::new(&path, 0);
@@ -249,13 +260,12 @@ fn frames_are_not_returned_as_records_if_a_log_begins_with_damage() {
 
 /// A fragment of a type that a later version may write has one of two headers: it is incomplete
 /// until the longer one is there.
-#[test]
-fn a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header() {
+fn a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header(place: Place) {
     let mut file = Wire::Plain.full(b"before");
     file.extend(Wire::Recyclable(4).fragment(41, &[b'u'; 80]));
     file.extend(Wire::Plain.full(b"after"));
     for dialect in [Dialect::ROCKSDB, Dialect::PEBBLE, Dialect::RECYCLABLE] {
-        let (_folder, path) = folder();
+        let (_folder, path) = place.folder();
         let options = skipping().with_dialect(dialect);
         let mut growing = Growing::new(&path, 0);
         let mut follower = Follower::open_with(&path, options).unwrap();
@@ -275,8 +285,7 @@ fn a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header() {
 /// After that metadata the first fragment of a long record ends with its block, though it is
 /// shorter than a block. Whether or not that fragment is damaged, the metadata is not damage, and
 /// the records' format is known.
-#[test]
-fn after_metadata_the_first_block_is_waited_for() {
+fn after_metadata_the_first_block_is_waited_for(place: Place) {
     let metadata = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00".to_vec();
     let frame = b"\x28\xb5\x2f\xfd\x24\x03\x19\x00\x00one\xf6\xa1\x08\x24";
     let mut whole = metadata.clone();
@@ -288,7 +297,7 @@ fn after_metadata_the_first_block_is_waited_for() {
     damaged[20_000] ^= 1;
     for (file, is_damaged) in [(whole, false), (damaged, true)] {
         for preallocated in [0, 2 * file.len()] {
-            let (_folder, path) = folder();
+            let (_folder, path) = place.folder();
             let mut growing = Growing::new(&path, preallocated as u64);
             let options = skipping();
             let mut follower = Follower::open_with(&path, options).unwrap();

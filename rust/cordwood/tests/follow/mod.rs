@@ -1,5 +1,28 @@
 //! A file that grows: every record once and in order, no false damage, and no real damage
-//! unreported.
+//! unreported. Each test runs on a file of its own and on a segment of a log, see [`Place`].
+
+/// Makes two tests of each function: `file::NAME` and `segment::NAME`. A function that cannot run on a
+/// segment is listed with the reason, and one that fails there with the id of the fault.
+macro_rules! follow_tests {
+    (
+        in_file_and_segment: [$($both:ident),* $(,)?]
+        $(, in_file_only, $reason:literal: [$($alone:ident),* $(,)?])*
+        $(, fails_in_segment, $id:literal: [$($red:ident),* $(,)?])*
+        $(,)?
+    ) => {
+        mod file {
+            $(#[test] fn $both() { super::$both(crate::follow::Place::File); })*
+            $($(#[doc = $reason] #[test] fn $alone() { super::$alone(crate::follow::Place::File); })*)*
+            $($(#[test] fn $red() { super::$red(crate::follow::Place::File); })*)*
+        }
+        mod segment {
+            $(#[test] fn $both() { super::$both(crate::follow::Place::Segment); })*
+            $($(#[test] fn $red() {
+                crate::common::expected_failure($id, || super::$red(crate::follow::Place::Segment));
+            })*)*
+        }
+    };
+}
 
 mod damage;
 mod file_header;
@@ -12,7 +35,7 @@ mod rotation;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,9 +44,10 @@ use cordwood_log::codec::Encoder;
 use cordwood_log::damage::{Reason, SkippedRegion};
 use cordwood_log::follow::{NotYet, Poll, WaitReason};
 use cordwood_log::format::BLOCK_LEN;
+use cordwood_log::segments::{name_of, offset_of};
 use cordwood_log::{
-    Compression, Dialect, End, Error, ErrorKind, Event, FollowOptions, Follower, LogFormat, OnCorruption, ReadOptions,
-    Reader, Writer,
+    Compression, Dialect, End, Error, ErrorKind, Event, FollowOptions, LogFormat, OnCorruption, ReadOptions, Reader,
+    Writer,
 };
 use tempfile::TempDir;
 
@@ -94,10 +118,115 @@ impl Random {
     }
 }
 
-fn folder() -> (TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("live.log");
-    (folder, path)
+/// Where the file under test lies.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// It is a log of its own.
+    File,
+    /// It is the second segment of a log. Its log offset is no multiple of the length of a block.
+    Segment,
+}
+
+impl Place {
+    /// A new directory, and the path in it of the file under test, which a test creates.
+    fn folder(self) -> (TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("live.log");
+        let Place::Segment = self else { return (folder, path) };
+        let first = Wire::Plain.full(&[b'0'; 100]);
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join(name_of(0)), &first).unwrap();
+        (folder, path.join(name_of(first.len() as u64)))
+    }
+}
+
+/// A follower of the file under test. All offsets are those in the file.
+#[derive(Debug)]
+struct Follower {
+    /// The file, or the directory of the log of which it is a segment.
+    path: PathBuf,
+    /// The log offset of the first byte of the file.
+    base: u64,
+    follower: cordwood_log::Follower,
+}
+
+impl Follower {
+    fn open(path: &Path) -> Result<Self, Error> {
+        Follower::open_with(path, FollowOptions::default())
+    }
+
+    /// Opens the log and, without a start, takes the records before the file under test.
+    fn open_with(path: &Path, mut options: FollowOptions) -> Result<Self, Error> {
+        let base = path.file_name().and_then(offset_of).unwrap_or(0);
+        let path = if base > 0 { path.parent().unwrap() } else { path };
+        let is_from_first = options.start == 0 && base > 0;
+        if options.start > 0 {
+            options.start += base;
+        }
+        let mut follower = cordwood_log::Follower::open_with(path, options)?;
+        if is_from_first {
+            assert!(matches!(follower.poll(), Ok(Poll::Record(record)) if record.end_offset == base));
+        }
+        Ok(Follower {
+            path: path.to_owned(),
+            base,
+            follower,
+        })
+    }
+
+    fn poll(&mut self) -> Result<Poll<'_>, Error> {
+        in_file(self.follower.poll(), self.base)
+    }
+
+    fn peek(&mut self) -> Result<Poll<'_>, Error> {
+        in_file(self.follower.peek(), self.base)
+    }
+
+    fn wait(&mut self, timeout: Option<Duration>) -> Result<Poll<'_>, Error> {
+        in_file(self.follower.wait(timeout), self.base)
+    }
+
+    fn offset(&self) -> u64 {
+        self.follower.offset() - self.base
+    }
+}
+
+/// For the methods that know no offsets.
+impl Deref for Follower {
+    type Target = cordwood_log::Follower;
+
+    fn deref(&self) -> &Self::Target {
+        &self.follower
+    }
+}
+
+impl DerefMut for Follower {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.follower
+    }
+}
+
+/// The answer with the offsets in the file that starts at the log offset `base`.
+fn in_file(mut answer: Result<Poll<'_>, Error>, base: u64) -> Result<Poll<'_>, Error> {
+    let offsets = match &mut answer {
+        Ok(Poll::Record(record)) => [&mut record.offset, &mut record.end_offset],
+        Ok(Poll::NotYet(not_yet)) => [&mut not_yet.offset, &mut not_yet.file_len],
+        Ok(Poll::Truncated { offset, file_len, .. } | Poll::Rotated { offset, file_len, .. }) => [offset, file_len],
+        Ok(Poll::Skipped(region))
+        | Err(Error {
+            kind: ErrorKind::Corruption { region, .. },
+            ..
+        }) => [&mut region.begin, &mut region.end],
+        Ok(Poll::End(End::Stopped { offset })) => {
+            *offset -= base;
+            return answer;
+        }
+        other => panic!("{other:?}"),
+    };
+    for offset in offsets {
+        *offset -= base;
+    }
+    answer
 }
 
 /// A file of `len` zeros; `append` writes into it or after it.
@@ -156,8 +285,8 @@ fn skipping() -> FollowOptions {
 }
 
 /// The events of a follower of a file that grows by `step` bytes at a time.
-fn followed_in_steps(file: &[u8], step: usize, options: FollowOptions) -> Vec<Reported> {
-    let (_folder, path) = folder();
+fn followed_in_steps(place: Place, file: &[u8], step: usize, options: FollowOptions) -> Vec<Reported> {
+    let (_folder, path) = place.folder();
     let mut growing = Growing::new(&path, 0);
     let mut follower = Follower::open_with(&path, options).unwrap();
     let mut reported = Vec::new();

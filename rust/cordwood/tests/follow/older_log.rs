@@ -2,10 +2,20 @@
 
 use super::*;
 
+follow_tests! {
+    in_file_and_segment: [
+        an_older_log_of_another_form_is_not_returned,
+        a_flipped_bit_in_the_last_record_of_a_recycled_log_is_damage,
+        after_damage_at_the_beginning_an_older_log_is_not_returned,
+    ],
+    fails_in_segment, "house H1": [
+        in_a_recycled_file_only_fragments_of_the_same_form_follow_damage,
+    ],
+}
+
 /// A RocksDB log with a number, in a file that once contained an older log without numbers.
-#[test]
-fn an_older_log_of_another_form_is_not_returned() {
-    let (_folder, path) = folder();
+fn an_older_log_of_another_form_is_not_returned(place: Place) {
+    let (_folder, path) = place.folder();
     let mut older = Vec::new();
     while older.len() < 2 * BLOCK_LEN {
         Wire::Plain.append(&mut older, 0, &[b'o'; 100]);
@@ -34,9 +44,8 @@ fn an_older_log_of_another_form_is_not_returned() {
 
 /// One flipped bit in a fragment that carries this log's number is damage, although an older log
 /// follows it and no fragment of this one does. Two of them may be a write that is under way.
-#[test]
-fn a_flipped_bit_in_the_last_record_of_a_recycled_log_is_damage() {
-    let (_folder, path) = folder();
+fn a_flipped_bit_in_the_last_record_of_a_recycled_log_is_damage(place: Place) {
+    let (_folder, path) = place.folder();
     let own = Wire::Recyclable(6);
     let older = Wire::Recyclable(5).full(&[b'o'; 1_000]);
     let (first, last) = (own.full(b"first"), own.full(b"last"));
@@ -62,8 +71,7 @@ fn a_flipped_bit_in_the_last_record_of_a_recycled_log_is_damage() {
 /// The log's number comes from two consecutive fragments after the damage: it is greater than that
 /// of the next block, which an older log left. Before that block is written, only the damage is
 /// reported.
-#[test]
-fn after_damage_at_the_beginning_an_older_log_is_not_returned() {
+fn after_damage_at_the_beginning_an_older_log_is_not_returned(place: Place) {
     let mut older = Vec::new();
     for _ in 0..2 {
         Wire::Recyclable(3).append(&mut older, 0, &[b'o'; BLOCK_LEN - 11]);
@@ -76,7 +84,7 @@ fn after_damage_at_the_beginning_an_older_log_is_not_returned() {
     file.extend(&older[file.len()..]);
 
     for dialect in [Dialect::PEBBLE, Dialect::ROCKSDB, Dialect::RECYCLABLE] {
-        let (_folder, path) = folder();
+        let (_folder, path) = place.folder();
         let options = skipping().with_dialect(dialect);
         let mut growing = Growing::new(&path, 0);
         let mut follower = Follower::open_with(&path, options).unwrap();
@@ -100,8 +108,7 @@ fn after_damage_at_the_beginning_an_older_log_is_not_returned() {
 
 /// After garbage or a lost write in a log with a number, the rest of an older log in the following
 /// blocks is not returned, but the records of this log after them are.
-#[test]
-fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage() {
+fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage(place: Place) {
     let own = Wire::Recyclable(6);
     let filler = |wire: Wire, begin: usize| wire.full(&vec![b'o'; BLOCK_LEN - begin - wire.header_len()]);
     let own_len = own.full(b"own").len();
@@ -137,7 +144,7 @@ fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage() {
     ];
     for (index, (file, expected, reasons)) in cases.into_iter().enumerate() {
         let options = skipping().with_format(LogFormat::new(Dialect::ROCKSDB).with_log_number(6));
-        let reported = followed_in_steps(file, 1_000, options);
+        let reported = followed_in_steps(place, file, 1_000, options);
         let found: Vec<_> = reported
             .iter()
             .filter_map(|reported| match reported {

@@ -2,9 +2,18 @@
 
 use super::*;
 
-#[test]
-fn truncation_is_reported_and_stays() {
-    let (_folder, path) = folder();
+follow_tests! {
+    in_file_and_segment: [
+        truncation_is_reported_and_stays,
+    ],
+    in_file_only, "A segment is never rotated.": [
+        rotation_is_reported_when_the_old_file_has_been_read,
+        a_rotation_decides_open_questions,
+    ],
+}
+
+fn truncation_is_reported_and_stays(place: Place) {
+    let (_folder, path) = place.folder();
     fs::write(&path, small_log().file).unwrap();
     let mut follower = follow(&path);
     drain(&mut follower, &mut Vec::new());
@@ -34,9 +43,8 @@ fn truncation_is_reported_and_stays() {
     assert!(is_truncated, "{poll:?}");
 }
 
-#[test]
-fn rotation_is_reported_when_the_old_file_has_been_read() {
-    let (folder, path) = folder();
+fn rotation_is_reported_when_the_old_file_has_been_read(place: Place) {
+    let (folder, path) = place.folder();
     let log = Log::new(vec![b"one".to_vec(), b"two".to_vec(), b"three".to_vec()]);
     fs::write(&path, &log.file[..10]).unwrap();
     let mut follower = follow(&path);
@@ -76,8 +84,7 @@ fn rotation_is_reported_when_the_old_file_has_been_read() {
 
 /// No more is written to a file that has been renamed, so there is no wait for records that a
 /// reader returns.
-#[test]
-fn a_rotation_decides_open_questions() {
+fn a_rotation_decides_open_questions(place: Place) {
     // Its first fragment is damaged, and it ends before the third block does.
     let (mut closed, mut expected) = (Vec::new(), Vec::new());
     for _ in 0..90 {
@@ -87,7 +94,7 @@ fn a_rotation_decides_open_questions() {
         }
     }
     closed[20] ^= 1;
-    let (folder, path) = folder();
+    let (folder, path) = place.folder();
     fs::write(&path, &closed).unwrap();
     let mut follower = Follower::open_with(&path, skipping()).unwrap();
     let mut reported = Vec::new();
