@@ -4,6 +4,7 @@
 use std::num::NonZeroUsize;
 use std::thread;
 
+use crate::common::{expected_failure, fragment};
 use cordwood_log::codec::Encoder;
 use cordwood_log::damage::{BitFlip, FragmentPart, Reason, Severity, SkippedRegion};
 use cordwood_log::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, TRAILER_LEN_MAX};
@@ -647,4 +648,54 @@ fn each_reason_in_words() {
     for (reason, text) in words {
         assert_eq!(reason.to_string(), text);
     }
+}
+
+/// Six records of 20 bytes, which is 27 with a header.
+fn six() -> Vec<u8> {
+    (1..=6).flat_map(|byte| fragment(1, &[byte; 20])).collect()
+}
+
+/// The events of the policy `Salvage`: a record's offset and whether it is salvaged, or a region.
+fn salvaged(reader: &mut Reader<SliceSource<'_>>) -> Vec<Result<(u64, bool), (u64, u64)>> {
+    let mut all = Vec::new();
+    while let Some(event) = reader.next_event().expect("an event") {
+        all.push(match event {
+            Event::Record(record) => Ok((record.offset, record.is_salvaged)),
+            Event::Skipped(region) => Err((region.begin, region.end)),
+        });
+    }
+    all
+}
+
+/// Rule S1: a flipped bit of a length is undone only if a valid fragment or an end follows.
+#[test]
+fn a_flipped_bit_of_a_length_is_not_undone_if_damage_follows() {
+    let mut file = six();
+    file[27 + 4] ^= 8; // the length of the second record
+    file[54] ^= 0x55; // the checksum of the third one
+    file[57] ^= 0x3c;
+    let options = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
+    let expected = [
+        Ok((0, false)),
+        Err((27, 81)),
+        Ok((81, true)),
+        Ok((108, true)),
+        Ok((135, true)),
+    ];
+    assert_eq!(salvaged(&mut Reader::from_slice(&file, options)), expected);
+}
+
+/// The record is the same one, and so is the damage before it in its block.
+#[test]
+fn after_a_seek_a_record_is_still_salvaged() {
+    let mut file = six();
+    file[40] ^= 1;
+    let options = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
+    let mut reader = Reader::from_slice(&file, options);
+    let after = [Ok((81, true)), Ok((108, true)), Ok((135, true))];
+    assert_eq!(salvaged(&mut reader)[3..], after);
+    expected_failure("exact X8", || {
+        reader.seek(81).expect("a seek");
+        assert_eq!(salvaged(&mut reader), after);
+    });
 }

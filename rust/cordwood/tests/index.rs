@@ -3,6 +3,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use crate::common::expected_failure;
+use crate::wire::Wire;
 use cordwood_log::segments::name_of;
 use cordwood_log::{
     Compression, Dialect, Error, ErrorKind, LogFileOptions, LogFormat, OnCorruption, ReadOptions, Reader, RecordIndex,
@@ -450,4 +452,59 @@ fn an_error_of_the_caller_ends_the_reading() {
     });
     let error: Error = result.expect_err("an error");
     assert_eq!((error.to_string().as_str(), seen), ("enough", 2));
+}
+
+/// Two blocks begin with a destroyed header, within the records that the index reads together. In the
+/// second one, a value contains a log of another form.
+#[test]
+fn two_destroyed_headers_and_an_inner_log_do_not_change_the_records_of_an_index() {
+    const BLOCK: usize = 32_768;
+    let (wire, mut random) = (Wire::Recyclable(9), Random(1));
+    let (mut file, mut count) = (Vec::new(), 0);
+    let mut noise = |len: usize| (0..len).map(|_| random.below(256) as u8).collect::<Vec<_>>();
+    let mut put = |file: &mut Vec<u8>, data: &[u8]| {
+        count += 1;
+        (wire.append(file, 0, data) as usize, count)
+    };
+    let mut written = 0;
+    while file.len() < BLOCK - 3000 {
+        written = put(&mut file, format!("own {written} ").repeat(10).as_bytes()).1;
+    }
+    while written % 16 != 0 {
+        written = put(&mut file, b"fill").1;
+    }
+    // It reaches into the second block.
+    let len = BLOCK - file.len() - 11 + 2000;
+    written = put(&mut file, &noise(len)).1;
+    while file.len() < 2 * BLOCK - 3000 {
+        written = put(&mut file, format!("own {written} ").repeat(100).as_bytes()).1;
+    }
+    while written % 16 != 0 {
+        written = put(&mut file, b"fill").1;
+    }
+    put(&mut file, b"the first record of a group");
+    let len = 2 * BLOCK - file.len() - 11 + 5;
+    put(&mut file, &noise(len));
+    while file.len() < 2 * BLOCK + 100 {
+        put(&mut file, b"x");
+    }
+    let room = 3 * BLOCK - file.len() - 11;
+    let mut inner = Vec::new();
+    while room - inner.len() > 100 {
+        inner.extend(Wire::Plain.full(b"inner"));
+    }
+    let rest = room - inner.len() - 7;
+    inner.extend(Wire::Plain.full(&vec![b'i'; rest]));
+    inner.extend(b"rest".repeat(10));
+    let (begin, _) = put(&mut file, &inner);
+    while file.len() < 3 * BLOCK + 900 {
+        written = put(&mut file, format!("late {written} ").repeat(10).as_bytes()).1;
+    }
+    file[BLOCK..BLOCK + 11].fill(0xa5);
+    file[2 * BLOCK..begin + 11].fill(0x5a);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("app.log");
+    fs::write(&path, &file).expect("a file");
+    let options = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
+    expected_failure("exact X5", || _ = check(&path, &options, &mut Random(2)));
 }

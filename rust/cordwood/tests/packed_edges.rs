@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::common::{Found, read_all};
 use crate::made::{body, container, frame, mark};
 use crate::wire::Wire;
+use cordwood_log::codec::Encoder;
 use cordwood_log::follow::Poll;
 use cordwood_log::ops::{SalvageOptions, salvage_file, stat, verify};
 use cordwood_log::read::{RecordBatch, SliceSource};
@@ -664,5 +665,31 @@ fn the_records_by_skip_are_those_by_salvage_that_are_not_marked() {
             batch.clear();
         }
         assert_eq!(batched, all, "{at}");
+    }
+}
+
+/// The number of records is a varint: with the 128th record it needs another byte. A stored container
+/// that would exceed its block with that byte ends before the record.
+#[test]
+fn no_stored_container_exceeds_its_block_however_many_records_it_has() {
+    const FIRST: u8 = 0x42;
+    for filler in 0..600 {
+        let mut file = Vec::new();
+        let mut encoder = Encoder::with_format(0, Dialect::PACKED).expect("a format");
+        encoder.encode(&vec![1; BLOCK - 324 - filler], &mut file);
+        (0..300).for_each(|_| _ = encoder.encode(b"abc", &mut file));
+        encoder.end_container(&mut file);
+        let (mut at, mut containers) = (0, 0);
+        while at < file.len() {
+            let left = BLOCK - at % BLOCK;
+            if left < 7 {
+                at += left;
+                continue;
+            }
+            assert_ne!(file[at + 6], FIRST, "after a filler of {filler} bytes, at {at}");
+            containers += 1;
+            at += 7 + usize::from(u16::from_le_bytes([file[at + 4], file[at + 5]]));
+        }
+        assert!(containers > 2, "the mark and the containers of two blocks");
     }
 }

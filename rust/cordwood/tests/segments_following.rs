@@ -255,32 +255,63 @@ fn bytes_after_the_beginning_of_the_next_file_are_not_returned() {
     assert_eq!(drain(&mut follower), [(10, b"next".to_vec())]);
 }
 
+/// A segment has the records [0, 10), [10, 40024) and [40024, 40034). The table has the flipped
+/// byte, and the events by `docs/format/reading.md`.
 #[test]
-fn damage_in_a_file_that_others_follow_is_reported_as_by_a_reader() {
-    for at in [2, 12, 39_990] {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut file = file_of(&[b"one", &[7; 40_000], b"two"]);
-        let end = file.len() as u64;
-        file[at] ^= 0x10;
-        write(folder.path(), 0, &file);
-        write(folder.path(), end, &file_of(&[b"next"]));
-        let options = cordwood_log::ReadOptions::default().with_on_corruption(OnCorruption::Skip);
-        let mut reader = cordwood_log::Reader::open_with(folder.path(), options).expect("a reader");
-        let mut expected = Vec::new();
-        while let Some(event) = reader.next_event().expect("an event") {
-            expected.push(format!("{event:?}"));
-        }
-        let options = FollowOptions::default().with_on_corruption(OnCorruption::Skip);
-        let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
-        let mut seen = Vec::new();
-        while follower.offset() < end + 11 {
-            match follower.poll().expect("a poll") {
-                Poll::Record(record) => seen.push(format!("{:?}", cordwood_log::Event::Record(record))),
-                Poll::Skipped(region) => seen.push(format!("{:?}", cordwood_log::Event::Skipped(region))),
-                other => panic!("{other:?}"),
+fn damage_in_a_file_that_others_follow_costs_its_block() {
+    const BLOCK: u64 = 32_768;
+    type Part = (u64, u64, &'static str);
+    let cases: [(usize, &[Part]); 3] = [
+        (
+            2,
+            &[
+                (0, BLOCK, "checksum_mismatch"),
+                (BLOCK, 40_024, "missing_start"),
+                (40_024, 40_034, "record"),
+            ],
+        ),
+        (
+            12,
+            &[
+                (0, 10, "record"),
+                (10, BLOCK, "checksum_mismatch"),
+                (BLOCK, 40_024, "missing_start"),
+                (40_024, 40_034, "record"),
+            ],
+        ),
+        (
+            39_990,
+            &[
+                (0, 10, "record"),
+                (10, BLOCK, "interrupted_record"),
+                (BLOCK, 40_034, "checksum_mismatch"),
+            ],
+        ),
+    ];
+    for base in [0, 107] {
+        for (at, parts) in cases {
+            let folder = tempfile::tempdir().expect("a folder");
+            let mut file = file_of(&[b"one", &[7; 40_000], b"two"]);
+            file[at] ^= 0x10;
+            write(folder.path(), base, &file);
+            write(folder.path(), base + 40_034, &file_of(&[b"next"]));
+            let mut expected: Vec<_> = parts
+                .iter()
+                .map(|part| (base + part.0, base + part.1, part.2))
+                .collect();
+            expected.push((base + 40_034, base + 40_045, "record"));
+            let options = FollowOptions::default().with_on_corruption(OnCorruption::Skip);
+            let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+            let mut seen = Vec::new();
+            while follower.offset() < base + 40_045 {
+                seen.push(match follower.poll().expect("a poll") {
+                    Poll::Record(record) => (record.offset, record.end_offset, "record"),
+                    Poll::Skipped(region) => (region.begin, region.end, region.reason.as_str()),
+                    other => panic!("{other:?} after {seen:?}"),
+                });
             }
+            assert_eq!(seen, expected, "byte {at} of the segment at {base}");
         }
-        assert_eq!(seen, expected, "{at}");
     }
 }
 

@@ -4,6 +4,7 @@ use super::*;
 
 follow_tests! {
     in_file_and_segment: [
+        both_the_polls_and_the_time_of_the_retries_must_pass,
         damage_at_the_end_is_reported_when_the_retries_are_spent_and_not_before,
         damage_that_heals_within_the_retries_is_not_reported,
         the_rest_of_a_damaged_record_is_damage_if_it_is_read_again,
@@ -326,4 +327,30 @@ fn a_kept_offset_after_damage_returns_the_same_records(place: Place) {
         assert_eq!(reported, rest, "from {end}");
     }
     assert_eq!(rests, 2);
+}
+
+/// Each of the two limits alone keeps damage from being reported. The time that passes here is short of
+/// any of them.
+fn both_the_polls_and_the_time_of_the_retries_must_pass(place: Place) {
+    let mut file = Wire::Plain.full(b"bad");
+    file[9] ^= 1;
+    let (_folder, path) = place.folder();
+    fs::write(&path, &file).unwrap();
+    for (polls, time, is_final) in [
+        (0, Duration::ZERO, true),
+        (0, Duration::MAX, false),
+        (u32::MAX, Duration::ZERO, false),
+    ] {
+        let options = skipping().with_retry(polls, time);
+        let mut follower = Follower::open_with(&path, options).unwrap();
+        for _ in 0..20 {
+            match follower.poll().unwrap() {
+                Poll::Skipped(region) if is_final => assert_eq!((region.begin, region.end), (0, 10)),
+                Poll::NotYet(not_yet) if is_final => assert_eq!(not_yet.reason, WaitReason::Damaged),
+                Poll::NotYet(not_yet) => assert_eq!(not_yet.reason, WaitReason::Suspect),
+                other => panic!("{polls}, {time:?}: {other:?}"),
+            }
+        }
+        assert_eq!(follower.offset(), if is_final { 10 } else { 0 });
+    }
 }

@@ -217,7 +217,7 @@ fn in_file(mut answer: Result<Poll<'_>, Error>, base: u64) -> Result<Poll<'_>, E
             kind: ErrorKind::Corruption { region, .. },
             ..
         }) => [&mut region.begin, &mut region.end],
-        Ok(Poll::End(End::Stopped { offset })) => {
+        Ok(Poll::End(End::Stopped { offset } | End::Clean { offset })) => {
             *offset -= base;
             return answer;
         }

@@ -4,6 +4,7 @@ use super::*;
 
 follow_tests! {
     in_file_and_segment: [
+        the_trailer_of_a_closed_log_is_its_end,
         an_older_log_of_another_form_is_not_returned,
         a_flipped_bit_in_the_last_record_of_a_recycled_log_is_damage,
         after_damage_at_the_beginning_an_older_log_is_not_returned,
@@ -162,5 +163,24 @@ fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage(place: Place
             })
             .collect();
         assert_eq!(skipped, reasons, "{index}");
+    }
+}
+
+/// Pebble ends a log that it closes with the header of an empty fragment of the next log.
+fn the_trailer_of_a_closed_log_is_its_end(place: Place) {
+    let record = Wire::Recyclable(7).full(b"one");
+    let trailer = [&[0; 6][..], &[5, 8, 0, 0, 0]].concat();
+    let (_folder, path) = place.folder();
+    fs::write(&path, [&record[..], &trailer].concat()).unwrap();
+    let options = FollowOptions::default().with_format(LogFormat::new(Dialect::PEBBLE).with_log_number(7));
+    let mut follower = Follower::open_with(&path, options).unwrap();
+    assert!(matches!(follower.poll(), Ok(Poll::Record(record)) if record.data == b"one"));
+    let poll = follower.poll().unwrap();
+    assert!(
+        matches!(poll, Poll::Skipped(region) if region.reason == Reason::EndTrailer),
+        "{poll:?}"
+    );
+    for _ in 0..2 {
+        assert_eq!(follower.poll().unwrap(), Poll::End(End::Clean { offset: 25 }));
     }
 }
