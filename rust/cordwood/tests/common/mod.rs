@@ -52,6 +52,7 @@ pub(crate) fn read_all<S: Source>(reader: &mut Reader<S>) -> (Vec<Found>, End) {
 
 /// Runs a test that fails because of the fault with this id, and fails if the test passes: the repair
 /// of the fault removes the mark.
+#[allow(clippy::print_stderr, reason = "the output of a test shows the id")]
 pub(crate) fn expected_failure(id: &str, test: impl FnOnce()) {
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(test));
     assert!(outcome.is_err(), "{id}: this test passes now, so remove its mark");
