@@ -10,7 +10,7 @@ use crate::checksum::{APPEND_ROOM, Job, Kernel, mask, run, state_after};
 use crate::compression::Compressor;
 use crate::container::{Codec, Mark, STORED_LEN_MAX};
 use crate::copy::append;
-use crate::dialect::{Dialect, Form, LogFormat, MARK};
+use crate::dialect::{Dialect, Form, Grid, LogFormat, MARK};
 use crate::error::{Error, unsupported};
 use crate::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind, block_left, encoded_len};
 
@@ -161,12 +161,18 @@ impl Encoder {
         };
     }
 
+    /// Bytes from the next fragment to the end of its block. Offsets are those of the file.
+    #[inline]
+    pub(super) fn block_left(&self) -> usize {
+        Grid::new(self.format.dialect, 0).block_left(self.offset)
+    }
+
     /// Appends a complete fragment unchanged. It must be in this dialect, and goes to the next
     /// block if this one has no room for it.
     pub(crate) fn copy_fragment(&mut self, fragment: &[u8], out: &mut Vec<u8>) {
         self.begin(out);
         self.end_container(out);
-        let left = self.format.dialect.block_left(self.offset);
+        let left = self.block_left();
         if left < fragment.len() {
             out.resize(out.len() + left, 0);
             self.advance(left);
@@ -404,7 +410,7 @@ impl Encoder {
         let mut rest = payload;
         let mut is_first = true;
         loop {
-            let room = self.format.dialect.block_left(self.offset) - form.header_len();
+            let room = self.block_left() - form.header_len();
             let (part, after) = rest.split_at(rest.len().min(room));
             let kind = Kind::of_part(is_first, after.is_empty());
             self.fragment(kind, form, part, out);
@@ -420,7 +426,7 @@ impl Encoder {
     /// Fills a block that has no room for a header. The trailer is written with the record that
     /// follows, as in LevelDB.
     fn fill_block(&mut self, out: &mut Vec<u8>) {
-        let left = self.format.dialect.block_left(self.offset);
+        let left = self.block_left();
         if left < self.form.header_len() {
             out.resize(out.len() + left, 0);
             self.advance(left);

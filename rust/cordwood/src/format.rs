@@ -6,7 +6,7 @@
 //! its **trailer**.
 //!
 //! Headers and blocks here are LevelDB's. Other dialects have longer headers, or blocks that are
-//! not counted from offset 0: see [`Dialect::block_begin`](crate::Dialect::block_begin).
+//! not counted from offset 0: see [`Grid`](crate::codec::Grid).
 //!
 //! Source: LevelDB `doc/log_format.md` and `db/log_format.h`.
 

@@ -143,6 +143,7 @@ pub use writer::{Writer, WriterOptions};
 /// the bytes of a file, and the [`Encoder`](codec::Encoder), which produces the bytes of a record.
 pub mod codec {
     pub use crate::decode::{DataAt, Decoder, RECORD_LEN_MAX, RecordSpan, Step, Window};
+    pub use crate::dialect::Grid;
     pub use crate::encode::Encoder;
     pub use crate::error::Refused;
 }

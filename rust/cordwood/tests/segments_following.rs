@@ -328,6 +328,34 @@ fn a_missing_file_ends_the_log_under_the_policy_stop() {
 
 const WRITER: &str = "CORDWOOD_TEST_ROTATING_WRITER";
 
+#[test]
+fn blocks_are_counted_from_the_start_of_the_segment() {
+    const BASE: u64 = 107;
+    const BLOCK_LEN: u64 = 32_768;
+    let folder = tempfile::tempdir().expect("a directory");
+    // A writer that was killed in the middle of a record of several blocks.
+    let file = file_of(&[b"before", &[2; 100_000]]);
+    write(folder.path(), BASE, &file[..20_000]);
+    let options = FollowOptions::default()
+        .with_on_corruption(OnCorruption::Skip)
+        .with_dialect(Dialect::LEVELDB)
+        .with_retry(0, Duration::ZERO);
+    let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+    assert_eq!(drain(&mut follower), [(BASE, b"before".to_vec())]);
+    let Poll::NotYet(NotYet { reason, .. }) = follower.poll().expect("a poll") else {
+        panic!("no record is complete")
+    };
+    assert_eq!(reason, WaitReason::Incomplete);
+
+    // The next writer fills the block, and goes on in the next one.
+    write(folder.path(), BASE, &[0; BLOCK_LEN as usize - 20_000]);
+    write(folder.path(), BASE, &file_of(&[b"after"]));
+    let torn = BASE + 7 + 6..BASE + BLOCK_LEN;
+    let region = first_region(&mut follower);
+    assert_eq!((region.begin, region.end), (torn.start, torn.end));
+    assert_eq!(drain(&mut follower), [(torn.end, b"after".to_vec())]);
+}
+
 /// The other process of the next test.
 #[test]
 fn rotating_writer() {

@@ -6,6 +6,7 @@
 use std::num::NonZeroUsize;
 
 use arbitrary::Arbitrary;
+use cordwood::codec::Grid;
 use cordwood::damage::{Reason, Severity};
 use cordwood::format::{BLOCK_LEN, FragmentKind};
 use cordwood::ops::{self, Detection, detect};
@@ -281,7 +282,7 @@ fn has_another_form(file: &[u8], options: &ReadOptions, expected: &[(u64, Vec<u8
         return false;
     };
     let format = LogFormat::new(dialect).with_log_number(number);
-    let begin = dialect.block_begin(edge);
+    let begin = Grid::new(dialect, 0).block_start(edge);
     let own = expected
         .iter()
         .rev()

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use arbitrary::Arbitrary;
+use cordwood::codec::Grid;
 use cordwood::damage::Severity;
 use cordwood::follow::{Poll, WaitReason};
 use cordwood::format::BLOCK_LEN;
@@ -201,7 +202,7 @@ fn poll(
                     && let Some(region) = damaged
                 {
                     let dialect = follower.format().dialect;
-                    lost.push(region.begin..dialect.block_begin(region.end - 1) + BLOCK_LEN as u64);
+                    lost.push(region.begin..Grid::new(dialect, 0).block_start(region.end - 1) + BLOCK_LEN as u64);
                 }
                 return Some(not_yet.reason);
             }

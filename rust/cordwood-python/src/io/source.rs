@@ -4,6 +4,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
+use cordwood::codec::Grid;
 use cordwood::read::{FileReader, SeekSource, Source, StreamSource};
 use cordwood::{Error, ErrorKind, ReadOptions};
 use pyo3::buffer::PyUntypedBuffer;
@@ -82,7 +83,7 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
         return opened.map_err(|error| to_python(py, error, Some(&path)));
     }
     let named = options.dialect.filter(|_| !options.must_look());
-    let begin = named.map_or(0, |dialect| dialect.block_begin(options.start));
+    let begin = named.map_or(0, |dialect| Grid::new(dialect, 0).block_start(options.start));
     let (source, referent) = open(source, begin, &options)?;
     let another = source.get_ref().another();
     let can_seek = source.get_ref().can_seek();

@@ -11,6 +11,8 @@ use crate::format::{Header, Kind};
 #[derive(Clone, Copy)]
 pub(crate) struct Log<'a> {
     pub(crate) format: &'a LogFormat,
+    /// The offset of the first byte of the file.
+    pub(crate) origin: u64,
     /// Whether its end-of-log trailer may be here.
     pub(crate) may_end: bool,
     /// The form of its other fragments, if any has been seen.
@@ -74,7 +76,7 @@ impl Log<'_> {
             Role::Fragment(Kind::Full | Kind::Last) => is_of_form,
             Role::Fragment(Kind::First | Kind::Middle) => is_of_form && (len == left || self.is_compressed),
             Role::Metadata(Metadata::TimestampSizes | Metadata::Predecessor) => is_of_form,
-            Role::Metadata(Metadata::SetCompression | Metadata::Mark) => offset == dialect.origin(),
+            Role::Metadata(Metadata::SetCompression | Metadata::Mark) => offset == self.origin,
             Role::Metadata(Metadata::LateSetCompression) | Role::Ignorable | Role::Unknown => false,
         };
         if !is_written || self.format.is_stale(&head, meaning.form) {

@@ -210,6 +210,7 @@ mod tests {
                 assert_bounded("repair", block.len(), &|| {
                     let log = repair::Log {
                         format: &format,
+                        origin: 0,
                         may_end: true,
                         form: None,
                         is_compressed: false,

@@ -129,6 +129,7 @@ impl Block {
         }
         let log = Log {
             format: &self.format,
+            origin: 0,
             may_end: true,
             form: None,
             is_compressed: false,
@@ -228,6 +229,7 @@ fn each_flipped_bit_is_flipped_back() {
         let format = LogFormat::from(dialect).numbered(Some(7));
         let log = Log {
             format: &format,
+            origin: 0,
             may_end: true,
             form: Some(form),
             is_compressed: false,

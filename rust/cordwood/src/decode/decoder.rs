@@ -12,7 +12,7 @@ use super::unpack::Unpacker;
 use super::{DataAt, End, OnCorruption, ReadOptions, RecordSpan, Step, Stored, Window};
 use crate::assemble::{Assembler, Interruption};
 use crate::damage::SkippedRegion;
-use crate::dialect::{Compression, Dialect, Form, LogFormat};
+use crate::dialect::{Compression, Dialect, Form, Grid, LogFormat};
 use crate::error::{Error, Refused, unsupported};
 use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN};
 use crate::wal_metadata::LogInfo;
@@ -42,6 +42,8 @@ use crate::wal_metadata::LogInfo;
 #[derive(Debug)]
 pub struct Decoder {
     pub(super) format: LogFormat,
+    /// The offset of the first byte of the file.
+    pub(super) origin: u64,
     pub(super) info: LogInfo,
     pub(super) policy: Policy,
     pub(super) bounds: Bounds,
@@ -167,12 +169,11 @@ impl Decoder {
 
     /// As [`new`](Self::new), for options that have been checked.
     pub(crate) fn unchecked(options: &ReadOptions) -> Self {
-        let mut format = options.named().or_leveldb();
-        format.dialect = format.dialect.with_origin(options.origin);
-        let dialect = format.dialect;
-        let begin = dialect.block_begin(options.start);
+        let format = options.named().or_leveldb();
+        let begin = Grid::new(format.dialect, options.origin).block_start(options.start);
         let mut decoder = Decoder {
             format,
+            origin: options.origin,
             info: LogInfo::new(format.compression.filter(|_| format.has_zstd_records())),
             policy: Policy {
                 on_corruption: options.on_corruption,
@@ -191,7 +192,7 @@ impl Decoder {
             is_inside: false,
             assembler: Assembler::new(options.record_len_max),
             unpacker: Unpacker::new(options.record_len_max, begin),
-            run: Run::new(options.record_len_max >= FRAGMENT_LEN_MAX as u64 && dialect.has_plain_full()),
+            run: Run::new(options.record_len_max >= FRAGMENT_LEN_MAX as u64 && format.dialect.has_plain_full()),
             opened: Opened::new(options.record_len_max),
             stored: Stored::default(),
             record_form: Form::Plain,
@@ -208,17 +209,7 @@ impl Decoder {
 
     /// The format of the log, with its number and compression as soon as they are known.
     pub fn format(&self) -> LogFormat {
-        let format = self.format_of_file();
         LogFormat {
-            dialect: format.dialect.with_origin(0),
-            ..format
-        }
-    }
-
-    /// The same for a caller that counts blocks: with the origin of this file.
-    pub(crate) fn format_of_file(&self) -> LogFormat {
-        LogFormat {
-            dialect: self.format.dialect.with_origin(0),
             compression: if self.format.dialect.is_packed() {
                 self.format.compression
             } else {
@@ -228,9 +219,10 @@ impl Decoder {
         }
     }
 
-    /// How the bytes are laid out.
-    pub(crate) fn dialect(&self) -> Dialect {
-        self.format.dialect
+    /// The blocks of the file.
+    #[inline]
+    pub(crate) fn grid(&self) -> Grid {
+        Grid::new(self.format.dialect, self.origin)
     }
 
     /// The contents of the metadata records read so far.
@@ -365,7 +357,7 @@ impl Decoder {
         range: Range<u64>,
         more_len: usize,
     ) -> Result<(), TryReserveError> {
-        let payloads = Payloads::new(self.format.dialect, window, range);
+        let payloads = Payloads::new(self.grid(), window, range);
         self.assembler.join(payloads, more_len)
     }
 
@@ -424,7 +416,7 @@ impl Decoder {
     pub(crate) fn pieces<'a>(&'a self, window: Window<'a>, span: RecordSpan) -> Pieces<'a> {
         match self.data_in_one(window, span) {
             Some(data) => Pieces::one(data),
-            None => Pieces::several(Payloads::new(self.format.dialect, window, span.offset..span.end_offset)),
+            None => Pieces::several(Payloads::new(self.grid(), window, span.offset..span.end_offset)),
         }
     }
 

@@ -239,7 +239,7 @@ impl Decoder {
 
     /// In the rest of this block, only a fragment of the same form as those before is one of this log.
     fn doubt_block(&mut self) {
-        let left = self.format.dialect.block_left(self.offset);
+        let left = self.grid().block_left(self.offset);
         self.recycled.doubtful_part = self.offset..self.offset.saturating_add(left as u64);
     }
 

@@ -67,7 +67,7 @@ impl Decoder {
             {
                 return self.resolve(ambiguity, resolution);
             }
-            let left = self.format.dialect.block_left(self.offset);
+            let left = self.grid().block_left(self.offset);
             let mut bytes = window.at(self.offset, left);
             if self.is_at_origin()
                 && self.format.log_number.is_none()
@@ -137,7 +137,7 @@ impl Decoder {
 
     /// Whether no byte of the file has been read.
     fn is_at_origin(&self) -> bool {
-        self.offset == self.format.dialect.origin()
+        self.offset == self.origin
     }
 
     /// Reads the file header of this dialect. Returns `None` to look again.
@@ -150,7 +150,7 @@ impl Decoder {
         }
         // Whether the first block is also empty after a header of zeros: if so, it was
         // preallocated; if not, the header was destroyed.
-        let block_end = self.format.dialect.first_block_end();
+        let block_end = self.grid().first_block_len();
         let first_block = window.at(origin, block_end);
         let is_zero = first_block.iter().all(|&byte| byte == 0);
         let has_first_block = first_block.len() == block_end || window.is_last;
@@ -214,7 +214,7 @@ impl Decoder {
             Role::Fragment(Kind::Middle | Kind::Last)
         );
         // With a number, it may be left from an older log.
-        continues && self.offset == dialect.origin() + dialect.prefix().len() as u64 && log_number.is_none()
+        continues && self.offset == self.origin + dialect.prefix().len() as u64 && log_number.is_none()
     }
 
     /// Corrects the result of the bytes alone by the bytes before them.
@@ -224,7 +224,7 @@ impl Decoder {
     /// with this block reports the same.
     fn at_its_place(&self, mut found: Found, bytes: &[u8]) -> Found {
         if let Found::Fault { reason, len, .. } = &mut found {
-            let is_in_block = self.offset > self.format.dialect.block_begin(self.offset);
+            let is_in_block = self.offset > self.grid().block_start(self.offset);
             let header = bytes.first_chunk().map(Header::decode);
             match (*reason, header) {
                 (Reason::ZeroFill, _) if *len < HEADER_LEN && self.is_inside && is_in_block => {
@@ -502,14 +502,14 @@ impl Decoder {
         let is_valid = self.has_valid_checksum(bytes);
         let is_salvaged = self.salvaged.part.contains(&begin);
         let is_believed = match metadata {
-            Metadata::SetCompression => is_valid && begin == self.format.dialect.origin(),
+            Metadata::SetCompression => is_valid && begin == self.origin,
             Metadata::Mark => is_valid && !is_salvaged,
             Metadata::LateSetCompression | Metadata::TimestampSizes | Metadata::Predecessor => true,
         };
         let is_canonical = is_believed && self.info.apply(metadata, payload);
         if metadata == Metadata::Mark {
             // That of the file, not of another one that was appended to it.
-            if is_canonical && begin == self.format.dialect.origin() && self.format.dialect.is_packed() {
+            if is_canonical && begin == self.origin && self.format.dialect.is_packed() {
                 self.format.compression = Mark::decode(payload).and_then(Mark::compression);
             }
             return is_canonical;
@@ -530,8 +530,8 @@ impl Decoder {
             return len;
         }
         let (block, left) = (
-            self.format.dialect.block_begin(self.offset),
-            self.format.dialect.block_left(self.offset),
+            self.grid().block_start(self.offset),
+            self.grid().block_left(self.offset),
         );
         let may_scan = self.salvaged.scanned != Some(block);
         let resume = resync::resume(&self.format, self.recycled.form, bytes, left, may_scan);
@@ -545,7 +545,7 @@ impl Decoder {
     /// The rest of this block is salvaged, from `begin` on. Further damage in the block does not
     /// shrink that part.
     pub(super) fn salvage_from(&mut self, begin: u64) {
-        let left = self.format.dialect.block_left(self.offset);
+        let left = self.grid().block_left(self.offset);
         if !self.salvaged.part.contains(&self.offset) {
             self.salvaged.part = begin..self.offset.saturating_add(left as u64);
         }

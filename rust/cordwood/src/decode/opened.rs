@@ -324,7 +324,7 @@ impl Decoder {
             };
             return Some(self.refuse_again(span, Refused::Unsupported(unsupported)));
         }
-        let block_end = begin.saturating_add(self.format.dialect.block_left(begin) as u64);
+        let block_end = begin.saturating_add(self.grid().block_left(begin) as u64);
         let head = Head::decode(container).filter(|head| head.has_offsets(begin, end, block_end));
         let Some(head) = head else {
             return bad(Reason::BadContainer).map(|region| self.skip(region));
@@ -393,7 +393,7 @@ impl Decoder {
     pub(crate) fn begin_of(&self, offset: u64) -> u64 {
         let dialect = self.format.dialect;
         if dialect.is_packed() || (dialect.has_containers() && self.opened.end > 0) {
-            dialect.block_begin(offset)
+            self.grid().block_start(offset)
         } else {
             offset
         }

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::Window;
-use crate::dialect::{Dialect, Role};
+use crate::dialect::{Grid, Role};
 use crate::format::{HEADER_LEN, Header};
 
 /// The bytes of a record as one or more slices, in order.
@@ -44,7 +44,7 @@ impl<'a> Iterator for Pieces<'a> {
 /// are only trailers between these fragments: other bytes abandon a record.
 #[derive(Debug, Clone)]
 pub(super) struct Payloads<'a> {
-    dialect: Dialect,
+    grid: Grid,
     window: Window<'a>,
     /// From the next fragment on, or a trailer before it.
     left: Range<u64>,
@@ -52,9 +52,9 @@ pub(super) struct Payloads<'a> {
 
 impl<'a> Payloads<'a> {
     /// `range`: from the header of the first fragment to the end of the last payload.
-    pub(super) fn new(dialect: Dialect, window: Window<'a>, range: Range<u64>) -> Self {
+    pub(super) fn new(grid: Grid, window: Window<'a>, range: Range<u64>) -> Self {
         Payloads {
-            dialect,
+            grid,
             window,
             left: range,
         }
@@ -66,10 +66,10 @@ impl<'a> Iterator for Payloads<'a> {
 
     fn next(&mut self) -> Option<&'a [u8]> {
         while self.left.start < self.left.end {
-            let block_left = self.dialect.block_left(self.left.start);
+            let block_left = self.grid.block_left(self.left.start);
             let header = self.window.at(self.left.start, block_left.min(HEADER_LEN));
             if let Some(header) = header.first_chunk().map(Header::decode)
-                && let meaning = self.dialect.meaning(header.kind)
+                && let meaning = self.grid.dialect.meaning(header.kind)
                 && let Role::Fragment(_) = meaning.role
             {
                 let begin = self.left.start + meaning.form.header_len() as u64;

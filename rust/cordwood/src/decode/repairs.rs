@@ -70,6 +70,7 @@ impl Decoder {
         };
         let log = Log {
             format: &self.format,
+            origin: self.origin,
             // As in `look.rs`: a fragment after damage does not end the log.
             may_end: !self.is_salvaged(),
             form: self.recycled.form,
@@ -86,10 +87,9 @@ impl Decoder {
     pub(super) fn repairs_prefix(&mut self, bytes: &[u8], prefix: &[u8]) -> bool {
         match only_difference(bytes, prefix) {
             Some(place) if self.repairs.is_on => {
-                let origin = self.format.dialect.origin();
-                let bit_flip = place.flip_in(origin, FragmentPart::FileHeader);
+                let bit_flip = place.flip_in(self.origin, FragmentPart::FileHeader);
                 self.repairs
-                    .begin(origin, prefix.to_vec(), Reason::BadFileHeader, bit_flip);
+                    .begin(self.origin, prefix.to_vec(), Reason::BadFileHeader, bit_flip);
                 true
             }
             _ => false,

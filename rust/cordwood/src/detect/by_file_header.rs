@@ -2,7 +2,7 @@
 //! blocks begin.
 
 use super::detection::PartialDetection;
-use crate::dialect::{Dialect, Role, Valid};
+use crate::dialect::{Dialect, Grid, Role, Valid};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
 /// The dialect whose file header `head` begins with: one whose signature is intact, or one of whose
@@ -54,20 +54,24 @@ pub(super) fn with_grid(dialect: Dialect, head: &[u8], is_all: bool) -> PartialD
     if !is_all && head.len() < GRID_LEN {
         return PartialDetection::NeedMore;
     }
-    let mut both = [dialect, *other];
-    both.sort_by_key(|dialect| dialect.first_block_end());
-    PartialDetection::Log(grid_of(both, head).into())
+    let mut both = [Grid::new(dialect, 0), Grid::new(*other, 0)];
+    both.sort_by_key(|grid| grid.first_block_len());
+    PartialDetection::Log(grid_of(both, head).dialect.into())
 }
 
 /// Which of two dialects a log is in that only differ in where their blocks begin: the one in which
 /// the second block begins with a valid fragment. If it does in neither, the first fragment may be
 /// too long for the first block of `first`, whose end comes first.
-fn grid_of([first, second]: [Dialect; 2], head: &[u8]) -> Dialect {
-    let (begin, end, second_end) = (first.prefix().len(), first.first_block_end(), second.first_block_end());
+fn grid_of([first, second]: [Grid; 2], head: &[u8]) -> Grid {
+    let (begin, end, second_end) = (
+        first.dialect.prefix().len(),
+        first.first_block_len(),
+        second.first_block_len(),
+    );
     // The valid fragment at the offset `at`, whose block ends at `block_end`.
     let fragment = |at: usize, block_end: usize| {
         let block = head.get(at..block_end.min(head.len()))?;
-        first.valid(block, true)
+        first.dialect.valid(block, true)
     };
     let has_block_at = |begin: usize| {
         // A FIRST fragment without data occurs only at the end of a block.

@@ -3,7 +3,7 @@
 use super::by_fragment::after_damage;
 use super::detection::PartialDetection;
 use super::foreign::ZSTD_MAGIC;
-use crate::dialect::{Compression, Dialect, LogFormat, Role};
+use crate::dialect::{Compression, Dialect, Grid, LogFormat, Role};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
 /// `format`, or the format of a compressed RocksDB log if this is one and its first fragment is
@@ -103,7 +103,7 @@ fn begins_with_frames(format: LogFormat, head: &[u8], is_all: bool) -> Option<bo
 fn are_frames(format: LogFormat, head: &[u8], mut begin: usize) -> Option<bool> {
     let mut found = None;
     while begin < head.len() {
-        let left = format.dialect.block_left(begin as u64);
+        let left = Grid::new(format.dialect, 0).block_left(begin as u64);
         let block = &head[begin..];
         let block = &block[..block.len().min(left)];
         let Some(valid) = format

@@ -9,7 +9,7 @@ use super::detection::{DETECT_LEN, Detection, PartialDetection};
 use super::foreign::Foreign;
 use super::name::is_log_name;
 use super::number::log_number_of;
-use crate::dialect::{Compression, Dialect, GivenFormat, LogFormat, Metadata, Role, ZSTD};
+use crate::dialect::{Compression, Dialect, GivenFormat, Grid, LogFormat, Metadata, Role, ZSTD};
 use crate::format::HEADER_LEN;
 
 /// Detects the format of a log (its dialect, number and compression) from `head`: the first
@@ -119,7 +119,7 @@ fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> PartialDetection {
     let mut begin = 0;
     let mut is_found = false;
     while begin < head.len() && !is_found {
-        let left = dialect.block_left(begin as u64);
+        let left = Grid::new(dialect, 0).block_left(begin as u64);
         let block = &head[begin..];
         let block = &block[..block.len().min(left)];
         let Some(valid) = dialect.valid(block, true) else {

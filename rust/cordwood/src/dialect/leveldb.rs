@@ -21,5 +21,5 @@ impl Dialect {
     /// Types 1 to 4, CRC-32C. Written by LevelDB and by every program that claims to write its
     /// format. Also the dialect of RocksDB's logs unless they are recycled or compressed, of the
     /// MANIFEST of all three engines, and of the exports of Datastore and Firestore.
-    pub const LEVELDB: Dialect = Dialect(&LEVELDB, 0);
+    pub const LEVELDB: Dialect = Dialect(&LEVELDB);
 }

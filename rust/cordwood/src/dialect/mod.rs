@@ -7,6 +7,7 @@
 //! Each dialect is a constant in the file of its engine, and is also listed in [`Dialect::ALL`];
 //! names, detection and the choices of the command line come from there.
 
+mod grid;
 mod leveldb;
 mod log_format;
 mod packed;
@@ -15,13 +16,14 @@ mod rocksdb;
 mod swanlab;
 mod wandb;
 
+pub use grid::Grid;
 pub(crate) use log_format::GivenFormat;
 pub use log_format::{Compression, LogFormat, Unsupported};
 pub(crate) use packed::{MARK, MARK_LEN};
 pub(crate) use rocksdb::{NO_COMPRESSION, SET_ZSTD, ZSTD};
 
 use crate::checksum::Checksum;
-use crate::format::{BLOCK_LEN, FragmentKind, HEADER_LEN, Header, KIND_AT, Kind};
+use crate::format::{FragmentKind, HEADER_LEN, Header, KIND_AT, Kind};
 use crate::names::{UnknownName, parse};
 
 /// How the bytes of a log are laid out: the one respect in which the engines' logs differ.
@@ -45,10 +47,8 @@ use crate::names::{UnknownName, parse};
 /// assert_eq!(reader.format()?.dialect, Dialect::LEVELDB);
 /// # Ok::<(), cordwood_log::Error>(())
 /// ```
-// The number is the origin of the offsets: that of the file's first byte. It is 0, except inside a
-// decoder that reads a log of several files, where blocks are counted from the beginning of each.
 #[derive(Clone, Copy)]
-pub struct Dialect(&'static Spec, u64);
+pub struct Dialect(&'static Spec);
 
 /// The data that describes a dialect. Several may have the same name: the dialect as named and as
 /// detected, and the versions of SwanLab's file header.
@@ -204,47 +204,12 @@ impl Dialect {
         }
     }
 
-    /// The same dialect for a file whose first byte has this offset.
-    pub(crate) const fn with_origin(self, origin: u64) -> Self {
-        Dialect(self.0, origin)
-    }
-
-    /// The offset of the file's first byte.
-    pub(crate) const fn origin(self) -> u64 {
-        self.1
-    }
-
-    /// The file offset at which the block that contains `offset` begins.
-    #[inline]
-    pub const fn block_begin(self, offset: u64) -> u64 {
-        let begin = offset.saturating_sub((BLOCK_LEN - self.block_left(offset)) as u64);
-        if begin < self.1 { self.1 } else { begin }
-    }
-
-    /// The index of the block that contains `offset`, from 0. Bytes before the first block count as
-    /// part of it.
-    pub(crate) const fn block_of(self, offset: u64) -> u64 {
-        offset.saturating_sub(self.1 + self.0.grid_offset) / BLOCK_LEN as u64
-    }
-
     /// The part of the file header that is the same in each version.
     pub(crate) const fn magic(self) -> &'static [u8] {
         match self.0.prefix {
             [magic @ .., _] if self.0.has_version => magic,
             prefix => prefix,
         }
-    }
-
-    /// Where in the file the first block ends.
-    pub(crate) const fn first_block_end(self) -> usize {
-        self.prefix().len() + self.block_left(self.1 + self.prefix().len() as u64)
-    }
-
-    /// Bytes from `offset` to the end of its block.
-    #[inline]
-    pub(crate) const fn block_left(self, offset: u64) -> usize {
-        // 2^64 is a whole number of blocks, so this is also right before the first one.
-        BLOCK_LEN - (offset.wrapping_sub(self.1).wrapping_sub(self.0.grid_offset) % BLOCK_LEN as u64) as usize
     }
 
     /// The complete fragment with a valid checksum at the beginning of `bytes`. Without

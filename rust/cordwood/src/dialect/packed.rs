@@ -37,7 +37,7 @@ static PACKED: Spec = Spec {
 impl Dialect {
     /// A packed log: types 1 to 4, and containers of many records each, which may be compressed.
     /// Only cordwood reads and writes it.
-    pub const PACKED: Dialect = Dialect(&PACKED, 0);
+    pub const PACKED: Dialect = Dialect(&PACKED);
 
     /// Whether this is [`PACKED`](Self::PACKED): the compression of its logs is that of their
     /// containers, and not of each record.

@@ -28,9 +28,9 @@ pub(super) static RECYCLABLE: Spec = Spec {
 impl Dialect {
     /// Pebble's write-ahead log: types 1 to 4, 5 to 8, and 9 to 12, which state how far the file
     /// had been synced; and the end-of-log trailer.
-    pub const PEBBLE: Dialect = Dialect(&PEBBLE, 0);
+    pub const PEBBLE: Dialect = Dialect(&PEBBLE);
 
     /// The common part of RocksDB and Pebble, for a log that could be either: types 1 to 8, and
     /// Pebble's trailer.
-    pub const RECYCLABLE: Dialect = Dialect(&RECYCLABLE, 0);
+    pub const RECYCLABLE: Dialect = Dialect(&RECYCLABLE);
 }

@@ -79,9 +79,9 @@ impl Dialect {
     #[must_use]
     pub fn detected(self) -> Dialect {
         if self == Dialect::LEVELDB {
-            Dialect(&DETECTED_LEVELDB, self.1)
+            Dialect(&DETECTED_LEVELDB)
         } else if self == Dialect::RECYCLABLE {
-            Dialect(&DETECTED_RECYCLABLE, self.1)
+            Dialect(&DETECTED_RECYCLABLE)
         } else {
             self
         }
@@ -96,7 +96,7 @@ impl Dialect {
 
     /// RocksDB's write-ahead log with everything that it may contain: types 1 to 4 and 5 to 8,
     /// zstd, and the engine's metadata records.
-    pub const ROCKSDB: Dialect = Dialect(&ROCKSDB, 0);
+    pub const ROCKSDB: Dialect = Dialect(&ROCKSDB);
 }
 
 /// The payload of the record that declares compression: a little-endian number, for which only this

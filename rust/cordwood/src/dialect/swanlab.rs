@@ -49,7 +49,7 @@ static VERSIONS: [Spec; 256] = {
 impl Dialect {
     /// A run file of SwanLab: as [`WANDB`](Self::WANDB) with another file header, whose last byte is
     /// a version. Those of all versions are read; a new file has the newest one that is known, 2.
-    pub const SWANLAB: Dialect = Dialect(&VERSIONS[PROTOBUF as usize], 0);
+    pub const SWANLAB: Dialect = Dialect(&VERSIONS[PROTOBUF as usize]);
 
     /// The version in the file header, if the dialect has several: 0, 1 or 2 for
     /// [`SWANLAB`](Self::SWANLAB), or one that is not known. That of the log for the
@@ -94,7 +94,7 @@ impl Dialect {
         } else {
             stated
         };
-        Dialect(&VERSIONS[usize::from(version)], self.1)
+        Dialect(&VERSIONS[usize::from(version)])
     }
 }
 

@@ -27,9 +27,9 @@ static WANDB_OLD: Spec = Spec {
 impl Dialect {
     /// A run file of Weights & Biases (`.wandb`): a file header, types 1 to 4, and the CRC-32 of
     /// zip and PNG, not masked.
-    pub const WANDB: Dialect = Dialect(&WANDB, 0);
+    pub const WANDB: Dialect = Dialect(&WANDB);
 
     /// A run file of wandb-core before 0.17.6: as [`WANDB`](Self::WANDB), but the first block
     /// begins after the file header.
-    pub const WANDB_OLD: Dialect = Dialect(&WANDB_OLD, 0);
+    pub const WANDB_OLD: Dialect = Dialect(&WANDB_OLD);
 }

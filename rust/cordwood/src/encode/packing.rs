@@ -381,7 +381,7 @@ impl Encoder {
     fn begin_container(&mut self, out: &mut Vec<u8>) -> u64 {
         self.begin(out);
         self.fill_block(out);
-        let room = self.format.dialect.block_left(self.offset);
+        let room = self.block_left();
         self.packing.as_mut().expect(PACKS).begin(room);
         self.offset
     }

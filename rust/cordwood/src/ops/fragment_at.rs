@@ -31,6 +31,8 @@ pub(super) struct Place<'a> {
     pub(super) form: Option<Form>,
     pub(super) region: Region,
     pub(super) offset: u64,
+    /// The index of the block.
+    pub(super) block: u64,
     /// Bytes to the end of the block.
     pub(super) left: usize,
     /// The bytes to the end of the block, or of the file if that comes first.
@@ -103,7 +105,7 @@ impl Place<'_> {
         Fragment {
             offset: self.offset,
             end_offset: self.offset + self.bytes.len().min(len) as u64,
-            block: self.format.dialect.block_of(self.offset),
+            block: self.block,
             kind,
             type_byte: None,
             payload_len: None,

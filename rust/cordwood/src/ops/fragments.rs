@@ -169,8 +169,8 @@ impl<S: Source> Fragments<S> {
             }
         }
         let format = self.ahead.format()?;
-        let dialect = format.dialect;
-        let left = dialect.block_left(self.offset);
+        let grid = self.ahead.grid();
+        let left = grid.block_left(self.offset);
         while {
             let window = self.source.window();
             window.at(self.offset, left).len() < left && !window.is_last
@@ -190,6 +190,7 @@ impl<S: Source> Fragments<S> {
         }
         let place = Place {
             format,
+            block: grid.block_of(self.offset),
             form: self.ahead.form(),
             region: self.region,
             offset: self.offset,
@@ -197,7 +198,7 @@ impl<S: Source> Fragments<S> {
             rest,
             bytes,
         };
-        let block = dialect.block_begin(self.offset);
+        let block = grid.block_start(self.offset);
         let (fragment, has_scanned) = place.look(self.scanned != Some(block));
         if has_scanned {
             self.scanned = Some(block);

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread;
 
 use crate::decode::{End, OnCorruption, ReadOptions};
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, Grid};
 use crate::error::Error;
 use crate::format::BLOCK_LEN;
 use crate::pipeline::in_order;
@@ -51,7 +51,8 @@ pub fn split_ranges(options: &ReadOptions, file_len: Option<u64>, count: NonZero
 /// may be read in parts: 0 if the meaning of a part depends on those before it.
 fn splittable(options: &ReadOptions, file_len: Option<u64>) -> (u64, u64) {
     let dialect = options.dialect.unwrap_or(Dialect::LEVELDB);
-    let first = dialect.block_begin(options.start);
+    // In a segment, a part need not start at a block.
+    let first = Grid::new(dialect, 0).block_start(options.start);
     let end = file_len.map_or(0, |file_len| options.end.unwrap_or(u64::MAX).min(file_len));
     if options.on_corruption == OnCorruption::Stop || dialect.has_log_numbers() {
         return (first, 0);

@@ -293,7 +293,7 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
                     (End::Clean { offset }, Some(position)) => offset.saturating_sub(position),
                     // A torn record whose first fragment is the last of its block, and empty.
                     (End::TornTail { .. }, Some(position)) => {
-                        let left = reader.block_left(position);
+                        let left = reader.grid().block_left(position);
                         let rest = reader
                             .file_len()
                             .map_or(0, |file_len| file_len.saturating_sub(position));

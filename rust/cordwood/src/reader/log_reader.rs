@@ -9,7 +9,7 @@ use super::{Event, FileReader, Record, SeekSource, SliceSource, Source, StreamSo
 use crate::damage::{BitFlip, Findings, FragmentPart, locate_bit_flip, only_difference};
 use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step, Stored};
-use crate::dialect::{Dialect, Form, LogFormat, Role, Valid};
+use crate::dialect::{Dialect, Form, Grid, LogFormat, Role, Valid};
 use crate::error::{Error, ErrorKind, Hint, refusal, unsupported};
 use crate::format::KIND_AT;
 use crate::wal_metadata::LogInfo;
@@ -157,7 +157,7 @@ impl Reader<StreamSource<FileReader>> {
         if self.is_undetected {
             self.format()?;
         }
-        let begin = self.decoder.dialect().block_begin(start);
+        let begin = self.decoder.grid().block_start(start);
         if let Some(len) = self.source.file_len() {
             self.source.seek(begin.min(len)).map_err(|source| self.io(source))?;
         }
@@ -201,7 +201,9 @@ impl Reader<StreamSource<FileReader>> {
         if let (Some(_), Some(path)) = (self.source.place(), &self.path) {
             return Reader::open_with(path, options);
         }
-        let begin = options.dialect.map_or(0, |dialect| dialect.block_begin(options.start));
+        let begin = options
+            .dialect
+            .map_or(0, |dialect| Grid::new(dialect, 0).block_start(options.start));
         let source = StreamSource::with_file(self.source.get_ref().clone(), begin);
         let source = source.map_err(|source| self.io(source))?;
         Ok(Reader::with_source(source.with_path(self.path.clone()), options))
@@ -282,7 +284,7 @@ impl<S: SeekSource> Reader<S> {
     pub fn restart(&mut self, options: ReadOptions) -> Result<(), Error> {
         self.source.open_file(options.start)?;
         let origin = self.source.place().map_or(0, |place| place.origin);
-        let begin = |dialect: Dialect| dialect.with_origin(origin).block_begin(options.start);
+        let begin = |dialect: Dialect| Grid::new(dialect, origin).block_start(options.start);
         let begin = options.dialect.map_or(origin, begin);
         self.source.seek(begin).map_err(|source| self.io(source))?;
         self.fails = options.on_corruption == OnCorruption::Fail;
@@ -715,18 +717,18 @@ impl<S: Source> Reader<S> {
         self.decoder.form()
     }
 
-    /// The number of bytes from `offset` to the end of its block.
-    pub(crate) fn block_left(&self, offset: u64) -> usize {
-        self.decoder.dialect().block_left(offset)
+    /// The blocks of the file that is read.
+    pub(crate) fn grid(&self) -> Grid {
+        self.decoder.grid()
     }
 
     /// The form of the log's fragments: that of the first valid one at the beginning of a block, if
     /// there is one in the part of the file that is in memory.
     pub(crate) fn form_in_memory(&self) -> Option<Form> {
-        let (format, window) = (self.decoder.format_of_file(), self.source.window());
-        let mut begin = format.dialect.block_begin(window.offset);
+        let (format, grid, window) = (self.decoder.format(), self.grid(), self.source.window());
+        let mut begin = grid.block_start(window.offset);
         while begin < window.end_offset() {
-            let left = format.dialect.block_left(begin);
+            let left = grid.block_left(begin);
             let bytes = window.at(begin, left);
             let valid = format.dialect.valid(bytes, true);
             if let Some(Valid {
@@ -796,12 +798,12 @@ impl<S: Source> Reader<S> {
             Reason::ChecksumMismatch { .. } | Reason::BadLength { .. } | Reason::ZeroHeader
         );
         // The whole block is in memory: the damage could not be determined without it.
-        let dialect = self.decoder.dialect();
+        let (grid, dialect) = (self.grid(), self.grid().dialect);
         if region.reason == Reason::BadFileHeader {
             let place = only_difference(self.bytes(region), dialect.prefix())?;
             return Some(place.flip_in(region.begin, FragmentPart::FileHeader));
         }
-        let rest = self.source.window().at(region.begin, dialect.block_left(region.begin));
+        let rest = self.source.window().at(region.begin, grid.block_left(region.begin));
         if can_be {
             locate_bit_flip(rest, region.begin, dialect)
         } else {

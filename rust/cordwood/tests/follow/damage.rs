@@ -5,17 +5,15 @@ use super::*;
 follow_tests! {
     in_file_and_segment: [
         both_the_polls_and_the_time_of_the_retries_must_pass,
-        damage_at_the_end_is_reported_when_the_retries_are_spent_and_not_before,
-        damage_that_heals_within_the_retries_is_not_reported,
-        the_rest_of_a_damaged_record_is_damage_if_it_is_read_again,
-        a_kept_offset_after_damage_returns_the_same_records,
-    ],
-    fails_in_segment, "house H1": [
         damage_is_reported_as_by_a_reader_of_the_whole_file,
         damage_with_a_valid_block_after_it_is_reported_at_once,
         the_policies,
         the_rest_of_a_too_large_record_is_not_damage_if_it_is_read_again,
         the_rest_of_a_destroyed_record_is_damage,
+        damage_at_the_end_is_reported_when_the_retries_are_spent_and_not_before,
+        damage_that_heals_within_the_retries_is_not_reported,
+        the_rest_of_a_damaged_record_is_damage_if_it_is_read_again,
+        a_kept_offset_after_damage_returns_the_same_records,
     ],
 }
 

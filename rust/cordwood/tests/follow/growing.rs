@@ -4,6 +4,9 @@ use super::*;
 
 follow_tests! {
     in_file_and_segment: [
+        each_prefix_gives_its_whole_records_and_then_waits,
+        a_saved_offset_resumes_there,
+        a_write_that_is_undone_leaves_no_trace,
         a_writer_at_random_chunk_sizes_plain_and_preallocated,
         a_concurrent_write_is_not_damage,
         a_start_in_the_middle_of_a_record_skips_its_rest,
@@ -13,11 +16,6 @@ follow_tests! {
     ],
     in_file_only, "A segment is followed as a part of its log.": [
         paths_that_cannot_be_followed,
-    ],
-    fails_in_segment, "house H1": [
-        each_prefix_gives_its_whole_records_and_then_waits,
-        a_saved_offset_resumes_there,
-        a_write_that_is_undone_leaves_no_trace,
     ],
 }
 

@@ -4,6 +4,9 @@ use super::*;
 
 follow_tests! {
     in_file_and_segment: [
+        a_log_that_begins_with_damage_is_followed_in_its_dialect,
+        damage_before_the_dialect_is_known_costs_as_much_as_for_a_reader,
+        frames_are_not_returned_as_records_if_a_log_begins_with_damage,
         the_first_fragment_of_any_dialect_is_waited_for,
         the_first_fragment_of_any_dialect_is_waited_for_in_a_preallocated_file,
         a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header,
@@ -11,11 +14,6 @@ follow_tests! {
     in_file_only, "No log of compressed records is segmented.": [
         metadata_before_the_first_record_is_not_waited_at,
         after_metadata_the_first_block_is_waited_for,
-    ],
-    fails_in_segment, "house H1": [
-        a_log_that_begins_with_damage_is_followed_in_its_dialect,
-        damage_before_the_dialect_is_known_costs_as_much_as_for_a_reader,
-        frames_are_not_returned_as_records_if_a_log_begins_with_damage,
     ],
 }
 

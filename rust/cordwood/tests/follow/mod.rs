@@ -2,24 +2,19 @@
 //! unreported. Each test runs on a file of its own and on a segment of a log, see [`Place`].
 
 /// Makes two tests of each function: `file::NAME` and `segment::NAME`. A function that cannot run on a
-/// segment is listed with the reason, and one that fails there with the id of the fault.
+/// segment is listed with the reason.
 macro_rules! follow_tests {
     (
         in_file_and_segment: [$($both:ident),* $(,)?]
         $(, in_file_only, $reason:literal: [$($alone:ident),* $(,)?])*
-        $(, fails_in_segment, $id:literal: [$($red:ident),* $(,)?])*
         $(,)?
     ) => {
         mod file {
             $(#[test] fn $both() { super::$both(crate::follow::Place::File); })*
             $($(#[doc = $reason] #[test] fn $alone() { super::$alone(crate::follow::Place::File); })*)*
-            $($(#[test] fn $red() { super::$red(crate::follow::Place::File); })*)*
         }
         mod segment {
             $(#[test] fn $both() { super::$both(crate::follow::Place::Segment); })*
-            $($(#[test] fn $red() {
-                crate::common::expected_failure($id, || super::$red(crate::follow::Place::Segment));
-            })*)*
         }
     };
 }

@@ -4,13 +4,11 @@ use super::*;
 
 follow_tests! {
     in_file_and_segment: [
+        in_a_recycled_file_only_fragments_of_the_same_form_follow_damage,
         the_trailer_of_a_closed_log_is_its_end,
         an_older_log_of_another_form_is_not_returned,
         a_flipped_bit_in_the_last_record_of_a_recycled_log_is_damage,
         after_damage_at_the_beginning_an_older_log_is_not_returned,
-    ],
-    fails_in_segment, "house H1": [
-        in_a_recycled_file_only_fragments_of_the_same_form_follow_damage,
     ],
 }
 

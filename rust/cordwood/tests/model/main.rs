@@ -71,8 +71,6 @@
 //! `MODEL_DEPTH` is the number of actions; `make model` explores more of them than `cargo test`
 //! does.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod disk;
 #[path = "../double/mod.rs"]
 mod double;

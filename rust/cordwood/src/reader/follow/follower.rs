@@ -603,12 +603,12 @@ impl Follower {
         // The block need not be complete. Its rest is skipped whichever bytes are written there, as
         // by every reader of the whole file, but it can be reported only once it is written. Zeros
         // in its place do not affect the bytes before them.
-        let dialect = self.decoder.dialect();
+        let grid = self.decoder.grid();
         // A file header before the first block is judged together with it.
-        let left = if at == dialect.origin() {
-            dialect.first_block_end()
+        let left = if at == grid.origin {
+            grid.first_block_len()
         } else {
-            dialect.block_left(at)
+            grid.block_left(at)
         };
         let (window, there) = self.file.whole_block(at, left);
         self.decoder.set_growth(Growth::SkipFaults);

@@ -107,9 +107,9 @@ impl Follower {
     }
 
     fn place(&mut self, seen: Seen) -> io::Result<Place> {
-        let format = self.decoder.format_of_file();
+        let (format, grid) = (self.decoder.format(), self.decoder.grid());
         let dialect = format.dialect;
-        let left = dialect.block_left(seen.at);
+        let left = grid.block_left(seen.at);
         let is_passed = self.is_passed(seen.at + left as u64, seen.status)?;
         let bytes = self.file.window().at(seen.at, left);
         let place = Place {
@@ -118,8 +118,8 @@ impl Follower {
             may_be_older: format.log_number.is_some() && written_len(&format, self.decoder.form(), bytes).is_none(),
             ..Place::default()
         };
-        if seen.at == dialect.origin() && !dialect.prefix().is_empty() {
-            let first_block = self.file.window().at(seen.at, dialect.first_block_end());
+        if seen.at == grid.origin && !dialect.prefix().is_empty() {
+            let first_block = self.file.window().at(seen.at, grid.first_block_len());
             let written = without_zeros(first_block);
             return Ok(Place {
                 is_edge: first_block.is_empty(),
@@ -159,7 +159,7 @@ impl Follower {
     /// Whether any block from `block_end` on begins with a valid fragment.
     fn is_passed(&mut self, block_end: u64, status: FileStatus) -> io::Result<bool> {
         let mut block = vec![0; BLOCK_LEN];
-        let format = self.decoder.format_of_file();
+        let format = self.decoder.format();
         // A log with a number has fragments of one form: those of another form are left over from
         // an older log.
         let own_form = self.decoder.form().filter(|_| format.log_number.is_some());

@@ -9,7 +9,7 @@ use crate::container::Mark;
 use crate::damage::{Reason, SkippedRegion};
 use crate::decode::{OnCorruption, ReadOptions, Step};
 use crate::detect::{DETECT_LEN, Foreign, PartialDetection, check_beginning, identify, of_rest};
-use crate::dialect::{Dialect, Form, GivenFormat, LogFormat, Metadata, Role};
+use crate::dialect::{Dialect, Form, GivenFormat, Grid, LogFormat, Metadata, Role};
 use crate::error::{Error, ErrorKind, Hint, unsupported};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 use crate::fragment::is_written;
@@ -50,7 +50,7 @@ pub(in crate::writer) fn recover(
     let file_len = storage.file_len().map_err(failed)?;
     let (format, foreign) = format_of(storage, options, path, file_len)?;
     let file = LogBefore {
-        dialect: format.dialect,
+        grid: Grid::new(format.dialect, 0),
         foreign,
         file_len,
         storage,
@@ -181,7 +181,7 @@ fn reads(named: Dialect, found: Dialect, file_len: u64) -> bool {
     };
     let is_same_file = named.checksum() == found.checksum() && named.prefix() == found.prefix();
     // The second block shows where blocks begin.
-    let is_same_grid = named.block_left(0) == found.block_left(0) || file_len <= BLOCK_LEN as u64;
+    let is_same_grid = named.grid_offset() == found.grid_offset() || file_len <= BLOCK_LEN as u64;
     named.name() == found.name() || is_same_file && is_same_grid && (0..=u8::MAX).all(is_same_fragment)
 }
 
@@ -218,7 +218,7 @@ fn write_again(
 
 /// A log before the first append.
 struct LogBefore<'a> {
-    dialect: Dialect,
+    grid: Grid,
     /// The apparent format of the file if it is not a log, although its dialect was named.
     foreign: Option<Foreign>,
     file_len: u64,
@@ -266,7 +266,7 @@ impl LogBefore<'_> {
             });
         }
         match (self.options.on_torn_tail, tail.damage) {
-            (OnTornTail::PadToBlock, _) => Ok(match self.dialect.block_left(self.file_len) {
+            (OnTornTail::PadToBlock, _) => Ok(match self.grid.block_left(self.file_len) {
                 BLOCK_LEN => self.file_len,
                 left => self.file_len + left as u64,
             }),
@@ -285,11 +285,11 @@ impl LogBefore<'_> {
     /// followed by zeros could do the same. But no checksum is valid for two payloads that differ
     /// in one byte.
     fn padding_byte(&self, tail: &Tail) -> Result<u8, Error> {
-        let block_begin = self.dialect.block_begin(self.file_len);
+        let block_begin = self.grid.block_start(self.file_len);
         let begin = tail.begin.max(block_begin);
         let bytes = read_at_most(self.storage, begin, self.file_len - begin).map_err(|source| self.failed(source))?;
         let mut torn = &bytes[..];
-        while let Some(whole) = self.dialect.valid(torn, true) {
+        while let Some(whole) = self.grid.dialect.valid(torn, true) {
             torn = &torn[whole.end..];
         }
         if bytes.len() < HEADER_LEN && !tail.has_fragment {
@@ -299,8 +299,8 @@ impl LogBefore<'_> {
         }
         let mut completed = torn.to_vec();
         completed.push(0xff);
-        completed.resize(torn.len() + self.dialect.block_left(self.file_len), 0);
-        let is_completed = self.dialect.valid(&completed, true).is_some();
+        completed.resize(torn.len() + self.grid.block_left(self.file_len), 0);
+        let is_completed = self.grid.dialect.valid(&completed, true).is_some();
         Ok(if is_completed { 0xfe } else { 0xff })
     }
 
@@ -321,20 +321,20 @@ impl LogBefore<'_> {
             let rest = read_at_most(self.storage, rest, left).map_err(|source| self.failed(source))?;
             return Ok(rest.iter().all(|&byte| byte == 0));
         }
-        let meaning = self.dialect.meaning(header.kind);
+        let meaning = self.grid.dialect.meaning(header.kind);
         let begins = matches!(
             meaning.role,
             Role::Fragment(Kind::Full | Kind::First) | Role::Metadata(Metadata::Mark)
         );
-        let block_left = self.dialect.block_left(begin);
+        let block_left = self.grid.block_left(begin);
         let len = meaning.form.header_len() + usize::from(header.len);
-        Ok(begins && is_written(&self.dialect.into(), header, block_left) && len as u64 >= left)
+        Ok(begins && is_written(&self.grid.dialect.into(), header, block_left) && len as u64 >= left)
     }
 
     /// Whether there is at most a trailer between the checkpoint and `first`, the beginning of the
     /// bytes after it: the next record, the rest of one, or the end of the file.
     fn is_edge(&self, checkpoint: u64, first: u64) -> bool {
-        let left = self.dialect.block_left(checkpoint);
+        let left = self.grid.block_left(checkpoint);
         let is_trailer = left < HEADER_LEN && (checkpoint..=checkpoint.saturating_add(left as u64)).contains(&first);
         checkpoint == 0 || first == checkpoint || is_trailer
     }
@@ -347,15 +347,12 @@ impl LogBefore<'_> {
     /// padding.
     fn find_tail(&self) -> Result<Option<Tail>, Error> {
         let LogBefore {
-            dialect,
-            storage,
-            options,
-            ..
+            grid, storage, options, ..
         } = *self;
         let checkpoint = options.checkpoint.unwrap_or(0);
         // From the beginning of the block on, so that no bytes inside a record can be mistaken for
         // one.
-        let offset = dialect.block_begin(checkpoint);
+        let offset = grid.block_start(checkpoint);
         let read = Interruptible {
             read: StorageReader { storage, offset },
             interrupted: self.interrupted,
@@ -364,7 +361,7 @@ impl LogBefore<'_> {
         let read_options = ReadOptions::default()
             .with_on_corruption(OnCorruption::Skip)
             .with_range(offset..)
-            .with_dialect(dialect)
+            .with_dialect(grid.dialect)
             // A log with longer records can still be appended to.
             .with_record_len_max(u64::MAX);
         Reader::with_source(source, read_options).without_data(|reader| self.tail_of(reader, checkpoint))
@@ -373,10 +370,7 @@ impl LogBefore<'_> {
     /// As [`find_tail`](Self::find_tail), with a reader that begins at the block of the checkpoint.
     fn tail_of<S: Source>(&self, reader: &mut Reader<S>, checkpoint: u64) -> Result<Option<Tail>, Error> {
         let LogBefore {
-            dialect,
-            storage,
-            options,
-            ..
+            grid, storage, options, ..
         } = *self;
         // The beginning of the first event that ends after the checkpoint.
         let mut first = None;
@@ -422,8 +416,7 @@ impl LogBefore<'_> {
                 }) => {}
                 Step::Skipped(region) => {
                     let tail = tail.get_or_insert_with(|| Tail::new(region));
-                    tail.add(region, storage, dialect)
-                        .map_err(|source| self.failed(source))?;
+                    tail.add(region, storage, grid).map_err(|source| self.failed(source))?;
                 }
                 Step::Record(_) | Step::NeedMore | Step::End(_) => {}
             }

@@ -5,7 +5,7 @@ use std::io;
 use crate::damage::Scanner;
 use crate::damage::locate_bit_flip;
 use crate::damage::{Reason, Severity, SkippedRegion};
-use crate::dialect::{Dialect, Role};
+use crate::dialect::{Dialect, Grid, Role};
 use crate::format::{KIND_AT, Kind};
 use crate::writer::storage::{Storage, read_at_most};
 
@@ -54,7 +54,8 @@ impl Tail {
         self.has_zero_sector && !self.has_whole_record
     }
 
-    pub(super) fn add(&mut self, region: SkippedRegion, storage: &dyn Storage, dialect: Dialect) -> io::Result<()> {
+    pub(super) fn add(&mut self, region: SkippedRegion, storage: &dyn Storage, grid: Grid) -> io::Result<()> {
+        let dialect = grid.dialect;
         self.last = region.reason;
         self.has_data |= region.reason != Reason::ZeroFill;
         if rank(region.reason) > rank(self.reason) {
@@ -85,7 +86,7 @@ impl Tail {
             Reason::ChecksumMismatch { .. } | Reason::BadLength { .. } | Reason::ZeroHeader => {
                 let mut begin = region.begin;
                 while begin < region.end {
-                    let end = region.end.min(begin + dialect.block_left(begin) as u64);
+                    let end = region.end.min(begin + grid.block_left(begin) as u64);
                     let bytes = read_at_most(storage, begin, end - begin)?;
                     self.has_zero_sector |= has_zero_sector(&bytes, begin);
                     self.has_whole_record |= hides_record(dialect, &bytes);
@@ -96,7 +97,7 @@ impl Tail {
                 }
             }
             Reason::TornTail => {
-                let left = dialect.block_left(region.begin) as u64;
+                let left = grid.block_left(region.begin) as u64;
                 let bytes = read_at_most(storage, region.begin, region.len().min(left))?;
                 self.has_fragment |= dialect.valid(&bytes, true).is_some();
                 if locate_bit_flip(&bytes, region.begin, dialect).is_some() {

@@ -1,0 +1,59 @@
+//! The block grid of a file: where its blocks start.
+
+use super::Dialect;
+use crate::format::BLOCK_LEN;
+
+/// Where the blocks of a file start and end.
+///
+/// A [`Dialect`] only says where the first block is in a file. In a
+/// [segmented log](crate::segments), offsets are those of the log, and blocks are counted from the
+/// start of each segment. So only a grid, which also knows the origin of its file, counts blocks.
+///
+/// ```
+/// use cordwood_log::Dialect;
+/// use cordwood_log::codec::Grid;
+/// assert_eq!(Grid::new(Dialect::LEVELDB, 0).block_start(40_000), 32_768);
+/// assert_eq!(Grid::new(Dialect::LEVELDB, 100).block_start(40_000), 32_868);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grid {
+    pub(crate) dialect: Dialect,
+    /// The offset of the first byte of the file.
+    pub(crate) origin: u64,
+}
+
+impl Grid {
+    /// The grid of a file in this dialect whose first byte has the offset `origin`: 0, except for a
+    /// segment.
+    #[inline]
+    pub const fn new(dialect: Dialect, origin: u64) -> Self {
+        Grid { dialect, origin }
+    }
+
+    /// The offset at which the block that contains `offset` starts.
+    #[inline]
+    pub const fn block_start(self, offset: u64) -> u64 {
+        let start = offset.saturating_sub((BLOCK_LEN - self.block_left(offset)) as u64);
+        if start < self.origin { self.origin } else { start }
+    }
+
+    /// The index of the block that contains `offset`, from 0. Bytes before the first block count as
+    /// part of it.
+    pub(crate) const fn block_of(self, offset: u64) -> u64 {
+        offset.saturating_sub(self.origin + self.dialect.grid_offset()) / BLOCK_LEN as u64
+    }
+
+    /// Bytes from the start of the file to the end of its first block.
+    pub(crate) const fn first_block_len(self) -> usize {
+        let prefix_len = self.dialect.prefix().len();
+        prefix_len + self.block_left(self.origin + prefix_len as u64)
+    }
+
+    /// Bytes from `offset` to the end of its block.
+    #[inline]
+    pub(crate) const fn block_left(self, offset: u64) -> usize {
+        // 2^64 is a whole number of blocks, so this is also right before the first one.
+        let in_file = offset.wrapping_sub(self.origin);
+        BLOCK_LEN - (in_file.wrapping_sub(self.dialect.grid_offset()) % BLOCK_LEN as u64) as usize
+    }
+}
