@@ -176,7 +176,7 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
         return rest(if is_zero { Reason::ZeroFill } else { Reason::TornTail }, None);
     };
     let bad_length = Reason::BadLength { len: header.len };
-    let end = stated_end(format, header);
+    let end = format.dialect.stated_end(header, bytes);
     let Some(covered) = bytes.get(KIND_AT..end) else {
         // LevelDB takes any length that extends past the end of the file for a torn write, and ends
         // there silently.
@@ -229,7 +229,7 @@ pub(crate) fn is_written(format: &LogFormat, header: Header, left: usize) -> boo
     }
 }
 
-/// Where the fragment with this header ends, counted from its first byte.
+/// Where the fragment with this header ends, counted from its first byte; in the first of two forms.
 pub(crate) fn stated_end(format: &LogFormat, header: Header) -> usize {
     format.dialect.meaning(header.kind).form.header_len() + usize::from(header.len)
 }
@@ -281,6 +281,22 @@ mod tests {
         match found {
             Found::Fault { reason, .. } => Some(reason),
             _ => None,
+        }
+    }
+
+    /// RocksDB writes type 11 with 7 bytes and with 11. Where nothing follows, only 7 fit here.
+    #[test]
+    fn a_file_may_end_with_the_shorter_of_two_forms() {
+        let bytes = fragment(11, b"\x01\0\0\0\x08\0");
+        for verify_checksums in [true, false] {
+            assert_eq!(
+                find(&Dialect::ROCKSDB.into(), &bytes, BLOCK_LEN, true, verify_checksums),
+                Found::Metadata {
+                    metadata: Metadata::TimestampSizes,
+                    form: Form::Plain,
+                    len: bytes.len(),
+                }
+            );
         }
     }
 

@@ -282,6 +282,8 @@ mod place {
 fn scan(format: &LogFormat, mut form: Option<Form>, rest: &[u8], ends: &Ends) -> Option<usize> {
     let dialect = format.dialect;
     let header_lens: [u8; 256] = std::array::from_fn(|kind| dialect.meaning(kind as u8).form.header_len() as u8);
+    let other_lens: [Option<u8>; 256] =
+        std::array::from_fn(|kind| dialect.other_form(kind as u8).map(|form| form.header_len() as u8));
     let scanner = Scanner::new(rest);
     let is_right = |at: usize, end: usize| scanner.valid(dialect, at).is_some_and(|valid| at + valid.end == end);
     // Where an older log follows, a fragment of this one leads nowhere.
@@ -306,7 +308,15 @@ fn scan(format: &LogFormat, mut form: Option<Form>, rest: &[u8], ends: &Ends) ->
         let Some(header) = header_at(rest, at) else {
             continue;
         };
-        let end = at + usize::from(header_lens[usize::from(header.kind)]) + usize::from(header.len);
+        let end_with = |header_len: u8| at + usize::from(header_len) + usize::from(header.len);
+        let mut end = end_with(header_lens[usize::from(header.kind)]);
+        // Of two forms, the one with which the checksum is valid.
+        if let Some(other) = other_lens[usize::from(header.kind)].map(end_with)
+            && places[end] | places[other] != 0
+            && is_right(at, other)
+        {
+            end = other;
+        }
         let next = places[end];
         let may_be = next & place::PASSABLE != 0 || is_own(at, header.kind);
         if next == 0 && !may_be {
@@ -498,9 +508,13 @@ mod tests {
                 places[at] = (ends.is_end(at), true);
                 continue;
             };
-            let end = at + dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
+            let fragment = dialect.valid(&rest[at..], true);
+            let end = at
+                + fragment.map_or_else(
+                    || dialect.meaning(header.kind).form.header_len() + usize::from(header.len),
+                    |valid| valid.end,
+                );
             let (is_sound, is_passable) = places.get(end).copied().unwrap_or_default();
-            let fragment = dialect.valid(&rest[at..], true).filter(|valid| at + valid.end == end);
             let number = fragment.and_then(|valid| Dialect::log_number_at(&rest[at..], valid.form));
             let is_own = number.is_some() && number == format.log_number;
             let of_record = fragment.filter(|valid| {
@@ -529,15 +543,15 @@ mod tests {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (random >> 33) as usize % max
         };
-        let formats = [Dialect::LEVELDB, Dialect::PEBBLE, Dialect::WANDB].map(LogFormat::new);
+        let formats = [Dialect::LEVELDB, Dialect::PEBBLE, Dialect::WANDB, Dialect::ROCKSDB].map(LogFormat::new);
         let numbered = LogFormat::new(Dialect::PEBBLE).with_log_number(0x0101_0101);
         let (mut found, mut own_count) = (0, 0);
         for round in 0..600 {
             let mut rest = vec![0xff; next(40)];
             while rest.len() < 300 {
                 let mut one = fragment(next(13) as u8, &vec![next(3) as u8; next(30)]);
-                // In these types, a log number comes before the payload.
-                if matches!(one[KIND_AT], 5..=8) && next(2) == 0 {
+                // In these types, a log number comes before the payload. Type 11 may have one.
+                if matches!(one[KIND_AT], 5..=8 | 11) && next(2) == 0 {
                     one[4] = one[4].saturating_sub(4);
                 }
                 match next(8) {

@@ -213,12 +213,30 @@ impl Dialect {
     }
 
     /// The complete fragment with a valid checksum at the beginning of `bytes`. Without
-    /// `verify_checksums`, any complete one.
+    /// `verify_checksums`, any complete one; but the checksum still decides between two forms.
     #[inline]
     pub(crate) fn valid(self, bytes: &[u8], verify_checksums: bool) -> Option<Valid> {
-        self.valid_if(bytes, |header, covered| {
-            !verify_checksums || header.masked_crc == self.checksum().stored(covered)
-        })
+        let is_right = |header: Header, covered: &[u8]| header.masked_crc == self.checksum().stored(covered);
+        if verify_checksums {
+            return self.valid_if(bytes, is_right);
+        }
+        let has_two_forms = self.other_form(*bytes.get(KIND_AT)?).is_some();
+        let by_checksum = if has_two_forms {
+            self.valid_if(bytes, is_right)
+        } else {
+            None
+        };
+        by_checksum.or_else(|| self.valid_if(bytes, |_, _| true))
+    }
+
+    /// Where the fragment that `bytes` start with ends according to its header, which is `header`.
+    /// Of two forms, the one with which the checksum is valid; or else the first.
+    pub(crate) fn stated_end(self, header: Header, bytes: &[u8]) -> usize {
+        let valid = self.other_form(header.kind).and_then(|_| self.valid(bytes, true));
+        valid.map_or(
+            self.meaning(header.kind).form.header_len() + usize::from(header.len),
+            |valid| valid.end,
+        )
     }
 
     /// [`valid`](Self::valid), where `is_right` decides whether the header's checksum matches the
