@@ -3,8 +3,9 @@
 
 use crate::wire::Wire;
 use cordwood_log::codec::Encoder;
+use cordwood_log::format::BLOCK_LEN;
 use cordwood_log::ops::{Detection, detect};
-use cordwood_log::{Compression, Dialect, End, Event, LogFormat, ReadOptions, Reader};
+use cordwood_log::{Compression, Dialect, End, Event, LogFormat, OnCorruption, ReadOptions, Reader};
 
 /// File offsets and the reason.
 type Skipped = (u64, u64, &'static str);
@@ -284,6 +285,45 @@ mod zstd {
             assert_eq!(records, [record.clone(), vec![], record.clone()]);
             assert_eq!(skipped, [(0, 11, "metadata")]);
             assert_eq!(detect(&file), Detection::Log(dialect));
+        }
+    }
+
+    /// Else frames would be returned as records. Whether the dialect is named makes no difference.
+    #[test]
+    fn compression_is_found_although_its_record_is_damaged() {
+        let frame = b"\x28\xb5\x2f\xfd\x20\x03\x19\x00\x00foo";
+        for count in [1, 2, 3, 50, 4000] {
+            for wire in [Wire::Plain, Wire::Recyclable(9)] {
+                let mut whole = SET_ZSTD.to_vec();
+                for _ in 0..count {
+                    wire.append(&mut whole, 0, frame);
+                }
+                let flips = (0..SET_ZSTD.len() * 8).map(|bit| {
+                    let mut file = whole.clone();
+                    file[bit / 8] ^= 1 << (bit % 8);
+                    file
+                });
+                // Without its first bytes, the first block shows no fragment at all.
+                let is_long = whole.len() > 3 * BLOCK_LEN;
+                let zeros = is_long.then(|| [&[0; 60][..], &whole[60..]].concat());
+                for file in flips.chain(zeros) {
+                    for options in [
+                        ReadOptions::default(),
+                        ReadOptions::default().with_dialect(Dialect::ROCKSDB),
+                    ] {
+                        let options = options.with_on_corruption(OnCorruption::Salvage);
+                        let records: Vec<_> = Reader::from_slice(&file, options.clone())
+                            .records()
+                            .collect::<Result<_, _>>()
+                            .unwrap();
+                        assert!(records.len() + 4 >= count, "{count} {options:?}: {}", records.len());
+                        assert!(
+                            records.iter().all(|record| record.data == b"foo"),
+                            "{count} {options:?}"
+                        );
+                    }
+                }
+            }
         }
     }
 }

@@ -38,7 +38,6 @@ pub(super) fn compressed(format: LogFormat) -> LogFormat {
 /// `None` if the bytes after `head` may decide it. Without `is_all`, the first block must be
 /// complete.
 pub(super) fn is_compressed(format: LogFormat, head: &[u8], is_all: bool) -> Option<bool> {
-    const DAMAGED_BITS_MAX: u32 = 8;
     let may_be = [Dialect::LEVELDB, Dialect::RECYCLABLE, Dialect::ROCKSDB].contains(&format.dialect);
     if !may_be {
         return Some(false);
@@ -65,12 +64,7 @@ pub(super) fn is_compressed(format: LogFormat, head: &[u8], is_all: bool) -> Opt
     let Some(first) = head.first_chunk::<{ FIRST_COMPRESSED.len() }>() else {
         return Some(false);
     };
-    let damaged_bits: u32 = first
-        .iter()
-        .zip(FIRST_COMPRESSED)
-        .map(|(byte, right)| (byte ^ right).count_ones())
-        .sum();
-    if damaged_bits <= DAMAGED_BITS_MAX {
+    if is_near_first_compressed(head) {
         return Some(true);
     }
     let header = Header::decode(first.first_chunk().unwrap_or(&[0; HEADER_LEN]));
@@ -129,6 +123,20 @@ fn are_frames(format: LogFormat, head: &[u8], mut begin: usize) -> Option<bool> 
         begin += valid.end;
     }
     found
+}
+
+/// Whether `head` starts as a compressed RocksDB log does, but for a few bits.
+pub(super) fn is_near_first_compressed(head: &[u8]) -> bool {
+    const DAMAGED_BITS_MAX: u32 = 8;
+    let differs = |first: &[u8; FIRST_COMPRESSED.len()]| {
+        let bits = first
+            .iter()
+            .zip(FIRST_COMPRESSED)
+            .map(|(byte, right)| (byte ^ right).count_ones());
+        bits.sum::<u32>()
+    };
+    head.first_chunk()
+        .is_some_and(|first| differs(first) <= DAMAGED_BITS_MAX)
 }
 
 /// The beginning of every compressed RocksDB log.

@@ -2,7 +2,7 @@
 
 use super::by_file_header::{nearest_file_header, of_damaged_file_header, of_file_header, with_grid};
 use super::by_fragment::{after_damage, of_damaged_mark, of_empty_log, of_fragment};
-use super::by_frame::{compressed, is_compressed, with_compression};
+use super::by_frame::{compressed, is_compressed, is_near_first_compressed, with_compression};
 use super::detection::{DETECT_LEN, PartialDetection};
 use super::foreign::Foreign;
 use super::not_a_log::no_log;
@@ -56,6 +56,10 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
             && let Some(format) = of_damaged_mark(block)
         {
             return PartialDetection::Log(format);
+        }
+        // All other fragments may be frames, which are records of no log that is not compressed.
+        if offset == 0 && begin == 0 && is_near_first_compressed(block) {
+            return PartialDetection::Log(compressed(Dialect::ROCKSDB.into()));
         }
         if block.len() < left && !is_all {
             return PartialDetection::NeedMore;

@@ -149,7 +149,7 @@ fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> PartialDetection {
     if known.log_number.is_none() && !is_unnumbered {
         found = found.numbered(number.max(number_after_damage));
     }
-    if !is_found || found.compression.is_some() {
+    if found.compression.is_some() {
         PartialDetection::Log(found)
     } else {
         with_compression(found, head, is_all)
