@@ -1421,6 +1421,7 @@ class RecordIndex:
         [b'three', b'one', b'three']
         """
 
+    def __getitems__(self, indices: Iterable[SupportsIndex]) -> list[bytes]: ...
     def close(self) -> None:
         """Closes the files.
 
@@ -1443,9 +1444,10 @@ def index(
 ) -> RecordIndex:
     """Indexes the records of one or more logs, so that each can be read by its number.
 
-    The logs are read once. The index keeps 8 bytes for every 16 records, and opens files when they
-    are needed: at most 64 stay open, each with 264 KiB of memory. To return a record, it reads the 16
-    among which the record is, or, in a packed log, a block of 32 KiB or more, and checks them.
+    The logs are read once. The index keeps 8 bytes for every 16 records, and for each record near
+    damage. It opens files when they are needed: at most 64 stay open, each with 264 KiB of memory. To
+    return a record, it reads the 16 among which the record is, or, in a packed log, a block of 32 KiB or
+    more, and checks them.
 
     To read all records in order, a `Reader` is faster.
 

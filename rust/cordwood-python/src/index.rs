@@ -185,6 +185,11 @@ impl RecordIndex {
         self.list(py, &places)
     }
 
+    /// The same as `read`, under the name by which torch and other loaders ask for a batch.
+    fn __getitems__<'py>(&self, py: Python<'py>, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        self.read(py, indices)
+    }
+
     /// Closes the files.
     ///
     /// A call in another thread still returns its records; later calls raise `ClosedError`. Closing
@@ -206,13 +211,13 @@ impl RecordIndex {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let logs = self.index.logs().iter().map(|log| {
-            let mut offsets: Vec<u8> = vec_for(log.offsets.len().saturating_mul(8))?;
-            offsets.extend(log.offsets.iter().flat_map(|offset| offset.to_le_bytes()));
             Ok((
                 log.path.clone(),
                 log.file_len,
                 log.record_count,
-                try_bytes(py, &offsets)?,
+                pickled(py, &log.offsets)?,
+                pickled(py, &log.near_damage)?,
+                pickled(py, &log.exact_offsets)?,
             ))
         });
         let options = &self.options;
@@ -231,9 +236,31 @@ impl RecordIndex {
     }
 }
 
-/// A log, as it is pickled: its path, its length, the number of its records and the offsets of some of
-/// them, in little-endian order.
-type PickledLog<'py> = (PathBuf, u64, u64, Bound<'py, PyBytes>);
+/// A log, as it is pickled: its path, its length, the number of its records, and three lists of
+/// numbers.
+type PickledLog<'py> = (
+    PathBuf,
+    u64,
+    u64,
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+);
+
+/// Numbers of 8 bytes, in little-endian order.
+fn pickled<'py>(py: Python<'py>, numbers: &[u64]) -> PyResult<Bound<'py, PyBytes>> {
+    let mut bytes: Vec<u8> = vec_for(numbers.len().saturating_mul(8))?;
+    bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+    try_bytes(py, &bytes)
+}
+
+/// The numbers that were [pickled].
+fn unpickled(bytes: &Bound<'_, PyBytes>) -> PyResult<Vec<u64>> {
+    match bytes.as_bytes().as_chunks() {
+        (numbers, []) => Ok(numbers.iter().copied().map(u64::from_le_bytes).collect()),
+        _ => Err(PyValueError::new_err("an offset has 8 bytes")),
+    }
+}
 
 /// Returns the index that was pickled.
 ///
@@ -256,18 +283,18 @@ pub(crate) fn restored_index(
 ) -> PyResult<RecordIndex> {
     let options = read_options((dialect, log_number, compression), (0, None))
         .with_on_corruption(named("on_corruption", on_corruption)?);
-    let logs = logs.into_iter().map(|(path, file_len, record_count, offsets)| {
-        let (offsets, rest) = offsets.as_bytes().as_chunks();
-        if !rest.is_empty() {
-            return Err(PyValueError::new_err("an offset has 8 bytes"));
-        }
-        Ok(IndexedLog {
-            path,
-            file_len,
-            record_count,
-            offsets: offsets.iter().copied().map(u64::from_le_bytes).collect(),
-        })
-    });
+    let logs = logs
+        .into_iter()
+        .map(|(path, file_len, record_count, offsets, near_damage, exact_offsets)| {
+            Ok(IndexedLog {
+                path,
+                file_len,
+                record_count,
+                offsets: unpickled(&offsets)?,
+                near_damage: unpickled(&near_damage)?,
+                exact_offsets: unpickled(&exact_offsets)?,
+            })
+        });
     RecordIndex::new(logs.collect::<PyResult<_>>()?, options)
 }
 
@@ -276,9 +303,10 @@ type WithSplit<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 /// Indexes the records of one or more logs, so that each can be read by its number.
 ///
-/// The logs are read once. The index keeps 8 bytes for every 16 records, and opens files when they
-/// are needed: at most 64 stay open, each with 264 KiB of memory. To return a record, it reads the 16
-/// among which the record is, or, in a packed log, a block of 32 KiB or more, and checks them.
+/// The logs are read once. The index keeps 8 bytes for every 16 records, and for each record near
+/// damage. It opens files when they are needed: at most 64 stay open, each with 264 KiB of memory. To
+/// return a record, it reads the 16 among which the record is, or, in a packed log, a block of 32 KiB or
+/// more, and checks them.
 ///
 /// To read all records in order, a `Reader` is faster.
 ///

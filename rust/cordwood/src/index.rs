@@ -8,7 +8,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
-use crate::decode::{OnCorruption, ReadOptions, RecordSpan, Step};
+use crate::damage::{Severity, SkippedRegion};
+use crate::decode::{ReadOptions, RecordSpan, Step};
 use crate::error::{Error, ErrorKind};
 use crate::reader::{Reader, Source};
 
@@ -21,17 +22,14 @@ const IDLE_MAX: usize = 64;
 
 /// The records of logs by their indices, from 0.
 ///
-/// The logs are read once, when the index is made. It keeps 8 bytes for every 16 records, and to return
-/// a record, it reads the 16 among which it is, and verifies their checksums. In a packed log it begins
-/// with the block of their container.
+/// The logs are read once, when the index is created. It keeps 8 bytes for every 16 records. To return
+/// a record, it reads the 16 among which it is, and verifies their checksums. Near damage it keeps
+/// 8 bytes for each record, and reads the record alone. In a packed log it starts with the block of
+/// their container; [`read`](Self::read) opens each container once a call.
 ///
 /// Any number of threads may read at a time: each call reads at positions of its own, also in a
 /// forked process. The logs must not change: a file that has another length when it is opened, or
 /// in which a record does not begin where it did, is an error.
-///
-/// Do not index a log with [numbers](crate::Dialect::has_log_numbers) under [`OnCorruption::Salvage`] if it
-/// is damaged in several blocks: some records after damage depend on the blocks before theirs, which an
-/// index does not read, so it may return others. Index a copy that [`salvage`](crate::ops::salvage) has made.
 ///
 /// ```
 /// use cordwood_log::{Error, LogFile, LogFileOptions, ReadOptions, RecordIndex};
@@ -84,6 +82,11 @@ pub struct IndexedLog {
     pub record_count: u64,
     /// The offset of the first of every 16 records, and that after the last record.
     pub offsets: Vec<u64>,
+    /// The groups of 16 records, by number, in or before which bytes were lost. Reading that starts
+    /// elsewhere may find other records there.
+    pub near_damage: Vec<u64>,
+    /// The offsets of all records of these groups.
+    pub exact_offsets: Vec<u64>,
 }
 
 impl RecordIndex {
@@ -175,6 +178,7 @@ impl RecordIndex {
         places.extend(0..indices.len());
         places.sort_unstable_by_key(|&place| indices[place]);
         let mut places = &places[..];
+        let first_of = |log: usize| self.ends[log] - self.logs[log].record_count;
         while let Some(&first) = places.first() {
             let log = self.ends.partition_point(|&end| end <= indices[first]);
             let Some(&end) = self.ends.get(log) else {
@@ -183,22 +187,31 @@ impl RecordIndex {
             };
             let of_log = places.partition_point(|&place| indices[place] < end);
             let (here, rest) = places.split_at(of_log);
-            // It is faster to read on than to begin again, if the next record is so near.
-            for near in here.chunk_by(|&place, &next| indices[next] - indices[place] <= STRIDE) {
-                let mut reader = self.reader(log)?;
-                self.read_near(log, &mut reader, near, indices, &mut each)?;
-                self.keep(log, reader);
+            let is_alone = |index: u64| self.logs[log].exact_offset(index - first_of(log)).is_some();
+            // It is faster to read on than to seek, if the next record is so near.
+            let are_near = |&place: &usize, &next: &usize| {
+                let (index, next) = (indices[place], indices[next]);
+                next == index || (next - index <= STRIDE && !is_alone(index) && !is_alone(next))
+            };
+            let mut reader = self.reader(log)?;
+            let mut stays = false;
+            for near in here.chunk_by(are_near) {
+                self.read_near(log, &mut reader, stays, near, indices, &mut each)?;
+                stays = true;
             }
+            self.keep(log, reader);
             places = rest;
         }
         Ok(())
     }
 
-    /// [`read`](Self::read) for records of one log that are near each other.
+    /// [`read`](Self::read) for records of one log that are near each other. With `stays`, a container
+    /// that the reader has open may be read on.
     fn read_near<E: From<Error>>(
         &self,
         number: usize,
         reader: &mut Reader,
+        stays: bool,
         places: &[usize],
         indices: &[u64],
         each: &mut impl FnMut(usize, &[u8]) -> Result<(), E>,
@@ -208,20 +221,15 @@ impl RecordIndex {
         let within = |place: usize| indices[place] - first_index;
         let (first, last) = (within(places[0]), within(places[places.len() - 1]));
         let range = log.range(first, last).ok_or_else(|| log.changed(None, None))?;
-        if self.options.on_corruption == OnCorruption::Salvage {
-            // Which records of a damaged block are salvaged depends on the block from its beginning on.
-            let format = reader.format()?;
-            reader.restart(self.options.clone().with_format(format).with_range(range.clone()))?;
-        } else {
-            reader.seek_range(range.clone())?;
-        }
+        let exact = log.exact_offset(first);
+        let start = exact.unwrap_or(range.start);
+        reader.seek_range(start..range.end.max(start), stays)?;
         let mut next = Next {
             log,
             reader,
-            index: first - first % STRIDE,
-            begin: Some(range.start),
+            index: if exact.is_some() { first } else { first - first % STRIDE },
+            start: Some(start),
             end: range.end,
-            has_skipped: false,
         };
         for same in places.chunk_by(|&place, &next| indices[place] == indices[next]) {
             while next.index < within(same[0]) {
@@ -230,10 +238,6 @@ impl RecordIndex {
             let span = next.record()?;
             let record = next.reader.data(span);
             same.iter().try_for_each(|&place| each(place, record))?;
-        }
-        // With damage that is new, the records after it would have had other indices.
-        while next.has_skipped && next.index < log.record_count.min((last / STRIDE + 1) * STRIDE) {
-            next.record()?;
         }
         Ok(())
     }
@@ -298,31 +302,74 @@ impl IndexedLog {
             let error = io::Error::new(io::ErrorKind::InvalidInput, "only a regular file can be indexed");
             return Err(Error::io(error, path.as_deref()));
         };
-        let (mut record_count, mut offsets, mut end) = (0, Vec::new(), None);
+        let mut log = IndexedLog {
+            path,
+            file_len: 0,
+            record_count: 0,
+            offsets: Vec::new(),
+            near_damage: Vec::new(),
+            exact_offsets: Vec::new(),
+        };
+        let mut group = Group::default();
+        let mut end = None;
         reader.without_data(|reader| {
             loop {
                 match reader.step()? {
                     Step::Record(span) => {
-                        if record_count % STRIDE == 0 {
-                            offsets.try_reserve(1).map_err(no_memory)?;
-                            offsets.push(span.offset);
-                        }
-                        record_count += 1;
+                        log.end_full(&mut group)?;
+                        group.offsets[group.count] = span.offset;
+                        group.count += 1;
+                        group.is_near_damage |= span.is_salvaged;
                         end = Some(span.end_offset);
                     }
+                    Step::Skipped(region) if is_loss(region) => {
+                        log.end_full(&mut group)?;
+                        group.is_near_damage = true;
+                    }
                     Step::Skipped(_) | Step::NeedMore => {}
-                    Step::End(_) => return Ok::<(), Error>(()),
+                    Step::End(_) => return log.end_group(&mut group),
                 }
             }
         })?;
-        offsets.extend(end);
-        offsets.shrink_to_fit();
-        Ok(IndexedLog {
-            file_len: reader.file_len().unwrap_or(0),
-            path,
-            record_count,
-            offsets,
-        })
+        log.offsets.extend(end);
+        log.offsets.shrink_to_fit();
+        log.file_len = reader.file_len().unwrap_or(0);
+        Ok(log)
+    }
+
+    /// Ends a group that is complete.
+    fn end_full(&mut self, group: &mut Group) -> Result<(), Error> {
+        match group.count == group.offsets.len() {
+            true => self.end_group(group),
+            false => Ok(()),
+        }
+    }
+
+    /// Keeps the offsets of a group of records, and empties it.
+    fn end_group(&mut self, group: &mut Group) -> Result<(), Error> {
+        let group = std::mem::take(group);
+        let offsets = &group.offsets[..group.count];
+        let Some(&first) = offsets.first() else {
+            return Ok(());
+        };
+        self.offsets.try_reserve(1).map_err(no_memory)?;
+        if group.is_near_damage {
+            self.near_damage.try_reserve(1).map_err(no_memory)?;
+            self.exact_offsets.try_reserve(offsets.len()).map_err(no_memory)?;
+            self.near_damage.push(self.offsets.len() as u64);
+            self.exact_offsets.extend_from_slice(offsets);
+        }
+        self.offsets.push(first);
+        self.record_count += offsets.len() as u64;
+        Ok(())
+    }
+
+    /// The offset of a record near damage. `None` for all other records.
+    fn exact_offset(&self, record: u64) -> Option<u64> {
+        let group = self.near_damage.binary_search(&(record / STRIDE)).ok()?;
+        self.exact_offsets
+            .get(group * STRIDE as usize + (record % STRIDE) as usize)
+            .copied()
     }
 
     /// The offsets between which are the records from `first` to `last`, and their neighbours.
@@ -346,17 +393,29 @@ fn no_memory(error: TryReserveError) -> Error {
     Error::io(error.into(), None)
 }
 
+/// The records of an index that are counted next.
+#[derive(Default)]
+struct Group {
+    offsets: [u64; STRIDE as usize],
+    count: usize,
+    /// Whether one of its records follows lost bytes, in the same block or since the last group.
+    is_near_damage: bool,
+}
+
+/// Whether records may have been in a region: not if it is metadata or padding.
+fn is_loss(region: SkippedRegion) -> bool {
+    !matches!(region.reason.severity(), Severity::Info)
+}
+
 /// The next record that a reader is going to return.
 struct Next<'a> {
     log: &'a IndexedLog,
     reader: &'a mut Reader,
     index: u64,
-    /// Where it begins, if that is known.
-    begin: Option<u64>,
-    /// The offset before which all records of this reading begin.
+    /// Where it starts, if that is known.
+    start: Option<u64>,
+    /// The offset before which all records of this reading start.
     end: u64,
-    /// Whether a region before it was skipped.
-    has_skipped: bool,
 }
 
 impl Next<'_> {
@@ -365,15 +424,18 @@ impl Next<'_> {
     fn record(&mut self) -> Result<RecordSpan, Error> {
         loop {
             match self.reader.step()? {
+                // Of an open container.
+                Step::Record(span) if self.start.is_some_and(|start| span.offset < start) => {}
                 Step::Record(span)
-                    if span.offset < self.end && self.begin.take().is_none_or(|begin| begin == span.offset) =>
+                    if span.offset < self.end && self.start.take().is_none_or(|start| start == span.offset) =>
                 {
                     self.index += 1;
                     return Ok(span);
                 }
-                Step::Skipped(_) => self.has_skipped = true,
+                Step::Skipped(region) if !is_loss(region) => {}
                 Step::NeedMore => {}
-                Step::Record(_) | Step::End(_) => {
+                // New damage, or another file: the records after it would have other numbers.
+                Step::Skipped(_) | Step::Record(_) | Step::End(_) => {
                     return Err(self.log.changed(Some(self.reader.offset()), self.reader.file_len()));
                 }
             }

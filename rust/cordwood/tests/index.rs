@@ -3,7 +3,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use crate::common::expected_failure;
 use crate::wire::Wire;
 use cordwood_log::segments::name_of;
 use cordwood_log::{
@@ -192,7 +191,9 @@ fn salvaged_records_are_indexed() {
     let mut random = Random(2222);
     let inner = log_of(&vec![vec![7; 9]; 40], Dialect::LEVELDB.into());
     for format in formats() {
-        for damage_count in [10, 25, 40] {
+        // Which bytes are a log inside a record depends on more of a log with numbers.
+        let rounds = if format.log_number.is_some() { 3 } else { 1 };
+        for damage_count in [10, 25, 40].repeat(rounds) {
             let record = |index: usize| {
                 let mut record = index.to_le_bytes().to_vec();
                 match random.below(500) {
@@ -216,6 +217,37 @@ fn salvaged_records_are_indexed() {
             check(&path, &options.with_on_corruption(OnCorruption::Salvage), &mut random);
         }
     }
+}
+
+/// Damage before a record in its block makes it salvaged, also for a reader that has not read that.
+#[test]
+fn a_sought_record_is_marked_as_by_iteration() {
+    let (mut random, mut salvaged_count) = (Random(7), 0);
+    for format in formats() {
+        let mut file = log_of(&records(400, &mut random), format);
+        for _ in 0..3 {
+            let damaged = random.below(file.len());
+            file[damaged] ^= 1 << random.below(8);
+        }
+        let options = ReadOptions::default().with_format(format);
+        let options = options.with_on_corruption(OnCorruption::Salvage);
+        let all: Vec<_> = Reader::from_slice(&file, options.clone())
+            .records()
+            .collect::<Result<_, _>>()
+            .expect("records");
+        salvaged_count += all.iter().filter(|record| record.is_salvaged).count();
+        for expected in &all {
+            let mut reader = Reader::from_slice(&file, options.clone());
+            reader.seek(expected.offset).expect("a record");
+            let found = reader.next_record().expect("no error").expect("a record");
+            assert_eq!(
+                (found.offset, found.data, found.is_salvaged),
+                (expected.offset, &expected.data[..], expected.is_salvaged),
+                "{format:?}"
+            );
+        }
+    }
+    assert!(salvaged_count > 100, "{salvaged_count}");
 }
 
 /// A log in segments, and its records.
@@ -506,5 +538,5 @@ fn two_destroyed_headers_and_an_inner_log_do_not_change_the_records_of_an_index(
     let path = folder.path().join("app.log");
     fs::write(&path, &file).expect("a file");
     let options = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
-    expected_failure("exact X5", || _ = check(&path, &options, &mut Random(2)));
+    check(&path, &options, &mut Random(2));
 }

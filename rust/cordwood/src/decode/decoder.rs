@@ -242,6 +242,10 @@ impl Decoder {
     /// This becomes the start of the range: no event before `offset` is returned, and all events
     /// after it are. In a packed log, where the record may be in a container, the window must
     /// contain the bytes from the beginning of its block on: see [`offset`](Self::offset).
+    ///
+    /// Under [`OnCorruption::Salvage`], records after damage in the block of `offset` are not marked:
+    /// the decoder does not see the damage. [`Reader::seek`](crate::Reader::seek) reads the block from
+    /// its start for that.
     pub fn seek(&mut self, offset: u64) {
         self.seek_from(self.begin_of(offset), offset);
     }

@@ -59,6 +59,12 @@ impl Decoder {
                     None => continue,
                 }
             }
+            if self.is_before_sought() && self.format.dialect.has_log_numbers() {
+                match self.pass_to_sought(window) {
+                    true => continue,
+                    false => return Step::NeedMore,
+                }
+            }
             if let Some(begin) = self.recycled.log_end {
                 return self.after_log_end(begin, window);
             }
@@ -154,7 +160,11 @@ impl Decoder {
         let first_block = window.at(origin, block_end);
         let is_zero = first_block.iter().all(|&byte| byte == 0);
         let has_first_block = first_block.len() == block_end || window.is_last;
-        let dialect = self.format.dialect.in_version_of(first_block);
+        let repaired = self.repaired_first_block(first_block);
+        let dialect = self
+            .format
+            .dialect
+            .in_version_of(repaired.as_deref().unwrap_or(first_block));
         let is_intact = bytes == dialect.prefix();
         let may_change = match self.policy.growth {
             Growth::WaitAtFaults => {
@@ -251,9 +261,31 @@ impl Decoder {
         }
     }
 
-    /// Whether the bytes here are read only to find the container in which a sought record may be.
+    /// Whether the bytes here are read only to find the container in which a sought record may be,
+    /// or damage before it.
     fn is_before_sought(&self) -> bool {
         self.bounds.is_sought && self.offset < self.bounds.start
+    }
+
+    /// Reads up to a sought record, in a log that may contain the rest of an older one, to learn
+    /// whether it is salvaged. These bytes show nothing else: no end of the log, and no form of its
+    /// fragments. Returns whether the window contains enough of them.
+    #[cold]
+    fn pass_to_sought(&mut self, window: Window<'_>) -> bool {
+        while self.is_before_sought() {
+            let left = self.grid().block_left(self.offset);
+            let bytes = window.at(self.offset, left);
+            let len = match find(&self.format, bytes, left, window.is_last, self.policy.verify_checksums) {
+                Found::Fragment { form, payload_len, .. } => form.header_len() + payload_len,
+                Found::Metadata { len, .. } => len,
+                Found::Fault { reason, len, .. } => self.lost_len(reason, bytes, len),
+                Found::Incomplete => return false,
+                Found::Trailer { .. } | Found::EndTrailer { .. } | Found::Stale | Found::Nothing => left,
+            };
+            // The record is where it was found, even if these bytes seem to include it.
+            self.offset = self.bounds.start.min(self.offset + len as u64);
+        }
+        true
     }
 
     /// Processes a fragment inside the range, or one of a container that may contain records of it.

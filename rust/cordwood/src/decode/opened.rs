@@ -387,8 +387,8 @@ impl Decoder {
         self.refuse(refused)
     }
 
-    /// Where reading begins, to return the event that begins at `offset`, which must be where a
-    /// record begins or ends: at the beginning of the block, if the record may be in a container
+    /// Where reading starts, to return the event that starts at `offset`, which must be where a
+    /// record starts or ends: at the start of the block, if the record may be in a container
     /// there.
     pub(crate) fn begin_of(&self, offset: u64) -> u64 {
         let dialect = self.format.dialect;

@@ -68,18 +68,34 @@ impl Decoder {
             },
             _ => return None,
         };
-        let log = Log {
+        let Repaired { fragment, bit_flip } = repair(&self.repaired_log(), self.offset, bytes, left)?;
+        self.repairs.settle(self.offset);
+        self.repairs.begin(self.offset, fragment.clone(), reason, bit_flip);
+        Some(fragment)
+    }
+
+    fn repaired_log(&self) -> Log<'_> {
+        Log {
             format: &self.format,
             origin: self.origin,
             // As in `look.rs`: a fragment after damage does not end the log.
             may_end: !self.is_salvaged(),
             form: self.recycled.form,
             is_compressed: self.info.is_compressed(),
-        };
-        let Repaired { fragment, bit_flip } = repair(&log, self.offset, bytes, left)?;
-        self.repairs.settle(self.offset);
-        self.repairs.begin(self.offset, fragment.clone(), reason, bit_flip);
-        Some(fragment)
+        }
+    }
+
+    /// The first block up to its first record, if that is repaired: it shows which version of the
+    /// file header is right.
+    pub(super) fn repaired_first_block(&self, first_block: &[u8]) -> Option<Vec<u8>> {
+        let dialect = self.format.dialect;
+        let (prefix, block) = first_block.split_at_checked(dialect.prefix().len())?;
+        if !self.repairs.is_on || dialect.version().is_none() || dialect.valid(block, true).is_some() {
+            return None;
+        }
+        let offset = self.offset + prefix.len() as u64;
+        let Repaired { fragment, .. } = repair(&self.repaired_log(), offset, block, self.grid().block_left(offset))?;
+        Some([prefix, &fragment].concat())
     }
 
     /// Whether one flipped bit explains why `bytes` are not the file header `prefix`. If so, it is

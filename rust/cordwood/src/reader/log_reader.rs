@@ -240,9 +240,13 @@ impl<S: SeekSource> Reader<S> {
     pub fn seek(&mut self, offset: u64) -> Result<(), Error> {
         self.open_file(offset)?;
         self.format()?;
-        let begin = self.decoder.begin_of(offset);
+        let begin = match self.options.on_corruption {
+            // The bytes before the record in its block say whether it is salvaged.
+            OnCorruption::Salvage => self.decoder.grid().block_start(offset),
+            _ => self.decoder.begin_of(offset),
+        };
         self.source.seek(begin).map_err(|source| self.io(source))?;
-        self.decoder.seek(offset);
+        self.decoder.seek_from(begin, offset);
         self.options.start = offset;
         self.sought = Some(offset);
         self.joint = Joint::default();
@@ -251,10 +255,18 @@ impl<S: SeekSource> Reader<S> {
         Ok(())
     }
 
-    /// [`seek`](Self::seek) to the beginning of a range, of which no more bytes are read at once. The
+    /// [`seek`](Self::seek) to the start of a range, of which no more bytes are read at once. The
     /// caller stops at its end: the decoder finds runs of records only where it may read the whole block.
-    pub(crate) fn seek_range(&mut self, range: Range<u64>) -> Result<(), Error> {
+    /// In a container that is open, the reader stays where it is, up to `range.start`.
+    pub(crate) fn seek_range(&mut self, range: Range<u64>, stays: bool) -> Result<(), Error> {
         self.options.end = Some(range.end);
+        let next = self.decoder.peek_of_container();
+        if stays
+            && next.is_some_and(|next| next.offset <= range.start)
+            && self.decoder.container_at(range.start).is_some()
+        {
+            return Ok(());
+        }
         self.seek(range.start)?;
         // Nobody chose this offset: damage there is damage.
         self.sought = None;
