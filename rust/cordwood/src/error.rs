@@ -168,7 +168,7 @@ pub enum ErrorKind {
         unsupported: Unsupported,
     },
     /// A folder is not a log in [`segments`](crate::segments): it contains a file, which the path names,
-    /// that is neither a segment nor `LOCK`.
+    /// that is neither a segment nor [ignored](crate::segments::list).
     NotASegment,
     /// A [`LogFile`](crate::LogFile) was used in a process that did not open it: a forked child.
     /// Its file is left as it is.
@@ -313,26 +313,56 @@ impl Error {
         self
     }
 
-    /// This error of a segment that begins at the log offset `base`, with log offsets.
+    /// This error of a segment that starts at the log offset `base`, with log offsets.
     #[must_use]
     pub(crate) fn in_segment(mut self, base: u64) -> Self {
+        let move_len = |len: &mut Option<u64>| *len = len.map(|len| len + base);
         match &mut self.kind {
             ErrorKind::Corruption { region } | ErrorKind::TornTail { region } => *region = region.in_segment(base),
             ErrorKind::OverBudget { offset, end_offset, .. } => {
                 *offset += base;
                 *end_offset += base;
             }
-            ErrorKind::RecordTooLarge { offset, .. }
-            | ErrorKind::Unsupported {
-                unsupported: Unsupported::PackedVersion { offset, .. } | Unsupported::Codec { offset, .. },
-                ..
-            } => *offset += base,
+            ErrorKind::RecordTooLarge { offset, .. } => *offset += base,
+            ErrorKind::Unsupported { unsupported, .. } => match unsupported {
+                Unsupported::PackedVersion { offset, .. } | Unsupported::Codec { offset, .. } => *offset += base,
+                Unsupported::LogNumber
+                | Unsupported::Compression
+                | Unsupported::Packing
+                | Unsupported::Segments
+                | Unsupported::ZstdFeature => {}
+            },
             ErrorKind::Truncated { offset, file_len } => {
                 *offset += base;
-                *file_len = file_len.map(|len| len + base);
+                move_len(file_len);
             }
+            ErrorKind::Changed {
+                offset,
+                indexed_len,
+                file_len,
+            } => {
+                move_len(offset);
+                *indexed_len += base;
+                move_len(file_len);
+            }
+            ErrorKind::NeverPacked { metadata_offset, .. } => move_len(metadata_offset),
             ErrorKind::Write { failure, .. } => failure.durable_offset += base,
-            _ => {}
+            ErrorKind::Io { source } => {
+                if let Some(cut) = source.get_mut().and_then(|source| source.downcast_mut::<Cut>()) {
+                    cut.file_len += base;
+                    cut.end += base;
+                }
+            }
+            // These are log offsets already.
+            ErrorKind::Pruned { .. } => {}
+            ErrorKind::Foreign { .. }
+            | ErrorKind::OtherLog { .. }
+            | ErrorKind::WrongDialect { .. }
+            | ErrorKind::NeverAppended { .. }
+            | ErrorKind::NotASegment
+            | ErrorKind::Forked
+            | ErrorKind::Locked
+            | ErrorKind::Closed => {}
         }
         self
     }
@@ -838,5 +868,93 @@ mod tests {
     fn an_error_does_not_enlarge_the_result_of_a_step() {
         assert_eq!(size_of::<Result<Step, Error>>(), size_of::<Error>());
         assert!(size_of::<Error>() <= 80);
+    }
+
+    /// An error of each kind, with the offsets and lengths in it.
+    fn of_each_kind() -> Vec<Error> {
+        let region = SkippedRegion {
+            begin: 10,
+            end: 20,
+            reason: Reason::TornTail,
+            leveldb_len: None,
+        };
+        let dialect = Dialect::LEVELDB;
+        let format = LogFormat::new(dialect);
+        let unsupported = |unsupported| ErrorKind::Unsupported { dialect, unsupported };
+        let kinds = vec![
+            ErrorKind::Io {
+                source: io::Error::new(io::ErrorKind::UnexpectedEof, Cut { file_len: 20, end: 10 }),
+            },
+            ErrorKind::Corruption { region },
+            ErrorKind::OverBudget {
+                offset: 10,
+                end_offset: 20,
+                data_len: 7,
+                record_len_max: 7,
+            },
+            ErrorKind::RecordTooLarge {
+                offset: 10,
+                record_len: 7,
+                record_len_max: 7,
+            },
+            ErrorKind::Truncated {
+                offset: 20,
+                file_len: Some(10),
+            },
+            ErrorKind::Pruned {
+                offset: 1010,
+                first_offset: 1020,
+            },
+            ErrorKind::Changed {
+                offset: Some(10),
+                indexed_len: 20,
+                file_len: Some(20),
+            },
+            ErrorKind::Foreign { foreign: Foreign::Text },
+            ErrorKind::OtherLog {
+                log_number: 7,
+                other_log_number: 8,
+            },
+            ErrorKind::TornTail { region },
+            ErrorKind::WrongDialect {
+                named: dialect,
+                found: dialect,
+            },
+            ErrorKind::NeverAppended { format },
+            ErrorKind::NeverPacked {
+                format,
+                metadata_offset: Some(10),
+            },
+            unsupported(Unsupported::LogNumber),
+            unsupported(Unsupported::PackedVersion { version: 7, offset: 10 }),
+            unsupported(Unsupported::Codec { codec: 7, offset: 10 }),
+            ErrorKind::NotASegment,
+            ErrorKind::Forked,
+            ErrorKind::Locked,
+            ErrorKind::Write {
+                source: io::ErrorKind::Other.into(),
+                failure: WriteFailure {
+                    earlier: None,
+                    durable_offset: 10,
+                    is_undone: true,
+                    undo_error: None,
+                },
+            },
+            ErrorKind::Closed,
+        ];
+        kinds.into_iter().map(|kind| Error::new(kind, None)).collect()
+    }
+
+    /// All offsets of a file above are 10 and 20, and no other number is.
+    #[test]
+    fn an_error_in_a_segment_has_log_offsets_whatever_its_kind() {
+        let words = |error: &Error| format!("{:?}", error.kind).replace("1010", "10").replace("1020", "20");
+        for (file, segment) in of_each_kind().into_iter().zip(of_each_kind()) {
+            let moved = segment.in_segment(1000);
+            assert_eq!(words(&file), words(&moved));
+            let left = format!("{:?}", moved.kind);
+            let mut numbers = left.split(|letter: char| !letter.is_ascii_digit());
+            assert!(numbers.all(|number| number != "10" && number != "20"), "{left}");
+        }
     }
 }
