@@ -59,7 +59,7 @@ SIDEBAR = {
     ],
     "Reference": ["cli/index", "Python <reference/api/cordwood/index>", "reference/rust"],
     "The format": ["format/implement", "format/reading", "format/writing", "format/following", "format/packed"],
-    "Behind it": ["safety", "performance", "engines", "versions", "design", "glossary"],
+    "Behind it": ["guarantees", "safety", "performance", "engines", "versions", "design", "glossary"],
 }
 FOLDERS = {"Guides": "guides", "Reference": "reference", "The format": "format", "Behind it": "."}
 
