@@ -6,7 +6,7 @@
 //! varints, and then of their data. Varints are LEB128, in the shortest form and at most 5 bytes.
 
 use crate::dialect::{Compression, Dialect, MARK, MARK_LEN, Unsupported};
-use crate::format::{HEADER_LEN, Header};
+use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 
 /// The first bytes of the mark.
 const MAGIC: [u8; MARK_LEN - 2] = *b"cordwood";
@@ -16,14 +16,14 @@ pub(crate) const VERSION: u8 = 1;
 
 /// The most records that a container may have. Their offsets are consecutive and lie in the block in
 /// which the container begins, so more could never be valid.
-pub(crate) const COUNT_MAX: usize = crate::format::BLOCK_LEN;
+pub(crate) const COUNT_MAX: usize = BLOCK_LEN;
 
-/// A writer closes a stored container at this length of data, in bytes: one flipped bit costs no
-/// more.
-pub(crate) const STORED_LEN_MAX: usize = 4 << 10;
+/// A writer closes a stored container at this length of data, in bytes, which is 4 KiB: one flipped
+/// bit costs no more.
+pub(crate) const STORED_LEN_MAX: usize = BLOCK_LEN / 8;
 
-/// A writer closes a compressed container at this length of data, in bytes.
-pub(crate) const ZSTD_LEN_MAX: usize = 32 << 10;
+/// A writer closes a compressed container at this length of data, in bytes, which is 32 KiB.
+pub(crate) const ZSTD_LEN_MAX: usize = BLOCK_LEN;
 
 /// The longest varint.
 pub(crate) const VARINT_LEN_MAX: usize = 5;

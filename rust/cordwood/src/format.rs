@@ -13,7 +13,14 @@
 use crate::names::shows_name;
 
 /// Bytes in a block. Blocks are counted from file offset 0.
+#[cfg(not(cordwood_small_blocks))]
 pub const BLOCK_LEN: usize = 32_768;
+
+/// In `rust/exhaustive`, which tries all small files. A block of 24 bytes has room for each header
+/// (7, 11 and 19 bytes) with a payload, and for the mark of a packed log (17 bytes) with one header
+/// after it. A shorter one has no room for that header.
+#[cfg(cordwood_small_blocks)]
+pub const BLOCK_LEN: usize = 24;
 
 /// Bytes in the header of a LevelDB fragment: masked checksum (u32), payload length (u16), kind
 /// (u8), little endian.

@@ -97,6 +97,9 @@ compile_error!(
      without the feature `fs`"
 );
 
+#[cfg(all(cordwood_small_blocks, not(all(debug_assertions, feature = "test-storage"))))]
+compile_error!("blocks of 24 bytes are for tests: no other program can read or write such a log");
+
 mod assemble;
 mod checksum;
 mod compression;
