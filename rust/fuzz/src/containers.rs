@@ -8,8 +8,9 @@ use crate::model::{Event, Refused};
 /// The type of the mark with which a packed log begins.
 pub const MARK: u8 = 0x48;
 
-const BLOCK: u64 = 32_768;
-const COUNT_MAX: u64 = 32_768;
+const BLOCK: u64 = crate::BLOCK as u64;
+/// Each record of a container has an offset in one block.
+const COUNT_MAX: u64 = BLOCK;
 const STORED: u8 = 0;
 const ZSTD: u8 = 1;
 

@@ -6,9 +6,9 @@
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 
+use crate::BLOCK;
 use crate::model::{self, left_in_block, trailer};
 
-const BLOCK: usize = 32_768;
 const HEADER: usize = 7;
 
 /// Pieces are added to a file as long as it is shorter than this.

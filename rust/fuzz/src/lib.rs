@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod append;
 pub mod containers;
 pub mod file;
 pub mod log;
@@ -15,3 +16,6 @@ pub mod packed;
 pub mod read;
 pub mod session;
 pub mod steps;
+
+/// Bytes in a block. `rust/exhaustive` uses the model with shorter ones.
+pub const BLOCK: usize = 32_768;

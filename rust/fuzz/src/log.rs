@@ -6,10 +6,9 @@ use cordwood::codec::Encoder;
 use cordwood::{Compression, Dialect, LogFormat};
 use crc32c::{crc32c, crc32c_append};
 
+use crate::BLOCK;
 use crate::file::{Damage, Few, File, Payload, several};
 use crate::model;
-
-const BLOCK: usize = 32_768;
 
 /// Records are added to a file as long as it is shorter than this.
 const LEN_MAX: usize = 2 * BLOCK;

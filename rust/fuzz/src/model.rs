@@ -11,9 +11,9 @@ use cordwood::damage::{Reason, Severity};
 use cordwood::{Dialect, End, OnCorruption, ReadOptions};
 use crc32c::{crc32c, crc32c_append};
 
+use crate::BLOCK;
 use crate::containers::{self, Budget, MARK};
 
-const BLOCK: usize = 32_768;
 const HEADER: usize = 7;
 
 const FULL: u8 = 1;

@@ -3,11 +3,11 @@
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 
+use crate::BLOCK;
 use crate::containers::MARK;
 use crate::file::{Damage, Few, File, Payload, Size, several};
 use crate::model;
 
-const BLOCK: usize = 32_768;
 const HEADER: usize = 7;
 
 /// Pieces are added to a file as long as it is shorter than this.
