@@ -41,7 +41,7 @@ endif
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo dev check test lint lint-benches test-rust test-aarch64 test-windows model loom asan wheel install test-python test-pythons test-remote test-engines conformance survival types test-abi3 wheel-abi3 sdist package-check release-check deny docs bench-abi3 bench bench-pipelines bench-memory bench-durable fuzz fmt clean
+.PHONY: help demo dev check test lint lint-benches test-rust test-aarch64 test-windows model loom exhaustive asan wheel install test-python test-pythons test-remote test-engines conformance survival types test-abi3 wheel-abi3 sdist package-check release-check deny docs bench-abi3 bench bench-pipelines bench-memory bench-durable fuzz fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -96,6 +96,7 @@ BENCH := --package cordwood-bench $(COMPARE)
 lint: $(VENV)/lint.stamp  ## Check format and lints, and that the documented figures are those of the newest benchmark record
 	cargo fmt --all --check
 	cargo fmt --manifest-path rust/fuzz/Cargo.toml --check
+	cargo fmt --manifest-path rust/exhaustive/Cargo.toml --check
 	cargo fmt --all --manifest-path benches/compare/Cargo.toml --check
 	cargo fmt --manifest-path benches/durable/Cargo.toml --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -119,6 +120,7 @@ test-rust: $(VENV)/pip.stamp  ## Run the Rust tests, documentation examples incl
 	cargo test --package cordwood-log --package cordwood-payload --features cordwood-log/zstd --locked
 	$(BIN)/python conformance/suite.py --known conformance/known.txt target/debug/examples/conformance
 	cargo test --package cordwood-log --locked --test engines --test dialect_ops --test pack
+	$(EXHAUSTIVE) small
 	$(if $(CORDWOOD_CORPUS),cargo test --package cordwood-log --locked --test vectors -- --ignored)
 
 # The folder is emptied first, so that an old wheel cannot be installed in place of the new one.
@@ -266,6 +268,15 @@ loom: export LOOM_MAX_PREEMPTIONS := 2
 loom:  ## Try all orders of threads that append, sync and close
 	cargo test --package cordwood-log --locked --target-dir target/loom --test loom
 
+# All small files, in blocks of 24 bytes. `make test` runs it with lower bounds. Followers need files: in memory, where
+# possible.
+SMALL_BLOCKS := RUSTFLAGS="--cfg cordwood_small_blocks" TMPDIR=$(or $(wildcard /dev/shm),$(TMPDIR),/tmp) cargo
+EXHAUSTIVE_CRATE := --quiet --locked --manifest-path rust/exhaustive/Cargo.toml --target-dir target/exhaustive
+EXHAUSTIVE := $(SMALL_BLOCKS) run $(EXHAUSTIVE_CRATE) --
+exhaustive:  ## Read, follow, append to and write all small files, and compare each answer with a model
+	$(SMALL_BLOCKS) clippy $(EXHAUSTIVE_CRATE) -- -D warnings
+	$(EXHAUSTIVE) full
+
 # The variable lets the stable compiler accept an option of the nightly one. The host is named so that build scripts and
 # macros are compiled without it.
 asan: export RUSTC_BOOTSTRAP := 1
@@ -353,6 +364,7 @@ bench-durable: $(VENV)/test.stamp install  ## See what other logs lose in a cras
 fmt: $(VENV)/lint.stamp  ## Format the sources and apply the safe lint fixes
 	cargo fmt --all
 	cargo fmt --manifest-path rust/fuzz/Cargo.toml
+	cargo fmt --manifest-path rust/exhaustive/Cargo.toml
 	cargo fmt --all --manifest-path benches/compare/Cargo.toml
 	cargo fmt --manifest-path benches/durable/Cargo.toml
 	$(BIN)/ruff check --fix

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from published import PACKAGE, ROOT, tracked
 
-WORKSPACES = ["", "benches/compare/", "benches/durable/", "rust/fuzz/"]
+WORKSPACES = ["", "benches/compare/", "benches/durable/", "rust/exhaustive/", "rust/fuzz/"]
 """The folders with a lock file."""
 
 PAGES = re.compile(r"(?!CHANGELOG|RELEASING|tools/|tests/|benches/).*\.(md|py|pyi|rs|toml)")

@@ -1,0 +1,386 @@
+//! The files: sequences of elements, each of which is a fragment, a damaged one, or other bytes.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::BLOCK;
+use crate::model::fragment;
+use crate::numbered;
+
+/// Which elements there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Alphabet {
+    LevelDb,
+    /// With the log number 4, and fragments of the log 3.
+    Numbered,
+    Packed,
+}
+
+/// How many elements there are at one place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Width {
+    /// All lengths, and each flipped bit of a length and of a type.
+    All,
+    /// The lengths near an edge, and some flipped bits.
+    Edge,
+    /// Fewer lengths, and two flipped bits.
+    Few,
+    /// Two lengths, and one flipped bit.
+    Least,
+}
+
+/// All files of at most as many elements as `widths` has entries.
+#[derive(Debug, Clone)]
+pub(crate) struct Files {
+    pub(crate) alphabet: Alphabet,
+    pub(crate) widths: Vec<Width>,
+    /// Whether each file is also truncated at every byte.
+    pub(crate) truncates: bool,
+}
+
+impl std::fmt::Display for Files {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let end = if self.truncates {
+            ", truncated at every byte"
+        } else {
+            ""
+        };
+        write!(f, "{} elements {:?}{end}", self.widths.len(), self.widths)
+    }
+}
+
+impl Files {
+    /// Calls `visit` for each file, and for some files more than once, from as many threads as the
+    /// machine has cores. Each has a state.
+    pub(crate) fn each<T: Send>(&self, state: impl Fn() -> T + Sync, visit: impl Fn(&mut T, &[u8]) + Sync) -> Vec<T> {
+        let firsts = self.tails(&[], self.widths[0]);
+        each_in_threads(firsts.len(), state, |state, index| {
+            let mut file = Vec::new();
+            self.walk(&mut file, 0, &firsts[index..=index], &mut |file| visit(state, file));
+        })
+    }
+
+    fn walk(&self, file: &mut Vec<u8>, level: usize, tails: &[Vec<u8>], visit: &mut impl FnMut(&[u8])) {
+        let at = file.len();
+        let mut seen = BTreeSet::new();
+        for tail in tails {
+            let least = if self.truncates { 1 } else { tail.len() };
+            for len in least..=tail.len() {
+                if seen.insert(&tail[..len]) {
+                    file.extend(&tail[..len]);
+                    visit(file);
+                    file.truncate(at);
+                }
+            }
+        }
+        let Some(&width) = self.widths.get(level + 1) else {
+            return;
+        };
+        for tail in tails {
+            file.extend(tail);
+            let next = self.tails(file, width);
+            self.walk(file, level + 1, &next, visit);
+            file.truncate(at);
+        }
+    }
+
+    /// Each element that can follow `file`, with the trailer before it.
+    fn tails(&self, file: &[u8], width: Width) -> Vec<Vec<u8>> {
+        let left = BLOCK - file.len() % BLOCK;
+        let seed = (file.len() / 7) as u8;
+        let mut tails = BTreeSet::new();
+        let trailers = match left {
+            0..7 => vec![vec![0; left], [vec![0; left - 1], vec![7]].concat()],
+            _ => vec![vec![]],
+        };
+        for trailer in trailers {
+            let room = if trailer.is_empty() { left } else { BLOCK };
+            for element in self.alphabet.elements(room, seed, width) {
+                tails.insert([trailer.clone(), element].concat());
+            }
+            if self.alphabet == Alphabet::Numbered && (7..numbered::HEADER).contains(&left) {
+                let zeros = vec![0; left];
+                for element in self.alphabet.elements(BLOCK, seed, width) {
+                    tails.insert([zeros.clone(), element].concat());
+                }
+            }
+        }
+        tails.into_iter().collect()
+    }
+}
+
+/// Calls `visit` with each index below `count`, from as many threads as the machine has cores.
+pub(crate) fn each_in_threads<T: Send>(
+    count: usize,
+    state: impl Fn() -> T + Sync,
+    visit: impl Fn(&mut T, usize) + Sync,
+) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let run = || {
+            let mut state = state();
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                if index >= count {
+                    return state;
+                }
+                visit(&mut state, index);
+            }
+        };
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("a thread that ends"))
+            .collect()
+    })
+}
+
+/// Bytes that are not zero, and differ from those of another seed.
+fn payload(seed: u8, len: usize) -> Vec<u8> {
+    (0..len)
+        .map(|at| seed.wrapping_mul(37).wrapping_add(at as u8 * 11) | 1)
+        .collect()
+}
+
+impl Width {
+    fn at_most_few(self) -> Self {
+        if self == Width::Least { self } else { Width::Few }
+    }
+
+    fn is_small(self) -> bool {
+        matches!(self, Width::Few | Width::Least)
+    }
+
+    /// The lengths of a payload for which there are `room` bytes.
+    fn lens(self, room: usize) -> Vec<usize> {
+        let edges: &[isize] = match self {
+            Width::All => return (0..=room).collect(),
+            Width::Edge => &[0, 1, 2, -1, -2, -7, -8],
+            Width::Few => &[0, 2, -1, -8],
+            Width::Least => &[0, -1],
+        };
+        let of = |&edge: &isize| {
+            if edge < 0 {
+                (room + 1).checked_add_signed(edge)
+            } else {
+                Some(edge as usize)
+            }
+        };
+        let lens: BTreeSet<usize> = edges.iter().filter_map(of).filter(|&len| len <= room).collect();
+        lens.into_iter().collect()
+    }
+
+    /// The bits of a length that are flipped.
+    fn bits(self) -> &'static [usize] {
+        match self {
+            Width::All => &[0, 1, 2, 3, 4, 8, 15],
+            Width::Edge => &[0, 3, 15],
+            Width::Few => &[0],
+            Width::Least => &[],
+        }
+    }
+}
+
+impl Alphabet {
+    /// The elements where `left` bytes of a block are left, at least 7.
+    fn elements(self, left: usize, seed: u8, width: Width) -> Vec<Vec<u8>> {
+        let mut elements = vec![
+            vec![0; 7],
+            vec![0; left],
+            vec![0xff; left],
+            [vec![0; left - 1], vec![9]].concat(),
+            vec![0, 0, 0, 0, 0, 0, 1],
+        ];
+        match self {
+            Alphabet::LevelDb => {
+                let kinds: &[u8] = if width.is_small() {
+                    &[1, 2, 3, 4]
+                } else {
+                    &[1, 2, 3, 4, 5]
+                };
+                plain(left, seed, width, kinds, &mut elements);
+            }
+            Alphabet::Numbered => numbered_elements(left, seed, width, &mut elements),
+            Alphabet::Packed => {
+                plain(left, seed, width.at_most_few(), &[1, 2, 4], &mut elements);
+                packed(left, width, &mut elements);
+            }
+        }
+        elements
+    }
+}
+
+/// A fragment, and the same one damaged.
+fn damaged(fragment: Vec<u8>, left: usize, width: Width, elements: &mut Vec<Vec<u8>>) {
+    let flipped = |at: usize, bits: u8| {
+        let mut bytes = fragment.clone();
+        bytes[at] ^= bits;
+        bytes
+    };
+    elements.push(flipped(0, 1));
+    for &bit in width.bits() {
+        elements.push(flipped(4 + bit / 8, 1 << (bit % 8)));
+    }
+    if width == Width::All && fragment[6] == 1 {
+        elements.extend((0..8).map(|bit| flipped(6, 1 << bit)));
+    }
+    if fragment.len() > 7 && width != Width::Least {
+        elements.push(flipped(fragment.len() - 1, 0x80));
+    }
+    // A torn write, with zeros up to the end of the block.
+    let lens = match width {
+        Width::All => (1..fragment.len()).collect(),
+        Width::Edge => vec![1, 4, 6, 7, fragment.len() - 1],
+        Width::Few => vec![6],
+        Width::Least => vec![],
+    };
+    for len in lens {
+        let mut torn = fragment[..len].to_vec();
+        torn.resize(left, 0);
+        elements.push(torn);
+    }
+    elements.push(fragment);
+}
+
+fn plain(left: usize, seed: u8, width: Width, kinds: &[u8], elements: &mut Vec<Vec<u8>>) {
+    let room = left - 7;
+    for &kind in kinds {
+        for len in width.lens(room) {
+            damaged(fragment(kind, &payload(seed, len)), left, width, elements);
+        }
+    }
+    let few = width.at_most_few();
+    if room > 0 && !width.is_small() {
+        damaged(fragment(1, &vec![0; room]), left, few, elements);
+        damaged(fragment(2, &vec![0; room]), left, few, elements);
+    }
+    // A fragment in the payload of another.
+    if let Some(inner) = room.checked_sub(7) {
+        for len in few.lens(inner) {
+            for kind in [1, 4] {
+                damaged(fragment(1, &fragment(kind, &payload(seed, len))), left, few, elements);
+            }
+            damaged(fragment(2, &fragment(1, &payload(seed, len))), left, few, elements);
+        }
+    }
+}
+
+fn numbered_elements(left: usize, seed: u8, width: Width, elements: &mut Vec<Vec<u8>>) {
+    let few = width.at_most_few();
+    // A fragment of the other form, and one of LevelDB's types.
+    let fewer = if width == Width::All { Width::Edge } else { few };
+    for len in fewer.lens(left - 7) {
+        elements.push(fragment(1, &payload(seed, len)));
+        elements.push(fragment(4, &payload(seed, len)));
+    }
+    elements.push(fragment(9, &payload(seed, (left - 7).min(1))));
+    elements.push(numbered::END_TRAILER.to_vec());
+    let Some(room) = left.checked_sub(numbered::HEADER) else {
+        return;
+    };
+    let kinds: &[u8] = if width.is_small() { &[5, 6, 8] } else { &[5, 6, 7, 8] };
+    for &kind in kinds {
+        for len in width.lens(room) {
+            let whole = numbered::fragment(kind, numbered::NUMBER, &payload(seed, len));
+            for bit in [0, 1] {
+                // Another number, with the wrong checksum.
+                let mut bytes = whole.clone();
+                bytes[7] ^= 1 << bit;
+                elements.push(bytes);
+            }
+            damaged(whole, left, width, elements);
+            let stale = numbered::fragment(kind, numbered::OTHER, &payload(seed, len));
+            if !width.is_small() {
+                let mut bytes = stale.clone();
+                bytes[0] ^= 1;
+                elements.push(bytes);
+            }
+            elements.push(stale);
+        }
+    }
+    // A fragment without a number in the payload of one with it.
+    if room >= 7 {
+        damaged(
+            numbered::fragment(5, numbered::NUMBER, &fragment(1, &payload(seed, room - 7))),
+            left,
+            few,
+            elements,
+        );
+    }
+}
+
+/// The containers and marks. `[codec, count, lengths, data]`.
+fn packed(left: usize, width: Width, elements: &mut Vec<Vec<u8>>) {
+    let few = width.at_most_few();
+    let stored: &[&[u8]] = &[
+        &[0, 3, 1, 0, 2, b'a', b'b', b'c'],
+        &[0, 2, 0, 0],
+        &[0, 1, 3, b'd', b'e', b'f'],
+        &[0, 2, 1, 0x81, 0, b'a', b'b'],
+        &[0, 2, 1, 1, b'a'],
+        &[0, 2, 1, 0, b'a', b'b'],
+        &[0, 0],
+        &[0],
+        &[],
+        &[0, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        &[0, 25],
+        &[0, 0x82, 0, 0, 0],
+        &[0, 0x80],
+        &[2, 1, 0],
+        // Three records in a frame of a raw block of six bytes.
+        &[1, 2, 0x28, 0xb5, 0x2f, 0xfd, 0x20, 3, 0x19, 0, 0, 1, 0, b'x'],
+        &[1, 2, 0x28, 0xb5, 0x2f, 0xfd, 0x20, 4, 0x19, 0, 0, 1, 0, b'x'],
+        &[1, 1, 0x28, 0xb5, 0x2f, 0xfd, 0x20, 3, 0x1b, 0, 0, 2],
+        &[1, 3, 0x28, 0xb5, 0x2f, 0xfd, 0x20, 3, 0x1b, 0, 0, 0],
+        &[1, 1, 0x28, 0xb5, 0x2f, 0xfd, 0x20],
+        // It is stated that the frame has 2 MiB.
+        &[1, 1, 0x28, 0xb5, 0x2f, 0xfd, 0xa0, 0, 0, 0x20, 0, 1, 0, 0],
+    ];
+    let room = left - 7;
+    for (index, container) in stored.iter().enumerate() {
+        let is_taken = width != Width::Least || [0, 5, 10].contains(&index);
+        if container.len() <= room && is_taken {
+            let width = if index < 3 || index == 14 { width } else { few };
+            damaged(fragment(0x40, container), left, width, elements);
+        }
+    }
+    // Parts of two containers, one of which fits in a block.
+    let long: &[u8] = &[0, 9, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9];
+    let parted = if width == Width::Least {
+        &[stored[0]][..]
+    } else {
+        &[stored[0], stored[14], long]
+    };
+    for &container in parted {
+        let lens: BTreeSet<usize> = match width {
+            Width::All => (0..=container.len()).collect(),
+            Width::Least => [3, room].into(),
+            _ => [0, 1, 3, room, room.saturating_sub(1)].into(),
+        };
+        for len in lens.into_iter().filter(|&len| len <= room.min(container.len())) {
+            let (first, last) = container.split_at(len);
+            elements.push(fragment(0x42, first));
+            damaged(fragment(0x42, first), left, few, elements);
+            elements.push(fragment(0x44, &container[..len]));
+            if last.len() <= room {
+                elements.push(fragment(0x46, last));
+            }
+        }
+    }
+    let marks: &[&[u8]] = &[
+        b"cordwood\x01\x00",
+        b"cordwood\x01\x01",
+        b"cordwood\x01\x02",
+        b"cordwood\x02\x00",
+        b"cordwood\x01\x00x",
+        b"cordwood\x01",
+        b"Cordwood\x01\x00",
+    ];
+    let count = if width == Width::Least { 1 } else { marks.len() };
+    for mark in &marks[..count] {
+        if mark.len() <= room {
+            damaged(fragment(0x48, mark), left, few, elements);
+        }
+    }
+}

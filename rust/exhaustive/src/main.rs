@@ -1,0 +1,73 @@
+//! Every small file: with blocks of 24 bytes, all files of a few fragments, damaged or not, are
+//! read, followed, appended to and written, and each answer is compared with an independent model.
+//! `make exhaustive` runs it.
+//!
+//! A set is complete up to its bound, which is printed. No file is chosen at random, and no clock
+//! ends a set.
+
+#![forbid(unsafe_code)]
+
+#[cfg(not(cordwood_small_blocks))]
+compile_error!("it needs RUSTFLAGS=\"--cfg cordwood_small_blocks\": `make exhaustive` sets it");
+
+#[allow(dead_code, reason = "the fuzz targets use all of it")]
+#[path = "../../fuzz/src/append.rs"]
+pub mod append;
+#[allow(dead_code, reason = "the fuzz targets use all of it")]
+#[path = "../../fuzz/src/containers.rs"]
+pub mod containers;
+mod crate_reads;
+mod files;
+#[allow(dead_code, reason = "the fuzz targets use all of it")]
+#[path = "../../fuzz/src/model.rs"]
+pub mod model;
+mod numbered;
+mod sets;
+mod tally;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use crate::tally::Tally;
+
+/// Bytes in a block, for the models.
+pub const BLOCK: usize = 24;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let is_full = match arguments.first().map(String::as_str) {
+        Some("small") => false,
+        Some("full") => true,
+        _ => {
+            eprintln!("usage: cordwood-exhaustive small|full [PART OF THE NAME OF A SET]");
+            return ExitCode::from(2);
+        }
+    };
+    assert_eq!(
+        cordwood::format::BLOCK_LEN,
+        BLOCK,
+        "the crate and the model agree on the block"
+    );
+    let part = arguments.get(1).map_or("", String::as_str);
+    tally::keep_messages_of_panics();
+    let begun = Instant::now();
+    let mut total = Tally::default();
+    let mut is_as_known = true;
+    for set in sets::all(is_full).into_iter().filter(|set| set.name.contains(part)) {
+        let set_begun = Instant::now();
+        let tally = (set.run)();
+        let seconds = set_begun.elapsed().as_secs_f32();
+        println!("{}: {}: {tally}, {seconds:.1} s", set.name, set.bound);
+        if !tally.known.keys().eq(set.known) {
+            println!("{}: known are {:?}: correct the list", set.name, set.known);
+            is_as_known = false;
+        }
+        total.add(tally);
+    }
+    println!("together: {total}, {:.0} s", begun.elapsed().as_secs_f32());
+    for difference in &total.shown {
+        println!("\n{difference}");
+    }
+    let is_right = total.files > 0 && total.differences == 0 && is_as_known;
+    ExitCode::from(u8::from(!is_right))
+}

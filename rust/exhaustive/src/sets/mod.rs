@@ -1,0 +1,93 @@
+//! The sets, and their bounds.
+
+mod append;
+mod follow;
+mod numbered;
+mod read;
+mod write;
+
+use crate::files::Alphabet::{LevelDb, Packed};
+use crate::files::Width::{All, Edge, Few, Least};
+use crate::files::{Alphabet, Files, Width};
+use crate::tally::Tally;
+
+/// Files or records, and what is done with them.
+pub(crate) struct Set {
+    pub(crate) name: String,
+    /// What the set contains, completely.
+    pub(crate) bound: String,
+    /// The ids of the differences that are known, each of which must occur.
+    pub(crate) known: &'static [&'static str],
+    pub(crate) run: Box<dyn Fn() -> Tally>,
+}
+
+/// What is done with a file.
+type Check = fn(&mut Tally, Alphabet, &[u8]);
+
+fn of_files(name: &str, check: Check, alphabet: Alphabet, widths: &[Width], truncates: bool) -> Set {
+    let files = Files {
+        alphabet,
+        widths: widths.to_vec(),
+        truncates,
+    };
+    Set {
+        name: format!("{name} {alphabet:?}"),
+        bound: files.to_string(),
+        known: &[],
+        run: Box::new(move || {
+            Tally::sum(files.each(Tally::default, |tally, file| {
+                tally.files += 1;
+                check(tally, alphabet, file);
+            }))
+        }),
+    }
+}
+
+/// All sets, in full or with the bounds of `make test`.
+pub(crate) fn all(is_full: bool) -> Vec<Set> {
+    let mut sets = Vec::new();
+    let mut add = |name, check, alphabet, widths: &[Width], truncates| {
+        sets.push(of_files(name, check, alphabet, widths, truncates));
+    };
+    for alphabet in [LevelDb, Packed] {
+        if is_full {
+            add("policies", read::policies, alphabet, &[All, All], true);
+            add("policies", read::policies, alphabet, &[Edge, Edge, Edge], false);
+            add("policies", read::policies, alphabet, &[Few, Few, Few], true);
+            add("splits", read::splits, alphabet, &[Edge, Edge], true);
+            add("ways", read::ways, alphabet, &[Edge, Edge], true);
+            add("limits", read::limits, alphabet, &[Edge, Edge], true);
+        } else {
+            add("policies", read::policies, alphabet, &[Few, Least], true);
+            add("policies", read::policies, alphabet, &[Edge, Few], false);
+            add("policies", read::policies, alphabet, &[Least, Least, Least], false);
+            add("splits", read::splits, alphabet, &[Few, Least], false);
+            add("ways", read::ways, alphabet, &[Few, Least], true);
+            add("limits", read::limits, alphabet, &[Few, Least], false);
+        }
+    }
+    let appended: &[Width] = if is_full { &[All, Edge] } else { &[Few, Least] };
+    sets.push(of_files("append", append::append, LevelDb, appended, true));
+    sets.extend(numbered::sets(is_full));
+    sets.extend(follow::sets(is_full));
+    sets.extend(write::sets(is_full));
+    sets
+}
+
+/// All sequences of at most `count` of these.
+fn sequences(count: usize, of: &[usize]) -> Vec<Vec<usize>> {
+    let mut all = vec![vec![]];
+    let mut begin = 0;
+    for _ in 0..count {
+        let end = all.len();
+        for index in begin..end {
+            all.extend(
+                of.iter()
+                    .map(|&next| [&all[index][..], &[next]].concat())
+                    .collect::<Vec<_>>(),
+            );
+        }
+        begin = end;
+    }
+    all
+}

@@ -1,0 +1,119 @@
+//! Counts and differences.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Debug, Display, Formatter};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// How many differences are printed.
+const SHOWN_MAX: usize = 8;
+
+/// A difference between the crate and the model.
+#[derive(Debug)]
+pub(crate) enum Difference {
+    /// One with this id, of which a set must have at least one: see [`Set::known`](crate::sets::Set).
+    Known(&'static str),
+    /// Both answers.
+    New(String),
+}
+
+use Difference::{Known, New};
+
+/// The counts of a set.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) files: u64,
+    pub(crate) reads: u64,
+    /// Those that are not known.
+    pub(crate) differences: u64,
+    /// Known differences, by their ids.
+    pub(crate) known: BTreeMap<&'static str, u64>,
+    /// The first differences in full.
+    pub(crate) shown: BTreeSet<String>,
+}
+
+impl Display for Tally {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Tally {
+            files,
+            reads,
+            differences,
+            known,
+            ..
+        } = self;
+        write!(f, "{files} files, {reads} reads, {differences} differences")?;
+        for (id, count) in known {
+            write!(f, ", {count} known as {id}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, other: Tally) {
+        self.files += other.files;
+        self.reads += other.reads;
+        self.differences += other.differences;
+        for (id, count) in other.known {
+            *self.known.entry(id).or_default() += count;
+        }
+        self.shown.extend(other.shown);
+        while self.shown.len() > SHOWN_MAX {
+            self.shown.pop_last();
+        }
+    }
+
+    pub(crate) fn sum(tallies: Vec<Tally>) -> Tally {
+        let mut sum = Tally::default();
+        tallies.into_iter().for_each(|tally| sum.add(tally));
+        sum
+    }
+
+    /// Compares the answer of the crate with the expected one.
+    pub(crate) fn compare<T: PartialEq + Debug>(
+        &mut self,
+        file: &[u8],
+        how: &dyn Debug,
+        found: impl FnOnce() -> T,
+        expected: &T,
+    ) {
+        self.check(file, how, || {
+            let found = found();
+            if found == *expected {
+                Ok(())
+            } else {
+                Err(New(format!("crate: {found:?}\nmodel: {expected:?}")))
+            }
+        });
+    }
+
+    /// Counts a check, and keeps its message if it fails or panics.
+    pub(crate) fn check(&mut self, file: &[u8], how: &dyn Debug, check: impl FnOnce() -> Result<(), Difference>) {
+        self.reads += 1;
+        let checked = catch_unwind(AssertUnwindSafe(check));
+        let message = match checked {
+            Ok(Ok(())) => return,
+            Ok(Err(New(message))) => message,
+            Ok(Err(Known(id))) => {
+                *self.known.entry(id).or_default() += 1;
+                return;
+            }
+            Err(_) => MESSAGE.take(),
+        };
+        self.differences += 1;
+        if self.shown.len() < SHOWN_MAX {
+            let hex: Vec<String> = file.iter().map(|byte| format!("{byte:02x}")).collect();
+            self.shown
+                .insert(format!("file: {}\n{how:?}\n{message}", hex.join(" ")));
+        }
+    }
+}
+
+thread_local! {
+    static MESSAGE: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// A panic of a check is a difference, and is printed as one.
+pub(crate) fn keep_messages_of_panics() {
+    std::panic::set_hook(Box::new(|panic| MESSAGE.set(panic.to_string())));
+}
