@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import judge
+import packed_reference
 import pytest
 import reference
 from reference import BLOCK_LEN
@@ -337,3 +338,25 @@ def test_a_flush_that_is_neither(path):
     with pytest.raises(ValueError, match="flush"):
         cordwood.open(path, "w", flush="sometimes")
     assert not os.path.lexists(path)
+
+
+@pytest.mark.xfail(
+    strict=True, reason="attack R2: a padded packed log has no mark and is refused", raises=cordwood.DialectError
+)
+@pytest.mark.parametrize("segment_len", [None, 1 << 20])
+@pytest.mark.parametrize("begin", [b"torn by a crash"[:7], bytes(4_096)], ids=["torn mark", "zeros"])
+def test_a_packed_log_that_was_padded_from_its_beginning_is_opened_again(tmp_path, begin, segment_len):
+    path = tmp_path / "some"
+    file = path
+    options = {"dialect": "packed", "on_torn_tail": "pad", "segment_len": segment_len}
+    if segment_len:
+        path.mkdir()
+        file = path / f"{0:020}.log"
+    mark = packed_reference.mark(1)
+    file.write_bytes(begin if not any(begin) else mark[: len(begin)])
+    for number in range(3):
+        with cordwood.open(path, "a", **options) as writer:
+            writer.append(b"%d" % number)
+    dialect = reference.PACKED
+    events = reference.events(file.read_bytes(), dialect=dialect)
+    assert [event.data for event in events if isinstance(event, reference.Record)] == [b"0", b"1", b"2"]

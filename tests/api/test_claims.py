@@ -43,6 +43,7 @@ def read_in_parts(rng, ranges, open_range):
     return sorted(records, key=lambda record: record[0]), merged(regions), cut_count
 
 
+@pytest.mark.cell("one-file packed", "beam")
 @pytest.mark.parametrize("on_corruption", ["skip", "salvage"])
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_no_record_and_no_region_is_lost_or_doubled_by_cuts_at_any_moment(dialect, on_corruption, no_log):
@@ -93,6 +94,7 @@ def test_reading_continues_where_a_checkpoint_has_ended_it(no_log):
     assert firsts == [*range(7)]
 
 
+@pytest.mark.cell("numbered", "beam")
 @pytest.mark.parametrize("dialect", ["rocksdb", "pebble", "recyclable"])
 def test_a_log_that_cannot_be_read_in_parts_is_one_place_which_is_not_cut(dialect):
     data = random_log(seeded(dialect), dialect, log_number=7)

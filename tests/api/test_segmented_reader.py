@@ -8,6 +8,7 @@ from threading import Thread
 
 import pytest
 import reference
+from failing_calls import CAN_FAIL, calling_first
 
 import cordwood
 from cordwood._evidence import reading
@@ -321,3 +322,66 @@ def test_a_list_or_a_picture_of_fragments_is_refused_with_advice(orders):
         with pytest.raises(IsADirectoryError, match="name its files") as raised:
             refused(folder)
         assert raised.value.filename == str(folder)
+
+
+@pytest.mark.xfail(strict=True, reason="exact X4: a damaged segment is judged by the name of the directory")
+@pytest.mark.parametrize("policy", ["skip", "salvage"])
+def test_a_damaged_segment_does_not_end_the_log_whatever_the_name_of_the_directory(policy, tmp_path):
+    records = [b"record %d " % number * 7 for number in range(6)]
+    folder, offset = tmp_path / "orders", 0
+    folder.mkdir()
+    for number, record in enumerate(records):
+        data = reference.encode([record])
+        # Bytes that are no header take the place of the third one.
+        found = bytes.fromhex("9f13a277c05511aa") + data[8:] if number == 2 else data
+        (folder / f"{offset:020}.log").write_bytes(found)
+        offset += len(data)
+    assert list(cordwood.open(folder, on_corruption=policy)) == [*records[:2], *records[3:]]
+
+
+@pytest.mark.xfail(strict=True, reason="attack R5: a follower goes on in a log that replaced its own")
+def test_a_follower_reports_that_another_log_replaced_its_own(tmp_path):
+    folder = tmp_path / "log"
+
+    def write(tag):
+        with cordwood.open(folder, "a", segment_len=1_000) as log:
+            log.extend(b"%s %06d" % (tag, number) + b"." * 80 for number in range(45))
+
+    write(b"old")
+    with cordwood.follow(folder, timeout=0) as follower:
+        for _ in range(20):
+            next(follower)
+        folder.rename(tmp_path / "before")
+        write(b"new")
+        with pytest.raises(cordwood.CordwoodError):
+            list(follower)
+
+
+@pytest.mark.xfail(strict=True, reason="attack R6: a stray file ends reading", raises=cordwood.DialectError)
+@pytest.mark.parametrize("name", [".nfs0000000000000001", "lost+found", ".DS_Store"])
+def test_files_that_a_system_leaves_in_the_directory_are_left_out(orders, name):
+    folder, records = orders
+    with cordwood.follow(folder, timeout=0) as follower:
+        next(follower)
+        (folder / name).touch()
+        assert list(follower) == [record for _, record in records[1:]]
+    assert list(cordwood.open(folder)) == [record for _, record in records]
+
+
+@pytest.mark.skipif(not CAN_FAIL, reason="only on x86-64 Linux a call can be replaced")
+@pytest.mark.xfail(strict=True, reason="attack R7: no segment is left of those listed", raises=IsADirectoryError)
+def test_a_log_whose_listed_segments_were_all_pruned_is_listed_again(tmp_path):
+    folder = tmp_path / "log"
+    folder.mkdir()
+    old, new = (folder / f"{offset:020}.log" for offset in (0, 10))
+    old.write_bytes(reference.encode([b"old"]))
+
+    def prune():
+        new.write_bytes(reference.encode([b"new"]))
+        old.unlink(missing_ok=True)
+
+    # The listing ends with this call, before a segment is looked at.
+    with calling_first("closedir", prune):
+        reader = cordwood.Reader(folder)
+    assert not old.exists()
+    assert list(reader) == [b"new"]

@@ -287,3 +287,22 @@ def test_opening_syncs_the_name_of_a_folder_that_another_process_may_have_create
         opened(folder)
     assert caught.value.filename == str(folder)
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="attack R4: the newest segment has lost its first sector and is refused",
+    raises=cordwood.CorruptionError,
+)
+@pytest.mark.parametrize("on_torn_tail", ["truncate", "pad"])
+def test_a_log_is_opened_though_the_newest_segment_has_lost_its_first_sector(folder, on_torn_tail):
+    synced = [b"synced %d" % number for number in range(100)]
+    folder.mkdir()
+    first = reference.encode(synced)
+    (folder / f"{0:020}.log").write_bytes(first)
+    lost = reference.encode([b"lost" * 75, b"also" * 75, b"more" * 75])
+    (folder / f"{len(first):020}.log").write_bytes(bytes(512) + lost[512:])
+    with cordwood.open(folder, "a", segment_len=1 << 20, on_torn_tail=on_torn_tail) as writer:
+        writer.append(b"new")
+    found = list(reference.events_of_segments(files(folder)))
+    assert [event.data for event in found if isinstance(event, reference.Record)] == [*synced, b"new"]

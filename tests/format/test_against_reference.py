@@ -107,6 +107,7 @@ def test_the_reference_reads_the_written_records(records):
     assert end.kind == "clean"
 
 
+@pytest.mark.cell("one-file", "whole range")
 @given(files_with_ranges(), options, st.sampled_from(["skip", "stop"]))
 def test_events_of_damaged_files(file_with_range, options, policy):
     file, file_range = file_with_range
@@ -148,6 +149,7 @@ def test_raised_damage_is_the_damage_that_the_reference_finds(file_with_range, o
         assert merged(plain_skipped(reader)) == merged(skipped)
 
 
+@pytest.mark.cell("one-file", "threads batches")
 @given(files, options, st.integers(0, 100_000), st.integers(1, 4))
 def test_packs_hold_the_same_records_between_the_same_damage(file, options, len_max, threads):
     expected, end = expected_events(file, **options)

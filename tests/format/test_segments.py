@@ -62,6 +62,7 @@ def test_the_records_of_all_files_are_read_in_order(segments):
             assert reader.ok
 
 
+@pytest.mark.cell("segmented", "whole")
 @pytest.mark.parametrize("policy", ["skip", "salvage"])
 @settings(max_examples=40)
 @given(broken())
@@ -80,6 +81,7 @@ def test_a_break_between_two_files_is_a_region_and_all_other_bytes_are_read_as_i
             assert plain_end(reader) == end
 
 
+@pytest.mark.cell("segmented", "range threads batches")
 @settings(max_examples=40)
 @given(broken(), st.data())
 def test_a_reader_that_begins_at_a_record_returns_it_and_those_after_it(segments, data):

@@ -11,7 +11,7 @@ import mmap
 import platform
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -51,8 +51,8 @@ def entry_of(function: str) -> ctypes.c_void_p:
 
 
 @contextmanager
-def failing(function: str) -> Iterator[None]:
-    """Within this context `fdatasync`, or another function that takes only a descriptor, fails on files with ENOTTY."""
+def replaced(function: str, address: int | None) -> Iterator[None]:
+    """Within this context the module calls the function at this address instead."""
     library = ctypes.CDLL(None, use_errno=True)
     entry = entry_of(function)
     page = ctypes.addressof(entry) // mmap.PAGESIZE * mmap.PAGESIZE
@@ -60,8 +60,30 @@ def failing(function: str) -> Iterator[None]:
     if library.mprotect(ctypes.c_void_p(page), ctypes.c_size_t(mmap.PAGESIZE), may) != 0:
         raise OSError(ctypes.get_errno(), "mprotect")
     before = entry.value
-    entry.value = ctypes.cast(library.tcdrain, ctypes.c_void_p).value
+    entry.value = address
     try:
         yield
     finally:
         entry.value = before
+
+
+@contextmanager
+def failing(function: str) -> Iterator[None]:
+    """Within this context `fdatasync`, or another function that takes only a descriptor, fails on files with ENOTTY."""
+    tcdrain = ctypes.CDLL(None).tcdrain
+    with replaced(function, ctypes.cast(tcdrain, ctypes.c_void_p).value):
+        yield
+
+
+@contextmanager
+def calling_first(function: str, first: Callable[[], object]) -> Iterator[None]:
+    """Within this context, calls `first` before each call of a function that takes one pointer and returns an int."""
+    real = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(entry_of(function).value)
+
+    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+    def call(argument: int) -> int:
+        first()
+        return real(argument)
+
+    with replaced(function, ctypes.cast(call, ctypes.c_void_p).value):
+        yield

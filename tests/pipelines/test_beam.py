@@ -27,10 +27,13 @@ from apache_beam.io.fileio import MatchFiles
 from apache_beam.io.filesystem import CompressionTypes, FileMetadata, FileSystem
 from apache_beam.io.range_trackers import OffsetRangeTracker
 from apache_beam.io.restriction_trackers import OffsetRange
+from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import fn_runner
 from apache_beam.runners.sdf_utils import RestrictionTrackerView, ThreadsafeRestrictionTracker
+from apache_beam.testing import test_stream
 from apache_beam.testing.util import assert_that, equal_to
 from apache_beam.transforms.environments import EmbeddedPythonGrpcEnvironment
+from apache_beam.transforms.window import FixedWindows, TimestampedValue
 
 import cordwood
 from cordwood import BLOCK_LEN
@@ -95,6 +98,7 @@ def counters_of(result):
     return {item.key.metric.name: item.committed for item in counters if item.key.metric.namespace == "cordwood"}
 
 
+@pytest.mark.cell("one-file packed numbered", "beam")
 @pytest.mark.parametrize("bundle_len", [32 << 10, 1 << 20, 64 << 20])
 @pytest.mark.parametrize(
     ("pattern", "on_corruption"),
@@ -309,6 +313,14 @@ def test_a_warning_names_the_file(reading, folder, tmp_path, monkeypatch, caplog
         assert caplog.messages
         assert all(message.startswith(f"{path}: skipped ") for message in caplog.messages)
         caplog.clear()
+
+
+@pytest.mark.cell("segmented", "beam")
+def test_a_segmented_log_is_refused(tmp_path):
+    with cordwood.open(tmp_path / "log", "a", segment_len=100) as writer:
+        writer.extend([b"one" * 20, b"two" * 20, b"three" * 20])
+    with pytest.raises((OSError, RuntimeError), match="Is a directory"), beam.Pipeline() as pipeline:
+        _ = pipeline | ReadFromLog(str(tmp_path / "log"))
 
 
 def test_the_policy_stop_is_refused():
@@ -562,6 +574,7 @@ def in_memory():
     return InMemory
 
 
+@pytest.mark.cell("remote", "beam")
 def test_logs_are_written_to_and_read_from_any_of_beams_file_systems(in_memory):
     records = random_records(100, 3_000)
     with beam.Pipeline() as pipeline:
@@ -784,3 +797,19 @@ def test_the_oracle_of_sources_splits_at_every_fraction(damaged):
     if damaged:
         data[2 * BLOCK_LEN + 20_000] ^= 1
     source_test_utils.assert_split_at_fraction_exhaustive(BlockSource(bytes(data), on_corruption="skip"))
+
+
+@pytest.mark.xfail(strict=True, reason="engines F1: each window replaces the log of the one before")
+def test_a_stream_writes_the_records_of_all_windows(tmp_path):
+    stream = test_stream.TestStream().advance_watermark_to(0)
+    for at, records in ((1, [b"one", b"two"]), (100, [b"three"])):
+        stream = stream.advance_watermark_to(at).add_elements([TimestampedValue(record, at + 1) for record in records])
+    with beam.Pipeline(options=PipelineOptions(["--streaming"])) as pipeline:
+        _ = (
+            pipeline
+            | stream.advance_watermark_to_infinity()
+            | beam.WindowInto(FixedWindows(60))
+            | WriteToLog(str(tmp_path / "some"), ".log")
+        )
+    records = [record for path in tmp_path.glob("*.log") for record in cordwood.open(path)]
+    assert sorted(records) == [b"one", b"three", b"two"]

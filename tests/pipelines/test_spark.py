@@ -88,6 +88,7 @@ def expected(folder, policy):
     return sorted(record for path in folder.iterdir() for record in cordwood.open(path, on_corruption=policy))
 
 
+@pytest.mark.cell("one-file", "spark")
 @pytest.mark.parametrize("partition_len", [256 * KIB, 1 << 20, 64 << 20])
 @pytest.mark.parametrize(
     ("name", "policy"),

@@ -151,6 +151,7 @@ def damaged(path):
     path.write_bytes(data)
 
 
+@pytest.mark.cell("one-file", "spark")
 @pytest.mark.parametrize("partition_len", [32 * KIB, 256 * KIB, 64 << 20])
 @pytest.mark.parametrize("policy", ["skip", "salvage"])
 def test_damage_has_the_same_rows_in_partitions_as_in_a_reader(path, partition_len, policy):
@@ -486,6 +487,7 @@ def read_batch(given, start):
     return found, end
 
 
+@pytest.mark.cell("one-file packed numbered", "spark")
 @pytest.mark.parametrize("options", [{}, {"dialect": "packed"}, {"dialect": "rocksdb", "log_number": 7}])
 def test_a_log_that_grows_byte_by_byte_is_read_exactly_once(tmp_path, options):
     whole, path = tmp_path / "whole", tmp_path / "logs" / "000007.log"
@@ -571,6 +573,7 @@ def test_a_log_that_was_removed_keeps_its_offset(tmp_path):
     assert read_batch(given, start) == ([], start)
 
 
+@pytest.mark.cell("segmented", "spark")
 def test_a_log_in_segments_is_followed_across_its_files(tmp_path):
     given, start, found = stream_of(tmp_path / "log"), {}, []
     with cordwood.open(tmp_path / "log", "a", segment_len=100_000) as writer:
@@ -598,3 +601,42 @@ def test_damage_ends_a_stream_unless_it_is_skipped(tmp_path):
 def test_a_url_is_not_followed():
     with pytest.raises(ValueError, match="is a URL"):
         following.ends_of(stream_of("memory://logs/a.log"), {})
+
+
+@pytest.mark.xfail(strict=True, reason="engines F3: a log is known by the spelling of its path")
+def test_a_log_is_the_same_however_its_path_is_spelled(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("logs").mkdir()
+    Path("logs/a.log").write_bytes(reference.encode([b"one", b"two"]))
+    found, start = read_batch(stream_of(tmp_path / "logs"), {})
+    assert found == [b"one", b"two"]
+    assert read_batch(stream_of("logs"), start)[0] == []
+
+
+@pytest.mark.xfail(strict=True, reason="engines F3: a log that is longer than the one it replaced is continued")
+def test_a_log_that_was_replaced_by_a_longer_one_is_an_error(tmp_path):
+    path = tmp_path / "a.log"
+    path.write_bytes(reference.encode([b"old"] * 10))
+    given = stream_of(tmp_path)
+    _, start = read_batch(given, {})
+    path.unlink()
+    path.write_bytes(reference.encode([b"new"] * 30))
+    with pytest.raises(cordwood.CordwoodError):
+        read_batch(given, start)
+
+
+@pytest.mark.xfail(strict=True, reason="house H1: the end of a torn segment is passed")
+@pytest.mark.cell("segmented", "spark")
+def test_records_after_a_torn_one_that_a_writer_truncates_are_delivered(tmp_path):
+    folder, records = tmp_path / "log", [b"%03d" % number * 300 for number in range(100)]
+    folder.mkdir()
+    first = reference.encode([b"a" * 100])
+    (folder / f"{0:020}.log").write_bytes(first)
+    newest = folder / f"{len(first):020}.log"
+    whole = reference.encode([b"whole"])
+    newest.write_bytes((whole + reference.encode([b"b" * 100_000], len(whole)))[:20_000])
+    given = stream_of(folder, on_corruption="skip")
+    found, start = read_batch(given, {})
+    assert found == [b"a" * 100, b"whole"]
+    newest.write_bytes(whole + reference.encode(records, len(whole)))
+    assert read_batch(given, start)[0] == records

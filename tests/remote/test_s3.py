@@ -112,6 +112,7 @@ def log():
     return sink.getvalue(), offsets
 
 
+@pytest.mark.cell("remote", "whole")
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_records(kind, bucket, log, server):
     file, _ = log
