@@ -107,6 +107,7 @@ lint: $(VENV)/lint.stamp  ## Check format and lints, and that the documented fig
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/python tools/phrases.py
+	$(BIN)/python tools/matrix.py --check
 	$(BIN)/python benches/plot.py --check
 	$(BIN)/zizmor --offline --quiet .github
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml

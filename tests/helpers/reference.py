@@ -604,7 +604,7 @@ def events(
 
 
 def events_of_segments(
-    files: dict[int, bytes], *, salvage: bool = False, dialect: Dialect = LEVELDB
+    files: dict[int, bytes], *, salvage: bool = False, repair: bool = False, dialect: Dialect = LEVELDB
 ) -> Iterator[Record | Skipped | End]:
     """The events of a log whose files begin at these offsets. A file ends where the next one begins, whatever follows.
 
@@ -612,7 +612,7 @@ def events_of_segments(
     """
     for origin, following in pairwise([*sorted(files), None]):
         data = files[origin] if following is None else files[origin][: following - origin]
-        *found, end = (moved(event, origin) for event in events(data, salvage=salvage, dialect=dialect))
+        *found, end = (moved(event, origin) for event in events(data, salvage=salvage, repair=repair, dialect=dialect))
         if following is None:
             yield from [*found, end]
             return
