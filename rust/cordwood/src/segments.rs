@@ -18,7 +18,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -78,51 +78,89 @@ pub fn offset_of(name: impl AsRef<OsStr>) -> Option<u64> {
     (offset <= OFFSET_MAX).then_some(offset)
 }
 
-/// The segments in a folder, in the order of their offsets, with their lengths. The length of the
+/// The segments in a directory, in the order of their offsets, with their lengths. The length of the
 /// last one may change while it is written.
+///
+/// [`LOCK_NAME`], `lost+found` and names that start with a dot are ignored: file systems create such
+/// files.
 ///
 /// # Errors
 ///
-/// * [`ErrorKind::Io`] if the folder or the length of a segment cannot be read.
-/// * [`ErrorKind::NotASegment`] with the path of any other file in it, except [`LOCK_NAME`].
+/// * [`ErrorKind::Io`] if the directory or the length of a segment cannot be read.
+/// * [`ErrorKind::NotASegment`] with the path of any other file in it.
 pub fn list(folder: &Path) -> Result<Vec<Segment>, Error> {
-    let mut segments = list_once(folder)?;
-    // A system may list a file that was created meanwhile, and not the one that was created before
-    // it. Such a break is not there the next time.
-    while breaks(&segments).next().is_some() {
-        let again = list_once(folder)?;
-        if breaks(&again).eq(breaks(&segments)) {
-            return Ok(again);
-        }
-        segments = again;
-    }
-    Ok(segments)
+    settled(folder)?.without_strays(folder)
 }
 
-/// The segments of the log that a folder is: at least one. A folder in which no file has the name of
-/// a segment is not a log, whatever else it contains.
+/// The segments of the log that a directory is: at least one. A directory in which no file has the
+/// name of a segment is not a log, whatever else it contains.
 pub(crate) fn list_log(folder: &Path) -> Result<Vec<Segment>, Error> {
-    let failed = |source| Error::io(source, Some(folder));
-    let mut names = folder.read_dir().map_err(failed)?.filter_map(Result::ok);
-    if names.any(|entry| offset_of(entry.file_name()).is_some()) {
-        let segments = list(folder)?;
-        // Of those that were there, all have been pruned.
-        if !segments.is_empty() {
-            return Ok(segments);
-        }
+    let listing = settled(folder)?;
+    if listing.segments.is_empty() && (listing.offsets.is_empty() || listing.stray.is_none()) {
+        return Err(Error::io(io::ErrorKind::IsADirectory.into(), Some(folder)));
     }
-    Err(failed(io::ErrorKind::IsADirectory.into()))
+    listing.without_strays(folder)
 }
 
-fn list_once(folder: &Path) -> Result<Vec<Segment>, Error> {
+/// The segments of a log that is already open. A file that is no segment cannot be mistaken for one,
+/// and does not stop a reader or a follower.
+pub(crate) fn list_again(folder: &Path) -> Result<Vec<Segment>, Error> {
+    Ok(settled(folder)?.segments)
+}
+
+/// The files in a directory.
+struct Listing {
+    /// In the order of their offsets.
+    segments: Vec<Segment>,
+    /// The offsets of all names of segments. Some may have been pruned since.
+    offsets: Vec<u64>,
+    /// The name of a file that is neither a segment nor ignored.
+    stray: Option<OsString>,
+}
+
+impl Listing {
+    fn without_strays(self, folder: &Path) -> Result<Vec<Segment>, Error> {
+        match self.stray {
+            Some(name) => Err(Error::new(ErrorKind::NotASegment, Some(&folder.join(name)))),
+            None => Ok(self.segments),
+        }
+    }
+}
+
+/// Lists a directory until two lists agree about its faults. A system may list a file that was created
+/// meanwhile, and not the one that was created before it; and all listed segments may be pruned before
+/// their lengths are read. The next list does not have such a fault.
+fn settled(folder: &Path) -> Result<Listing, Error> {
+    let mut before = None;
+    loop {
+        let listing = list_once(folder)?;
+        let is_pruned = listing.segments.is_empty() && !listing.offsets.is_empty();
+        let breaks: Vec<_> = breaks(&listing.segments).collect();
+        if !is_pruned && breaks.is_empty() {
+            return Ok(listing);
+        }
+        let faults = (is_pruned.then(|| listing.offsets.clone()), breaks);
+        if before.as_ref() == Some(&faults) {
+            return Ok(listing);
+        }
+        before = Some(faults);
+    }
+}
+
+/// Whether a directory may have a file of this name beside the segments.
+fn is_ignored(name: &OsStr) -> bool {
+    name == LOCK_NAME || name == "lost+found" || name.as_encoded_bytes().starts_with(b".")
+}
+
+fn list_once(folder: &Path) -> Result<Listing, Error> {
     let failed = |source| Error::io(source, Some(folder));
-    let mut offsets = Vec::new();
+    let (mut offsets, mut stray) = (Vec::new(), None);
     for entry in folder.read_dir().map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
         match offset_of(&name) {
             Some(offset) => offsets.push(offset),
-            None if name == LOCK_NAME => {}
-            None => return Err(Error::new(ErrorKind::NotASegment, Some(&folder.join(name)))),
+            None if is_ignored(&name) => {}
+            None => stray = Some(name),
         }
     }
     offsets.sort_unstable();
@@ -137,14 +175,18 @@ fn list_once(folder: &Path) -> Result<Vec<Segment>, Error> {
                 offset,
                 len: metadata.len().min(OFFSET_MAX),
             }),
-            Ok(_) => return Err(Error::new(ErrorKind::NotASegment, Some(&path))),
+            Ok(_) => stray = Some(name_of(offset).into()),
             // A link to a missing file was not removed.
             Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => break,
             Err(error) => return Err(Error::io(error, Some(&path))),
         }
     }
     segments.reverse();
-    Ok(segments)
+    Ok(Listing {
+        segments,
+        offsets,
+        stray,
+    })
 }
 
 /// The places where a segment does not end where the next one begins, in their order. A healthy log
@@ -236,8 +278,9 @@ mod tests {
 
     #[test]
     fn a_folder_with_another_file_is_no_log_in_segments() {
-        for other in ["000012.log", "CURRENT", ".hidden"] {
+        for other in ["000012.log", "CURRENT", "lost+found.log"] {
             let folder = folder_of(&[(&name_of(0), 9), (other, 1)]);
+            assert_eq!(list_again(folder.path()).expect("an open log"), [segment(0, 9)]);
             let error = list(folder.path()).expect_err("another file");
             assert!(matches!(error.kind, ErrorKind::NotASegment), "{error}");
             assert_eq!(error.path.as_deref(), Some(&*folder.path().join(other)));
@@ -246,6 +289,44 @@ mod tests {
         std::fs::create_dir(folder.path().join(name_of(0))).expect("a folder");
         let error = list(folder.path()).expect_err("a folder");
         assert!(matches!(error.kind, ErrorKind::NotASegment), "{error}");
+    }
+
+    #[test]
+    fn files_that_a_file_system_creates_are_ignored() {
+        let folder = folder_of(&[(&name_of(0), 9), (".nfs0000000000001", 1), (".DS_Store", 1)]);
+        std::fs::create_dir(folder.path().join("lost+found")).expect("a directory");
+        assert_eq!(list(folder.path()).expect("a log"), [segment(0, 9)]);
+        assert_eq!(list_log(folder.path()).expect("a log"), [segment(0, 9)]);
+    }
+
+    #[test]
+    fn a_directory_without_a_segment_is_no_log() {
+        for name in ["000012.log", ".hidden", LOCK_NAME] {
+            let error = list_log(folder_of(&[(name, 1)]).path()).expect_err("no log");
+            assert!(matches!(&error.kind, ErrorKind::Io { source } if source.kind() == io::ErrorKind::IsADirectory));
+        }
+    }
+
+    #[test]
+    fn a_log_whose_segments_are_pruned_while_it_is_opened_is_listed_again() {
+        let folder = folder_of(&[(&name_of(0), 0)]);
+        let is_done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for offset in 0.. {
+                    if is_done.load(std::sync::atomic::Ordering::Relaxed) {
+                        return;
+                    }
+                    std::fs::write(folder.path().join(name_of(offset + 1)), []).expect("a file");
+                    std::fs::remove_file(folder.path().join(name_of(offset))).expect("a file");
+                }
+            });
+            let opened: Result<Vec<_>, _> = (0..20_000)
+                .map(|_| list_log(folder.path()).and_then(|_| crate::Reader::open(folder.path()).map(drop)))
+                .collect();
+            is_done.store(true, std::sync::atomic::Ordering::Relaxed);
+            opened.expect("a log at every time");
+        });
     }
 
     /// It stands for a segment that cannot be read now, and not for one that was pruned.

@@ -56,7 +56,7 @@ impl<S: Source> Reader<S> {
         let path = self.path.as_deref();
         let named = self.options.named();
         unsupported(named.check(), path)?;
-        // Of a log in segments, the file that is none.
+        // That of a segment has the name of a log, whatever the directory is called.
         #[cfg(feature = "fs")]
         let file = self
             .source
@@ -65,9 +65,13 @@ impl<S: Source> Reader<S> {
             .map(|folder| folder.join(crate::segments::name_of(origin)));
         #[cfg(not(feature = "fs"))]
         let file: Option<std::path::PathBuf> = None;
-        let no_log = |foreign| Error::new(ErrorKind::Foreign { foreign }, file.as_deref().or(path));
-        let detected = match identify(named, path, window.bytes, window.offset - origin, window.is_last) {
+        let file = file.as_deref().or(path);
+        let no_log = |foreign| Error::new(ErrorKind::Foreign { foreign }, file);
+        // After a segment whose format is known, one that is no log is damage.
+        let is_known_log = self.source.place().is_some() && self.detected.is_some();
+        let detected = match identify(named, file, window.bytes, window.offset - origin, window.is_last) {
             PartialDetection::NeedMore => return Ok(false),
+            PartialDetection::Foreign(_) | PartialDetection::Longer(_) if is_known_log => None,
             PartialDetection::Foreign(foreign) => return Err(no_log(foreign)),
             PartialDetection::Longer(weak) => {
                 let read_at = |offset, buffer: &mut [u8]| self.source.read_aside(origin + offset, buffer);

@@ -153,15 +153,16 @@ impl Reader<StreamSource<FileReader>> {
         if start == 0 || self.source.file_len().is_none() {
             return Ok(());
         }
-        self.open_file(start)?;
-        if self.is_undetected {
-            self.format()?;
-        }
-        let begin = self.decoder.grid().block_start(start);
-        if let Some(len) = self.source.file_len() {
-            self.source.seek(begin.min(len)).map_err(|source| self.io(source))?;
-        }
-        Ok(())
+        self.in_file_of(start, |reader| {
+            if reader.is_undetected {
+                reader.format()?;
+            }
+            let begin = reader.decoder.grid().block_start(start);
+            if let Some(len) = reader.source.file_len() {
+                reader.source.seek(begin.min(len)).map_err(|source| reader.io(source))?;
+            }
+            Ok(())
+        })
     }
 
     /// A reader of another range of the same open file, even if its path names another file by now.
@@ -211,12 +212,21 @@ impl Reader<StreamSource<FileReader>> {
 }
 
 impl<S: SeekSource> Reader<S> {
-    /// Opens the file of the log that contains `offset`.
-    fn open_file(&mut self, offset: u64) -> Result<(), Error> {
-        if self.source.open_file(offset)? {
-            self.begin_file();
+    /// Opens the file of the log that contains `offset`, and runs `work`. If that fails, the reader stays
+    /// in the file that was open.
+    fn in_file_of<T>(&mut self, offset: u64, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+        if !self.source.open_file(offset)? {
+            return work(self);
         }
-        Ok(())
+        let (origin, is_undetected, joint) = (self.options.origin, self.is_undetected, self.joint);
+        let decoder = self.begin_file();
+        let done = work(self);
+        self.source.settle(done.is_ok());
+        if done.is_err() {
+            self.decoder = decoder;
+            (self.options.origin, self.is_undetected, self.joint) = (origin, is_undetected, joint);
+        }
+        done
     }
 
     /// Moves to `offset`, which must be where a record begins or ends. See [`Decoder::seek`].
@@ -238,14 +248,16 @@ impl<S: SeekSource> Reader<S> {
     /// * [`ErrorKind::Pruned`] if it is before the first offset of a log in segments.
     /// * [`ErrorKind::Foreign`] and [`ErrorKind::Unsupported`] as for [`format`](Reader::format).
     pub fn seek(&mut self, offset: u64) -> Result<(), Error> {
-        self.open_file(offset)?;
-        self.format()?;
-        let begin = match self.options.on_corruption {
-            // The bytes before the record in its block say whether it is salvaged.
-            OnCorruption::Salvage => self.decoder.grid().block_start(offset),
-            _ => self.decoder.begin_of(offset),
-        };
-        self.source.seek(begin).map_err(|source| self.io(source))?;
+        let begin = self.in_file_of(offset, |reader| {
+            reader.format()?;
+            let begin = match reader.options.on_corruption {
+                // The bytes before the record in its block say whether it is salvaged.
+                OnCorruption::Salvage => reader.decoder.grid().block_start(offset),
+                _ => reader.decoder.begin_of(offset),
+            };
+            reader.source.seek(begin).map_err(|source| reader.io(source))?;
+            Ok(begin)
+        })?;
         self.decoder.seek_from(begin, offset);
         self.options.start = offset;
         self.sought = Some(offset);
@@ -259,15 +271,16 @@ impl<S: SeekSource> Reader<S> {
     /// caller stops at its end: the decoder finds runs of records only where it may read the whole block.
     /// In a container that is open, the reader stays where it is, up to `range.start`.
     pub(crate) fn seek_range(&mut self, range: Range<u64>, stays: bool) -> Result<(), Error> {
-        self.options.end = Some(range.end);
         let next = self.decoder.peek_of_container();
         if stays
             && next.is_some_and(|next| next.offset <= range.start)
             && self.decoder.container_at(range.start).is_some()
         {
+            self.options.end = Some(range.end);
             return Ok(());
         }
         self.seek(range.start)?;
+        self.options.end = Some(range.end);
         // Nobody chose this offset: damage there is damage.
         self.sought = None;
         self.decoder.set_end(u64::MAX);
@@ -294,11 +307,12 @@ impl<S: SeekSource> Reader<S> {
     /// * [`ErrorKind::Pruned`] if the range starts before the first offset of a log in segments, also
     ///   if it starts at 0.
     pub fn restart(&mut self, options: ReadOptions) -> Result<(), Error> {
-        self.source.open_file(options.start)?;
-        let origin = self.source.place().map_or(0, |place| place.origin);
-        let begin = |dialect: Dialect| Grid::new(dialect, origin).block_start(options.start);
-        let begin = options.dialect.map_or(origin, begin);
-        self.source.seek(begin).map_err(|source| self.io(source))?;
+        self.in_file_of(options.start, |reader| {
+            let origin = reader.source.place().map_or(0, |place| place.origin);
+            let begin = |dialect: Dialect| Grid::new(dialect, origin).block_start(options.start);
+            let begin = options.dialect.map_or(origin, begin);
+            reader.source.seek(begin).map_err(|source| reader.io(source))
+        })?;
         self.fails = options.on_corruption == OnCorruption::Fail;
         self.options = options;
         self.sought = None;
@@ -331,14 +345,17 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Reads another file of the log from its beginning: the one that the source has opened.
-    fn begin_file(&mut self) {
+    /// Reads another file of the log from its beginning: the one that the source has opened. Returns the
+    /// decoder of the file before it.
+    fn begin_file(&mut self) -> Decoder {
         let keeps_data = self.decoder.keeps_data();
         self.options.origin = self.source.place().map_or(0, |place| place.origin);
-        self.decoder = Decoder::unchecked(&self.options).leaving_in_window();
+        let decoder = Decoder::unchecked(&self.options).leaving_in_window();
+        let before = std::mem::replace(&mut self.decoder, decoder);
         self.decoder.set_keeps_data(keeps_data);
         self.is_undetected = self.options.must_look();
         self.joint = Joint::default();
+        before
     }
 
     /// At the end of a file of a log in segments, other than the last: the break before the next one,

@@ -48,6 +48,10 @@ impl<R> Segments<R> {
         self.never()
     }
 
+    pub(super) fn go_back(&mut self) {
+        self.never()
+    }
+
     pub(super) fn open_next(&mut self) -> Result<Option<(R, FileReader)>, Error> {
         self.never()
     }

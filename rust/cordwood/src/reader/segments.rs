@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::FileReader;
 use super::source::Place;
 use crate::error::{Error, ErrorKind};
-use crate::segments::{Segment, list, list_log, name_of};
+use crate::segments::{Segment, list_again, list_log, name_of};
 
 /// The files of a log in segments, as they were when it was opened, or at the last seek to their end
 /// or beyond, and which of them is open.
@@ -20,6 +20,9 @@ pub(super) struct Segments<R> {
     /// The index of the one that is open.
     current: usize,
     open: Arc<dyn Fn(FileReader) -> R + Send + Sync>,
+    /// The files and the index before the last [`open_at`](Self::open_at), to go back to. The files
+    /// only if they were listed again.
+    before: Option<(Option<Vec<Segment>>, usize)>,
 }
 
 impl Segments<FileReader> {
@@ -27,12 +30,22 @@ impl Segments<FileReader> {
     pub(super) fn open(folder: &Path) -> Result<(Self, FileReader), Error> {
         let mut segments = Segments {
             folder: folder.to_owned(),
-            segments: list_log(folder)?,
+            segments: Vec::new(),
             current: 0,
             open: Arc::new(|file| file),
+            before: None,
         };
-        let (file, _) = segments.open_nth(0)?;
-        Ok((segments, file))
+        loop {
+            segments.segments = list_log(folder)?;
+            match segments.open_nth(0) {
+                // The first one was pruned since they were listed.
+                Err(Error {
+                    kind: ErrorKind::Pruned { .. },
+                    ..
+                }) => {}
+                opened => return opened.map(|(file, _)| (segments, file)),
+            }
+        }
     }
 }
 
@@ -48,6 +61,7 @@ impl<R> Segments<R> {
             segments: self.segments,
             current: self.current,
             open: Arc::new(move |file| wrap(open(file))),
+            before: self.before,
         }
     }
 
@@ -76,22 +90,31 @@ impl<R> Segments<R> {
     pub(super) fn open_at(&mut self, offset: u64) -> Result<Option<(R, FileReader)>, Error> {
         if offset >= self.log_end() {
             // It may be in a file that has been begun since.
-            let fresh = list(&self.folder)?;
-            let opened_before = (std::mem::replace(&mut self.segments, fresh), self.current);
+            let fresh = list_again(&self.folder)?;
+            self.before = Some((Some(std::mem::replace(&mut self.segments, fresh)), self.current));
             let opened = match (self.count_until(offset), self.segments.first()) {
                 (_, None) => Err(Error::io(io::ErrorKind::NotFound.into(), Some(&self.folder))),
                 (0, Some(first)) => Err(self.pruned(offset, first.offset)),
                 (after, _) => self.open_nth(after - 1),
             };
             if opened.is_err() {
-                (self.segments, self.current) = opened_before;
+                self.go_back();
             }
             return opened.map(Some);
         }
+        self.before = Some((None, self.current));
         match self.count_until(offset) {
             0 => Err(self.pruned(offset, self.segments[0].offset)),
             after if after - 1 == self.current => Ok(None),
             after => self.open_nth(after - 1).map(Some),
+        }
+    }
+
+    /// Goes back to the file that was open before the last [`open_at`](Self::open_at).
+    pub(super) fn go_back(&mut self) {
+        if let Some((segments, current)) = self.before.take() {
+            self.segments = segments.unwrap_or(std::mem::take(&mut self.segments));
+            self.current = current;
         }
     }
 
@@ -116,7 +139,7 @@ impl<R> Segments<R> {
             Ok(opened) => opened,
             // It has been pruned since the folder was listed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let first = list(&self.folder)?.first().map(|first| first.offset);
+                let first = list_again(&self.folder)?.first().map(|first| first.offset);
                 return Err(match first {
                     Some(first) if first > offset => self.pruned(offset, first),
                     _ => Error::io(error, Some(&path)),

@@ -105,6 +105,13 @@ pub trait SeekSource: Source {
         let _ = offset;
         Ok(false)
     }
+
+    /// After [`open_file`](Self::open_file) has opened another file: closes the one before it or, unless
+    /// `is_kept`, goes back to it, with its window.
+    #[doc(hidden)]
+    fn settle(&mut self, is_kept: bool) {
+        let _ = is_kept;
+    }
 }
 
 /// A file that is entirely in memory.
@@ -175,6 +182,20 @@ pub struct StreamSource<R> {
     path: Option<PathBuf>,
     /// The files of the log, if it has several: all offsets are then those of the log.
     segments: Option<Segments<R>>,
+    /// The file that was open before the last `open_file`, until that is settled.
+    before: Option<Box<Opened<R>>>,
+}
+
+/// An open file of a log, and its bytes in memory.
+#[derive(Debug)]
+struct Opened<R> {
+    read: R,
+    aside: Option<FileReader>,
+    offset: u64,
+    buffer: Vec<u8>,
+    begin: usize,
+    filled: usize,
+    is_last: bool,
 }
 
 #[cfg(feature = "fs")]
@@ -231,6 +252,7 @@ impl<R: Read> StreamSource<R> {
             aside: None,
             path: None,
             segments: None,
+            before: None,
         }
     }
 
@@ -294,6 +316,7 @@ impl<R: Read> StreamSource<R> {
             aside,
             path,
             segments,
+            before: _,
         } = self;
         StreamSource {
             read: wrap(read),
@@ -307,6 +330,7 @@ impl<R: Read> StreamSource<R> {
             aside,
             path,
             segments: segments.map(|segments| segments.map(wrap)),
+            before: None,
         }
     }
 
@@ -410,7 +434,40 @@ impl<R: Read + Seek> SeekSource for StreamSource<R> {
             .segments
             .as_mut()
             .map_or(Ok(None), |segments| segments.open_at(offset))?;
-        Ok(opened.map(|(read, file)| self.begin_file(read, file)).is_some())
+        let Some((read, file)) = opened else { return Ok(false) };
+        let origin = self.origin();
+        self.before = Some(Box::new(Opened {
+            read: std::mem::replace(&mut self.read, read),
+            aside: self.aside.replace(file),
+            offset: std::mem::replace(&mut self.offset, origin),
+            buffer: std::mem::take(&mut self.buffer),
+            begin: std::mem::take(&mut self.begin),
+            filled: std::mem::take(&mut self.filled),
+            is_last: std::mem::take(&mut self.is_last),
+        }));
+        Ok(true)
+    }
+
+    fn settle(&mut self, is_kept: bool) {
+        let Some(before) = self.before.take() else { return };
+        if is_kept {
+            if self.buffer.is_empty() {
+                self.buffer = before.buffer;
+            }
+            return;
+        }
+        if let Some(segments) = &mut self.segments {
+            segments.go_back();
+        }
+        Opened {
+            read: self.read,
+            aside: self.aside,
+            offset: self.offset,
+            buffer: self.buffer,
+            begin: self.begin,
+            filled: self.filled,
+            is_last: self.is_last,
+        } = *before;
     }
 }
 

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind};
-use crate::segments::{list, list_log, name_of};
+use crate::segments::{list_again, list_log, name_of};
 
 /// The folder of a log in segments, and the file in it that is followed.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl Folder {
         if self.file().exists() && !is_listed {
             return Ok(false);
         }
-        let segments = list(&self.absolute).map_err(|error| error.with_path_below(&self.absolute, &self.path))?;
+        let segments = list_again(&self.absolute).map_err(|error| error.with_path_below(&self.absolute, &self.path))?;
         self.next = segments
             .iter()
             .find(|segment| segment.offset > self.origin)
@@ -119,7 +119,7 @@ impl Folder {
     /// The error in opening the file that was to be followed next.
     pub(super) fn not_opened(&self, error: io::Error, origin: u64) -> Error {
         if error.kind() == io::ErrorKind::NotFound
-            && let Ok(segments) = list(&self.absolute)
+            && let Ok(segments) = list_again(&self.absolute)
             && let Some(first) = segments.first().filter(|first| first.offset > origin)
         {
             return self.pruned(origin, first.offset);

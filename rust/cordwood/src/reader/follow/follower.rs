@@ -137,6 +137,8 @@ pub struct Follower {
     pub(super) unreported: Unreported,
     /// The record that was found and not taken.
     found: Option<RecordSpan>,
+    /// Whether the contents of a file of the log have shown its format.
+    pub(super) is_known_log: bool,
 }
 
 impl Follower {
@@ -207,6 +209,7 @@ impl Follower {
             last: Last::Nothing,
             unreported: Unreported::default(),
             found: None,
+            is_known_log: false,
         })
     }
 
@@ -529,11 +532,11 @@ impl Follower {
     fn leave_file(&mut self, next: Next) -> Result<Option<Reported>, Failed> {
         if !self.file.is_final() && self.position != next.origin {
             // Its last bytes are not a record: from now on they are read as by a reader.
-            self.file.set_final();
             if matches!(self.state, State::Identifying) {
                 self.identify(true)?;
                 self.state = State::Reading;
             }
+            self.file.set_final();
             self.restart_in(self.format);
             return Ok(None);
         }

@@ -34,7 +34,8 @@ impl Follower {
             return Ok(());
         }
         let named = self.options.named();
-        let detect = |is_last| identify(named, Some(&self.file.path), &head, 0, is_last);
+        let path = self.file.file_path();
+        let detect = |is_last| identify(named, Some(&path), &head, 0, is_last);
         let is_undetected = named.dialect.is_none();
         // Only a complete fragment decides, and the block need not be complete for that.
         let mut detected = detect(is_last || is_undetected && begins_undamaged(&head));
@@ -53,18 +54,21 @@ impl Follower {
                     ..format
                 })?;
                 self.state = State::Reading;
+                self.is_known_log = true;
             }
-            PartialDetection::Foreign(foreign) if foreign.has_signature() => {
+            // After a segment whose format is known, one that is no log is damage.
+            PartialDetection::Foreign(foreign) if foreign.has_signature() && !self.is_known_log => {
                 return Err(Error::new(ErrorKind::Foreign { foreign }, Some(&self.file.path)));
             }
             _ if is_written && is_undetected => {
                 // As for a reader.
-                self.set_format(LogFormat::unknown())?;
+                let before = self.is_known_log.then_some(self.format);
+                self.set_format(before.unwrap_or(LogFormat::unknown()))?;
                 self.state = State::Reading;
             }
             _ if is_undetected && self.position <= origin => {
                 if let Some(dialect) = shown_dialect(&head) {
-                    let number = named.log_number.or_else(|| log_number_of(&self.file.path));
+                    let number = named.log_number.or_else(|| log_number_of(&path));
                     self.set_format(named.format(dialect).numbered(number))?;
                 }
             }

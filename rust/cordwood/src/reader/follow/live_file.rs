@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::folder::{Folder, Next};
 use crate::decode::Window;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::file::{FileId, read_full_at};
 use crate::format::BLOCK_LEN;
 use crate::segments::name_of;
@@ -61,16 +61,20 @@ impl LiveFile {
             )));
         }
         let absolute = std::path::absolute(path).map_err(failed)?;
-        let folder = if metadata.is_dir() {
-            Some(Folder::open(path, &absolute, start)?)
-        } else {
-            None
+        let (folder, (file, identity)) = loop {
+            if !metadata.is_dir() {
+                break (None, open_identified(path).map_err(failed)?);
+            }
+            let folder = Folder::open(path, &absolute, start)?;
+            match open_identified(&folder.file()).map_err(|error| folder.not_opened(error, folder.origin)) {
+                // The first segment was pruned since it was listed, and nobody chose its offset.
+                Err(Error {
+                    kind: ErrorKind::Pruned { .. },
+                    ..
+                }) if start == 0 => {}
+                opened => break (Some(folder), opened?),
+            }
         };
-        let opened = match &folder {
-            Some(folder) => open_identified(&folder.file()).map_err(|error| folder.not_opened(error, folder.origin))?,
-            None => open_identified(path).map_err(failed)?,
-        };
-        let (file, identity) = opened;
         Ok(LiveFile {
             absolute,
             path: path.to_owned(),
@@ -93,6 +97,12 @@ impl LiveFile {
         folder.go_to(origin);
         self.forget();
         Ok(())
+    }
+
+    /// The path of the file itself. That of a segment has the name of a log, whatever the directory is
+    /// called.
+    pub(super) fn file_path(&self) -> PathBuf {
+        self.folder.as_ref().map_or_else(|| self.path.clone(), Folder::file)
     }
 
     /// The offset of the first byte of the file.

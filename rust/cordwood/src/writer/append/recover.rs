@@ -39,17 +39,19 @@ impl Recovered {
 }
 
 /// Finds the end of the last complete record, and makes the file end where another one can follow.
+/// Errors have the path `path`; the file itself has the path `file`, and may be a segment of a log.
 /// `interrupted` can stop it while it reads.
 pub(in crate::writer) fn recover(
     storage: &dyn Storage,
     options: &LogFileOptions,
     path: Option<&Path>,
+    file: Option<&Path>,
     interrupted: &dyn Fn() -> io::Result<()>,
 ) -> Result<Recovered, Error> {
     let failed = |source| Error::io(source, path);
     let file_len = storage.file_len().map_err(failed)?;
-    let (format, foreign) = format_of(storage, options, path, file_len)?;
-    let file = LogBefore {
+    let (format, foreign) = format_of(storage, options, (path, file), file_len)?;
+    let log = LogBefore {
         grid: Grid::new(format.dialect, 0),
         foreign,
         file_len,
@@ -58,7 +60,7 @@ pub(in crate::writer) fn recover(
         path,
         interrupted,
     };
-    let tail = file.find_tail()?;
+    let tail = log.find_tail()?;
     let (new_len, tail) = match tail {
         None => (file_len, None),
         Some(tail) => {
@@ -68,7 +70,7 @@ pub(in crate::writer) fn recover(
                 reason: tail.reason,
                 leveldb_len: None,
             };
-            (file.new_len(&tail, region)?, Some((tail, region)))
+            (log.new_len(&tail, region)?, Some((tail, region)))
         }
     };
     // The offset from which on data may not be on the disk, although it can be read.
@@ -79,7 +81,7 @@ pub(in crate::writer) fn recover(
     };
     if let Some((tail, _)) = &tail {
         if new_len > file_len && tail.last != Reason::ZeroFill {
-            let byte = file.padding_byte(tail)?;
+            let byte = log.padding_byte(tail)?;
             write_all(storage, &[byte], file_len).map_err(failed)?;
         }
         if new_len != file_len {
@@ -112,11 +114,11 @@ pub(in crate::writer) fn recover(
 fn format_of(
     storage: &dyn Storage,
     options: &LogFileOptions,
-    file: Option<&Path>,
+    (path, file): (Option<&Path>, Option<&Path>),
     file_len: u64,
 ) -> Result<(LogFormat, Option<Foreign>), Error> {
     let named = options.dialect;
-    let head = read_at_most(storage, 0, DETECT_LEN as u64).map_err(|source| Error::io(source, file))?;
+    let head = read_at_most(storage, 0, DETECT_LEN as u64).map_err(|source| Error::io(source, path))?;
     let read_at = |offset, buffer: &mut [u8]| {
         let bytes = read_at_most(storage, offset, buffer.len() as u64)?;
         buffer[..bytes.len()].copy_from_slice(&bytes);
@@ -126,12 +128,12 @@ fn format_of(
         PartialDetection::Log(found) => Ok(found),
         PartialDetection::Foreign(foreign) => Err(Some(foreign)),
         PartialDetection::Longer(weak) => {
-            Err(of_rest(weak, file_len, read_at).map_err(|source| Error::io(source, file))?)
+            Err(of_rest(weak, file_len, read_at).map_err(|source| Error::io(source, path))?)
         }
         PartialDetection::Unclear | PartialDetection::NeedMore => Err(None),
     };
     if let (Err(Some(foreign)), None) = (found, named) {
-        return Err(Error::new(ErrorKind::Foreign { foreign }, file));
+        return Err(Error::new(ErrorKind::Foreign { foreign }, path));
     }
     let foreign = found.err().flatten();
     let found = found.ok();
@@ -143,17 +145,17 @@ fn format_of(
                 named,
                 found: found.dialect,
             },
-            file,
+            path,
         ));
     }
     // RocksDB and Pebble begin a new log each time they open a database. In a log with log numbers,
     // readers take the bytes after its end for the rest of an older log.
     if let Some(format) = found.filter(|found| found.dialect.has_log_numbers()) {
-        return Err(Error::new(ErrorKind::NeverAppended { format }, file));
+        return Err(Error::new(ErrorKind::NeverAppended { format }, path));
     }
     let dialect = named.or(found.map(|found| found.dialect));
     if let Some(dialect) = dialect {
-        unsupported(check_beginning(dialect.into(), &head), file)?;
+        unsupported(check_beginning(dialect.into(), &head), path)?;
     }
     // A torn mark does not count.
     let stating = found.filter(|_| file_len >= Mark::FRAGMENT_LEN as u64);

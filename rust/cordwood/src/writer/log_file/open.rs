@@ -150,17 +150,18 @@ impl LogFile {
             let text = "only a regular file can be read and then appended to";
             return Err(Error::io(io::Error::new(io::ErrorKind::InvalidInput, text), Some(path)));
         }
-        Self::append_to_storage(Box::new(file), options, Some(path), interrupted)
+        Self::append_to_storage(Box::new(file), options, Some(path), Some(path), interrupted)
     }
 
-    /// Appends to the log in `storage`, whose path is for errors.
+    /// Appends to the log in `storage`: `path` is for errors, and `file` is the path of the file itself.
     pub(in crate::writer) fn append_to_storage(
         storage: Box<dyn Storage>,
         options: LogFileOptions,
         path: Option<&Path>,
+        file: Option<&Path>,
         interrupted: &dyn Fn() -> io::Result<()>,
     ) -> Result<Self, Error> {
-        let recovered = recover(&*storage, &options, path, interrupted)?;
+        let recovered = recover(&*storage, &options, path, file, interrupted)?;
         let mut log = Self::new(storage, options, recovered);
         log.path = path.map(Path::to_owned);
         Ok(log)
@@ -194,7 +195,7 @@ impl LogFile {
     #[cfg(feature = "test-storage")]
     pub fn append_in(storage: Box<dyn Storage>, options: LogFileOptions) -> Result<Self, Error> {
         check_appended_to(options.format(), None)?;
-        Self::append_to_storage(storage, options, None, &|| Ok(()))
+        Self::append_to_storage(storage, options, None, None, &|| Ok(()))
     }
 
     fn new(storage: Box<dyn Storage>, options: LogFileOptions, recovered: Recovered) -> Self {

@@ -14,7 +14,7 @@ use crate::detect::{DETECT_LEN, Detection, detect};
 use crate::dialect::{Dialect, LogFormat, Unsupported};
 use crate::error::{Error, ErrorKind, Hint, unsupported};
 use crate::process::Process;
-use crate::segments::{OFFSET_MAX, Segment, breaks};
+use crate::segments::{OFFSET_MAX, Segment, breaks, name_of};
 use crate::writer::log_file::{LogFile, LogFileOptions, LogStatus, Mutex, MutexGuard, after_end, check_appended_to};
 use crate::writer::storage::{Storage, copy_of, read_at_most};
 
@@ -167,7 +167,8 @@ impl SegmentedLog {
                 // Everything before this segment was on the disk when it was created.
                 let in_segment = checkpoint.map(|offset| offset.saturating_sub(newest.offset));
                 let options = options.clone().with_checkpoint(in_segment);
-                LogFile::append_to_storage(storage, options, path, interrupted)
+                let file = name_of(newest.offset);
+                LogFile::append_to_storage(storage, options, path, Some(Path::new(&file)), interrupted)
                     .map_err(|error| error.in_segment(newest.offset))?
             }
             None if checkpoint.unwrap_or(0) > 0 => return Err(Error::io(io::ErrorKind::NotFound.into(), path)),
