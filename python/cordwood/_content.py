@@ -12,7 +12,7 @@ from typing import Any
 from cordwood._databases import databases_of
 from cordwood._inputs.each import Progress, each
 from cordwood._inputs.exports import exports_of, overall_message
-from cordwood._inputs.files import expand, is_stream, len_on_disk
+from cordwood._inputs.files import expand, is_stream
 from cordwood._inputs.input import Input, is_of_export
 from cordwood._native import Reader, decode_wandb, verify
 from cordwood._summary import summary_of
@@ -96,7 +96,7 @@ class Content:
         path = file.name
         log: dict[str, Any] = {"dialect": report.dialect, "log_number": report.log_number, "on_corruption": "salvage"}
         payload = _payload(path, report.dialect, log)
-        file_len = len_on_disk(path) if os.path.isdir(path) else report.file_len or 0
+        file_len = file.file_len if file.segments else report.file_len or 0
         summary = summary_of(report)
         if payload == "wandb":
             state = "damaged" if not report.ok else "torn" if summary.is_torn else "ok"

@@ -65,6 +65,7 @@ __all__ = [
     "restored_index",
     "salvage",
     "scan",
+    "segment_offset",
     "stat",
     "unmask_crc",
     "verify",
@@ -1753,6 +1754,9 @@ def detect(source: Source, /) -> LogFormat | None:
     >>> cordwood.detect("example.log")
     LogFormat(dialect='leveldb', log_number=None, compression=None)
     """
+
+def segment_offset(name: str, /) -> int | None:
+    """The log offset at which the segment of this name starts; `None` if it is the name of no segment."""
 
 def is_log_name(path: str | PathLike[str], /) -> bool:
     """Whether a file has the name of a log, or of a copy of one."""

@@ -126,20 +126,20 @@ def plan_splits(
         Reader(b"", dialect=dialect, log_number=log_number, compression=compression).close()
     named = None if dialect is None or dialect == "auto" else LogFormat(dialect, log_number, compression)
 
-    def cut(name: str, file_len: int, log: LogFormat | None) -> list[Split]:
+    def cut(name: str, first: int, file_len: int, log: LogFormat | None) -> list[Split]:
         number = log_number if log_number is not None or log is None else log.log_number
         own_compression = compression or (log and log.compression)
         own_len = max(file_len, 1) if log and log.dialect in NUMBERED_DIALECTS else split_len
         return [
             Split(name, start, min(start + own_len, file_len), log and log.dialect, number, own_compression, file_len)
-            for start in range(first_offset(name), file_len, own_len)
+            for start in range(first, file_len, own_len)
         ]
 
-    from cordwood._inputs.files import first_offset, is_plain_file, named_files
+    from cordwood._inputs.files import is_plain_file, named_files
 
     if is_plain_file(sources):
         name = os.fsdecode(sources)
-        return cut(name, os.stat(name).st_size, named or detect(name))
+        return cut(name, 0, os.stat(name).st_size, named or detect(name))
 
     from cordwood._inputs.each import result_of
 
@@ -166,21 +166,20 @@ def plan_splits(
         return [split for splits in planned for split in splits]
 
 
-def _planned(file: Input, named: LogFormat | None) -> tuple[int, LogFormat | None]:
-    """The length and the format of a file. A remote file is asked for its length once, if it is not known."""
+def _planned(file: Input, named: LogFormat | None) -> tuple[int, int, LogFormat | None]:
+    """Where a log starts and ends, and its format. A remote file is asked for its length once, if it is not known."""
     from cordwood._remote import RangeFile, is_url, ranges_of_url
 
     if is_url(file.name):
         ranges = RangeFile(ranges_of_url(file.name, file.file_len or None), 0, 0)
-        return len(ranges), named or detect(cast("RangeReadable", ranges))
+        return 0, len(ranges), named or detect(cast("RangeReadable", ranges))
     from cordwood._inputs.files import segments_in
 
-    if segments := segments_in(file.name):
-        # Ranges are those of the log, whose first files may have been pruned.
-        file_len = sum(segments[-1])
-    else:
-        file_len = file.file_len or os.stat(file.name).st_size
-    return file_len, named or detect(file.name)
+    first, file_len = 0, file.file_len
+    if segments := file.segments or segments_in(file.name):
+        # Ranges are those of the log, whose first segments may have been pruned.
+        first, file_len = segments[0][0], sum(segments[-1])
+    return first, file_len or os.stat(file.name).st_size, named or detect(file.name)
 
 
 def group_splits(splits: Iterable[Split], group_len: int) -> list[list[Split]]:

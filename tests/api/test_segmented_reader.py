@@ -264,11 +264,69 @@ def test_no_new_log_is_written_into_the_folder_of_segments(orders, tmp_path):
 
 def test_a_segment_that_is_no_log_is_named(orders):
     folder, _ = orders
-    name = names_in(folder)[2]
+    name = names_in(folder)[0]
     (folder / name).write_text("no log\n" * 50)
     with cordwood.open(folder, on_corruption="skip") as reader, pytest.raises(cordwood.DialectError) as caught:
         list(reader)
     assert caught.value.path == str(folder / name)
+
+
+@pytest.mark.parametrize("policy", ["skip", "salvage"])
+def test_a_segment_that_is_no_log_is_damage_after_one_that_is(orders, policy):
+    folder, records = orders
+    start, end = (int(name.removesuffix(".log")) for name in names_in(folder)[2:4])
+    (folder / f"{start:020}.log").write_bytes(b"text\n" * 100)
+    os.truncate(folder / f"{start:020}.log", end - start)
+    with cordwood.open(folder, on_corruption=policy) as reader:
+        read = [(record.offset, record.data) for record in reader.records()]
+    assert read == [record for record in records if not start <= record[0] < end]
+    report = cordwood.verify(folder)
+    assert (report.ok, report.record_count) == (False, len(read))
+
+
+class Listings:
+    """Counts how often a directory is listed, and its files are looked at, by Python."""
+
+    def __init__(self, monkeypatch, folder):
+        self.lists, self.stats = 0, 0
+        listdir, scandir, stat = os.listdir, os.scandir, os.stat
+
+        def counted(function, attribute, is_it):
+            def call(path=".", *args, **options):
+                if isinstance(path, str | os.PathLike) and is_it(Path(path)):
+                    setattr(self, attribute, getattr(self, attribute) + 1)
+                return function(path, *args, **options)
+
+            return call
+
+        monkeypatch.setattr(os, "listdir", counted(listdir, "lists", lambda path: path == folder))
+        monkeypatch.setattr(os, "scandir", counted(scandir, "lists", lambda path: path == folder))
+        monkeypatch.setattr(os, "stat", counted(stat, "stats", lambda path: path.parent == folder))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda folder: cordwood.plan_splits(folder, 100),
+        cordwood.info,
+        lambda folder: cordwood.plan_splits([folder], 100),
+    ],
+    ids=["splits", "info", "splits of several"],
+)
+def test_a_directory_of_segments_is_listed_once_a_call(orders, call, monkeypatch):
+    folder, _ = orders
+    listings = Listings(monkeypatch, folder)
+    assert call(folder)
+    assert (listings.lists, listings.stats) == (1, len(names_in(folder)))
+
+
+def test_a_name_beyond_the_last_offset_is_that_of_no_segment(tmp_path):
+    path = tmp_path / "orders" / "99999999999999999999.log"
+    path.parent.mkdir()
+    with cordwood.open(path, "w") as log:
+        log.append(b"one")
+    assert [split.path for split in cordwood.plan_splits(path.parent, 100)] == [str(path)]
+    assert list(cordwood.verify(path.parent)) == [str(path)]
 
 
 def test_evidence_of_a_log_in_segments_is_that_of_one_log(orders):

@@ -141,3 +141,20 @@ def test_a_new_log_of_the_library_has_the_mode_of_its_source(folder):
     assert mode_of(folder / "packed.log") == 0o640
     cordwood.salvage(LOG, folder / "other.log")
     assert mode_of(folder / "other.log") == 0o644
+
+
+@pytest.mark.parametrize(
+    ("directory_mode", "mode", "expected"), [(0o755, 0o644, 0o644), (0o755, 0o600, 0o600), (0o700, 0o644, 0o600)]
+)
+def test_a_file_made_from_a_segmented_log_has_the_modes_of_all_its_files_and_no_executable_one(
+    directory_mode, mode, expected
+):
+    with cordwood.open("orders", "a", segment_len=100) as log:
+        log.extend([b'{"a": 1}'] * 20)
+    segments = list(Path("orders").glob("*.log"))
+    assert len(segments) > 1
+    for segment in segments:
+        segment.chmod(mode)
+    Path("orders").chmod(directory_mode)
+    assert main(["convert", "--as", "json", "orders", "new.csv"]) == 0
+    assert mode_of(Path("new.csv")) == expected

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any, TypeGuard
 
 from cordwood._inputs.input import EMPTY, NO_FILE, RUN_SUFFIX, Identity, Input, is_of_export
+from cordwood._native import segment_offset
 from cordwood._remote import base_name, is_listed, is_url, listed, own_path
 
 
@@ -22,16 +23,22 @@ def is_one_file(names: Sequence[str]) -> bool:
 
 def is_folder_of_logs(name: str) -> bool:
     """Whether it is a folder, but not one of segments, which is one log."""
-    return os.path.isdir(name) and not segments_in(name)
+    return os.path.isdir(name) and not _listed_segments(name)
 
 
 def segments_in(folder: str) -> list[tuple[int, int]]:
     """The files of a log in segments: where in the log each begins, and its length. Empty for all other names."""
+    return [(offset, _segment_len(path)) for offset, path in _listed_segments(folder)]
+
+
+def _listed_segments(folder: str) -> list[tuple[int, str]]:
+    """The segments of a log, in their order: where in the log each starts, and its path. Empty for all other names."""
     try:
-        names = sorted(filter(_SEGMENT.fullmatch, os.listdir(folder)))
+        names = os.listdir(folder)
     except (OSError, ValueError):
         return []
-    return [(int(name[:20]), _segment_len(os.path.join(folder, name))) for name in names]
+    offsets = ((segment_offset(name), name) for name in names)
+    return sorted((offset, os.path.join(folder, name)) for offset, name in offsets if offset is not None)
 
 
 def _segment_len(path: str) -> int:
@@ -50,7 +57,7 @@ def len_on_disk(path: str) -> int:
 
 def files_of(log: str) -> list[tuple[int, str]]:
     """The files of a log, and where in the log each begins: a file itself at 0, or all those of a log in segments."""
-    return [(offset, os.path.join(log, f"{offset:020}.log")) for offset, _ in segments_in(log)] or [(0, log)]
+    return _listed_segments(log) or [(0, log)]
 
 
 def sha256_of(log: str, end: int | None, progress: Callable[[int], object] | None = None) -> str | None:
@@ -83,14 +90,6 @@ def sha256_of(log: str, end: int | None, progress: Callable[[int], object] | Non
                     left -= len(piece)
         return digest.hexdigest()
     return None
-
-
-def first_offset(name: str) -> int:
-    """Where a log begins: not at 0 if it is in segments, and the first ones were pruned."""
-    return next((offset for offset, _ in segments_in(name)), 0)
-
-
-_SEGMENT = re.compile(r"[0-9]{20}\.log")
 
 
 def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] | None = None) -> list[Input]:
@@ -200,7 +199,9 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
                 # No path leads out of the folder, whatever the pattern.
                 parts = os.path.relpath(match, above).split(os.sep)
                 relative = os.sep.join(part for part in parts if part != os.pardir)
-                if is_folder_of_logs(match):
+                if segments := segments_in(match):
+                    yield _of_segments(match, relative, segments)
+                elif os.path.isdir(match):
                     # `**` also matches what is in the folder.
                     if "**" not in name:
                         yield from _in_folder(match, relative)
@@ -209,10 +210,17 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
                 else:
                     # Alone, `-` is the name of stdin to a command.
                     yield _named("./-" if match == "-" else match, relative)
-        elif is_folder_of_logs(name):
-            yield from _in_folder(name, "")
         else:
-            yield _named(name, base_name(name) if "://" in name else os.path.basename(name))
+            yield from _at(name)
+
+
+def _at(name: str) -> list[tuple[Input, Identity | None]]:
+    """The files that a path stands for, or a URL that cannot be listed."""
+    if segments := segments_in(name):
+        return [_of_segments(name, os.path.basename(name), segments)]
+    if os.path.isdir(name):
+        return _in_folder(name, "")
+    return [_named(name, base_name(name) if "://" in name else os.path.basename(name))]
 
 
 def _on_filesystem(url: str) -> Iterator[tuple[Input, Identity | None]]:
@@ -275,8 +283,6 @@ def _named(name: str, relative: str) -> tuple[Input, Identity | None]:
     except (OSError, ValueError):
         # A file that is missing is reported when it is opened.
         return Input(name, relative), identity_of(name)
-    if stat.S_ISDIR(status.st_mode):
-        return _of_segments(name, relative)
     file_len = status.st_size if stat.S_ISREG(status.st_mode) else 0
     file = Input(name, relative, file_len=file_len)
     if file_len and is_of_export(name):
@@ -287,15 +293,18 @@ def _named(name: str, relative: str) -> tuple[Input, Identity | None]:
     return file, file_identity(status)
 
 
-def _of_segments(folder: str, relative: str, *, is_in_folder: bool = False) -> tuple[Input, Identity | None]:
-    """A log in segments. The files in it are not inputs of their own."""
-    file_len = sum(length for _, length in segments_in(folder))
-    return Input(folder, relative, is_in_folder, file_len=file_len), os.path.realpath(folder)
+def _of_segments(
+    folder: str, relative: str, segments: list[tuple[int, int]], *, is_in_folder: bool = False
+) -> tuple[Input, Identity | None]:
+    """A segmented log. The files in it are not inputs of their own."""
+    file_len = sum(length for _, length in segments)
+    file = Input(folder, relative, is_in_folder, file_len=file_len, segments=tuple(segments))
+    return file, os.path.realpath(folder)
 
 
 def _folder_of_segment(name: str) -> Identity | None:
     """The identity of the log in segments that a file belongs to, if it has the name of one of its files."""
-    return os.path.realpath(os.path.dirname(name)) if _SEGMENT.fullmatch(os.path.basename(name)) else None
+    return os.path.realpath(os.path.dirname(name)) if segment_offset(os.path.basename(name)) is not None else None
 
 
 def _walk(
@@ -322,9 +331,9 @@ def _in_folder(folder: str, above: str) -> list[tuple[Input, Identity | None]]:
         found.append((Input(error.filename, "", is_in_folder=True, error=error), None))
 
     for path, folders, names in _walk(folder, unreadable):
-        if path != folder and any(map(_SEGMENT.fullmatch, names)):
+        if path != folder and any(segment_offset(name) is not None for name in names):
             relative = os.path.normpath(os.path.join(above, os.path.relpath(path, folder)))
-            found.append(_of_segments(path, relative, is_in_folder=True))
+            found.append(_of_segments(path, relative, segments_in(path), is_in_folder=True))
             continue
         linked = [name for name in folders if os.path.islink(os.path.join(path, name))]
         found += ((_file_in(folder, above, path, name, "link to a folder"), None) for name in linked)

@@ -46,6 +46,8 @@ class Input(NamedTuple):
     """The number of bytes to read, if it is known: the length of a regular file, or of a part of it."""
     source: Any = None
     """The value to be read in place of the file of this name: a `Split`, or an object, such as stdin."""
+    segments: tuple[tuple[int, int], ...] = ()
+    """Of a segmented log: where in the log each segment starts, and its length, as they were listed."""
     file_count: int = 1
     """How many files it is: the missing files of an export may have one error together."""
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 import sys
 from collections.abc import Callable, Generator, Iterable
 from functools import partial
 
 import cordwood
-from cordwood._inputs.files import file_identity, identity_of
+from cordwood._inputs.files import file_identity, files_of, identity_of
 from cordwood._inputs.input import Input
 from cordwood._inputs.kind import may_be_damaged_log
 from cordwood._remote import is_url, local_path
@@ -107,17 +108,22 @@ def new_file(name: str, sources: Iterable[Input], *, overwrite: bool = False) ->
 def _mode_of(sources: Iterable[Input]) -> int:
     """The mode of a new file that is made from these, before the system clears the bits of the umask.
 
-    It is that of a single file, as with `cp`; of several, the permissions that all of them have.
+    It is that of a single file, as with `cp`; of several, or of a segmented log, the permissions that all have.
     """
     allowed: int | None = None
     for source in sources:
         if source.name != "-" and not source.format and (path := local_path(source.name)) is not None:
             # An unreadable file is reported elsewhere.
             with contextlib.suppress(OSError, ValueError):
-                mode = os.stat(path).st_mode & _PERMISSIONS
-                allowed = mode if allowed is None else allowed & mode
-    return 0o666 if allowed is None else allowed
+                for part in {path, *(part for _, part in files_of(path))}:
+                    status = os.stat(part)
+                    # A directory is executable, and a file that is made from the log in it is not.
+                    mode = status.st_mode & (_READ_WRITE if stat.S_ISDIR(status.st_mode) else _PERMISSIONS)
+                    allowed = mode if allowed is None else allowed & mode
+    return _READ_WRITE if allowed is None else allowed
 
+
+_READ_WRITE = 0o666
 
 _PERMISSIONS = 0o777
 """Without the setuid, setgid and sticky bits, which are for the program or folder that has them."""

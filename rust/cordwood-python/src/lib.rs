@@ -49,7 +49,7 @@ mod native {
         checksum::{crc32c, mask_crc, unmask_crc},
         follower::{Follower, FollowerRecords},
         index::{RecordIndex, index, restored_index},
-        ops::detect::{detect, is_log_name},
+        ops::detect::{detect, is_log_name, segment_offset},
         ops::fragments::{Fragments, fragments},
         ops::{pack, salvage, stat, verify},
         payload::entity::decode_entity,

@@ -1,5 +1,6 @@
 //! The function `detect`.
 
+use std::ffi::OsString;
 use std::io::Read;
 use std::path::PathBuf;
 
@@ -55,6 +56,14 @@ pub(crate) fn detect<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
         compression_name(format),
     );
     class.run(values).map(Some)
+}
+
+/// The log offset at which the segment of this name starts; `None` if it is the name of no segment.
+#[pyfunction]
+#[pyo3(signature = (name, /))]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 converts names to this type")]
+pub(crate) fn segment_offset(name: OsString) -> Option<u64> {
+    cordwood::segments::offset_of(&name)
 }
 
 /// Whether a file has the name of a log, or of a copy of one.
