@@ -352,7 +352,6 @@ def test_ctrl_c_ends_a_long_call(tmp_path):
     assert index[1999] == b"x"
 
 
-@pytest.mark.xfail(strict=True, reason="exact X5: a range finds another record than iteration, after two damages")
 def test_an_index_of_a_salvaged_log_with_a_number_has_the_records_of_iteration(tmp_path):
     log = recycled_logs.Log(9, "recyclable")
 

@@ -329,7 +329,6 @@ def test_a_first_after_damage_is_joined_with_the_next_block():
         assert [type(event) for event in read_events(reader)] == [reference.Skipped] * 2
 
 
-@pytest.mark.xfail(strict=True, reason="exact X8: a seek loses the mark of the records after damage")
 def test_a_record_is_salvaged_though_a_seek_goes_to_it():
     file = bytearray(reference.encode([b"record %d" % number for number in range(5)]))
     file[15 + 9] ^= 1

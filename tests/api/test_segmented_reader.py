@@ -382,7 +382,6 @@ def test_a_list_or_a_picture_of_fragments_is_refused_with_advice(orders):
         assert raised.value.filename == str(folder)
 
 
-@pytest.mark.xfail(strict=True, reason="exact X4: a damaged segment is judged by the name of the directory")
 @pytest.mark.parametrize("policy", ["skip", "salvage"])
 def test_a_damaged_segment_does_not_end_the_log_whatever_the_name_of_the_directory(policy, tmp_path):
     records = [b"record %d " % number * 7 for number in range(6)]
@@ -415,7 +414,6 @@ def test_a_follower_reports_that_another_log_replaced_its_own(tmp_path):
             list(follower)
 
 
-@pytest.mark.xfail(strict=True, reason="attack R6: a stray file ends reading", raises=cordwood.DialectError)
 @pytest.mark.parametrize("name", [".nfs0000000000000001", "lost+found", ".DS_Store"])
 def test_files_that_a_system_leaves_in_the_directory_are_left_out(orders, name):
     folder, records = orders
@@ -427,7 +425,6 @@ def test_files_that_a_system_leaves_in_the_directory_are_left_out(orders, name):
 
 
 @pytest.mark.skipif(not CAN_FAIL, reason="only on x86-64 Linux a call can be replaced")
-@pytest.mark.xfail(strict=True, reason="attack R7: no segment is left of those listed", raises=IsADirectoryError)
 def test_a_log_whose_listed_segments_were_all_pruned_is_listed_again(tmp_path):
     folder = tmp_path / "log"
     folder.mkdir()

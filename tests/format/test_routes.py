@@ -37,10 +37,8 @@ every_kind = pytest.mark.parametrize("kind", log_kinds.ALL)
 every_local_kind = pytest.mark.parametrize("kind", LOCAL)
 every_damage = pytest.mark.parametrize("damage", DAMAGES)
 both_policies = pytest.mark.parametrize("policy", ["skip", "salvage"])
-H1 = "house H1: a follower counts the blocks of a segment from the log's start"
-SEGMENTED = pytest.param("segmented", marks=pytest.mark.xfail(strict=True, reason=H1))
-follows = pytest.mark.parametrize("kind", ["one-file", SEGMENTED, "packed", "numbered", "compressed"])
-appends = pytest.mark.parametrize("kind", ["one-file", SEGMENTED, "packed"])
+follows = pytest.mark.parametrize("kind", ["one-file", "segmented", "packed", "numbered", "compressed"])
+appends = pytest.mark.parametrize("kind", ["one-file", "segmented", "packed"])
 
 
 def put(made: Log, path):

@@ -625,7 +625,6 @@ def test_a_log_that_was_replaced_by_a_longer_one_is_an_error(tmp_path):
         read_batch(given, start)
 
 
-@pytest.mark.xfail(strict=True, reason="house H1: the end of a torn segment is passed")
 @pytest.mark.cell("segmented", "spark")
 def test_records_after_a_torn_one_that_a_writer_truncates_are_delivered(tmp_path):
     folder, records = tmp_path / "log", [b"%03d" % number * 300 for number in range(100)]

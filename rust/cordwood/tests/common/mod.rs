@@ -50,15 +50,6 @@ pub(crate) fn read_all<S: Source>(reader: &mut Reader<S>) -> (Vec<Found>, End) {
     (events, end)
 }
 
-/// Runs a test that fails because of the fault with this id, and fails if the test passes: the repair
-/// of the fault removes the mark.
-#[allow(clippy::print_stderr, reason = "the output of a test shows the id")]
-pub(crate) fn expected_failure(id: &str, test: impl FnOnce()) {
-    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(test));
-    assert!(outcome.is_err(), "{id}: this test passes now, so remove its mark");
-    eprintln!("{id}: an expected failure");
-}
-
 #[allow(dead_code, reason = "not every test file makes fragments")]
 /// The checksum that a fragment of this type and payload stores.
 pub(crate) fn checksum(kind: u8, payload: &[u8]) -> u32 {
