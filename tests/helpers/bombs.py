@@ -1,13 +1,16 @@
 """Packed logs that state far more than they contain, each with the result that a reader must return.
 
-`python bombs.py` reads them all with little memory, and prints the result of each.
+`python bombs.py` reads them all with little memory, and prints the result of each. `python bombs.py append COUNT
+RECORD_LEN_MAX` opens generated ones to append instead, as files and as segments.
 """
 
 from __future__ import annotations
 
 import json
+import random
 import resource
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +26,7 @@ FRAME = b"\x28\xb5\x2f\xfd"
 SKIPPABLE = b"\x50\x2a\x4d\x18"
 
 MEMORY_MAX = 300 * MIB
+RECORD_LEN_MAX = 1 << 30
 
 
 def block(kind: int, size: int, data: bytes, *, is_last: bool) -> bytes:
@@ -148,12 +152,87 @@ def outcome(file: bytes, options: dict[str, int]) -> object:
     return [report.record_count, lens]
 
 
+def generated(seed: int) -> tuple[bytes, list[tuple[int, int]]]:
+    """A packed log of whole containers and records, and of each frame: what it states, and where its container ends.
+
+    A frame states up to 4 GiB, by 4 bytes for each 128 KiB.
+    """
+    rng = random.Random(seed)
+    file = bytearray(fragment(0x48, b"cordwood\1\1"))
+    frames = []
+    for _ in range(rng.randrange(1, 6)):
+        file += bytes(-len(file) % BLOCK_LEN) if -len(file) % BLOCK_LEN < HEADER_LEN else b""
+        choice = rng.randrange(6)
+        if choice == 0:
+            file += encode_record(rng.randbytes(rng.choice([0, 100, 40_000])), len(file))
+            continue
+        if choice == 1:
+            # More bytes than a container may have, if records may only be short.
+            file += encode_record(stored(1, varint(2 * MIB) + bytes(2 * MIB)), len(file), CONTAINER_KINDS)
+            continue
+        length = RUN * rng.choice(
+            [1, 8, rng.randrange(1, 2048), rng.randrange(2048, 8192), rng.randrange(8192, 32_768)]
+        )
+        count = min(rng.choice([1, 2, 300]), BLOCK_LEN - len(file) % BLOCK_LEN)  # K7
+        lens = varint(length) + varint(0) * (count - 1)
+        file += encode_record(zstd(count, repeated(lens, length)), len(file), CONTAINER_KINDS)
+        frames.append((len(lens) + length, len(file)))
+    return bytes(file), frames
+
+
+def is_over_budget(frames: list[tuple[int, int]], record_len_max: int) -> bool:
+    """Whether a frame exceeds the budget, by C5 and C6 of `docs/format/packed.md`."""
+    total = 0
+    for stated, end in frames:
+        if stated <= max(record_len_max, MIB):  # The few bytes that C5 adds make no difference to these frames.
+            total += stated
+            if total > 256 * MIB + 200 * end:
+                return True
+    return False
+
+
+def appended_to(file: bytes, record_len_max: int, **options: int) -> str:
+    """The result of opening it to append, as a file or, with `segment_len`, as a segmented log."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, f"{0:020}.log" if options else "file.log")
+        path.write_bytes(file)
+        try:
+            with cordwood.open(
+                directory if options else path, "a", record_len_max=record_len_max, on_torn_tail="truncate", **options
+            ) as writer:
+                return "lost a whole record" if writer.discarded_tail or writer.tell() < len(file) else "opened"
+        except (cordwood.CordwoodError, MemoryError) as error:
+            return type(error).__name__
+
+
+def limit_memory(memory_max: int) -> None:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    limit = pages * resource.getpagesize() + memory_max
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def append(count: int, record_len_max: int) -> dict[int, list[str]]:
+    """The results of `count` generated logs that are not as expected."""
+    one = of_container(zstd(1, ONE))
+    assert {appended_to(one, record_len_max), appended_to(one, record_len_max, segment_len=1)} == {"opened"}
+    limit_memory(320 * MIB if record_len_max == RECORD_LEN_MAX else max(record_len_max, MIB) + 64 * MIB)
+    wrong = {}
+    for seed in range(count):
+        file, frames = generated(seed)
+        found = [appended_to(file, record_len_max), appended_to(file, record_len_max, segment_len=1)]
+        expected = "RecordTooLargeError" if is_over_budget(frames, record_len_max) else "opened"
+        if found != [expected] * 2:
+            wrong[seed] = [expected, *found]
+    return wrong
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["append"]:
+        sys.stdout.write(json.dumps(append(int(sys.argv[2]), int(sys.argv[3]))))
+        return
     all_cases = list(cases())
     outcome(of_container(zstd(1, ONE)), {})  # Everything is loaded.
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    limit = pages * resource.getpagesize() + MEMORY_MAX
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    limit_memory(MEMORY_MAX)
     found = {name: outcome(file, options) for name, file, options, _ in all_cases}
     sys.stdout.write(json.dumps(found))
 

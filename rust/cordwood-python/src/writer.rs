@@ -180,7 +180,8 @@ impl Object {
 ///         `"packed"`. Only the last segment is read. Default: `None`: the log is one file.
 ///     record_len_max: The length in bytes of the longest record to write; a longer one raises
 ///         `RecordTooLargeError`. Default: 1 GiB, as for `Reader`, which reads longer records only
-///         if its own `record_len_max` allows them.
+///         if its own `record_len_max` allows them. For `"a"`, it also limits what is decompressed to
+///         find the end of a packed log, by the rules for readers.
 ///
 /// Raises:
 ///     OSError: The file cannot be opened, or its name, such as `000012.log`, states another log number

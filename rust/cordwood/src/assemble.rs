@@ -9,6 +9,7 @@ use std::ops::Range;
 use crate::container::{self, COUNT_MAX};
 use crate::copy::{append, try_reserve};
 use crate::damage::{Reason, SkippedRegion};
+use crate::decode::Limits;
 use crate::format::Kind;
 
 /// A fragment with its place in the file.
@@ -90,11 +91,11 @@ pub(crate) struct Assembler {
     joined_count: u64,
     /// Bytes of their headers.
     joined_header_len: u64,
-    record_len_max: u64,
+    limits: Limits,
 }
 
 impl Assembler {
-    pub(crate) fn new(record_len_max: u64) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         Assembler {
             state: State::Idle,
             is_container: false,
@@ -105,7 +106,7 @@ impl Assembler {
             joined_len: 0,
             joined_count: 0,
             joined_header_len: 0,
-            record_len_max,
+            limits,
         }
     }
 
@@ -178,9 +179,9 @@ impl Assembler {
     /// The longest data that is joined: that of a record, or a container.
     fn joined_len_max(&self, is_container: bool) -> u64 {
         if is_container {
-            container::len_max(self.record_len_max, COUNT_MAX)
+            container::len_max(self.limits.frame_len_max, COUNT_MAX)
         } else {
-            self.record_len_max
+            self.limits.record_len_max
         }
     }
 
@@ -374,6 +375,12 @@ impl Assembler {
         let joined_len = self.joined_len + payload.len() as u64;
         if joined_len > self.joined_len_max(is_container) {
             self.joined = Vec::new();
+            if self.limits.record_len_max == u64::MAX && !is_end {
+                // Whether it ends is known at its last fragment. Until then, none is kept.
+                self.joined_len = joined_len;
+                self.state = State::InRecord { begin, end };
+                return Pushed::Pending;
+            }
             self.is_in_window = false;
             self.joined_len = 0;
             self.state = if is_end {
@@ -411,6 +418,13 @@ impl Assembler {
 mod tests {
     use super::*;
 
+    fn limited_to(len_max: u64) -> Assembler {
+        Assembler::new(Limits {
+            record_len_max: len_max,
+            frame_len_max: len_max,
+        })
+    }
+
     fn push(assembler: &mut Assembler, kind: Kind, begin: u64, payload: &[u8]) -> Pushed {
         assembler.push(Part {
             kind,
@@ -423,7 +437,7 @@ mod tests {
 
     #[test]
     fn pieces_are_joined_in_order() {
-        let mut assembler = Assembler::new(100);
+        let mut assembler = limited_to(100);
         assert_eq!(push(&mut assembler, Kind::First, 0, b"ab"), Pushed::Pending);
         assert_eq!(push(&mut assembler, Kind::Middle, 9, b""), Pushed::Pending);
         assert_eq!(
@@ -453,7 +467,7 @@ mod tests {
             (Interruption::Damage, b"", Reason::InterruptedRecord),
             (Interruption::EndOfFile, b"a", Reason::TornTail),
         ] {
-            let mut assembler = Assembler::new(100);
+            let mut assembler = limited_to(100);
             push(&mut assembler, Kind::First, 7, payload);
             let region = assembler.abandon(interruption).unwrap();
             assert_eq!(
@@ -466,7 +480,7 @@ mod tests {
 
     #[test]
     fn no_part_of_a_too_large_record_is_kept() {
-        let mut assembler = Assembler::new(3);
+        let mut assembler = limited_to(3);
         let region = |begin, end, reason| {
             Pushed::Skipped(SkippedRegion {
                 begin,
@@ -502,7 +516,7 @@ mod tests {
     #[test]
     fn a_too_large_record_without_a_rest_is_one_region() {
         for interruption in [Interruption::NewRecord, Interruption::Damage, Interruption::EndOfFile] {
-            let mut assembler = Assembler::new(3);
+            let mut assembler = limited_to(3);
             assert!(matches!(
                 push(&mut assembler, Kind::First, 0, b"abcd"),
                 Pushed::Skipped(_)
@@ -515,7 +529,7 @@ mod tests {
     #[test]
     fn room_is_reserved_for_payloads_that_are_joined_and_for_no_others() {
         let reserved = |leaves, kind, is_container, len| {
-            let mut assembler = Assembler::new(1_000);
+            let mut assembler = limited_to(1_000);
             assembler.set_leaves(leaves);
             assembler.reserve(kind, is_container, len).unwrap();
             assembler.joined.capacity()
@@ -529,7 +543,7 @@ mod tests {
         assert_eq!(reserved(true, Kind::First, false, 500), 0);
         assert!(reserved(false, Kind::First, false, 1_000) >= 1_000);
 
-        let mut assembler = Assembler::new(1_000);
+        let mut assembler = limited_to(1_000);
         push(&mut assembler, Kind::First, 0, &[7; 300]);
         assembler.reserve(Kind::Last, false, 600).unwrap();
         assert!(assembler.joined.capacity() >= 900);
@@ -538,7 +552,7 @@ mod tests {
         assembler.reserve(Kind::First, false, 600).unwrap();
         assert_eq!(assembler.joined.capacity(), capacity, "the memory is used again");
 
-        let mut assembler = Assembler::new(1_000);
+        let mut assembler = limited_to(1_000);
         assembler.set_leaves(true);
         push(&mut assembler, Kind::First, 0, &[7; 300]);
         assembler.join([[7; 300].as_slice()].into_iter(), 200).unwrap();

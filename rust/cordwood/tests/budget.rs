@@ -7,7 +7,8 @@ use cordwood_log::format::Header;
 use cordwood_log::ops::SalvageOptions;
 use cordwood_log::read::{SliceSource, StreamSource};
 use cordwood_log::{
-    Compression, Dialect, Error, ErrorKind, Follower, LogFormat, OnCorruption, ReadOptions, Reader, ops,
+    Compression, Dialect, Error, ErrorKind, Follower, LogFile, LogFileOptions, LogFormat, OnCorruption, OnTornTail,
+    ReadOptions, Reader, ops,
 };
 
 const MIB: u64 = 1 << 20;
@@ -177,4 +178,47 @@ fn a_path_is_named() {
             .to_string()
             .starts_with("a.log: the compressed record at offset 11 has ")
     );
+}
+
+/// A packed log of one container, which is cut into fragments of whole blocks.
+fn packed(container: &[u8]) -> Vec<u8> {
+    let mut file = fragment(0x48, b"cordwood\x01\x01");
+    let (first, mut rest) = container.split_at(container.len().min(32_768 - 17 - 7));
+    file.extend(fragment(if rest.is_empty() { 0x40 } else { 0x42 }, first));
+    while !rest.is_empty() {
+        let (part, after) = rest.split_at(rest.len().min(32_761));
+        file.extend(fragment(if after.is_empty() { 0x46 } else { 0x44 }, part));
+        rest = after;
+    }
+    file
+}
+
+/// The length of the log once it was opened to append, with records of at most `record_len_max` bytes.
+fn len_after_opening(file: &[u8], record_len_max: u64) -> Result<u64, Error> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("packed.log");
+    std::fs::write(&path, file).unwrap();
+    let mut options = LogFileOptions::default().with_on_torn_tail(OnTornTail::Truncate);
+    options.record_len_max = record_len_max;
+    LogFile::append_to(&path, options)?.close()?;
+    Ok(std::fs::metadata(&path).unwrap().len())
+}
+
+#[test]
+fn opening_to_append_has_the_budget_of_a_reader() {
+    let file = packed(&[b"\x01\x01".to_vec(), bomb(300 * MIB)].concat());
+    let error = len_after_opening(&file, RECORD_LEN_MAX).unwrap_err();
+    assert!(is_refused_at(&error, 17, 300 * MIB), "{error}");
+    // Above this limit a frame is not decompressed, and its container counts as whole.
+    assert_eq!(len_after_opening(&file, 1000).unwrap(), file.len() as u64);
+}
+
+#[test]
+fn a_container_that_is_too_long_to_be_opened_is_whole_if_it_has_its_end() {
+    let container = [&b"\x00\x01\x80\x80\x80\x01"[..], &vec![0; 2 << 20]].concat();
+    let file = packed(&container);
+    assert_eq!(len_after_opening(&file, 1000).unwrap(), file.len() as u64);
+    for end in [17 + 7, 40_000, 1 << 20, 3 * 32_768, (5 << 18) + 5, file.len() - 1] {
+        assert_eq!(len_after_opening(&file[..end], 1000).unwrap(), 17, "{end}");
+    }
 }

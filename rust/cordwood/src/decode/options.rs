@@ -138,6 +138,18 @@ pub struct ReadOptions {
     /// The offset of the first byte of the file, in a log of several files: the decoder counts
     /// blocks from there. Only readers set it.
     pub(crate) origin: u64,
+    /// Accept ordinary records of any length. Only a reader that keeps no data may set it.
+    pub(crate) takes_any_len: bool,
+}
+
+/// The longest data that a decoder accepts, in bytes. These are two values, so that a reader which lifts
+/// one keeps the other.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Of a record.
+    pub(crate) record_len_max: u64,
+    /// Of a frame, as its `record_len_max`: it bounds what is decompressed, whoever wants the data.
+    pub(crate) frame_len_max: u64,
 }
 
 /// The bytes that all records of a compressed log may have in total, however little is read.
@@ -160,6 +172,7 @@ impl Default for ReadOptions {
             compression: None,
             repairs_bit_flips: false,
             origin: 0,
+            takes_any_len: false,
         }
     }
 }
@@ -207,6 +220,17 @@ impl ReadOptions {
     pub fn with_verify_checksums(mut self, verify_checksums: bool) -> Self {
         self.verify_checksums = verify_checksums;
         self
+    }
+
+    /// The limits that the options set.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            record_len_max: match self.takes_any_len {
+                true => u64::MAX,
+                false => self.record_len_max,
+            },
+            frame_len_max: self.record_len_max,
+        }
     }
 
     /// How many bytes the records of a compressed log may have in total, after `read_len` bytes of

@@ -360,12 +360,13 @@ impl LogBefore<'_> {
             interrupted: self.interrupted,
         };
         let source = StreamSource::new(read, offset).with_len(self.file_len);
-        let read_options = ReadOptions::default()
+        let mut read_options = ReadOptions::default()
             .with_on_corruption(OnCorruption::Skip)
             .with_range(offset..)
             .with_dialect(grid.dialect)
-            // A log with longer records can still be appended to.
-            .with_record_len_max(u64::MAX);
+            .with_record_len_max(options.record_len_max);
+        // A log with longer records can still be appended to.
+        read_options.takes_any_len = true;
         Reader::with_source(source, read_options).without_data(|reader| self.tail_of(reader, checkpoint))
     }
 
@@ -385,11 +386,12 @@ impl LogBefore<'_> {
             })?;
             let (begin, end, is_whole) = match step {
                 Step::Record(span) => (span.offset, span.end_offset, true),
-                // The engine's own record stays where it is, as a record does.
+                // The engine's own record stays where it is, as a record does. So does a container that is
+                // too long to be opened: its checksums are valid.
                 Step::Skipped(region) => (
                     region.begin,
                     region.end,
-                    matches!(region.reason, Reason::Metadata { .. }),
+                    matches!(region.reason, Reason::Metadata { .. } | Reason::RecordTooLarge),
                 ),
                 Step::NeedMore | Step::End(_) => break,
             };

@@ -125,7 +125,8 @@ pub struct LogFileOptions {
     /// Refuse to write a record of more bytes than this:
     /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default: [`RECORD_LEN_MAX`], 1 GiB,
     /// as for readers. A longer record can be read only if the reader's option of the same name
-    /// allows it.
+    /// allows it. It also limits what [`LogFile::append_to`](crate::LogFile::append_to) decompresses,
+    /// by the rules for readers: a longer container counts as whole, and is not opened.
     pub record_len_max: u64,
 }
 
