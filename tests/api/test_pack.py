@@ -184,11 +184,6 @@ def test_progress_is_reported_and_may_raise(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["packed"]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="attack R3: a packed log is written that exceeds the budget of its readers",
-    raises=cordwood.RecordTooLargeError,
-)
 def test_a_packed_log_of_any_records_is_read_by_default():
     record = bytes(1 << 20)
     with cordwood.open(file := io.BytesIO(), "w", dialect="packed", compression="zstd") as writer:

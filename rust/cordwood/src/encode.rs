@@ -92,7 +92,7 @@ impl Encoder {
 
     /// As [`with_format`](Self::with_format), for a format that has been checked.
     pub(crate) fn unchecked(file_len: u64, format: LogFormat) -> Self {
-        Encoder {
+        let mut encoder = Encoder {
             offset: file_len,
             format,
             form: if format.log_number.is_some() {
@@ -104,15 +104,28 @@ impl Encoder {
             compressor: Compressor::new(format.has_zstd_records()),
             frame: Vec::new(),
             packing: Packing::of(&format),
+        };
+        if file_len > 0 {
+            encoder.use_up_budget();
         }
+        encoder
     }
 
     /// The same encoder for a file of `file_len` bytes, without the records of an open container.
     pub(crate) fn at(&self, file_len: u64) -> Self {
-        Encoder {
+        let mut encoder = Encoder {
             offset: file_len,
             packing: Packing::of(&self.format),
             ..self.clone()
+        };
+        encoder.use_up_budget();
+        encoder
+    }
+
+    /// Counts the budget of a reader as used up: what precedes is not known.
+    pub(crate) fn use_up_budget(&mut self) {
+        if let Some(packing) = &mut self.packing {
+            packing.use_up_budget(self.offset);
         }
     }
 

@@ -153,11 +153,11 @@ pub(crate) struct Limits {
 }
 
 /// The bytes that all records of a compressed log may have in total, however little is read.
-const BUDGET_BASE: u64 = 256 << 20;
+pub(crate) const BUDGET_BASE: u64 = 256 << 20;
 
 /// The additional bytes allowed for each byte read. The ratio of an engine's frames rarely exceeds
 /// 100.
-const BUDGET_RATIO: u64 = 200;
+pub(crate) const BUDGET_RATIO: u64 = 200;
 
 impl Default for ReadOptions {
     fn default() -> Self {

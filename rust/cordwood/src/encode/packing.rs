@@ -8,6 +8,7 @@ use crate::compression::{Compressor, lengthen};
 use crate::container::{Codec, HEAD_LEN_MAX, Head, STATED_MAX, STORED_LEN_MAX, VARINT_LEN_MAX, ZSTD_LEN_MAX};
 use crate::container::{push_varint, varint_len};
 use crate::copy::{SHORT, copy_short};
+use crate::decode::{BUDGET_BASE, BUDGET_RATIO};
 use crate::dialect::{Form, LogFormat};
 use crate::format::{BLOCK_LEN, HEADER_LEN, encoded_len};
 
@@ -36,6 +37,11 @@ pub(super) struct Packing {
     compressed: Vec<u8>,
     /// The body of the last one with a single long record.
     long_body: Vec<u8>,
+    /// The file offset after the last frame.
+    frame_end: u64,
+    /// How much of the budget a reader has used there in the worst case: what the frames from where it
+    /// started state, without 200 times the bytes read.
+    used: u64,
 }
 
 /// How much the open container has. All are 0 if no container is open.
@@ -86,8 +92,15 @@ impl Packing {
                 compressor: Compressor::for_containers(format.is_zstd()),
                 compressed: Vec::new(),
                 long_body: Vec::new(),
+                frame_end: 0,
+                used: 0,
             })
         })
+    }
+
+    /// Counts the budget of a reader as used up by what precedes the file offset `end`.
+    pub(super) fn use_up_budget(&mut self, end: u64) {
+        (self.frame_end, self.used) = (end, BUDGET_BASE);
     }
 
     /// How many records it has.
@@ -227,8 +240,9 @@ impl Packing {
     }
 
     /// Compresses the body of `count` records, which begins at the file offset `begin`, into
-    /// `compressed`, which becomes long enough for an offset for each record. Returns whether that is
-    /// to be written: if it is shorter than the stored form, of `stored_len` bytes.
+    /// `compressed`, which becomes long enough for an offset for each record, and for the budget of every
+    /// reader (K16). Returns whether that is to be written: if it is shorter than the stored form, of
+    /// `stored_len` bytes.
     fn compress(&mut self, body: &[u8], count: usize, begin: u64, stored_len: usize) -> bool {
         let compressed = &mut self.compressed;
         compressed.clear();
@@ -237,11 +251,20 @@ impl Packing {
         if !self.compressor.append(body, compressed) {
             return false;
         }
-        let file_len = encoded_len(begin, compressed.len() as u64);
-        if file_len < count as u64 {
-            lengthen(compressed, frame_begin, count - file_len as usize);
+        let read_len = begin.wrapping_sub(self.frame_end);
+        let used = self.used.saturating_sub(read_len.saturating_mul(BUDGET_RATIO)) + body.len() as u64;
+        let len_min = (count as u64).max(used.saturating_sub(BUDGET_BASE).div_ceil(BUDGET_RATIO));
+        let mut file_len = encoded_len(begin, compressed.len() as u64);
+        if file_len < len_min {
+            lengthen(compressed, frame_begin, (len_min - file_len) as usize);
+            file_len = encoded_len(begin, compressed.len() as u64);
         }
-        compressed.len() < stored_len
+        let is_written = compressed.len() < stored_len;
+        if is_written {
+            self.frame_end = begin.wrapping_add(file_len);
+            self.used = used.saturating_sub(file_len.saturating_mul(BUDGET_RATIO));
+        }
+        is_written
     }
 }
 

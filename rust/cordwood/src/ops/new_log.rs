@@ -90,12 +90,18 @@ impl<'a> NewLog<'a> {
         write(&mut self.file, &mut self.out, WRITE_LEN, self.destination)
     }
 
-    /// Writes the rest, syncs the file, and gives it its name, which must not exist yet. If only the
-    /// last sync fails, that of the name, the new log stays.
-    pub(super) fn publish(mut self) -> Result<(), Error> {
+    /// Writes the rest, and returns the temporary name of the whole log.
+    pub(super) fn finish(&mut self) -> Result<&Path, Error> {
         self.encoder.begin(&mut self.out);
         self.encoder.end_container(&mut self.out);
         write(&mut self.file, &mut self.out, 0, self.destination)?;
+        Ok(&self.temporary.path)
+    }
+
+    /// Writes the rest, syncs the file, and gives it its name, which must not exist yet. If only the
+    /// last sync fails, that of the name, the new log stays.
+    pub(super) fn publish(mut self) -> Result<(), Error> {
+        self.finish()?;
         let (temporary, destination) = (self.temporary, self.destination);
         let published = self.file.sync_all().and_then(|()| match self.has_segments {
             true => temporary.publish_segment(destination),

@@ -1,9 +1,12 @@
 //! Copies a closed log to one in another format: to a packed log, or back.
 
+use std::io;
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use super::new_log::NewLog;
-use super::verify::{Report, report};
+use super::parallel::split_ranges;
+use super::verify::{Report, report, verify_file};
 use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::decode::{OnCorruption, RECORD_LEN_MAX, ReadOptions, Step};
 use crate::dialect::{Compression, Dialect, LogFormat, Metadata, Role, Unsupported};
@@ -72,6 +75,8 @@ impl PackOptions {
 /// the end, and zeros are errors, since any of them may have been a record. Only zeros that fill the
 /// block of the last record, in a file of whole blocks, are taken for padding, and left out.
 ///
+/// The new log is read once, in ranges, before it gets its name.
+///
 /// The way back is the same function: a packed log that is copied to the dialect of the log that was
 /// packed has the same records, and the same bytes, if that consisted of whole records only. Logs
 /// that could not be made again are refused: those with a number, with compression of each record
@@ -119,7 +124,7 @@ pub fn pack_file(
     options: &PackOptions,
 ) -> Result<Report, Error> {
     let mut reader = Reader::open_with(source, options.reading())?;
-    copy(&mut reader, destination.as_ref(), options.format)
+    copy(&mut reader, destination.as_ref(), options)
 }
 
 /// [`pack_file`] for any source of a log.
@@ -141,13 +146,14 @@ pub fn pack_file(
 /// known.
 pub fn pack<S: Source>(source: S, destination: impl AsRef<Path>, options: &PackOptions) -> Result<Report, Error> {
     let mut reader = Reader::with_source(source, options.reading());
-    copy(&mut reader, destination.as_ref(), options.format)
+    copy(&mut reader, destination.as_ref(), options)
 }
 
 /// The dialects that are copied from and to.
 const DIALECTS: [Dialect; 4] = [Dialect::PACKED, Dialect::LEVELDB, Dialect::WANDB, Dialect::SWANLAB];
 
-fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, format: LogFormat) -> Result<Report, Error> {
+fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, options: &PackOptions) -> Result<Report, Error> {
+    let format = options.format;
     let written = match DIALECTS.contains(&format.dialect) {
         true => format.check_to_write(),
         false => Err((format.dialect, Unsupported::Packing)),
@@ -184,8 +190,37 @@ fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, format: LogFormat
             return Err(not_a_record(zeros, reader.path()));
         }
     }
+    check_copy(new.finish()?, &report, options.record_len_max).map_err(|error| Error {
+        path: Some(destination.into()),
+        ..error
+    })?;
     new.publish()?;
     Ok(report)
+}
+
+/// Reads the new log at `path` as its readers will, in splits: it must have all records of `report`.
+fn check_copy(path: &Path, report: &Report, record_len_max: u64) -> Result<(), Error> {
+    const SPLIT_LEN: u64 = 64 << 20;
+    let file_len = std::fs::metadata(path)
+        .map_err(|source| Error::io(source, Some(path)))?
+        .len();
+    let count = NonZeroUsize::MIN.saturating_add((file_len / SPLIT_LEN) as usize);
+    let options = ReadOptions::default()
+        .with_on_corruption(OnCorruption::Skip)
+        .with_record_len_max(record_len_max);
+    let mut left = (report.record_count, report.payload_len);
+    for split in split_ranges(&options, Some(file_len), count) {
+        let part = verify_file(path, &split, NonZeroUsize::MIN)?;
+        left = (
+            left.0.wrapping_sub(part.record_count),
+            left.1.wrapping_sub(part.payload_len),
+        );
+    }
+    if left == (0, 0) {
+        return Ok(());
+    }
+    let text = "the new log is not read as it was written";
+    Err(Error::io(io::Error::new(io::ErrorKind::InvalidData, text), Some(path)))
 }
 
 /// Checks that a log in this format can be made again from its records.

@@ -191,6 +191,15 @@ impl LogFile {
         Ok(log)
     }
 
+    /// The same log as one of several segments, of which another precedes it: a reader that comes from there
+    /// may have used up its budget.
+    pub(in crate::writer) fn after_another(mut self) -> Self {
+        if let Ok(state) = self.state.get_mut() {
+            state.encoder.use_up_budget();
+        }
+        self
+    }
+
     /// [`append_to`](Self::append_to), for tests.
     #[cfg(feature = "test-storage")]
     pub fn append_in(storage: Box<dyn Storage>, options: LogFileOptions) -> Result<Self, Error> {

@@ -170,6 +170,7 @@ impl SegmentedLog {
                 let file = name_of(newest.offset);
                 LogFile::append_to_storage(storage, options, path, Some(Path::new(&file)), interrupted)
                     .map_err(|error| error.in_segment(newest.offset))?
+                    .after_another()
             }
             None if checkpoint.unwrap_or(0) > 0 => return Err(Error::io(io::ErrorKind::NotFound.into(), path)),
             None => {
@@ -501,6 +502,7 @@ impl SegmentedLog {
         };
         let created = folder.create(next).and_then(|storage| {
             LogFile::create_in_storage(storage, self.options.clone(), self.path())
+                .map(LogFile::after_another)
                 .map_err(|source| Error::io(source, self.path()))
         });
         let active = match created {
