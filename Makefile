@@ -15,13 +15,6 @@ PIP_VERSION := 26.3
 # tests of another.
 EACH_CORE := --numprocesses $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)') --dist worksteal
 
-# Tests that mostly wait, such as for a progress bar: many at a time.
-WAITING := tests/api/test_follow.py tests/cli/test_progress.py
-
-# Ctrl-C must end a call within seconds, which only an otherwise idle machine shows. And an allocation must fail in the test,
-# not in the threads that divide tests among processes.
-ALONE := tests/api/test_interrupts.py tests/api/test_failed_allocations.py
-
 # One interpreter for every Cargo command: a different path would rebuild PyO3.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -135,9 +128,7 @@ install: wheel  ## Install that wheel into .venv
 
 # The tests use the installed wheel: nothing here puts python/ on the import path.
 test-python: $(VENV)/test.stamp $(VENV)/peers.stamp $(VENV)/appengine.stamp install  ## Run the Python tests on the installed wheel
-	$(BIN)/pytest --quiet $(EACH_CORE) $(addprefix --ignore=,$(WAITING) $(ALONE))
-	$(BIN)/pytest --quiet --numprocesses 8 $(WAITING)
-	$(BIN)/pytest --quiet $(ALONE)
+	$(BIN)/pytest --quiet $(EACH_CORE)
 
 # Not part of `make test`: a release build for each Python.
 test-pythons: $(VENV)/demo.stamp LICENSE-THIRD-PARTY  ## Run the tests of the classes on each Python on the path or in pyenv

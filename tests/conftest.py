@@ -2,7 +2,6 @@
 
 import logging
 import os
-import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -47,11 +46,3 @@ def pytest_terminal_summary(terminalreporter, config):
 def no_log(monkeypatch):
     """Disables logging: pytest would keep the messages about each of thousands of damaged files."""
     monkeypatch.setattr(logging.getLogger("cordwood"), "disabled", True)
-
-
-@pytest.fixture
-def ctrl_c():
-    """SIGINT raises KeyboardInterrupt, as at a terminal. In a shell's background jobs it is ignored by default."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)

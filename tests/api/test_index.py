@@ -15,6 +15,7 @@ import pytest
 import real_files
 import recycled_logs
 import reference
+from interrupts import Interrupt, after_work, raise_interrupt
 from support import PAYLOAD
 
 import cordwood
@@ -330,25 +331,13 @@ def test_at_most_64_files_stay_open_and_none_after_close(tmp_path):
     assert count() == 0
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers here")
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers are missing here")
 def test_ctrl_c_ends_a_long_call(tmp_path):
     index = cordwood.index(written(tmp_path / "a.log", [b"x"] * 2000))
     places = list(range(2000)) * 500
 
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    def read():
-        signal.setitimer(signal.ITIMER_REAL, 0.005)
+    with after_work(0.005, raise_interrupt), pytest.raises(Interrupt):
         index.read(places)
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            read()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
     assert index[1999] == b"x"
 
 

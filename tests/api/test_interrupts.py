@@ -6,17 +6,17 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
 import reference
+from interrupts import HANG, Interrupt, after_work, interrupting, unread_len, waits, write_long_log
 
 import cordwood
 
-# A hole, which takes no room on the disk but as long to read as a log of this length.
-HOLE_LEN = 64 << 30
-PROMPT = 2.0
+# A hole, which takes no room on the disk but as long to read as a log of this length: some minutes, even with threads.
+# So a call that Ctrl-C does not end exceeds `HANG`.
+HOLE_LEN = 8 << 40
 
 CALLS = {
     "verify": "cordwood.verify(path)",
@@ -34,19 +34,33 @@ CALLS = {
     "open for append": "cordwood.Writer(path, 'a')",
     "detect and start": "list(cordwood.Reader(path, start=1 << 20))",
 }
-# In a shell's background jobs SIGINT is ignored, and Python leaves it ignored.
+# The program interrupts itself, as Ctrl-C does, once its call has used the processor for a while. If it waits for
+# a pipe, the test sends Ctrl-C again and again, of which only the first counts.
 SCRIPT = """
 import signal
 import sys
 import cordwood
+def raise_once(*_):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGPROF, signal.default_int_handler)
 path = sys.argv[1]
-print("ready", flush=True)
 try:
-    {}
+    START
+    CALL
 except KeyboardInterrupt:
     print("interrupted")
 """
+ONCE = "signal.signal(signal.SIGINT, raise_once)"
+AFTER_WORK = "signal.setitimer(signal.ITIMER_PROF, 0.2)"
+
+
+def script(call, *, start=AFTER_WORK, imports=""):
+    """A program that is interrupted in a call, and says so."""
+    return (
+        SCRIPT.replace("START", start).replace("CALL", call).replace("import cordwood\n", "import cordwood\n" + imports)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -57,25 +71,17 @@ def hole(tmp_path_factory):
     return path
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to one process here")
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers are missing here")
 @pytest.mark.parametrize("name", CALLS)
 def test_ctrl_c_ends_a_call(hole, name):
-    assert_is_interrupted([sys.executable, "-c", SCRIPT.format(CALLS[name]), hole])
+    assert_is_interrupted(script(CALLS[name]), hole)
 
 
-def assert_is_interrupted(command):
-    """Sends Ctrl-C to a program that runs `SCRIPT`, which ends promptly."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout.readline() == "ready\n"
-            time.sleep(0.2)
-            begin = time.monotonic()
-            process.send_signal(signal.SIGINT)
-            output, errors = process.communicate(timeout=30)
-            assert time.monotonic() - begin < PROMPT
-            assert (output, errors) == ("interrupted\n", "")
-        finally:
-            process.kill()
+def assert_is_interrupted(program, path):
+    done = subprocess.run(
+        [sys.executable, "-c", program, path], capture_output=True, text=True, timeout=HANG, check=False
+    )
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")
 
 
 STREAM_CALLS = {
@@ -91,7 +97,7 @@ pyarrow.table({"a": [1]})
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to one process here")
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers are missing here")
 @pytest.mark.parametrize("name", STREAM_CALLS)
 def test_ctrl_c_ends_an_arrow_stream(hole, name):
     """The consumer raises an error of its own, so that code that handles errors of a file must not keep Ctrl-C."""
@@ -102,8 +108,7 @@ def test_ctrl_c_ends_an_arrow_stream(hole, name):
         while True:
             pass
 """
-    script = SCRIPT.format(call).replace("import cordwood\n", "import cordwood\n" + STREAM_SCRIPT)
-    assert_is_interrupted([sys.executable, "-c", script, hole])
+    assert_is_interrupted(script(call, imports=STREAM_SCRIPT), hole)
 
 
 PIPE_CALLS = {
@@ -112,24 +117,34 @@ PIPE_CALLS = {
     "dialect": "cordwood.Reader(path).dialect",
     "start": "list(cordwood.Reader(path, start=1 << 20))",
 }
-PIPE_SCRIPT = """
-import os
-# Opened for writing also, so that nothing else waits and the pipe does not end.
-descriptor = os.open(sys.argv[1], os.O_RDWR)
-"""
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are missing here")
 @pytest.mark.parametrize("name", PIPE_CALLS)
 def test_ctrl_c_ends_a_call_that_waits_for_a_pipe(tmp_path, name):
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    script = SCRIPT.format(PIPE_CALLS[name]).replace("import cordwood\n", "import cordwood\n" + PIPE_SCRIPT)
-    assert_is_interrupted([sys.executable, "-c", script, path])
+    # Open for writing, so that the pipe does not end. The first bytes of a log show that the call reads them.
+    descriptor = os.open(path, os.O_RDWR)
+    os.write(descriptor, reference.encode([b"one"])[:5])
+    command = [sys.executable, "-c", script(PIPE_CALLS[name], start=ONCE), path]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            end = time.monotonic() + HANG
+            while process.poll() is None and time.monotonic() < end:
+                # Again and again: a signal that comes just before the system call does not end it.
+                if unread_len(descriptor) == 0 and waits(process.pid):
+                    process.send_signal(signal.SIGINT)
+                time.sleep(0.02)
+            assert process.poll() is not None
+            assert process.communicate() == ("interrupted\n", "")
+        finally:
+            process.kill()
+    os.close(descriptor)
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-def test_a_read_of_a_pipe_that_was_interrupted_is_repeated(tmp_path, ctrl_c):
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are missing here")
+def test_a_read_of_a_pipe_that_was_interrupted_is_repeated(tmp_path):
     path = tmp_path / "pipe"
     os.mkfifo(path)
     descriptor = os.open(path, os.O_RDWR)
@@ -138,91 +153,68 @@ def test_a_read_of_a_pipe_that_was_interrupted_is_repeated(tmp_path, ctrl_c):
     with cordwood.Reader(path) as reader:
         assert next(reader) == b"one"
         for _ in range(2):
-            # To the thread that waits, whichever this process would choose.
-            threading.Timer(0.3, signal.pthread_kill, [threading.main_thread().ident, signal.SIGINT]).start()
-            with pytest.raises(KeyboardInterrupt):
+            with interrupting(lambda: waits(os.getpid())), pytest.raises(Interrupt):
                 next(reader)
         os.write(descriptor, log[-1:])
         assert next(reader) == b"two"
     os.close(descriptor)
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are missing here")
 @pytest.mark.parametrize("error", [InterruptedError, FileExistsError])
 def test_any_exception_of_a_signal_handler_is_raised(tmp_path, error):
     path = tmp_path / "pipe"
     os.mkfifo(path)
     descriptor = os.open(path, os.O_RDWR)
-    log = reference.encode([b"one"])
-    os.write(descriptor, log[:-1])
-
-    def handler(_number, _frame):
-        raise error("of the handler")
-
-    before = signal.signal(signal.SIGALRM, handler)
-    # Otherwise, a read that goes on would never end.
-    end = threading.Timer(3, os.write, [descriptor, log[-1:]])
-    end.start()
-    threading.Timer(0.3, signal.pthread_kill, [threading.main_thread().ident, signal.SIGALRM]).start()
-    try:
-        with cordwood.Reader(path) as reader, pytest.raises(error, match="of the handler"):
-            next(reader)
-    finally:
-        end.cancel()
-        end.join()
-        signal.signal(signal.SIGALRM, before)
-        os.close(descriptor)
+    os.write(descriptor, reference.encode([b"one"])[:-1])
+    with (
+        cordwood.Reader(path) as reader,
+        interrupting(lambda: unread_len(descriptor) == 0 and waits(os.getpid()), error("of the handler")),
+        pytest.raises(error, match="of the handler"),
+    ):
+        next(reader)
+    os.close(descriptor)
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers are missing here")
 @pytest.mark.parametrize("error", [InterruptedError, FileExistsError])
 def test_any_exception_of_a_signal_handler_ends_opening_for_append(hole, error):
     errors = iter([error("of the handler")])
 
-    def handler(_number, _frame):
+    def handler():
         raise next(errors, RuntimeError("the first exception was lost"))
 
-    before = signal.signal(signal.SIGALRM, handler)
-    signal.setitimer(signal.ITIMER_REAL, 0.2, 2)
-    try:
-        with pytest.raises(error, match="of the handler"):
-            cordwood.Writer(hole, "a")
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    with after_work(0.2, handler, every=2), pytest.raises(error, match="of the handler"):
+        cordwood.Writer(hole, "a")
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
-def test_a_signal_handler_that_raises_stop_iteration_does_not_end_an_iteration(hole):
-    def handler(_number, _frame):
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers are missing here")
+@pytest.mark.parametrize(
+    "open_",
+    [
+        lambda path: iter(cordwood.open(path)),
+        lambda path: cordwood.open(path).record_batches(),
+        cordwood.fragments,
+        cordwood.follow,
+    ],
+    ids=["iter", "record_batches", "fragments", "follow"],
+)
+def test_a_signal_handler_that_raises_stop_iteration_does_not_end_an_iteration(hole, open_):
+    def handler():
         raise StopIteration
 
-    before = signal.signal(signal.SIGALRM, handler)
-    try:
-        for open_ in [
-            lambda: iter(cordwood.open(hole)),
-            lambda: cordwood.open(hole).record_batches(),
-            lambda: cordwood.fragments(hole),
-            lambda: cordwood.follow(hole),
-        ]:
-            steps = open_()
-            signal.setitimer(signal.ITIMER_REAL, 0.2)
-            with pytest.raises(RuntimeError, match="raised StopIteration"):
-                collections.deque(steps, 0)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    steps = open_(hole)
+    with after_work(0.2, handler), pytest.raises(RuntimeError, match="raised StopIteration"):
+        collections.deque(steps, 0)
 
 
-def test_an_exception_of_the_progress_function_ends_all_threads(hole):
+@pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
+def test_an_exception_of_the_progress_function_ends_all_threads(hole, function):
     def progress(length):
         raise RuntimeError("enough")
 
-    for function in (cordwood.verify, cordwood.stat):
-        begin = time.monotonic()
-        with pytest.raises(RuntimeError, match="enough"):
-            function(hole, threads=4, progress=progress)
-        assert time.monotonic() - begin < PROMPT
+    with pytest.raises(RuntimeError, match="enough"):
+        function(hole, threads=4, progress=progress)
 
 
 # Inside a batch --------------------------------------------------------------------------------
@@ -299,41 +291,25 @@ def test_an_error_of_the_source_comes_after_the_records_before_it():
         next(records)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to one process here")
-def test_ctrl_c_inside_of_a_batch_from_a_pipe(ctrl_c):
+@pytest.mark.skipif(sys.platform == "win32", reason="a pipe has no path here")
+def test_ctrl_c_inside_of_a_batch_from_a_pipe():
     receive, send = os.pipe()
     with os.fdopen(send, "wb", buffering=0) as sink, cordwood.Reader(f"/dev/fd/{receive}") as reader:
         sink.write(LOG[:500])
-
-        def interrupt():
-            time.sleep(0.3)
-            signal.raise_signal(signal.SIGINT)
-            # A waiting read is not interrupted automatically.
-            sink.write(LOG[500:600])
-
-        thread = threading.Thread(target=interrupt)
-        thread.start()
-        with pytest.raises(KeyboardInterrupt):
+        is_read = lambda: unread_len(receive) == 0 and waits(os.getpid())  # noqa: E731
+        with interrupting(is_read), pytest.raises(Interrupt):
             next(reader.record_batches(target_len=10**9))
-        thread.join()
         assert reader.tell() == 0
-        sink.write(LOG[600:])
+        sink.write(LOG[500:])
         sink.close()
         assert list(reader) == RECORDS
     os.close(receive)
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers are missing here")
 def test_a_signal_handler_may_close_a_follower_whose_records_code_in_c_takes(tmp_path):
     path = tmp_path / "log"
-    with cordwood.open(path, "x") as writer:
-        writer.extend([b"record"] * 500_000)
+    write_long_log(path)
     follower = cordwood.follow(path)
-    before = signal.signal(signal.SIGALRM, lambda *_: follower.close())
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.002)
-        with pytest.raises(cordwood.ClosedError):
-            collections.deque(follower, 0)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    with after_work(0.05, follower.close), pytest.raises(cordwood.ClosedError):
+        collections.deque(follower, 0)

@@ -1,10 +1,13 @@
 """A table is written while its columns are learned, and again if they change: both ways make the same table."""
 
 import json
-import time
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 
 import pytest
+from interrupts import HANG
 
 import cordwood
 from cordwood.cli import main
@@ -184,17 +187,28 @@ def test_no_batch_is_written_after_one_that_failed(tmp_path, capfd, monkeypatch)
     monkeypatch.setattr("cordwood._tables.columns.ROW_COUNT_MAX", 20)
     log = write(tmp_path / "log", ROWS)
     original, writers, failed = pq.ParquetWriter.write_batch, [], set()
+    submit, submits, handed_over = ThreadPoolExecutor.submit, Counter(), threading.Event()
+
+    def count_submits(self, *work):
+        submits[self] += 1
+        future = submit(self, *work)
+        if submits[self] == 3:
+            handed_over.set()
+        return future
 
     def write_batch(self, batch, *args):
         writers.append(self)
         assert self not in failed
         if writers.count(self) == 2:
             failed.add(self)
-            time.sleep(0.1)
+            assert handed_over.wait(HANG)
             raise OSError(28, "No space left on device")
         return original(self, batch, *args)
 
-    with mock.patch("pyarrow.parquet.ParquetWriter.write_batch", write_batch):
+    with (
+        mock.patch("pyarrow.parquet.ParquetWriter.write_batch", write_batch),
+        mock.patch.object(ThreadPoolExecutor, "submit", count_submits),
+    ):
         assert main(["convert", "--as", "json", log, str(tmp_path / "t.parquet")]) == 1
     assert {writers.count(writer) for writer in failed} == {2}
     [line] = capfd.readouterr().err.splitlines()

@@ -15,6 +15,7 @@ import threading
 import time
 
 import pytest
+from interrupts import HANG
 from support import PAYLOAD, written
 
 LOG = written([PAYLOAD] * 4)
@@ -22,11 +23,28 @@ LOG = written([PAYLOAD] * 4)
 LONG_LOG = written([PAYLOAD] * 9)
 
 
+# The clock of the command counts how often it is asked, so that no work is slow or fast by chance.
+COMMAND = """
+import itertools, sys, time
+clock = itertools.count(1_000_000_000, int(sys.argv.pop(1)))
+time.time = lambda: next(clock)
+from cordwood.cli import main
+sys.exit(main())
+"""
+FAST, SLOW = "0", "1"
+
+
 def stderr_of(
-    seconds, *arguments, is_terminal, stdout=subprocess.PIPE, log=LOG, interrupted=False, file_len_max=None, status=0
+    *arguments,
+    is_terminal,
+    speed=SLOW,
+    stdout=subprocess.PIPE,
+    log=LOG,
+    interrupted=False,
+    file_len_max=None,
+    status=0,
 ):
-    """The text that a verb writes to stderr while a log arrives through a pipe over `seconds`, perhaps interrupted by
-    Ctrl-C."""
+    """The text that a verb writes to stderr while it reads a log from a pipe, perhaps interrupted by Ctrl-C."""
 
     def prepare():
         # As at a terminal. In a shell's background jobs SIGINT is ignored, and Python leaves it ignored.
@@ -40,7 +58,7 @@ def stderr_of(
     if is_terminal:
         fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     process = subprocess.Popen(
-        [sys.executable, "-m", "cordwood", *(arguments or ("verify", "-"))],
+        [sys.executable, "-c", COMMAND, speed, *(arguments or ("verify", "-"))],
         stdin=subprocess.PIPE,
         stdout=inner if stdout is None else stdout,
         stderr=inner,
@@ -61,17 +79,19 @@ def stderr_of(
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    for part in range(40):
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(log[part * len(log) // 40 : (part + 1) * len(log) // 40])
-            process.stdin.flush()
-        time.sleep(seconds / 40)
-        if interrupted and b"B/s" in shown:
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(log[:-1])
+        process.stdin.flush()
+        if interrupted:
+            end = time.monotonic() + HANG
+            while b"B/s" not in shown:
+                assert time.monotonic() < end
+                time.sleep(0.01)
             os.write(outer, b"\x03")
             # stdin stays open, so the end of the input is not why the command ends.
-            process.wait(timeout=60)
-            break
-    out, _ = process.communicate(timeout=60)
+            process.wait(timeout=HANG)
+        process.stdin.write(log[-1:])
+    out, _ = process.communicate(timeout=HANG)
     watcher.join()
     os.close(outer)
     if not arguments and stdout is not None and not interrupted:
@@ -108,43 +128,43 @@ def test_the_screen_of_the_tests():
 
 def test_a_slow_one_on_a_terminal():
     pytest.importorskip("tqdm")
-    shown = stderr_of(2.5, is_terminal=True)
+    shown = stderr_of(is_terminal=True)
     assert "<stdin>: " in shown
     assert "B/s" in shown
 
 
 def test_a_fast_one_on_a_terminal():
-    assert "B/s" not in stderr_of(0, is_terminal=True)
+    assert "B/s" not in stderr_of(is_terminal=True, speed=FAST)
 
 
 def test_a_slow_one_elsewhere():
-    assert stderr_of(2.5, is_terminal=False) == ""
+    assert stderr_of(is_terminal=False) == ""
 
 
 @pytest.mark.parametrize("arguments", [("verify", "-q", "-"), ("convert", "-q", "-", "a.csv")])
 def test_a_slow_one_that_is_quiet(arguments, tmp_path, monkeypatch):
     pytest.importorskip("tqdm")
     monkeypatch.chdir(tmp_path)
-    assert stderr_of(2.5, *arguments, is_terminal=True) == ""
+    assert stderr_of(*arguments, is_terminal=True) == ""
 
 
 @pytest.mark.parametrize("arguments", [("verify", "-"), ("convert", "-", "a.csv"), ("salvage", "-", "a.log")])
 def test_a_slow_one_whose_stdout_is_the_terminal_too(arguments, tmp_path, monkeypatch):
     pytest.importorskip("tqdm")
     monkeypatch.chdir(tmp_path)
-    assert "B/s" in stderr_of(2.5, *arguments, is_terminal=True, stdout=None)
+    assert "B/s" in stderr_of(*arguments, is_terminal=True, stdout=None)
 
 
 @pytest.mark.parametrize("arguments", [("cat", "--json", "-"), ("convert", "-")])
 def test_records_on_the_terminal_are_the_progress(arguments):
-    shown = stderr_of(2.5, *arguments, is_terminal=True, stdout=None)
+    shown = stderr_of(*arguments, is_terminal=True, stdout=None)
     assert shown.startswith('{"')
     assert "B/s]" not in shown
 
 
 def test_it_is_removed():
     pytest.importorskip("tqdm")
-    shown = stderr_of(2.5, is_terminal=True)
+    shown = stderr_of(is_terminal=True)
     assert "B/s" in shown
     assert screen(shown) == [""]
 
@@ -156,7 +176,7 @@ def test_it_is_removed_after_ctrl_c(arguments, tmp_path, monkeypatch):
     """Not even the terminal's echo of it."""
     pytest.importorskip("tqdm")
     monkeypatch.chdir(tmp_path)
-    shown = stderr_of(5, *arguments, is_terminal=True, log=LONG_LOG, interrupted=True)
+    shown = stderr_of(*arguments, is_terminal=True, log=LONG_LOG, interrupted=True)
     assert "B/s" in shown
     assert "^C" in shown
     assert screen(shown) == [""]
@@ -168,7 +188,7 @@ def test_messages_have_a_line_of_their_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     batch = bytes(8) + b"\1\0\0\0" + b"\1\1k" + b"\x80\x80\x40" + PAYLOAD
     log = written([batch] * 8 + [b"short", PAYLOAD])
-    shown = stderr_of(3, "convert", "--as", "write-batch", "-", "a.csv", is_terminal=True, log=log, status=3)
+    shown = stderr_of("convert", "--as", "write-batch", "-", "a.csv", is_terminal=True, log=log, status=3)
     assert "B/s" in shown.partition("cordwood: ")[0]
     lines = screen(shown)
     assert lines.pop() == ""
@@ -183,6 +203,6 @@ def test_an_error_has_a_line_of_its_own(tmp_path, monkeypatch):
     pytest.importorskip("tqdm")
     monkeypatch.chdir(tmp_path)
     arguments = ("convert", "-", "a.csv")
-    shown = stderr_of(3, *arguments, is_terminal=True, log=LONG_LOG, file_len_max=8 << 20, status=1)
+    shown = stderr_of(*arguments, is_terminal=True, log=LONG_LOG, file_len_max=8 << 20, status=1)
     assert "B/s" in shown
     assert screen(shown) == ["cordwood: a.csv: File too large", ""]

