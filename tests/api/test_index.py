@@ -3,7 +3,6 @@
 import os
 import pickle
 import random
-import signal
 import subprocess
 import sys
 import threading
