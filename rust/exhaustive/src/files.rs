@@ -11,7 +11,7 @@ use crate::numbered;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Alphabet {
     LevelDb,
-    /// With the log number 4, and fragments of the log 3.
+    /// With a log number, and fragments of an older log.
     Numbered,
     Packed,
 }
@@ -255,8 +255,11 @@ fn plain(left: usize, seed: u8, width: Width, kinds: &[u8], elements: &mut Vec<V
         damaged(fragment(1, &vec![0; room]), left, few, elements);
         damaged(fragment(2, &vec![0; room]), left, few, elements);
     }
-    // A fragment in the payload of another.
+    // A fragment in the payload of another, perhaps with a byte after it.
     if let Some(inner) = room.checked_sub(7) {
+        if inner > 0 {
+            elements.push(fragment(1, &[fragment(1, &[]), vec![1]].concat()));
+        }
         for len in few.lens(inner) {
             for kind in [1, 4] {
                 damaged(fragment(1, &fragment(kind, &payload(seed, len))), left, few, elements);
@@ -310,6 +313,14 @@ fn numbered_elements(left: usize, seed: u8, width: Width, elements: &mut Vec<Vec
     }
 }
 
+/// A container of as many empty records, whose lengths are a frame of one repeated byte. It is 12
+/// bytes long, so it can have more records than bytes.
+fn repeated(count: u8) -> Vec<u8> {
+    let block = u16::from(count) << 3 | 3;
+    let [low, high] = block.to_le_bytes();
+    vec![1, count, 0x28, 0xb5, 0x2f, 0xfd, 0x20, count, low, high, 0, 0]
+}
+
 /// The containers and marks. `[codec, count, lengths, data]`.
 fn packed(left: usize, width: Width, elements: &mut Vec<Vec<u8>>) {
     let few = width.at_most_few();
@@ -345,7 +356,14 @@ fn packed(left: usize, width: Width, elements: &mut Vec<Vec<u8>>) {
             damaged(fragment(0x40, container), left, width, elements);
         }
     }
-    // Parts of two containers, one of which fits in a block.
+    // The last counts for which a container of one fragment, and one of two blocks, has offsets.
+    if room >= 12 {
+        elements.extend([19, 20].map(|count| fragment(0x40, &repeated(count))));
+        let block_left = left as u8;
+        elements.extend([block_left, block_left + 1].map(|count| fragment(0x42, &repeated(count))));
+    }
+    elements.push(fragment(0x46, &[]));
+    // Parts of containers, one of which fits in a block.
     let long: &[u8] = &[0, 9, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9];
     let parted = if width == Width::Least {
         &[stored[0]][..]

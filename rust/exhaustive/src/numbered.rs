@@ -6,11 +6,12 @@ use crate::model::{fragment as plain, left_in_block};
 /// Bytes in a header.
 pub(crate) const HEADER: usize = 11;
 /// The number of the log.
-pub(crate) const NUMBER: u32 = 4;
-/// The number of an older log in the same file. The two differ in more than one bit.
-pub(crate) const OTHER: u32 = 3;
+pub(crate) const NUMBER: u32 = 0x9655_330f;
+/// The number of an older log in the same file. One flipped bit makes no byte of the two numbers
+/// another one.
+pub(crate) const OTHER: u32 = 0x9655_3369;
 /// That of the log.
-pub(crate) const END_TRAILER: [u8; 11] = [0, 0, 0, 0, 0, 0, 5, 5, 0, 0, 0];
+pub(crate) const END_TRAILER: [u8; 11] = [0, 0, 0, 0, 0, 0, 5, 0x10, 0x33, 0x55, 0x96];
 /// A fragment with a valid checksum.
 pub(crate) fn fragment(kind: u8, number: u32, payload: &[u8]) -> Vec<u8> {
     let covered = [&number.to_le_bytes()[..], payload].concat();

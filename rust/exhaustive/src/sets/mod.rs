@@ -49,24 +49,29 @@ pub(crate) fn all(is_full: bool) -> Vec<Set> {
     let mut add = |name, check, alphabet, widths: &[Width], truncates| {
         sets.push(of_files(name, check, alphabet, widths, truncates));
     };
-    for alphabet in [LevelDb, Packed] {
-        if is_full {
-            add("policies", read::policies, alphabet, &[All, All], true);
-            add("policies", read::policies, alphabet, &[Edge, Edge, Edge], false);
-            add("policies", read::policies, alphabet, &[Few, Few, Few], true);
-            add("splits", read::splits, alphabet, &[Edge, Edge], true);
-            add("ways", read::ways, alphabet, &[Edge, Edge], true);
-            add("limits", read::limits, alphabet, &[Edge, Edge], true);
-        } else {
+    if is_full {
+        add("policies", read::policies, LevelDb, &[All, All], true);
+        add("policies", read::policies, LevelDb, &[Few, Few, Least], true);
+        add("policies", read::policies, LevelDb, &[Edge, Few, Least], false);
+        add("splits", read::splits, LevelDb, &[Edge, Least], true);
+        add("ways", read::ways, LevelDb, &[Edge, Edge], true);
+        add("limits", read::limits, LevelDb, &[Edge, Few], true);
+        add("policies", read::policies, Packed, &[All, All], true);
+        add("policies", read::policies, Packed, &[Few, Least, Least], true);
+        add("splits", read::splits, Packed, &[Few, Least], true);
+        add("ways", read::ways, Packed, &[Edge, Few], true);
+        add("limits", read::limits, Packed, &[Few, Least], true);
+    } else {
+        for alphabet in [LevelDb, Packed] {
             add("policies", read::policies, alphabet, &[Few, Least], true);
             add("policies", read::policies, alphabet, &[Edge, Few], false);
             add("policies", read::policies, alphabet, &[Least, Least, Least], false);
             add("splits", read::splits, alphabet, &[Few, Least], false);
-            add("ways", read::ways, alphabet, &[Few, Least], true);
+            add("ways", read::ways, alphabet, &[Few, Least], alphabet == LevelDb);
             add("limits", read::limits, alphabet, &[Few, Least], false);
         }
     }
-    let appended: &[Width] = if is_full { &[All, Edge] } else { &[Few, Least] };
+    let appended: &[Width] = if is_full { &[Edge, Edge] } else { &[Few, Least] };
     sets.push(of_files("append", append::append, LevelDb, appended, true));
     sets.extend(numbered::sets(is_full));
     sets.extend(follow::sets(is_full));
