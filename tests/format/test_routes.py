@@ -163,6 +163,20 @@ def test_splits_have_each_record_and_region_once(kind, policy, damage, tmp_path)
         assert merged(sorted(regions, key=begin_of)) == made.regions(policy)
 
 
+@pytest.mark.cell("*", "threads")
+@pytest.mark.parametrize("damage", ["none", "flips"])
+@both_policies
+@every_kind
+def test_threads_that_share_a_long_log_have_the_records_and_regions_of_the_model(kind, policy, damage, tmp_path):
+    made = log(kind, 0, damage, count=1_400)
+    source = source_of(made, 0, tmp_path)
+    with cordwood.open(source, on_corruption=policy, **made.options) as reader:
+        batches = list(reader.record_batches(threads=2, target_len=BLOCK_LEN))
+        found = [pair for batch in batches for pair in zip(batch.record_offsets, batch, strict=True)]
+        assert found == pairs(made.records(policy))
+        assert merged(plain_skipped(reader)) == made.regions(policy)
+
+
 @pytest.mark.cell("*", "threads batches")
 @pytest.mark.parametrize("threads", [1, 3])
 @every_damage
