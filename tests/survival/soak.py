@@ -51,7 +51,7 @@ LOGS = {
     "segmented-pad": {"segment_len": SEGMENT_LEN, "on_torn_tail": "pad"},
     "packed-pad": {"dialect": "packed", "on_torn_tail": "pad"},
 }
-KNOWN_FAULTS = {"segmented-pad": "house H1", "packed-pad": "attack R2"}
+KNOWN_FAULTS = {"packed-pad": "attack R2"}
 
 
 def record(number: int) -> bytes:
