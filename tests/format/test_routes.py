@@ -333,7 +333,7 @@ def test_a_follower_of_flipped_bits_returns_what_a_reader_must(kind, tmp_path):
 
 @pytest.mark.cell("one-file segmented packed numbered compressed", "follow-zeros")
 @follows
-def test_a_follower_goes_on_after_zeros_within_a_log(kind, tmp_path):
+def test_a_follower_continues_after_zeros_within_a_log(kind, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed, "zeros")
         assert followed(made, tmp_path / f"{seed}.log", [made.data]) == (made.records(), made.regions())
@@ -363,7 +363,7 @@ def after(data: bytes, made: Log, end: bytes) -> Log:
 
 @pytest.mark.cell("one-file segmented packed", "follow-pad")
 @appends
-def test_a_follower_goes_on_in_the_next_block_once_a_writer_has_padded_a_torn_record(kind, tmp_path):
+def test_a_follower_continues_in_the_next_block_once_a_writer_has_padded_a_torn_record(kind, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed)
         begin = torn(made, seed)
