@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
+use crate::made::mark;
 use crate::wire::Wire;
 use cordwood_log::codec::Window;
 use cordwood_log::damage::{Reason, SkippedRegion};
@@ -626,180 +627,6 @@ fn the_findings_in_a_log_with_a_missing_file_do_not_depend_on_the_number_of_thre
     }
 }
 
-/// A destroyed header costs the one record of its segment, whatever the name of the directory is.
-#[test]
-fn a_segment_that_begins_with_damage_is_damage_and_not_another_format() {
-    let parent = tempfile::tempdir().expect("a folder");
-    let check = |name: &str| {
-        let folder = parent.path().join(name);
-        fs::create_dir(&folder).expect("a folder");
-        for number in 0..6_u8 {
-            let mut file = Wire::Plain.full(&[number; 63]);
-            if number == 2 {
-                file[..8].copy_from_slice(b"\x9f\x13\xa2\x77\xc0\x55\x11\xaa");
-            }
-            fs::write(folder.join(name_of(u64::from(number) * 70)), file).expect("a file");
-        }
-        for policy in [OnCorruption::Skip, OnCorruption::Salvage] {
-            let options = ReadOptions::default().with_on_corruption(policy);
-            let mut reader = Reader::open_with(&folder, options).expect("a log");
-            let mut offsets = Vec::new();
-            while let Some(record) = reader.next_record().expect("damage is skipped") {
-                offsets.push(record.offset);
-            }
-            assert_eq!(offsets, [0, 70, 210, 280, 350]);
-        }
-    };
-    check("orders-log");
-    check("orders");
-}
-
-/// A file in memory that cannot seek.
-struct NoSeek<'a>(SliceSource<'a>);
-
-impl Source for NoSeek<'_> {
-    fn window(&self) -> Window<'_> {
-        self.0.window()
-    }
-
-    fn fill(&mut self, from: u64, range_end: u64) -> io::Result<()> {
-        self.0.fill(from, range_end)
-    }
-
-    fn file_len(&self) -> Option<u64> {
-        self.0.file_len()
-    }
-}
-
-impl SeekSource for NoSeek<'_> {
-    fn seek(&mut self, _offset: u64) -> io::Result<()> {
-        Err(io::Error::other("no seek"))
-    }
-}
-
-/// Makes the call with `open`'s reader before each of the records at these `offsets`, which all have the
-/// data `data`: alone, and after the reader has found the record; and at the end, if nothing but the
-/// end follows. The call must fail and leave the reader where it was.
-fn stays<S: SeekSource>(
-    open: impl Fn() -> Reader<S>,
-    (offsets, data, has_end): (&[u64], &[u8], bool),
-    fails: impl Fn(&mut Reader<S>) -> Result<(), Error>,
-) {
-    let next = |reader: &mut Reader<S>| {
-        let record = reader.next_record().expect("a record or the end")?;
-        assert!(record.data == data, "{} bytes at {}", record.data.len(), record.offset);
-        Some(record.offset)
-    };
-    let state = |reader: &Reader<S>| {
-        let found = reader.found().map(|found| match found {
-            cordwood_log::read::Found::Record(record) => Some((record.offset, record.len())),
-            _ => None,
-        });
-        (found, reader.end())
-    };
-    for taken in 0..offsets.len() + usize::from(has_end) {
-        for is_found in [false, true] {
-            let mut reader = open();
-            for &offset in &offsets[..taken] {
-                assert_eq!(next(&mut reader), Some(offset));
-            }
-            if taken == offsets.len() {
-                assert_eq!(next(&mut reader), None);
-            }
-            while is_found && !reader.find() {
-                reader.read_more();
-            }
-            let before = state(&reader);
-            fails(&mut reader).expect_err("a failure");
-            assert_eq!(state(&reader), before, "after {taken} records, {is_found}");
-            for &offset in &offsets[taken..] {
-                assert_eq!(next(&mut reader), Some(offset), "after {taken} records, {is_found}");
-            }
-        }
-    }
-}
-
-#[test]
-fn a_call_that_fails_leaves_the_reader_where_it_was() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let data = [7; 20];
-    let file = Wire::Plain.full(&data).repeat(2);
-    let [archive, pruned] = ["archive.log", "pruned.log"].map(|name| folder.path().join(name));
-    for path in [&archive, &pruned] {
-        fs::create_dir(path).expect("a folder");
-    }
-    fs::write(archive.join(name_of(0)), &file).expect("a file");
-    fs::write(archive.join(name_of(54)), b"PK\x03\x04 and the rest of an archive").expect("a file");
-    for offset in [300, 354] {
-        fs::write(pruned.join(name_of(offset)), &file).expect("a file");
-    }
-    let options = || ReadOptions::default().with_dialect(Dialect::LEVELDB);
-    let open = |path: &Path, options: ReadOptions| Reader::open_with(path, options).expect("a log");
-    let no_seek = || Reader::with_source(NoSeek(SliceSource::new(&file)), options());
-    let [one, two]: [&[u64]; 2] = [&[0, 27], &[300, 327, 354, 381]];
-    let cases: [(&str, &dyn Fn()); 7] = [
-        ("seek to another format", &|| {
-            stays(
-                || open(&archive, ReadOptions::default()),
-                (one, &data, false),
-                |reader| reader.seek(54),
-            );
-        }),
-        ("seek before the log", &|| {
-            stays(
-                || open(&pruned, ReadOptions::default()),
-                (two, &data, true),
-                |reader| reader.seek(10),
-            );
-        }),
-        ("seek before the log from a range", &|| {
-            let range = || open(&pruned, options().with_range(327..381));
-            stays(range, (&two[1..3], &data, true), |reader| reader.seek(10));
-        }),
-        ("seek that the source refuses", &|| {
-            stays(no_seek, (one, &data, true), |reader| reader.seek(27));
-        }),
-        ("restart before the log", &|| {
-            let call = |reader: &mut Reader| reader.restart(options().with_range(10..));
-            stays(|| open(&pruned, ReadOptions::default()), (two, &data, true), call);
-        }),
-        ("restart that the source refuses", &|| {
-            stays(no_seek, (one, &data, true), |reader| {
-                reader.restart(options().with_range(27..))
-            });
-        }),
-        ("another range before the log", &|| {
-            let call = |reader: &mut Reader| reader.another(options().with_range(10..)).map(drop);
-            stays(|| open(&pruned, ReadOptions::default()), (two, &data, true), call);
-        }),
-    ];
-    for (name, check) in cases {
-        #[allow(clippy::print_stderr, reason = "the output of a failed test ends with its case")]
-        {
-            eprintln!("{name}");
-        }
-        check();
-    }
-}
-
-/// A poll that fails for a directory that cannot be read as a log takes no record.
-#[test]
-fn a_poll_that_fails_leaves_the_follower_where_it_was() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (file, notes) = (Wire::Plain.full(&[7; 20]), folder.path().join("notes"));
-    fs::write(folder.path().join(name_of(300)), &file).expect("a file");
-    let mut follower = Follower::open(folder.path()).expect("a follower");
-    assert!(matches!(follower.poll(), Ok(Poll::Record(record)) if record.offset == 300));
-    fs::write(&notes, b"").expect("a file");
-    // The directory is listed only once in a number of polls.
-    let error = (0..100).find_map(|_| follower.poll().err()).expect("another file");
-    assert!(matches!(error.kind, ErrorKind::NotASegment), "{error}");
-    assert_eq!((follower.offset(), follower.has_found()), (327, false));
-    fs::remove_file(&notes).expect("a file");
-    fs::write(folder.path().join(name_of(327)), &file).expect("a file");
-    assert!(matches!(follower.poll(), Ok(Poll::Record(record)) if record.offset == 327));
-}
-
 /// Contents of a file that do not show that it is a segment.
 fn destroyed(mut file: Vec<u8>) -> [(&'static str, Vec<u8>); 4] {
     let len = file.len();
@@ -993,4 +820,151 @@ fn a_seek_and_a_restart_that_fail_change_nothing() {
             }
         }
     }
+}
+
+/// A file in memory that cannot seek.
+struct NoSeek<'a>(SliceSource<'a>);
+
+impl Source for NoSeek<'_> {
+    fn window(&self) -> Window<'_> {
+        self.0.window()
+    }
+
+    fn fill(&mut self, from: u64, range_end: u64) -> io::Result<()> {
+        self.0.fill(from, range_end)
+    }
+
+    fn file_len(&self) -> Option<u64> {
+        self.0.file_len()
+    }
+}
+
+impl SeekSource for NoSeek<'_> {
+    fn seek(&mut self, _offset: u64) -> io::Result<()> {
+        Err(io::Error::other("no seek"))
+    }
+}
+
+/// Makes the call with `open`'s reader before each of the records at these `offsets`, which all have the
+/// data `data`: alone, and after the reader has found the record; and at the end, if nothing but the
+/// end follows. The call must fail and leave the reader where it was.
+fn stays<S: SeekSource>(
+    open: impl Fn() -> Reader<S>,
+    (offsets, data, has_end): (&[u64], &[u8], bool),
+    fails: impl Fn(&mut Reader<S>) -> Result<(), Error>,
+) {
+    let next = |reader: &mut Reader<S>| {
+        let record = reader.next_record().expect("a record or the end")?;
+        assert!(record.data == data, "{} bytes at {}", record.data.len(), record.offset);
+        Some(record.offset)
+    };
+    let state = |reader: &Reader<S>| {
+        let found = reader.found().map(|found| match found {
+            cordwood_log::read::Found::Record(record) => Some((record.offset, record.len())),
+            _ => None,
+        });
+        (found, reader.end())
+    };
+    for taken in 0..offsets.len() + usize::from(has_end) {
+        for is_found in [false, true] {
+            let mut reader = open();
+            for &offset in &offsets[..taken] {
+                assert_eq!(next(&mut reader), Some(offset));
+            }
+            if taken == offsets.len() {
+                assert_eq!(next(&mut reader), None);
+            }
+            while is_found && !reader.find() {
+                reader.read_more();
+            }
+            let before = state(&reader);
+            fails(&mut reader).expect_err("a failure");
+            assert_eq!(state(&reader), before, "after {taken} records, {is_found}");
+            for &offset in &offsets[taken..] {
+                assert_eq!(next(&mut reader), Some(offset), "after {taken} records, {is_found}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_call_that_fails_leaves_the_reader_where_it_was() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = [7; 20];
+    let file = Wire::Plain.full(&data).repeat(2);
+    let [later, pruned] = ["later.log", "pruned.log"].map(|name| folder.path().join(name));
+    for path in [&later, &pruned] {
+        fs::create_dir(path).expect("a folder");
+    }
+    fs::write(later.join(name_of(0)), &file).expect("a file");
+    fs::write(later.join(name_of(54)), mark(9, 0)).expect("a file");
+    for offset in [300, 354] {
+        fs::write(pruned.join(name_of(offset)), &file).expect("a file");
+    }
+    let options = || ReadOptions::default().with_dialect(Dialect::LEVELDB);
+    let open = |path: &Path, options: ReadOptions| Reader::open_with(path, options).expect("a log");
+    let no_seek = || Reader::with_source(NoSeek(SliceSource::new(&file)), options());
+    let [one, two]: [&[u64]; 2] = [&[0, 27], &[300, 327, 354, 381]];
+    let cases: [(&str, &dyn Fn()); 7] = [
+        ("seek to a later version", &|| {
+            stays(
+                || open(&later, ReadOptions::default()),
+                (one, &data, false),
+                |reader| reader.seek(54),
+            );
+        }),
+        ("seek before the log", &|| {
+            stays(
+                || open(&pruned, ReadOptions::default()),
+                (two, &data, true),
+                |reader| reader.seek(10),
+            );
+        }),
+        ("seek before the log from a range", &|| {
+            let range = || open(&pruned, options().with_range(327..381));
+            stays(range, (&two[1..3], &data, true), |reader| reader.seek(10));
+        }),
+        ("seek that the source refuses", &|| {
+            stays(no_seek, (one, &data, true), |reader| reader.seek(27));
+        }),
+        ("restart before the log", &|| {
+            let call = |reader: &mut Reader| reader.restart(options().with_range(10..));
+            stays(|| open(&pruned, ReadOptions::default()), (two, &data, true), call);
+        }),
+        ("restart that the source refuses", &|| {
+            stays(no_seek, (one, &data, true), |reader| {
+                reader.restart(options().with_range(27..))
+            });
+        }),
+        ("another range before the log", &|| {
+            let call = |reader: &mut Reader| reader.another(options().with_range(10..)).map(drop);
+            stays(|| open(&pruned, ReadOptions::default()), (two, &data, true), call);
+        }),
+    ];
+    for (name, check) in cases {
+        #[allow(clippy::print_stderr, reason = "the output of a failed test ends with its case")]
+        {
+            eprintln!("{name}");
+        }
+        check();
+    }
+}
+
+/// A poll that fails for a segment that cannot be read takes no record.
+#[cfg(unix)]
+#[test]
+fn a_poll_that_fails_leaves_the_follower_where_it_was() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, link) = (Wire::Plain.full(&[7; 20]), folder.path().join(name_of(400)));
+    fs::write(folder.path().join(name_of(300)), &file).expect("a file");
+    let mut follower = Follower::open(folder.path()).expect("a follower");
+    assert!(matches!(follower.poll(), Ok(Poll::Record(record)) if record.offset == 300));
+    std::os::unix::fs::symlink("missing", &link).expect("a link");
+    // The directory is listed only once in a number of polls.
+    let error = (0..100).find_map(|_| follower.poll().err()).expect("a link to no file");
+    assert!(matches!(error.kind, ErrorKind::Io { .. }), "{error}");
+    assert_eq!((follower.offset(), follower.has_found()), (327, false));
+    fs::remove_file(&link).expect("a file");
+    fs::write(folder.path().join(name_of(327)), &file).expect("a file");
+    assert!(matches!(follower.poll(), Ok(Poll::Record(record)) if record.offset == 327));
 }
