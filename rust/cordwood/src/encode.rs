@@ -38,6 +38,8 @@ pub struct Encoder {
     compressor: Compressor,
     /// The last compressed record. Kept to reuse its memory.
     frame: Vec<u8>,
+    /// The file offset at which the file begins or, after padding, its mark is written again.
+    begin_at: u64,
     /// The open container, in the dialect that has containers. It begins at `offset`.
     packing: Option<Box<Packing>>,
 }
@@ -103,6 +105,7 @@ impl Encoder {
             is_leveldb: format == Dialect::LEVELDB.into(),
             compressor: Compressor::new(format.has_zstd_records()),
             frame: Vec::new(),
+            begin_at: 0,
             packing: Packing::of(&format),
         };
         if file_len > 0 {
@@ -120,6 +123,14 @@ impl Encoder {
         };
         encoder.use_up_budget();
         encoder
+    }
+
+    /// Writes the mark of a packed log before the next record: the file begins with padding, at whose end a
+    /// block begins.
+    pub(crate) fn begin_again(&mut self) {
+        if self.packs() {
+            self.begin_at = self.offset;
+        }
     }
 
     /// Counts the budget of a reader as used up: what precedes is not known.
@@ -248,11 +259,13 @@ impl Encoder {
     ///
     /// If there is no memory for `out` to grow, the process is aborted, as by [`Vec::reserve`].
     pub fn begin(&mut self, out: &mut Vec<u8>) {
-        if self.offset > 0 {
+        if self.offset != self.begin_at {
             return;
         }
-        out.extend_from_slice(self.format.dialect.prefix());
-        self.offset = self.format.dialect.prefix().len() as u64;
+        if self.offset == 0 {
+            out.extend_from_slice(self.format.dialect.prefix());
+            self.offset = self.format.dialect.prefix().len() as u64;
+        }
         if self.packs() {
             let codec = if self.format.is_zstd() {
                 Codec::Zstd

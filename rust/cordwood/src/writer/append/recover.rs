@@ -8,7 +8,7 @@ use super::unsynced;
 use crate::container::Mark;
 use crate::damage::{Reason, SkippedRegion};
 use crate::decode::{OnCorruption, ReadOptions, Step};
-use crate::detect::{DETECT_LEN, Foreign, PartialDetection, check_beginning, identify, of_rest};
+use crate::detect::{DETECT_LEN, Foreign, PartialDetection, begins_undamaged, check_beginning, identify, of_rest};
 use crate::dialect::{Dialect, Form, GivenFormat, Grid, LogFormat, Metadata, Role};
 use crate::error::{Error, ErrorKind, Hint, unsupported};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
@@ -138,7 +138,7 @@ fn format_of(
     let foreign = found.err().flatten();
     let found = found.ok();
     if let (Some(named), Some(found)) = (named, found)
-        && !reads(named, found.dialect, file_len)
+        && !reads(named, found.dialect, &head, file_len)
     {
         return Err(Error::new(
             ErrorKind::WrongDialect {
@@ -158,7 +158,11 @@ fn format_of(
         unsupported(check_beginning(dialect.into(), &head), path)?;
     }
     // A torn mark does not count.
-    let stating = found.filter(|_| file_len >= Mark::FRAGMENT_LEN as u64);
+    let states = |found: &LogFormat| {
+        file_len >= Mark::FRAGMENT_LEN as u64
+            && named.is_none_or(|named| named.is_packed() == found.dialect.is_packed())
+    };
+    let stating = found.filter(states);
     let format = LogFormat {
         compression: stating.map_or(options.compression, |found| found.compression),
         ..dialect.unwrap_or(LogFormat::unknown().dialect).into()
@@ -169,9 +173,12 @@ fn format_of(
 /// Whether a log in which the dialect `found` was detected can be read as `named`: each of its
 /// fragments means the same there. A RocksDB log that is not recycled is detected as a LevelDB log,
 /// and a long Pebble log as a recyclable one. A log without containers is not packed: other programs
-/// read it.
-fn reads(named: Dialect, found: Dialect, file_len: u64) -> bool {
-    if named.is_packed() != found.is_packed() {
+/// read it. But if the beginning of the file, its `head`, is damaged or was padded, the mark or the file
+/// header is missing, and does not contradict the name.
+fn reads(named: Dialect, found: Dialect, head: &[u8], file_len: u64) -> bool {
+    let is_beginning_lost = !begins_undamaged(head);
+    let has_lost_mark = is_beginning_lost && named.is_packed() && found.has_containers();
+    if named.is_packed() != found.is_packed() && !has_lost_mark {
         return false;
     }
     let is_same_fragment = |byte: u8| {
@@ -181,7 +188,9 @@ fn reads(named: Dialect, found: Dialect, file_len: u64) -> bool {
             matches!(meaning.role, Role::Fragment(_)) && (meaning.form != Form::Packed || found.is_packed());
         !is_its_own || named.meaning(byte) == meaning
     };
-    let is_same_file = named.checksum() == found.checksum() && named.prefix() == found.prefix();
+    let has_lost_file_header = is_beginning_lost && !named.prefix().is_empty() && !found.prefix().is_empty();
+    let is_same_file =
+        named.checksum() == found.checksum() && (named.prefix() == found.prefix() || has_lost_file_header);
     // The second block shows where blocks begin.
     let is_same_grid = named.grid_offset() == found.grid_offset() || file_len <= BLOCK_LEN as u64;
     named.name() == found.name() || is_same_file && is_same_grid && (0..=u8::MAX).all(is_same_fragment)
@@ -249,7 +258,7 @@ impl LogBefore<'_> {
         let has_lost_sector =
             self.options.on_torn_tail == OnTornTail::PadToBlock && self.options.dialect.is_some() && tail.is_torn();
         let may_be_log = self.foreign.is_none() && (has_lost_sector || self.is_torn_first(tail.begin)?);
-        let is_log = tail.has_fragment || !tail.has_data || may_be_log;
+        let is_log = tail.has_fragment || !tail.has_data || may_be_log || self.options.follows_segment;
         if !is_log {
             return Err(match (self.foreign, tail.damage) {
                 (None, Some(region)) => {

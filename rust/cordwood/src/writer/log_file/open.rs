@@ -210,9 +210,14 @@ impl LogFile {
     fn new(storage: Box<dyn Storage>, options: LogFileOptions, recovered: Recovered) -> Self {
         let Recovered { format, file_len, tail } = recovered;
         let process = storage.process();
+        let mut encoder = Encoder::unchecked(file_len, format);
+        // All of the file is a tail that was padded.
+        if file_len > 0 && tail.is_some_and(|tail| tail.begin == 0) {
+            encoder.begin_again();
+        }
         let state = State {
             storage: Some(Arc::from(storage)),
-            encoder: Encoder::unchecked(file_len, format),
+            encoder,
             buffer: Vec::new(),
             written: file_len,
             // Whoever wrote the existing contents may not have synced them successfully.

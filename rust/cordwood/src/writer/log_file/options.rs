@@ -128,6 +128,9 @@ pub struct LogFileOptions {
     /// allows it. It also limits what [`LogFile::append_to`](crate::LogFile::append_to) decompresses,
     /// by the rules for readers: a longer container counts as whole, and is not opened.
     pub record_len_max: u64,
+    /// Whether the file is a segment, and the one before it ends where it starts. So it is a log, even if
+    /// none of its bytes shows it.
+    pub(in crate::writer) follows_segment: bool,
 }
 
 impl Default for LogFileOptions {
@@ -142,6 +145,7 @@ impl Default for LogFileOptions {
             log_number: None,
             compression: None,
             record_len_max: RECORD_LEN_MAX,
+            follows_segment: false,
         }
     }
 }

@@ -10,7 +10,7 @@ use super::folder::{DiskFolder, Folder};
 use super::room::Room;
 use crate::container::Mark;
 use crate::damage::SkippedRegion;
-use crate::detect::{DETECT_LEN, Detection, detect};
+use crate::detect::{DETECT_LEN, Detection, begins_undamaged, detect};
 use crate::dialect::{Dialect, LogFormat, Unsupported};
 use crate::error::{Error, ErrorKind, Hint, unsupported};
 use crate::process::Process;
@@ -166,7 +166,8 @@ impl SegmentedLog {
                 set_format(&mut options, &*folder, &segments, &*storage, path)?;
                 // Everything before this segment was on the disk when it was created.
                 let in_segment = checkpoint.map(|offset| offset.saturating_sub(newest.offset));
-                let options = options.clone().with_checkpoint(in_segment);
+                let mut options = options.clone().with_checkpoint(in_segment);
+                options.follows_segment = segments.len() > 1;
                 let file = name_of(newest.offset);
                 LogFile::append_to_storage(storage, options, path, Some(Path::new(&file)), interrupted)
                     .map_err(|error| error.in_segment(newest.offset))?
@@ -593,11 +594,19 @@ fn set_format(
     let head_of =
         |storage: &dyn Storage| read_at_most(storage, 0, DETECT_LEN as u64).map_err(|source| Error::io(source, path));
     let head = head_of(newest)?;
+    let mut is_foreign = false;
     if head.len() >= Mark::FRAGMENT_LEN {
         match detect(&head) {
-            Detection::Log(found) => return check_dialect(found.dialect, path),
-            // Opening it fails.
-            Detection::Foreign(_) => return Ok(()),
+            Detection::Log(found) => {
+                check_dialect(found.dialect, path)?;
+                // The mark may be lost.
+                if found.dialect.is_packed() || begins_undamaged(&head) {
+                    return Ok(());
+                }
+            }
+            // After a crash, a sector of zeros may be followed by text. If it is the only segment,
+            // opening it fails.
+            Detection::Foreign(_) => is_foreign = true,
             // After a crash, its bytes may be zeros.
             Detection::Unclear => {}
         }
@@ -612,7 +621,9 @@ fn set_format(
                 let found = found.dialect;
                 return Err(Error::new(ErrorKind::WrongDialect { named, found }, path));
             }
-            _ if found.dialect.is_packed() => *options = options.clone().with_format(found),
+            _ if found.dialect.is_packed() || (is_foreign && options.dialect.is_none()) => {
+                *options = options.clone().with_format(found)
+            }
             _ => {}
         }
     }
