@@ -506,3 +506,71 @@ fn check_each_call(event: &str, is_kill: bool) {
         }
     }
 }
+
+/// The sectors of the last segment that were not synced reach the disk in any order: each of them may be
+/// zeros. The log opens under `truncate` or else `pad`, whether its dialect is named or not, and again
+/// after that; each durable record is there once.
+#[test]
+fn any_sectors_of_the_last_segment_lost() {
+    const SECTOR_LEN: usize = 512;
+    let mut count = 0;
+    for dialect in [Dialect::LEVELDB, Dialect::PACKED] {
+        for lens in [&[90; 25][..], &[700; 4], &[2500], &[1200, 40, 1300]] {
+            let options = LogFileOptions::default().with_dialect(dialect);
+            let folder = FolderDouble::default();
+            let log = SegmentedLog::open_in(folder.arc(), options.clone()).expect("a new log");
+            let durable: Vec<_> = (0..3)
+                .map(|number| (log.append(&record(number)).unwrap(), record(number)))
+                .collect();
+            let base = log.rotate().expect("a segment");
+            for (number, &len) in lens.iter().enumerate() {
+                let mut data = format!("{{\"number\": {number}}}").into_bytes();
+                data.resize(len, b'x');
+                log.append(&data).expect("an append that nothing disturbs");
+            }
+            log.close().expect("a close that nothing disturbs");
+            let whole = folder.files();
+            let bytes = &whole[&base];
+            let sector_count = bytes.len().div_ceil(SECTOR_LEN);
+            for (lost, cut) in (0..1u32 << sector_count).flat_map(|lost| [0, 1, 100, 600].map(|cut| (lost, cut))) {
+                let mut last = bytes[..bytes.len() - cut].to_vec();
+                for (index, sector) in last.chunks_mut(SECTOR_LEN).enumerate() {
+                    if lost >> index & 1 == 1 {
+                        sector.fill(0);
+                    }
+                }
+                let mut files = whole.clone();
+                files.insert(base, last);
+                for is_named in [false, true] {
+                    let what = format!("{dialect}, {lens:?}, sectors {lost:b}, cut {cut}, named {is_named}");
+                    let mut options = options.clone();
+                    options.dialect = options.dialect.filter(|_| is_named);
+                    check_lost(&what, &files, &options, dialect, &durable);
+                    count += 1;
+                }
+            }
+        }
+    }
+    assert!(count >= 2000, "{count} states");
+}
+
+fn check_lost(what: &str, files: &Files, options: &LogFileOptions, dialect: Dialect, durable: &[(u64, Vec<u8>)]) {
+    let policies =
+        [OnTornTail::Truncate, OnTornTail::PadToBlock].map(|policy| options.clone().with_on_torn_tail(policy));
+    let folder = FolderDouble::with_files(files.clone());
+    let mut appended = Vec::new();
+    for number in 0..3 {
+        let opened = SegmentedLog::open_in(folder.arc(), policies[0].clone())
+            .or_else(|_| SegmentedLog::open_in(folder.arc(), policies[1].clone()));
+        let log = opened.unwrap_or_else(|error| panic!("{what}, start {number}: {error}"));
+        assert_eq!(log.format().dialect.name(), dialect.name(), "{what}, start {number}");
+        let data = format!("start {number}").into_bytes();
+        appended.push((log.append(&data).expect("an append that nothing disturbs"), data));
+        log.close().expect("a close that nothing disturbs");
+    }
+    let found = read(&folder.files(), &LogFileOptions::default().with_dialect(dialect));
+    assert!(found.starts_with(durable), "{what}: {found:?}");
+    assert!(found.ends_with(&appended), "{what}: {found:?}");
+    let unique: HashSet<_> = found.iter().collect();
+    assert_eq!(unique.len(), found.len(), "{what}: a record is there twice");
+}
