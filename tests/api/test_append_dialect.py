@@ -340,9 +340,6 @@ def test_a_flush_that_is_neither(path):
     assert not os.path.lexists(path)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="attack R2: a padded packed log has no mark and is refused", raises=cordwood.DialectError
-)
 @pytest.mark.parametrize("segment_len", [None, 1 << 20])
 @pytest.mark.parametrize("begin", [b"torn by a crash"[:7], bytes(4_096)], ids=["torn mark", "zeros"])
 def test_a_packed_log_that_was_padded_from_its_beginning_is_opened_again(tmp_path, begin, segment_len):

@@ -289,11 +289,6 @@ def test_opening_syncs_the_name_of_a_folder_that_another_process_may_have_create
     assert list(folder.iterdir()) == []
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="attack R4: the newest segment has lost its first sector and is refused",
-    raises=cordwood.CorruptionError,
-)
 @pytest.mark.parametrize("on_torn_tail", ["truncate", "pad"])
 def test_a_log_is_opened_though_the_newest_segment_has_lost_its_first_sector(folder, on_torn_tail):
     synced = [b"synced %d" % number for number in range(100)]
