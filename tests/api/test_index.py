@@ -3,6 +3,7 @@
 import os
 import pickle
 import random
+import signal
 import subprocess
 import sys
 import threading

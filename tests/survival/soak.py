@@ -36,7 +36,7 @@ from failing_calls import failing
 EXTEND_MAX = 20
 SEGMENT_LEN = 64 << 10
 FILE_LEN_MAX = 2 << 20
-"""A log that is one file starts anew after this many bytes: the reference is slow."""
+"""A log that is one file starts again after this many bytes: the reference is slow."""
 RSS_MAX, RSS_GROWTH_MAX = 256 << 20, 32 << 20
 WARM_UP = 30
 """Seconds after the start of a process from which its memory, descriptors and threads stay flat."""
