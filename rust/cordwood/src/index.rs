@@ -94,7 +94,7 @@ impl RecordIndex {
     /// this order.
     ///
     /// `options` apply to each. The regions that are skipped have no index: under
-    /// [`OnCorruption::Fail`], damage is an error.
+    /// [`OnCorruption::Fail`](crate::OnCorruption::Fail), damage is an error.
     ///
     /// # Errors
     ///

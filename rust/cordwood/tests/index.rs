@@ -287,6 +287,34 @@ fn a_log_in_segments_is_indexed_also_after_pruning_and_losses() {
     }
 }
 
+/// Records that are read together may be in two segments. The next ones may be in a container of the
+/// second, which was opened up to the end of the first ones.
+#[test]
+fn a_container_in_the_next_segment_has_all_of_its_records() {
+    let mut random = Random(8);
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = LogFileOptions::default().with_format(Dialect::PACKED);
+    let log = SegmentedLog::open(folder.path(), options.with_segment_len(64 << 10)).expect("a log");
+    let records: Vec<Vec<u8>> = (0..3000_usize)
+        .map(|index| [&index.to_le_bytes()[..], &vec![7; random.below(400)]].concat())
+        .collect();
+    for some in records.chunks(15) {
+        log.extend(some).expect("room");
+    }
+    log.close().expect("a log");
+    let index = RecordIndex::open([folder.path()], ReadOptions::default()).expect("a log");
+    for _ in 0..300 {
+        let indices: Vec<u64> = (0..200).map(|_| random.below(records.len()) as u64).collect();
+        let found = all(&index, &indices).expect("records");
+        assert!(
+            indices
+                .iter()
+                .zip(found)
+                .all(|(&at, record)| records[at as usize] == record)
+        );
+    }
+}
+
 #[test]
 fn many_logs_follow_each_other_and_more_than_are_kept_open() {
     let folder = tempfile::tempdir().expect("a folder");

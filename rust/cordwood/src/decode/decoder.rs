@@ -270,6 +270,11 @@ impl Decoder {
         self.ending = Ending::default();
     }
 
+    /// Whether the range has no end.
+    pub(crate) fn has_no_end(&self) -> bool {
+        self.bounds.end == u64::MAX
+    }
+
     /// Sets the end of the range.
     pub(crate) fn set_end(&mut self, end: u64) {
         self.bounds.end = end;

@@ -272,15 +272,21 @@ impl<S: SeekSource> Reader<S> {
     /// In a container that is open, the reader stays where it is, up to `range.start`.
     pub(crate) fn seek_range(&mut self, range: Range<u64>, stays: bool) -> Result<(), Error> {
         let next = self.decoder.peek_of_container();
+        // In a segment that was opened within a range, the decoder stops at the end of that range.
         if stays
+            && self.decoder.has_no_end()
             && next.is_some_and(|next| next.offset <= range.start)
             && self.decoder.container_at(range.start).is_some()
         {
             self.options.end = Some(range.end);
             return Ok(());
         }
-        self.seek(range.start)?;
-        self.options.end = Some(range.end);
+        // The end of the range before is no end of the file that is opened.
+        let before = self.options.end.replace(range.end);
+        if let Err(error) = self.seek(range.start) {
+            self.options.end = before;
+            return Err(error);
+        }
         // Nobody chose this offset: damage there is damage.
         self.sought = None;
         self.decoder.set_end(u64::MAX);
