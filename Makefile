@@ -34,7 +34,7 @@ endif
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo dev check test lint lint-benches test-rust test-aarch64 test-windows model loom exhaustive asan wheel install test-python test-pythons test-remote test-engines conformance survival soak types test-abi3 wheel-abi3 sdist package-check release-check deny docs bench-abi3 bench bench-pipelines bench-memory bench-durable fuzz fmt clean
+.PHONY: help demo dev check test lint lint-benches test-rust test-aarch64 test-windows model loom exhaustive asan wheel install test-python test-pythons test-remote test-engines conformance survival soak types test-abi3 wheel-abi3 sdist package-check release-check deny docs bench-abi3 bench bench-pipelines bench-memory bench-durable fuzz mutants fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -321,6 +321,10 @@ $(CARGO_DENY):
 
 $(CARGO_FUZZ):
 	cargo install cargo-fuzz --version 0.13.2 --locked --root target/tools --target-dir target/tools/build
+
+# Not part of the tests: it takes some hours. A run goes on where the last one stopped.
+mutants:  ## Change the core on purpose, in 3,000 places, and look whether a test fails
+	$(PYTHON) tools/mutants/run.py
 
 # Not part of the tests: the results depend on the machine, and the peers are downloaded. It takes a quarter of an hour.
 # Criterion's folder is emptied first, because everything in it goes into the record.
