@@ -10,7 +10,7 @@ use crate::common;
 use crate::double::{Double, EIO, ENOSPC, Fault, Op};
 use cordwood_log::codec::Encoder;
 use cordwood_log::damage::Reason;
-use cordwood_log::format::BLOCK_LEN;
+use cordwood_log::format::{BLOCK_LEN, HEADER_LEN};
 use cordwood_log::write::{FileId, Process};
 use cordwood_log::{
     Compression, Dialect, Error, ErrorKind, FlushPolicy, Hint, LogFile, LogFileOptions, LogFormat, OnCorruption,
@@ -329,7 +329,8 @@ fn the_format_of_a_file_that_is_not_a_log_is_named() {
 /// are the same.
 #[test]
 fn a_grid_that_differs_is_refused_once_it_shows() {
-    for len in [100, 40_000] {
+    // The second is exactly one block long.
+    for len in [100, BLOCK_LEN - 14, 40_000] {
         let file = log_of(LogFormat::new(Dialect::WANDB), [&vec![b'x'; len]]);
         let (_, log) = open(&file, options().with_dialect(Dialect::WANDB_OLD));
         let is_refused = matches!(
@@ -767,6 +768,58 @@ fn a_durable_offset_is_a_checkpoint() -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Only 0 is always a checkpoint: no record begins or ends within the first header.
+#[test]
+fn an_offset_within_the_first_header_is_no_checkpoint() {
+    let file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
+    for checkpoint in 1..HEADER_LEN as u64 {
+        let (_, log) = open(&file, options().with_checkpoint(Some(checkpoint)));
+        assert!(log.is_err(), "{checkpoint}: {log:?}");
+    }
+}
+
+/// The mark is at the beginning, which is not read with a checkpoint in a later block.
+#[test]
+fn a_mark_of_a_later_version_is_refused_with_every_checkpoint() {
+    let mark = common::fragment(0x48, b"cordwood\x02\0");
+    let rest = common::fragment(1, &vec![b'x'; BLOCK_LEN - mark.len() - HEADER_LEN]);
+    let file = [mark, rest, common::fragment(1, b"one")].concat();
+    for checkpoint in [0, BLOCK_LEN as u64, file.len() as u64] {
+        let (_, log) = open(&file, options().with_checkpoint(Some(checkpoint)));
+        assert!(
+            matches!(
+                log,
+                Err(Error {
+                    kind: ErrorKind::Unsupported { .. },
+                    ..
+                })
+            ),
+            "{checkpoint}: {log:?}"
+        );
+    }
+}
+
+/// A tail that ends with a block is followed by the next record, without any padding.
+#[test]
+fn a_tail_that_ends_with_its_block_is_left_as_it_is() {
+    let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
+    file.resize(BLOCK_LEN, 0);
+    let (double, log) = open(&file, options().with_on_torn_tail(OnTornTail::PadToBlock));
+    assert!(log.expect("a log").discarded_tail().is_some());
+    assert_eq!(double.ops(), []);
+}
+
+/// The padding must not complete the torn fragment. That a valid one precedes it says nothing.
+#[test]
+fn the_byte_of_the_padding_depends_on_the_torn_fragment_alone() {
+    let one = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
+    let torn = common::fragment(4, b"the end");
+    let file = [one, common::fragment(2, b"begin"), torn[..9].to_vec()].concat();
+    let (double, log) = open(&file, options().with_on_torn_tail(OnTornTail::PadToBlock));
+    assert!(log.is_ok(), "{log:?}");
+    assert_eq!(double.bytes()[file.len()], 0xff);
 }
 
 /// The earlier of the two offsets counts, and all of a long file is written again.

@@ -6,7 +6,7 @@ use std::thread;
 
 use crate::common::fragment;
 use cordwood_log::codec::Encoder;
-use cordwood_log::damage::{BitFlip, FragmentPart, Reason, Severity, SkippedRegion};
+use cordwood_log::damage::{BitFlip, Finding, Findings, FragmentPart, Reason, Severity, SkippedRegion};
 use cordwood_log::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, TRAILER_LEN_MAX};
 use cordwood_log::ops::{self, SalvageOptions};
 use cordwood_log::parallel;
@@ -573,6 +573,46 @@ fn salvage_writes_the_readable_records() -> Result<(), Box<dyn std::error::Error
     assert!(ops::salvage_file(folder.path().join("no.log"), folder.path().join("new.log"), &options).is_err());
     assert_eq!(std::fs::read_dir(folder.path())?.count(), 2, "nothing is left behind");
     Ok(())
+}
+
+/// The regions of a file.
+fn regions_of(file: &[u8]) -> Vec<SkippedRegion> {
+    let mut reader = Reader::from_slice(file, ReadOptions::default().with_on_corruption(OnCorruption::Skip));
+    let mut regions = Vec::new();
+    while let Some(event) = reader.next_event().expect("a slice") {
+        if let Event::Skipped(region) = event {
+            regions.push(region);
+        }
+    }
+    regions
+}
+
+#[test]
+fn a_region_of_one_byte_is_a_byte() {
+    for (len, words) in [(1, "1 byte at offset 0: "), (2, "2 bytes at offset 0: ")] {
+        let text = regions_of(&[0, 0][..len])[0].to_string();
+        assert!(text.starts_with(words), "{text}");
+    }
+}
+
+/// The zeros at the end of a log are those of all its parts.
+#[test]
+fn appended_findings_keep_the_zeros_at_the_end() {
+    let mut file = vec![0; 2 * BLOCK_LEN];
+    Encoder::new(file.len() as u64).encode(b"one", &mut file);
+    file.resize(3 * BLOCK_LEN, 0);
+    let record_end = (2 * BLOCK_LEN + HEADER_LEN + 3) as u64;
+    let mut findings = Findings::default();
+    for (region, begin) in regions_of(&file).into_iter().zip([0, 0, record_end]) {
+        let mut next = Findings::default();
+        next.add(Finding::new(region));
+        findings.append(next);
+        assert_eq!(findings.zeros_before(region.end), Some(begin));
+        assert_eq!(findings.zeros_before(region.end - 1), None);
+    }
+    assert_eq!(findings.len_of(Severity::Info), file.len() as u64 - 10);
+    assert_eq!(findings.len_of(Severity::Corruption), 0);
+    assert_eq!(findings.len_by("bad_length"), 0);
 }
 
 #[test]

@@ -178,6 +178,12 @@ fn a_log_is_continued_with_the_compression_of_its_mark() {
         for given in [LogFileOptions::default(), options(FORMATS[0]), options(FORMATS[1])] {
             let double = Double::default();
             let log = LogFile::create_in(double.boxed(), options(format)).expect("a new file");
+            log.close().expect("no fault");
+            assert_eq!(double.bytes().len(), 17);
+
+            // The mark alone states it.
+            let log = LogFile::append_in(double.boxed(), given.clone()).expect("a packed log");
+            assert_eq!(log.format(), format);
             log.extend([&b"one"[..], b"two"]).expect("no fault");
             log.close().expect("no fault");
             let len_before = double.bytes().len();

@@ -74,6 +74,23 @@ fn leveldb_drops_a_pending_record_silently_at_the_end_of_a_file() {
     }
 }
 
+/// The trailer of a log without records states the number of the next log.
+#[test]
+fn a_decoder_takes_the_number_of_a_log_without_records_from_its_trailer() {
+    let window = Window {
+        offset: 0,
+        bytes: b"\0\0\0\0\0\0\x05\x0a\0\0\0",
+        is_last: true,
+    };
+    let mut decoder = Decoder::new(&skip().with_format(Dialect::PEBBLE)).unwrap();
+    let step = decoder.step(window);
+    assert!(
+        matches!(step, Step::Skipped(region) if (region.end, region.reason) == (11, Reason::EndTrailer)),
+        "{step:?}"
+    );
+    assert_eq!(decoder.format().log_number, Some(9));
+}
+
 /// Zeros may be a preallocated file or a destroyed header: the fragments after them in the first
 /// block show which.
 #[test]

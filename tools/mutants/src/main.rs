@@ -67,7 +67,6 @@ impl Lister<'_> {
             Role::Chain => "chain",
             Role::Body => "body",
         };
-        let change = change.split_whitespace().collect::<Vec<_>>().join(" ");
         println!(
             "{}",
             json!({
@@ -79,13 +78,13 @@ impl Lister<'_> {
 
     /// Replaces an expression.
     fn replace(&self, node: &impl Spanned, text: &str) {
-        let change = format!("{} -> {text}", self.source(node));
+        let change = format!("{} -> {}", short(self.source(node)), short(text));
         self.add(Role::Expression, node.span(), text, &change);
     }
 
     fn condition(&mut self, condition: &Expr, is_loop: bool) {
         if has_let(condition) {
-            let change = format!("{} -> false", self.source(condition));
+            let change = format!("{} -> false", short(self.source(condition)));
             self.add(Role::Chain, condition.span(), "", &change);
         } else {
             self.replace(condition, "false");
@@ -154,6 +153,20 @@ impl Lister<'_> {
             }
             _ => {}
         }
+    }
+}
+
+/// A text on one line, without its middle if it is long.
+fn short(text: &str) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let chars: Vec<char> = text.chars().collect();
+    match chars.len() {
+        ..=90 => text,
+        len => chars[..60]
+            .iter()
+            .chain(&[' ', '…', ' '])
+            .chain(&chars[len - 25..])
+            .collect(),
     }
 }
 
@@ -249,7 +262,7 @@ impl<'ast> Visit<'ast> for Lister<'_> {
                     Role::Statement,
                     node.span(),
                     "",
-                    &format!("delete {}", self.source(node)),
+                    &format!("delete {}", short(self.source(node))),
                 );
             }
         }
@@ -289,7 +302,13 @@ impl<'ast> Visit<'ast> for Lister<'_> {
                     let method = call.method.span().byte_range();
                     let text = self.source(node);
                     let (before, after) = (&text[..method.start - begin], &text[method.end - begin..]);
-                    self.replace(node, &format!("{before}{other}{after}"));
+                    let change = format!(".{name}{} -> .{other}", short(after));
+                    self.add(
+                        Role::Expression,
+                        node.span(),
+                        &format!("{before}{other}{after}"),
+                        &change,
+                    );
                 }
             }
             Expr::Macro(call) if call.mac.path.is_ident("matches") => {
@@ -312,7 +331,7 @@ impl<'ast> Visit<'ast> for Lister<'_> {
                     Role::Chain,
                     guard.guard.span(),
                     "",
-                    &format!("{} -> false", self.source(&*guard.guard)),
+                    &format!("{} -> false", short(self.source(&*guard.guard))),
                 );
             } else {
                 self.replace(&*guard.guard, "true");

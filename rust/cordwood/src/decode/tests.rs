@@ -4,6 +4,7 @@ use super::{DataAt, Decoder, OnCorruption, ReadOptions, Step, Window};
 use crate::damage::Reason;
 use crate::dialect::{Compression, Dialect, LogFormat};
 use crate::encode::Encoder;
+use crate::format::BLOCK_LEN;
 
 fn steps(file: &[u8], finds_runs: bool, options: &ReadOptions) -> Vec<Step> {
     let window = Window {
@@ -53,6 +54,36 @@ fn runs_find_the_same_as_single_steps() {
             .iter()
             .any(|step| matches!(step, Step::Skipped(_)))
     );
+}
+
+/// A pending record is read again from its beginning only if its bytes were not kept.
+#[test]
+fn bytes_that_were_not_kept_are_read_again() {
+    let data = vec![b'x'; 40_000];
+    let mut file = Vec::new();
+    Encoder::new(0).encode(&data, &mut file);
+    for keeps in [true, false] {
+        let mut decoder = Decoder::new(&ReadOptions::default()).unwrap();
+        decoder.set_keeps_data(keeps);
+        let block = Window {
+            offset: 0,
+            bytes: &file[..BLOCK_LEN],
+            is_last: false,
+        };
+        assert_eq!(decoder.step(block), Step::NeedMore);
+        decoder.set_keeps_data(true);
+        assert_eq!(decoder.offset(), if keeps { BLOCK_LEN as u64 } else { 0 });
+        let whole = Window {
+            bytes: &file,
+            is_last: true,
+            ..block
+        };
+        let Step::Record(span) = decoder.step(whole) else {
+            panic!("no record");
+        };
+        assert_eq!(decoder.data(whole, span), data);
+        assert!(matches!(decoder.step(whole), Step::End(_)));
+    }
 }
 
 #[test]
