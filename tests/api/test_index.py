@@ -230,19 +230,28 @@ def test_a_pickled_index_has_eight_bytes_for_16_records(tmp_path):
 def test_a_pickle_that_makes_no_sense_is_an_error(tmp_path):
     path = str(written(tmp_path / "a.log", numbered(100)))
     (logs, *options) = cordwood.index(path).__reduce__()[1]
-    ((_, length, count, offsets),) = logs
+    ((_, length, count, offsets, *none),) = logs
+    assert none == [b"", b""]
     restored = cordwood.index(path).__reduce__()[0]
     for wrong in (b"", b"\xff" * len(offsets), offsets[-8:] * 4, offsets[:8] * 4):
-        index = restored([(path, length, count, wrong)], *options)
+        index = restored([(path, length, count, wrong, *none)], *options)
         for at in (0, 50, 99):
             with pytest.raises(cordwood.CordwoodError):
                 index[at]
     with pytest.raises(ValueError, match="8 bytes"):
-        restored([(path, length, count, b"1234567")], *options)
+        restored([(path, length, count, b"1234567", *none)], *options)
+    # Near damage, the offset of each record is its own.
+    group = (3).to_bytes(8, "little")
+    for wrong in (b"", offsets[:8] * 16, b"\xff" * 128):
+        index = restored([(path, length, count, offsets, group, wrong)], *options)
+        if wrong:
+            with pytest.raises(cordwood.CordwoodError):
+                index[50]
+        assert index[0] == numbered(100)[0]
     with pytest.raises(OverflowError):
-        restored([(path, length, 1 << 63, offsets)], *options)
+        restored([(path, length, 1 << 63, offsets, *none)], *options)
     with pytest.raises(OverflowError):
-        restored([(path, length, (1 << 63) - 1, offsets)] * 4, *options)
+        restored([(path, length, (1 << 63) - 1, offsets, *none)] * 4, *options)
 
 
 @pytest.mark.parametrize("options", [{}, {"dialect": "wandb"}, {"dialect": "packed", "compression": "zstd"}], ids=str)

@@ -111,7 +111,7 @@ def test_a_release_without_the_address_of_the_project_or_of_another_version_is_r
     assert [problem for problem in found if "https://repository.invalid/cordwood" in problem]
     assert [problem for problem in found if "the tag is v1.2.2" in problem]
     locked = [problem.partition(" ")[0] for problem in found if "Cargo.lock has another version than 1.2.3" in problem]
-    folders = "", "benches/compare/", "benches/durable/", "rust/fuzz/"
+    folders = "", "benches/compare/", "benches/durable/", "rust/exhaustive/", "rust/fuzz/"
     assert locked == [f"{folder}Cargo.lock" for folder in folders]
 
 

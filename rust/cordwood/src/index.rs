@@ -223,7 +223,10 @@ impl RecordIndex {
         let range = log.range(first, last).ok_or_else(|| log.changed(None, None))?;
         let exact = log.exact_offset(first);
         let start = exact.unwrap_or(range.start);
-        reader.seek_range(start..range.end.max(start), stays)?;
+        if !range.contains(&start) {
+            return Err(log.changed(None, None).into());
+        }
+        reader.seek_range(start..range.end, stays)?;
         let mut next = Next {
             log,
             reader,
