@@ -1423,7 +1423,8 @@ class RecordIndex:
         [b'three', b'one', b'three']
         """
 
-    def __getitems__(self, indices: Iterable[SupportsIndex]) -> list[bytes]: ...
+    def __getitems__(self, indices: Iterable[SupportsIndex]) -> list[bytes]:
+        """The same as `read`, under the name by which torch and other loaders ask for a batch."""
     def close(self) -> None:
         """Closes the files.
 

@@ -304,7 +304,11 @@ def _of_segments(
 
 def _folder_of_segment(name: str) -> Identity | None:
     """The identity of the log in segments that a file belongs to, if it has the name of one of its files."""
-    return os.path.realpath(os.path.dirname(name)) if segment_offset(os.path.basename(name)) is not None else None
+    try:
+        is_segment = segment_offset(os.path.basename(name)) is not None
+    except ValueError:  # No file has a name that cannot be encoded.
+        return None
+    return os.path.realpath(os.path.dirname(name)) if is_segment else None
 
 
 def _walk(

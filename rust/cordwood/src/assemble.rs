@@ -9,7 +9,6 @@ use std::ops::Range;
 use crate::container::{self, COUNT_MAX};
 use crate::copy::{append, try_reserve};
 use crate::damage::{Reason, SkippedRegion};
-use crate::decode::Limits;
 use crate::format::Kind;
 
 /// A fragment with its place in the file.
@@ -69,6 +68,16 @@ enum State {
 /// The longest data of a record, in bytes, that is left in the window, for the caller to copy: as
 /// much as a reader reads at once. More would no longer be in the processor's cache by then.
 const IN_WINDOW_MAX: u64 = 1 << 18;
+
+/// The longest data that a decoder accepts, in bytes. These are two values, so that a reader which lifts
+/// one keeps the other.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Of a record.
+    pub(crate) record_len_max: u64,
+    /// Of a frame, as its `record_len_max`: it bounds what is decompressed, whoever wants the data.
+    pub(crate) frame_len_max: u64,
+}
 
 /// The state between two fragments.
 #[derive(Debug)]

@@ -30,6 +30,13 @@ const CONTAINER_LEVEL: i32 = 1;
 #[cfg(feature = "zstd")]
 const FRAME_MAGIC: &[u8] = b"\x28\xb5\x2f\xfd";
 
+/// The bytes that all records of a compressed log may have in total, however little is read.
+pub(crate) const BUDGET_BASE: u64 = 256 << 20;
+
+/// The additional bytes allowed for each byte read. The ratio of an engine's frames rarely exceeds
+/// 100.
+pub(crate) const BUDGET_RATIO: u64 = 200;
+
 /// Why a record has no data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failed {

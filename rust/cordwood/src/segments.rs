@@ -129,10 +129,12 @@ impl Listing {
 
 /// Lists a directory until two lists agree about its faults. A system may list a file that was created
 /// meanwhile, and not the one that was created before it; and all listed segments may be pruned before
-/// their lengths are read. The next list does not have such a fault.
+/// their lengths are read. The next list does not have such a fault. A log that changes faster than it is
+/// listed, or a segment that another program makes longer, never agrees: the last of many lists counts.
 fn settled(folder: &Path) -> Result<Listing, Error> {
+    const TRIES_MAX: usize = 100;
     let mut before = None;
-    loop {
+    for tries in 1.. {
         let listing = list_once(folder)?;
         let is_pruned = listing.segments.is_empty() && !listing.offsets.is_empty();
         let breaks: Vec<_> = breaks(&listing.segments).collect();
@@ -140,11 +142,12 @@ fn settled(folder: &Path) -> Result<Listing, Error> {
             return Ok(listing);
         }
         let faults = (is_pruned.then(|| listing.offsets.clone()), breaks);
-        if before.as_ref() == Some(&faults) {
+        if before.as_ref() == Some(&faults) || tries == TRIES_MAX {
             return Ok(listing);
         }
         before = Some(faults);
     }
+    unreachable!("the last try returns")
 }
 
 /// Whether a directory may have a file of this name beside the segments.

@@ -160,7 +160,11 @@ impl Decoder {
         let first_block = window.at(origin, block_end);
         let is_zero = first_block.iter().all(|&byte| byte == 0);
         let has_first_block = first_block.len() == block_end || window.is_last;
-        let repaired = self.repaired_first_block(first_block);
+        let repaired = if has_first_block {
+            self.repaired_first_block(first_block)
+        } else {
+            None
+        };
         let dialect = self
             .format
             .dialect
@@ -477,6 +481,7 @@ impl Decoder {
         if matches!(found, Found::Fault { .. }) && self.is_before_sought() {
             // These bytes were read before, and are lost only up to the offset that was sought.
             self.offset = self.bounds.start.min(self.offset + passed as u64);
+            self.is_inside = false;
             return None;
         }
         self.offset += passed as u64;

@@ -2,6 +2,8 @@
 
 use std::ops::{Bound, RangeBounds};
 
+use crate::assemble::Limits;
+use crate::compression::{BUDGET_BASE, BUDGET_RATIO};
 use crate::dialect::{Compression, Dialect};
 use crate::error::{Error, unsupported};
 use crate::names::names;
@@ -141,23 +143,6 @@ pub struct ReadOptions {
     /// Accept ordinary records of any length. Only a reader that keeps no data may set it.
     pub(crate) takes_any_len: bool,
 }
-
-/// The longest data that a decoder accepts, in bytes. These are two values, so that a reader which lifts
-/// one keeps the other.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
-    /// Of a record.
-    pub(crate) record_len_max: u64,
-    /// Of a frame, as its `record_len_max`: it bounds what is decompressed, whoever wants the data.
-    pub(crate) frame_len_max: u64,
-}
-
-/// The bytes that all records of a compressed log may have in total, however little is read.
-pub(crate) const BUDGET_BASE: u64 = 256 << 20;
-
-/// The additional bytes allowed for each byte read. The ratio of an engine's frames rarely exceeds
-/// 100.
-pub(crate) const BUDGET_RATIO: u64 = 200;
 
 impl Default for ReadOptions {
     fn default() -> Self {

@@ -4,11 +4,10 @@ use std::collections::TryReserveError;
 use std::convert::Infallible;
 
 use super::{Encoder, Stopped};
-use crate::compression::{Compressor, lengthen};
+use crate::compression::{BUDGET_BASE, BUDGET_RATIO, Compressor, lengthen};
 use crate::container::{Codec, HEAD_LEN_MAX, Head, STATED_MAX, STORED_LEN_MAX, VARINT_LEN_MAX, ZSTD_LEN_MAX};
 use crate::container::{push_varint, varint_len};
 use crate::copy::{SHORT, copy_short};
-use crate::decode::{BUDGET_BASE, BUDGET_RATIO};
 use crate::dialect::{Form, LogFormat};
 use crate::format::{BLOCK_LEN, HEADER_LEN, encoded_len};
 

@@ -218,13 +218,13 @@ impl<S: SeekSource> Reader<S> {
         if !self.source.open_file(offset)? {
             return work(self);
         }
-        let (origin, is_undetected, joint) = (self.options.origin, self.is_undetected, self.joint);
+        let state = (self.options.origin, self.is_undetected, self.detected, self.joint);
         let decoder = self.begin_file();
         let done = work(self);
         self.source.settle(done.is_ok());
         if done.is_err() {
             self.decoder = decoder;
-            (self.options.origin, self.is_undetected, self.joint) = (origin, is_undetected, joint);
+            (self.options.origin, self.is_undetected, self.detected, self.joint) = state;
         }
         done
     }

@@ -126,7 +126,8 @@ pub struct LogFileOptions {
     /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default: [`RECORD_LEN_MAX`], 1 GiB,
     /// as for readers. A longer record can be read only if the reader's option of the same name
     /// allows it. It also limits what [`LogFile::append_to`](crate::LogFile::append_to) decompresses,
-    /// by the rules for readers: a longer container counts as whole, and is not opened.
+    /// by the rules for readers: a longer container counts as whole, and is not opened. A log whose
+    /// containers exceed the budget of a reader is refused, unless this is more than 1 GiB.
     pub record_len_max: u64,
     /// Whether the file is a segment, and the one before it ends where it starts. So it is a log, even if
     /// none of its bytes shows it.
