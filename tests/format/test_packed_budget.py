@@ -1,4 +1,4 @@
-"""K16: each packed log that cordwood writes is read with default options, as a whole and from any place.
+"""The budget of packed.md: each packed log that cordwood writes is read by default, whole and from any place.
 
 However well its records compress, no range of its frames exceeds the budget of a reader.
 """

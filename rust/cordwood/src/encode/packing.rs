@@ -240,7 +240,7 @@ impl Packing {
 
     /// Compresses the body of `count` records, which begins at the file offset `begin`, into
     /// `compressed`, which becomes long enough for an offset for each record, and for the budget of every
-    /// reader (K16). Returns whether that is to be written: if it is shorter than the stored form, of
+    /// reader. Returns whether that is to be written: if it is shorter than the stored form, of
     /// `stored_len` bytes.
     fn compress(&mut self, body: &[u8], count: usize, begin: u64, stored_len: usize) -> bool {
         let compressed = &mut self.compressed;
