@@ -97,17 +97,14 @@ pub enum ErrorKind {
         /// The log offset at which the log begins.
         first_offset: u64,
     },
-    /// A log has changed since it was [indexed](crate::RecordIndex): its length is another one, or a
-    /// record does not begin where it did.
+    /// A log is not the one in which a [`Position`](crate::Position) is, or has changed since it was
+    /// [indexed](crate::RecordIndex).
     #[non_exhaustive]
     Changed {
-        /// The file offset before which the records are not the same; `None` if only the length is
-        /// known.
-        offset: Option<u64>,
-        /// The length of the file in bytes when it was indexed.
-        indexed_len: u64,
-        /// Its length now, if it is known.
-        file_len: Option<u64>,
+        /// The file offset of the first byte of those that are not the same, or that are missing.
+        offset: u64,
+        /// The file offset after the last one.
+        end_offset: u64,
     },
     /// The file is not a log of any dialect: it is in another known format, or in no known one.
     #[non_exhaustive]
@@ -269,6 +266,8 @@ pub enum Hint {
     Reopen,
     /// Begin at the first offset of the log: the records before it are gone.
     BeginAtFirstOffset,
+    /// Start at the beginning of the log, which is not the one that was read before.
+    StartAgain,
     /// Give the log in segments a folder of its own.
     OwnFolder,
     /// Append to a log in segments with [`SegmentedLog`](crate::SegmentedLog).
@@ -336,14 +335,9 @@ impl Error {
                 *offset += base;
                 move_len(file_len);
             }
-            ErrorKind::Changed {
-                offset,
-                indexed_len,
-                file_len,
-            } => {
-                move_len(offset);
-                *indexed_len += base;
-                move_len(file_len);
+            ErrorKind::Changed { offset, end_offset } => {
+                *offset += base;
+                *end_offset += base;
             }
             ErrorKind::NeverPacked { metadata_offset, .. } => move_len(metadata_offset),
             ErrorKind::Write { failure, .. } => failure.durable_offset += base,
@@ -386,11 +380,11 @@ impl Error {
             | ErrorKind::RecordTooLarge { offset, .. }
             | ErrorKind::Truncated { offset, .. }
             | ErrorKind::Pruned { offset, .. }
+            | ErrorKind::Changed { offset, .. }
             | ErrorKind::Unsupported {
                 unsupported: Unsupported::PackedVersion { offset, .. } | Unsupported::Codec { offset, .. },
                 ..
             } => Some(*offset),
-            ErrorKind::Changed { offset, .. } => *offset,
             ErrorKind::NeverPacked { metadata_offset, .. } => *metadata_offset,
             ErrorKind::Io { .. }
             | ErrorKind::Foreign { .. }
@@ -443,6 +437,7 @@ impl ErrorKind {
             ErrorKind::Write { .. } | ErrorKind::Forked => Hint::Reopen,
             ErrorKind::Io { source } if source.get_ref().is_some_and(|source| source.is::<Cut>()) => Hint::Reopen,
             ErrorKind::Pruned { .. } => Hint::BeginAtFirstOffset,
+            ErrorKind::Changed { .. } => Hint::StartAgain,
             ErrorKind::NotASegment => Hint::OwnFolder,
             // Of the system: one with words of its own says what to do.
             ErrorKind::Io { source } if source.kind() == io::ErrorKind::IsADirectory && source.get_ref().is_none() => {
@@ -450,7 +445,6 @@ impl ErrorKind {
             }
             ErrorKind::Io { .. }
             | ErrorKind::Truncated { .. }
-            | ErrorKind::Changed { .. }
             | ErrorKind::NeverPacked { .. }
             | ErrorKind::Locked
             | ErrorKind::Closed => return None,
@@ -497,21 +491,10 @@ impl fmt::Display for ErrorKind {
                 f,
                 "the log begins at {first_offset}, but reading was to go on at {offset}: the records between were pruned"
             ),
-            ErrorKind::Changed {
-                offset,
-                indexed_len,
-                file_len,
-            } => match (offset, file_len) {
-                (None, Some(file_len)) => write!(
-                    f,
-                    "the log has changed since it was indexed: it had {indexed_len} bytes, and has {file_len}"
-                ),
-                (Some(offset), _) => write!(
-                    f,
-                    "the log has changed since it was indexed: the records before offset {offset} are not the same"
-                ),
-                (None, None) => write!(f, "the log is not the one that was indexed"),
-            },
+            ErrorKind::Changed { offset, end_offset } => write!(
+                f,
+                "this is not the log that was read before: its bytes from {offset} to {end_offset} are not the same"
+            ),
             ErrorKind::Foreign { foreign } => write!(f, "{foreign}"),
             ErrorKind::OtherLog {
                 log_number,
@@ -601,6 +584,7 @@ impl Hint {
             Hint::CreateLog => "create_log",
             Hint::Reopen => "reopen",
             Hint::BeginAtFirstOffset => "begin_at_first_offset",
+            Hint::StartAgain => "start_again",
             Hint::OwnFolder => "own_folder",
             Hint::SegmentLen => "segment_len",
             Hint::ReadFolder => "read_folder",
@@ -640,6 +624,7 @@ impl fmt::Display for Hint {
             Hint::CreateLog => "create a new log",
             Hint::Reopen => "to continue, open the log again in this process",
             Hint::BeginAtFirstOffset => "begin at the first offset of the log: the records before it are gone",
+            Hint::StartAgain => "to read this log, start at its beginning",
             Hint::OwnFolder => {
                 "a log in segments needs a folder of its own: move the file away, or choose another folder"
             }
@@ -906,9 +891,8 @@ mod tests {
                 first_offset: 1020,
             },
             ErrorKind::Changed {
-                offset: Some(10),
-                indexed_len: 20,
-                file_len: Some(20),
+                offset: 10,
+                end_offset: 20,
             },
             ErrorKind::Foreign { foreign: Foreign::Text },
             ErrorKind::OtherLog {

@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard};
 use crate::damage::{Severity, SkippedRegion};
 use crate::decode::{ReadOptions, RecordSpan, Step};
 use crate::error::{Error, ErrorKind};
+use crate::position::Position;
 use crate::reader::{Reader, Source};
 
 /// Of every so many records, the offset of the first one is kept.
@@ -28,8 +29,9 @@ const IDLE_MAX: usize = 64;
 /// their container; [`read`](Self::read) opens each container once a call.
 ///
 /// Any number of threads may read at a time: each call reads at positions of its own, also in a
-/// forked process. The logs must not change: a file that has another length when it is opened, or
-/// in which a record does not begin where it did, is an error.
+/// forked process. A log may grow; its new records have no numbers. It must not change: another log
+/// under the path is an error when its file is opened, and so is a record that does not begin where it
+/// did. Files stay open for the next calls, and are not compared again.
 ///
 /// ```
 /// use cordwood_log::{Error, LogFile, LogFileOptions, ReadOptions, RecordIndex};
@@ -76,8 +78,8 @@ struct Idle {
 pub struct IndexedLog {
     /// The file, or the folder of a log in segments.
     pub path: PathBuf,
-    /// As [`Reader::file_len`].
-    pub file_len: u64,
+    /// After the last record.
+    pub position: Position,
     /// The number of records.
     pub record_count: u64,
     /// The offset of the first of every 16 records, and that after the last record.
@@ -220,11 +222,11 @@ impl RecordIndex {
         let first_index = self.ends[number] - log.record_count;
         let within = |place: usize| indices[place] - first_index;
         let (first, last) = (within(places[0]), within(places[places.len() - 1]));
-        let range = log.range(first, last).ok_or_else(|| log.changed(None, None))?;
+        let range = log.range(first, last).ok_or_else(|| log.changed(0..0))?;
         let exact = log.exact_offset(first);
         let start = exact.unwrap_or(range.start);
         if !range.contains(&start) {
-            return Err(log.changed(None, None).into());
+            return Err(log.changed(range).into());
         }
         reader.seek_range(start..range.end, stays)?;
         let mut next = Next {
@@ -254,10 +256,12 @@ impl RecordIndex {
         }
         let log = &self.logs[log];
         let reader = Reader::open_with(&log.path, self.options.clone())?;
-        match reader.file_len() {
-            Some(file_len) if file_len == log.file_len => Ok(Box::new(reader)),
-            file_len => Err(log.changed(None, file_len)),
+        let end = log.position.offset();
+        if let Some(file_len) = reader.file_len().filter(|&file_len| file_len < end) {
+            return Err(log.changed(file_len..end));
         }
+        log.position.check(&log.path, &self.options)?;
+        Ok(Box::new(reader))
     }
 
     /// Keeps a reader for the next call.
@@ -307,12 +311,13 @@ impl IndexedLog {
         };
         let mut log = IndexedLog {
             path,
-            file_len: 0,
+            position: Position::default(),
             record_count: 0,
             offsets: Vec::new(),
             near_damage: Vec::new(),
             exact_offsets: Vec::new(),
         };
+        let beginning = Position::beginning(&log.path, reader.format()?)?;
         let mut group = Group::default();
         let mut end = None;
         reader.without_data(|reader| {
@@ -336,7 +341,9 @@ impl IndexedLog {
         })?;
         log.offsets.extend(end);
         log.offsets.shrink_to_fit();
-        log.file_len = reader.file_len().unwrap_or(0);
+        // The records are those of the file that the reader has open, which may have lost its name.
+        beginning.check(&log.path, reader.options())?;
+        log.position = Position::of(&log.path, end.unwrap_or(0))?;
         Ok(log)
     }
 
@@ -382,11 +389,10 @@ impl IndexedLog {
     }
 
     #[cold]
-    fn changed(&self, offset: Option<u64>, file_len: Option<u64>) -> Error {
+    fn changed(&self, bytes: Range<u64>) -> Error {
         let kind = ErrorKind::Changed {
-            offset,
-            indexed_len: self.file_len,
-            file_len,
+            offset: bytes.start,
+            end_offset: bytes.end,
         };
         Error::new(kind, Some(&self.path))
     }
@@ -439,7 +445,8 @@ impl Next<'_> {
                 Step::NeedMore => {}
                 // New damage, or another file: the records after it would have other numbers.
                 Step::Skipped(_) | Step::Record(_) | Step::End(_) => {
-                    return Err(self.log.changed(Some(self.reader.offset()), self.reader.file_len()));
+                    let from = self.start.unwrap_or(self.reader.offset());
+                    return Err(self.log.changed(from.min(self.end)..self.end));
                 }
             }
         }

@@ -120,6 +120,7 @@ mod index;
 mod names;
 pub mod ops;
 mod pipeline;
+mod position;
 mod process;
 mod reader;
 #[cfg(feature = "fs")]
@@ -135,6 +136,7 @@ pub use error::{Error, ErrorKind, Hint, WriteFailure};
 #[cfg(feature = "fs")]
 pub use index::RecordIndex;
 pub use names::UnknownName;
+pub use position::{InvalidPosition, Position};
 pub use reader::{Event, Reader, Record};
 #[cfg(feature = "fs")]
 pub use reader::{FollowOptions, Follower};

@@ -31,6 +31,7 @@ mod packed_edges;
 mod packed_log_file;
 #[cfg(feature = "zstd")]
 mod packed_writer;
+mod position;
 mod properties;
 mod reading;
 mod segmented_crash;

@@ -7,6 +7,7 @@ use crate::compression::{BUDGET_BASE, BUDGET_RATIO};
 use crate::dialect::{Compression, Dialect};
 use crate::error::{Error, unsupported};
 use crate::names::names;
+use crate::position::Position;
 
 /// Implements, for options with the fields `dialect`, `log_number`, `compression` and
 /// `record_len_max`, their setters, `with_format` and `named`.
@@ -137,6 +138,9 @@ pub struct ReadOptions {
     /// Flip bits back, under [`OnCorruption::Salvage`]: see
     /// [`SalvageOptions::repair_bit_flips`](crate::ops::SalvageOptions::repair_bit_flips).
     pub(crate) repairs_bit_flips: bool,
+    /// The position in the log that is to be read, which must be the same log. Default: `None`. A
+    /// [`Reader`](crate::Reader) of a file or a directory checks it.
+    pub position: Option<Position>,
     /// The offset of the first byte of the file, in a log of several files: the decoder counts
     /// blocks from there. Only readers set it.
     pub(crate) origin: u64,
@@ -156,6 +160,7 @@ impl Default for ReadOptions {
             log_number: None,
             compression: None,
             repairs_bit_flips: false,
+            position: None,
             origin: 0,
             takes_any_len: false,
         }
@@ -197,6 +202,15 @@ impl ReadOptions {
             Bound::Excluded(&end) => Some(end),
             Bound::Unbounded => None,
         };
+        self
+    }
+
+    /// Starts at a position of an earlier reading: sets [`start`](Self::start) and
+    /// [`position`](Self::position).
+    #[must_use]
+    pub fn with_position(mut self, position: Position) -> Self {
+        self.start = position.offset();
+        self.position = Some(position);
         self
     }
 

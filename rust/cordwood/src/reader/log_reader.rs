@@ -131,6 +131,7 @@ impl Reader<StreamSource<FileReader>> {
     /// * [`ErrorKind::Io`] with the path, if it cannot be opened, or is a folder without segments.
     /// * [`ErrorKind::NotASegment`] if a folder also has other files.
     /// * [`ErrorKind::Pruned`] if the range starts before the first offset of a log in segments.
+    /// * [`ErrorKind::Changed`] if a position is given, and is one of another log.
     /// * [`ErrorKind::Unsupported`] if a dialect is given, and its logs cannot have a number, or the
     ///   compression, that was given.
     ///
@@ -141,6 +142,9 @@ impl Reader<StreamSource<FileReader>> {
         let path = path.as_ref();
         unsupported(options.named().check(), Some(path))?;
         let mut reader = Reader::with_source(StreamSource::open(path)?, options);
+        if let Some(position) = &reader.options.position {
+            position.check(path, &reader.options)?;
+        }
         reader.begin_range()?;
         Ok(reader)
     }
@@ -795,6 +799,11 @@ impl<S: Source> Reader<S> {
     /// of the region.
     pub(crate) fn take_repairs(&mut self) -> Option<Findings> {
         self.decoder.take_repairs()
+    }
+
+    /// How it reads.
+    pub(crate) fn options(&self) -> &ReadOptions {
+        &self.options
     }
 
     /// The length of the whole file in bytes, if the source knows it or has reached its end; of a log

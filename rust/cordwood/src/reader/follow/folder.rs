@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind};
+use crate::file::FileId;
 use crate::segments::{list_again, list_log, name_of};
 
 /// The folder of a log in segments, and the file in it that is followed.
@@ -16,6 +17,7 @@ pub(super) struct Folder {
     path: PathBuf,
     /// So that a change of the working directory does not matter.
     absolute: PathBuf,
+    directory: Directory,
     /// The log offset of the first byte of the followed file.
     pub(super) origin: u64,
     /// The file after it, once there is one.
@@ -28,6 +30,32 @@ pub(super) struct Folder {
     pub(super) is_reported: bool,
     /// How often no next file was found since the folder was last listed.
     look_count: u32,
+}
+
+/// The directory that the path named when it was opened.
+#[derive(Debug)]
+struct Directory {
+    identity: FileId,
+    /// While it is open, no other directory gets its identity. Windows would not let it be removed.
+    #[cfg(unix)]
+    _open: std::fs::File,
+}
+
+impl Directory {
+    #[cfg(unix)]
+    fn open(path: &Path) -> io::Result<Self> {
+        let directory = std::fs::File::open(path)?;
+        Ok(Directory {
+            identity: FileId::of(&directory)?,
+            _open: directory,
+        })
+    }
+
+    #[cfg(windows)]
+    fn open(path: &Path) -> io::Result<Self> {
+        let identity = FileId::at(path)?;
+        Ok(Directory { identity })
+    }
 }
 
 /// A missing file is looked for the first time, and then once in so many times: that takes a list of
@@ -46,6 +74,7 @@ pub(super) struct Next {
 impl Folder {
     /// The file in which the log offset `start` is; 0 stands for the beginning of the log.
     pub(super) fn open(path: &Path, absolute: &Path, start: u64) -> Result<Self, Error> {
+        let directory = Directory::open(path).map_err(|source| Error::io(source, Some(path)))?;
         let segments = list_log(path)?;
         let before = segments.partition_point(|segment| segment.offset <= start);
         let found = match before.checked_sub(1) {
@@ -53,20 +82,17 @@ impl Folder {
             None if start == 0 => segments[0],
             None => return Err(pruned(path, start, segments[0].offset)),
         };
-        Ok(Folder::at(path.to_owned(), absolute.to_owned(), found.offset))
-    }
-
-    fn at(path: PathBuf, absolute: PathBuf, origin: u64) -> Self {
-        Folder {
-            path,
-            absolute,
-            origin,
+        Ok(Folder {
+            path: path.to_owned(),
+            absolute: absolute.to_owned(),
+            directory,
+            origin: found.offset,
             next: None,
             is_final: false,
             torn_since: None,
             is_reported: false,
             look_count: 0,
-        }
+        })
     }
 
     /// The absolute path of the followed file.
@@ -76,16 +102,34 @@ impl Folder {
 
     /// Goes to the file that begins at this log offset.
     pub(super) fn go_to(&mut self, origin: u64) {
-        *self = Folder::at(
-            std::mem::take(&mut self.path),
-            std::mem::take(&mut self.absolute),
-            origin,
-        );
+        self.origin = origin;
+        (self.next, self.is_final, self.torn_since) = (None, false, None);
+        (self.is_reported, self.look_count) = (false, 0);
     }
 
-    /// Looks for the file after the followed one, which has been seen to end at `end`. Returns whether
-    /// there is one now: `end` is then to be read again.
-    pub(super) fn find_next(&mut self, end: u64) -> Result<bool, Error> {
+    /// Whether another file or directory has the name of the followed file, whose identity is `of_file`,
+    /// or of its directory. Then the names tell nothing about the log that is followed. `None` if there
+    /// is no such file: it was pruned.
+    pub(super) fn is_replaced(&self, of_file: FileId) -> io::Result<Option<bool>> {
+        match FileId::at(&self.file()) {
+            Ok(now) => Ok(Some(now != of_file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => match FileId::at(&self.absolute) {
+                Ok(now) if now != self.directory.identity => Ok(Some(true)),
+                _ => Ok(None),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Goes on in the directory that the path names now, which has the same log.
+    pub(super) fn reopen(&mut self) -> io::Result<()> {
+        self.directory = Directory::open(&self.absolute)?;
+        Ok(())
+    }
+
+    /// Looks for the file after the followed one, which has been seen to end at `end`, and which still
+    /// has its name if it `is_there`. Returns whether there is one now: `end` is then to be read again.
+    pub(super) fn find_next(&mut self, end: u64, is_there: bool) -> Result<bool, Error> {
         if end > self.origin && self.absolute.join(name_of(end)).exists() {
             self.next = Some(Next {
                 origin: end,
@@ -97,7 +141,7 @@ impl Folder {
         // is missing.
         let is_listed = self.look_count == 0;
         self.look_count = (self.look_count + 1) % LOOKS_PER_LIST;
-        if self.file().exists() && !is_listed {
+        if is_there && !is_listed {
             return Ok(false);
         }
         let segments = list_again(&self.absolute).map_err(|error| error.with_path_below(&self.absolute, &self.path))?;

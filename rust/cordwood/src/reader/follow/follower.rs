@@ -17,6 +17,7 @@ use crate::dialect::{Dialect, LogFormat};
 use crate::error::{Error, ErrorKind, Refused, refusal, unsupported};
 use crate::format::Header;
 use crate::fragment::stated_end;
+use crate::position::{Mark, Position};
 use crate::reader::Record;
 use crate::trace::trace;
 
@@ -139,6 +140,10 @@ pub struct Follower {
     found: Option<RecordSpan>,
     /// Whether the contents of a file of the log have shown its format.
     pub(super) is_known_log: bool,
+    /// A mark of the end of the file before this one.
+    before: Option<Mark>,
+    /// The bytes before the position at the last wait: a writer never changes them.
+    last_wait: Option<Mark>,
 }
 
 impl Follower {
@@ -177,7 +182,8 @@ impl Follower {
     /// # Errors
     ///
     /// [`ErrorKind::Pruned`] if the start is before the first offset of a log in segments, and
-    /// [`ErrorKind::NotASegment`] if its folder has other files.
+    /// [`ErrorKind::NotASegment`] if its folder has other files. [`ErrorKind::Changed`] if a position is
+    /// given, and is one of another log.
     ///
     /// [`ErrorKind::Io`] with the path: the error from the operating system, or
     /// [`io::ErrorKind::IsADirectory`], or [`io::ErrorKind::InvalidInput`] for a pipe or a device.
@@ -193,6 +199,9 @@ impl Follower {
             format = named.format(dialect).numbered(number);
         }
         let file = LiveFile::open(path, options.start)?;
+        if let Some(position) = &options.position {
+            position.check(path, &options.read_options())?;
+        }
         let state = if named.may_be_completed() {
             State::Identifying
         } else {
@@ -202,6 +211,11 @@ impl Follower {
             decoder: options.decoder(format, file.origin()),
             // 0 stands for the beginning of the log.
             position: options.start.max(file.origin()),
+            before: options
+                .position
+                .as_ref()
+                .and_then(|position| position.mark_before(file.origin())),
+            last_wait: None,
             options,
             file,
             state,
@@ -225,6 +239,30 @@ impl Follower {
     /// [`Reason::MissingStart`].
     pub fn offset(&self) -> u64 {
         self.found.map_or(self.position, |span| span.offset)
+    }
+
+    /// The position after the last reported event, to resume there later with
+    /// [`FollowOptions::with_position`]. Reads at most two blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`] if the file cannot be read, and [`ErrorKind::Truncated`] if it has been cut.
+    pub fn position(&self) -> Result<Position, Error> {
+        self.position_at(self.offset())
+    }
+
+    fn position_at(&self, offset: u64) -> Result<Position, Error> {
+        let origin = self.file.origin();
+        let position = Position::read(origin, offset, self.before, |at, to| self.file.read_at(at, to));
+        position.map_err(|source| {
+            let file_len = self.file.end().ok();
+            match source.kind() {
+                io::ErrorKind::UnexpectedEof => {
+                    Error::new(ErrorKind::Truncated { offset, file_len }, Some(&self.file.path))
+                }
+                _ => self.io(source),
+            }
+        })
     }
 
     /// Whether the last poll left a part of a file that has been replaced to the next one, and so did
@@ -262,6 +300,9 @@ impl Follower {
     ///   [`Reader::next_event`](crate::Reader::next_event).
     /// * [`ErrorKind::Pruned`] if files of a log in segments were removed before they were read; a
     ///   further call returns the same error.
+    /// * [`ErrorKind::Changed`] if another log is under the path: the directory of a log in segments was
+    ///   replaced, or a file was written again from its beginning; a further call returns the same
+    ///   error.
     #[inline]
     pub fn poll(&mut self) -> Result<Poll<'_>, Error> {
         if let Some(span) = self.next_found() {
@@ -440,6 +481,11 @@ impl Follower {
                     // and written another record.
                     is_mixed |= seen.is_none() && self.decoder.has_parts();
                     let status = self.file.status()?;
+                    if status.is_replaced {
+                        self.reopen()?;
+                        (seen, is_mixed) = (None, false);
+                        continue;
+                    }
                     if status.file_len < self.position {
                         return match status.next {
                             Some(next) => self.leave_file(next),
@@ -451,6 +497,9 @@ impl Follower {
                         self.forget();
                         (seen, is_mixed) = (None, false);
                         continue;
+                    }
+                    if status.file_len > offset {
+                        self.check_unchanged()?;
                     }
                     self.file.read(offset, status.file_len)?;
                     seen = Some(Seen {
@@ -541,6 +590,7 @@ impl Follower {
             return Ok(None);
         }
         let (file_end, next_origin) = (self.file.end()?, next.origin);
+        let before = self.position_at(file_end.min(next_origin))?.last_mark();
         let Some(folder) = &mut self.file.folder else {
             return Ok(None);
         };
@@ -567,7 +617,13 @@ impl Follower {
             };
             return Ok(Some(Reported::Skipped(self.skip(region))));
         }
+        if self.file.is_replaced()? {
+            // Its name tells nothing about the next file.
+            self.reopen()?;
+            return Ok(None);
+        }
         self.file.open_next(next.origin)?;
+        (self.before, self.last_wait) = (before, None);
         self.position = next.origin;
         self.last = Last::Nothing;
         if self.options.named().may_be_completed() {
@@ -721,8 +777,41 @@ impl Follower {
         Ok(Some(self.not_yet(reason, status)))
     }
 
+    /// Continues in the file and the directory that have the names of the followed ones, if they are of
+    /// the same log: a copy of it, for example.
+    #[cold]
+    fn reopen(&mut self) -> Result<(), Error> {
+        let position = self.position()?;
+        let path = self.file.path.clone();
+        if let Some(mark) = position.last_mark()
+            && !position.compare(&path, &self.options.read_options())?
+        {
+            return Err(mark.changed(&path));
+        }
+        self.file.reopen()?;
+        self.restart();
+        Ok(())
+    }
+
+    /// Checks that the bytes before the position are those that were there at the last wait.
+    fn check_unchanged(&mut self) -> Result<(), Failed> {
+        let Some(mark) = self.last_wait else {
+            return Ok(());
+        };
+        let now = mark.again(|at, to| self.file.read_at(at, to));
+        if now.ok() != Some(mark) && !mark.is_damaged(&self.file.path, &self.options.read_options()) {
+            return Err(mark.changed(&self.file.path).into());
+        }
+        self.last_wait = None;
+        Ok(())
+    }
+
     fn not_yet(&mut self, reason: WaitReason, status: FileStatus) -> Reported {
         let (offset, file_len) = (self.position, status.file_len);
+        if offset > self.file.origin() && self.last_wait.is_none_or(|mark| mark.range().end != offset) {
+            let mark = Mark::before(self.file.origin(), offset, |at, to| self.file.read_at(at, to));
+            self.last_wait = mark.ok();
+        }
         let is_rotated = status.is_rotated && reason != WaitReason::Suspect && self.may_report_rotation();
         Reported::Other(if is_rotated {
             Poll::Rotated { offset, file_len }

@@ -23,6 +23,9 @@ pub(super) struct FileStatus {
     pub(super) file_len: u64,
     /// The path names another file, or none. Never in a log in segments.
     pub(super) is_rotated: bool,
+    /// Another segment, or one in another directory, has the name of this one. Only the contents show
+    /// whether it is of the same log.
+    pub(super) is_replaced: bool,
     /// The file after this one, in a log in segments: this one will not change any more, and has this
     /// length.
     pub(super) next: Option<Next>,
@@ -99,6 +102,25 @@ impl LiveFile {
         Ok(())
     }
 
+    /// As [`Folder::is_replaced`], for a segment.
+    pub(super) fn is_replaced(&self) -> io::Result<bool> {
+        let replaced = self.folder.as_ref().map(|folder| folder.is_replaced(self.identity));
+        Ok(replaced.transpose()?.flatten() == Some(true))
+    }
+
+    /// Opens the segment that has the name of this one now.
+    pub(super) fn reopen(&mut self) -> Result<(), Error> {
+        let failed = |source| Error::io(source, Some(&self.path));
+        let path = self.file_path();
+        if let Some(folder) = &mut self.folder {
+            folder.reopen().map_err(failed)?;
+            folder.go_to(folder.origin);
+        }
+        (self.file, self.identity) = open_identified(&path).map_err(failed)?;
+        self.forget();
+        Ok(())
+    }
+
     /// The path of the file itself. That of a segment has the name of a log, whatever the directory is
     /// called.
     pub(super) fn file_path(&self) -> PathBuf {
@@ -127,13 +149,19 @@ impl LiveFile {
         let file_len = || self.file.metadata().map(|metadata| metadata.len()).map_err(failed);
         if let Some(folder) = &mut self.folder {
             let mut end = folder.origin + file_len()?;
-            if folder.next.is_none() && folder.find_next(end)? {
-                end = folder.origin + file_len()?;
+            let mut is_replaced = false;
+            if folder.next.is_none() {
+                let found = folder.is_replaced(self.identity).map_err(failed)?;
+                is_replaced = found == Some(true);
+                if !is_replaced && folder.find_next(end, found.is_some())? {
+                    end = folder.origin + file_len()?;
+                }
             }
             return Ok(FileStatus {
                 // The bytes after the beginning of the next file do not belong to the log.
                 file_len: folder.next.map_or(end, |next| next.origin.min(end)),
                 is_rotated: false,
+                is_replaced,
                 next: folder.next,
             });
         }
@@ -146,6 +174,7 @@ impl LiveFile {
             // Even if another file has the name now, this one is read to its end.
             file_len: file_len()?,
             is_rotated,
+            is_replaced: false,
             next: None,
         })
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::decode::{Decoder, Growth, OnCorruption, ReadOptions, log_options};
 use crate::dialect::{Compression, Dialect, LogFormat};
+use crate::position::Position;
 
 /// How to follow.
 ///
@@ -19,12 +20,15 @@ use crate::dialect::{Compression, Dialect, LogFormat};
 #[non_exhaustive]
 pub struct FollowOptions {
     /// Return only events that begin at this file offset or after it: the
-    /// [`Follower::offset`](super::Follower::offset) of an earlier follower, to resume. Default: 0.
+    /// [`Follower::offset`](super::Follower::offset) of an earlier follower. Default: 0. To resume,
+    /// [`with_position`](Self::with_position) also checks that it is the same log.
     ///
     /// MIDDLE and LAST fragments at the start, before any other fragment, are taken for the rest of
     /// a record that begins before it, and are skipped without being reported, even if that record
     /// is damaged or missing.
     pub start: u64,
+    /// The position at which an earlier follower ended: the log must be the same. Default: `None`.
+    pub position: Option<Position>,
     /// The treatment of damage. Default: [`OnCorruption::Fail`]. Here, [`OnCorruption::Salvage`] is
     /// the same as [`OnCorruption::Skip`]: the rest of a block that is still being written cannot
     /// be judged.
@@ -54,6 +58,7 @@ impl Default for FollowOptions {
     fn default() -> Self {
         FollowOptions {
             start: 0,
+            position: None,
             on_corruption: OnCorruption::Fail,
             poll_interval: Duration::from_millis(50),
             retry_polls: 3,
@@ -69,10 +74,20 @@ impl Default for FollowOptions {
 log_options!(FollowOptions);
 
 impl FollowOptions {
-    /// Sets [`start`](Self::start), in bytes.
+    /// Sets [`start`](Self::start), in bytes, in whichever log it is: without a
+    /// [`position`](Self::position).
     #[must_use]
     pub fn with_start(mut self, start: u64) -> Self {
-        self.start = start;
+        (self.start, self.position) = (start, None);
+        self
+    }
+
+    /// Resumes at the [`Follower::position`](super::Follower::position) of an earlier follower: sets
+    /// [`start`](Self::start) and [`position`](Self::position).
+    #[must_use]
+    pub fn with_position(mut self, position: Position) -> Self {
+        self.start = position.offset();
+        self.position = Some(position);
         self
     }
 
@@ -96,6 +111,16 @@ impl FollowOptions {
         self.retry_polls = polls;
         self.retry_time = time;
         self
+    }
+
+    /// How a reader of the same log reads it.
+    pub(super) fn read_options(&self) -> ReadOptions {
+        let (dialect, number) = (self.dialect, self.log_number);
+        ReadOptions::default()
+            .with_dialect(dialect)
+            .with_log_number(number)
+            .with_compression(self.compression)
+            .with_record_len_max(self.record_len_max)
     }
 
     /// A decoder for a file whose first byte has the offset `origin`.

@@ -1,0 +1,472 @@
+//! An offset in a log, with marks by which the log is recognised.
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+#[cfg(feature = "fs")]
+use std::path::Path;
+use std::str::FromStr;
+
+use crate::checksum::{crc32c, extend};
+use crate::decode::{Decoder, Growth, ReadOptions, Step, Window};
+use crate::dialect::LogFormat;
+#[cfg(feature = "fs")]
+use crate::error::{Error, ErrorKind};
+use crate::format::BLOCK_LEN;
+
+/// An offset in a log, with marks by which the log is recognised.
+///
+/// An offset is valid in one log only. A position also keeps the checksums of bytes of that log: of its
+/// first block and of the block before the offset, as far as they are before the offset. Whoever
+/// continues at a position compares them, and another log is
+/// [`ErrorKind::Changed`](crate::ErrorKind::Changed). The log may have grown, been copied or been
+/// renamed since. It may also have been damaged: a block with damage is not compared. At offset 0,
+/// any log fits.
+///
+/// To keep a position, use its text form: [`Display`](fmt::Display) and [`FromStr`].
+///
+/// ```
+/// use cordwood_log::{FollowOptions, Follower, LogFile, LogFileOptions, Position, follow::Poll};
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("app.log");
+/// let log = LogFile::create(&path, LogFileOptions::default())?;
+/// log.append(b"one")?;
+///
+/// let mut follower = Follower::open(&path)?;
+/// follower.poll()?;
+/// let text = follower.position()?.to_string();
+///
+/// log.append(b"two")?;
+/// let options = FollowOptions::default().with_position(text.parse::<Position>()?);
+/// let mut follower = Follower::open_with(&path, options.clone())?;
+/// assert!(matches!(follower.poll()?, Poll::Record(record) if record.data == b"two"));
+///
+/// std::fs::remove_file(&path)?;
+/// LogFile::create(&path, LogFileOptions::default())?.extend(["another", "log"])?;
+/// assert!(Follower::open_with(&path, options).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Position {
+    offset: u64,
+    /// At most [`MARKS_MAX`].
+    marks: Vec<Mark>,
+    version: Option<String>,
+}
+
+/// One of the end of the segment before, one of the first block, and one of the block before the offset.
+const MARKS_MAX: usize = 3;
+
+/// The checksum of some bytes of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Mark {
+    /// The log offset of the first byte of their file: 0, except for a segment.
+    pub(crate) base: u64,
+    /// The log offset of the first of them.
+    pub(crate) start: u64,
+    /// At most a block.
+    pub(crate) len: u32,
+    /// Their CRC-32C.
+    pub(crate) checksum: u32,
+}
+
+impl Mark {
+    /// Reads the bytes `[start, end)` of a log. A file that ends before is an error.
+    fn read(
+        base: u64,
+        Range { start, end }: Range<u64>,
+        mut read_at: impl FnMut(u64, &mut [u8]) -> io::Result<usize>,
+    ) -> io::Result<Self> {
+        let (mut at, mut checksum) = (start, crc32c(b""));
+        let mut buffer = [0; 4096];
+        while at < end {
+            let wanted = usize::try_from(end - at).map_or(buffer.len(), |left| left.min(buffer.len()));
+            let filled = read_at(at, &mut buffer[..wanted])?;
+            if filled == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            checksum = extend(checksum, &buffer[..filled]);
+            at += filled as u64;
+        }
+        Ok(Mark {
+            base,
+            start,
+            len: u32::try_from(end - start).unwrap_or(u32::MAX),
+            checksum,
+        })
+    }
+
+    /// Reads the bytes of the block that are before `offset`, which is after the first byte of the file.
+    pub(crate) fn before(
+        base: u64,
+        offset: u64,
+        read_at: impl FnMut(u64, &mut [u8]) -> io::Result<usize>,
+    ) -> io::Result<Self> {
+        let block = BLOCK_LEN as u64;
+        let start = (offset - 1 - base) / block * block + base;
+        Mark::read(base, start..offset, read_at)
+    }
+
+    /// Reads the same bytes again.
+    pub(crate) fn again(self, read_at: impl FnMut(u64, &mut [u8]) -> io::Result<usize>) -> io::Result<Self> {
+        Mark::read(self.base, self.range(), read_at)
+    }
+
+    pub(crate) fn range(self) -> Range<u64> {
+        self.start..self.start.saturating_add(u64::from(self.len))
+    }
+}
+
+impl Position {
+    /// The first version of the text form.
+    const VERSION: &str = "1";
+
+    /// The offset in the log, in bytes.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Another offset in the same log, which is recognised by the same bytes.
+    #[must_use]
+    pub fn with_offset(&self, offset: u64) -> Self {
+        Position { offset, ..self.clone() }
+    }
+
+    /// The version that a store has given to the object, if the log is one: its ETag or its
+    /// generation.
+    // Hidden: only the binding reads from stores.
+    #[doc(hidden)]
+    pub fn version(&self) -> Option<&str> {
+        self.version.as_deref()
+    }
+
+    /// The marks, for whoever reads the log: where they start, their lengths and their checksums.
+    #[doc(hidden)]
+    pub fn marks(&self) -> impl Iterator<Item = (u64, u32, u32)> {
+        self.marks.iter().map(|mark| (mark.start, mark.len, mark.checksum))
+    }
+
+    /// A position in a file that starts at the offset 0 of the log.
+    #[doc(hidden)]
+    pub fn of_marks(offset: u64, marks: impl IntoIterator<Item = (u64, u32, u32)>, version: Option<String>) -> Self {
+        let marks = marks.into_iter().map(|(start, len, checksum)| Mark {
+            base: 0,
+            start,
+            len,
+            checksum,
+        });
+        Position {
+            offset,
+            marks: marks.collect(),
+            version,
+        }
+    }
+
+    /// The position at the beginning of a log, of whose first file `bytes` are the first ones. Its mark ends
+    /// before the first incomplete fragment: a writer may write other bytes there.
+    #[doc(hidden)]
+    pub fn of_beginning(bytes: &[u8], base: u64, format: LogFormat) -> Self {
+        let mut options = ReadOptions::default().with_format(format);
+        options.origin = base;
+        let mut decoder = Decoder::unchecked(&options);
+        decoder.set_growth(Growth::WaitAtFaults);
+        decoder.set_keeps_data(false);
+        let window = Window {
+            offset: base,
+            bytes: &bytes[..bytes.len().min(BLOCK_LEN)],
+            is_last: false,
+        };
+        while matches!(decoder.step(window), Step::Record(_) | Step::Skipped(_)) {}
+        let len = usize::try_from(decoder.offset() - base).map_or(0, |len| len.min(window.bytes.len()));
+        let mark = Mark {
+            base,
+            start: base,
+            len: u32::try_from(len).unwrap_or(0),
+            checksum: crc32c(&bytes[..len]),
+        };
+        Position {
+            offset: base,
+            marks: if len > 0 { vec![mark] } else { Vec::new() },
+            version: None,
+        }
+    }
+
+    /// The mark of the bytes before the offset.
+    pub(crate) fn last_mark(&self) -> Option<Mark> {
+        self.marks.last().copied()
+    }
+
+    /// The last mark in a file before the one whose first byte has the log offset `base`.
+    pub(crate) fn mark_before(&self, base: u64) -> Option<Mark> {
+        self.marks.iter().copied().rfind(|mark| mark.base < base)
+    }
+
+    /// A position in a file whose first byte has the log offset `base`. `before` is a mark of the file
+    /// before it.
+    pub(crate) fn read(
+        base: u64,
+        offset: u64,
+        before: Option<Mark>,
+        mut read_at: impl FnMut(u64, &mut [u8]) -> io::Result<usize>,
+    ) -> io::Result<Self> {
+        let head = base..offset.min(base.saturating_add(BLOCK_LEN as u64));
+        let mut marks = Vec::from_iter(before);
+        if !head.is_empty() {
+            marks.push(Mark::read(base, head.clone(), &mut read_at)?);
+            if head.end < offset {
+                marks.push(Mark::before(base, offset, read_at)?);
+            }
+        }
+        Ok(Position {
+            offset,
+            marks,
+            version: None,
+        })
+    }
+}
+
+#[cfg(feature = "fs")]
+mod files {
+    use std::fs::File;
+    use std::io::Read;
+
+    use super::{BLOCK_LEN, Error, ErrorKind, LogFormat, Mark, Path, Position, ReadOptions, Step, io};
+    use crate::damage::Severity;
+    use crate::decode::OnCorruption;
+    use crate::file::read_full_at;
+    use crate::reader::Reader;
+    use crate::segments::{Segment, list_again, name_of};
+
+    /// Where the marks of a position are.
+    enum Marked {
+        /// The file, and the log offset of its first byte.
+        In(File, u64),
+        /// No file has the bytes: they were pruned, or a segment is missing.
+        Nowhere,
+        /// Another segment has the bytes.
+        Elsewhere,
+    }
+
+    impl Position {
+        /// The position at an offset of a log: of a file, or of a log in
+        /// [`segments`](crate::segments).
+        ///
+        /// # Errors
+        ///
+        /// [`ErrorKind::Io`] if the file cannot be read, or ends before the offset.
+        pub fn of(path: impl AsRef<Path>, offset: u64) -> Result<Self, Error> {
+            let path = path.as_ref();
+            let mut base = 0;
+            if path.is_dir() {
+                let before = list_again(path)?.into_iter().rfind(|segment| segment.offset < offset);
+                // Bytes that were pruned leave no marks.
+                let Some(segment) = before else {
+                    return Ok(Position {
+                        offset,
+                        ..Position::default()
+                    });
+                };
+                base = segment.offset;
+            }
+            let position = file_with(path, base).and_then(|marked| match marked {
+                Marked::In(file, origin) => {
+                    Position::read(base, offset, None, |at, to| read_full_at(&file, to, at - origin))
+                }
+                Marked::Nowhere | Marked::Elsewhere => Err(io::ErrorKind::NotFound.into()),
+            });
+            position.map_err(|source| Error::io(source, Some(path)))
+        }
+
+        /// The position at the beginning of a log whose format is known.
+        // Hidden: for the binding, which plans splits.
+        #[doc(hidden)]
+        pub fn beginning(path: &Path, format: LogFormat) -> Result<Self, Error> {
+            let (mut bytes, mut base) = (Vec::new(), 0);
+            let mut file = path.to_owned();
+            if let Some(first) = path
+                .is_dir()
+                .then(|| list_again(path))
+                .transpose()?
+                .and_then(|all| all.first().copied())
+            {
+                (base, file) = (first.offset, first.path_in(path));
+            }
+            let read = File::open(file).and_then(|file| file.take(BLOCK_LEN as u64).read_to_end(&mut bytes));
+            read.map_err(|source| Error::io(source, Some(path)))?;
+            Ok(Position::of_beginning(&bytes, base, format))
+        }
+
+        /// Checks that a file or a directory is the log of this position, as far as it has the bytes: a
+        /// reader finds that a log ends before the offset.
+        ///
+        /// # Errors
+        ///
+        /// [`ErrorKind::Changed`] if it is another log; [`ErrorKind::Io`] if it cannot be read.
+        pub(crate) fn check(&self, path: &Path, options: &ReadOptions) -> Result<(), Error> {
+            self.compare(path, options).map(drop)
+        }
+
+        /// [`check`](Self::check), and returns whether there were bytes to compare.
+        pub(crate) fn compare(&self, path: &Path, options: &ReadOptions) -> Result<bool, Error> {
+            let failed = |source| Error::io(source, Some(path));
+            // Opening a pipe waits for its writer.
+            let metadata = path.metadata().map_err(failed)?;
+            if self.marks.is_empty() || !(metadata.is_file() || metadata.is_dir()) {
+                return Ok(false);
+            }
+            let mut is_compared = false;
+            for mark in &self.marks {
+                let (file, origin) = match file_with(path, mark.base).map_err(failed)? {
+                    Marked::In(file, origin) => (file, origin),
+                    Marked::Nowhere => continue,
+                    Marked::Elsewhere => return Err(mark.changed(path)),
+                };
+                let is_same = match mark.again(|at, to| read_full_at(&file, to, at.saturating_sub(origin))) {
+                    Ok(now) => now == *mark,
+                    // A reader that begins after the bytes finds that they are missing, unless the next
+                    // segment has them.
+                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                        let is_next =
+                            |segment: &Segment| mark.base < segment.offset && segment.offset < mark.range().end;
+                        let has_next = metadata.is_dir() && list_again(path)?.iter().any(is_next);
+                        mark.range().end <= self.offset && !has_next
+                    }
+                    Err(error) => return Err(failed(error)),
+                };
+                if !is_same && !mark.is_damaged(path, options) {
+                    return Err(mark.changed(path));
+                }
+                is_compared = true;
+            }
+            Ok(is_compared)
+        }
+    }
+
+    impl Mark {
+        /// Whether a reader finds damage there. The bytes then tell nothing about which log it is.
+        pub(crate) fn is_damaged(self, path: &Path, options: &ReadOptions) -> bool {
+            let range = self.range();
+            let mut options = options
+                .clone()
+                .with_on_corruption(OnCorruption::Skip)
+                .with_range(range.clone());
+            options.position = None;
+            let find = || -> Result<bool, Error> {
+                let mut reader = Reader::open_with(path, options)?;
+                reader.without_data(|reader| {
+                    loop {
+                        match reader.step()? {
+                            Step::Skipped(region)
+                                if region.reason.severity() == Severity::Corruption
+                                    && region.begin < range.end
+                                    && region.end > range.start =>
+                            {
+                                return Ok(true);
+                            }
+                            Step::End(_) => return Ok(false),
+                            Step::Record(_) | Step::Skipped(_) | Step::NeedMore => {}
+                        }
+                    }
+                })
+            };
+            // An error is left to the reader of the log.
+            find().unwrap_or(true)
+        }
+
+        pub(crate) fn changed(self, path: &Path) -> Error {
+            let kind = ErrorKind::Changed {
+                offset: self.start,
+                end_offset: self.range().end,
+            };
+            Error::new(kind, Some(path))
+        }
+    }
+
+    /// The file of a log whose first byte has the log offset `base`.
+    fn file_with(path: &Path, base: u64) -> io::Result<Marked> {
+        if !path.is_dir() {
+            return Ok(Marked::In(File::open(path)?, 0));
+        }
+        match File::open(path.join(name_of(base))) {
+            Ok(file) => Ok(Marked::In(file, base)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let segments = list_again(path).map_err(io::Error::from)?;
+                let is_in = |segment: &Segment| segment.offset < base && base < segment.end_offset();
+                Ok(match segments.iter().any(is_in) {
+                    true => Marked::Elsewhere,
+                    false => Marked::Nowhere,
+                })
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The text form, `1:OFFSET:MARKS:VERSION`, which [`FromStr`] parses. `MARKS` is a list of
+/// `BASE+START+LENGTH=CHECKSUM`: the log offset of a file, where in it the bytes start, how many they
+/// are, and their CRC-32C in hexadecimal. `VERSION` is empty except for an object in a store.
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:", Position::VERSION, self.offset)?;
+        for (nth, mark) in self.marks.iter().enumerate() {
+            let comma = if nth > 0 { "," } else { "" };
+            let start = mark.start - mark.base;
+            write!(f, "{comma}{}+{start}+{}={:08x}", mark.base, mark.len, mark.checksum)?;
+        }
+        write!(f, ":{}", self.version.as_deref().unwrap_or_default())
+    }
+}
+
+/// A text that is not that of a [`Position`], or that of a later release.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InvalidPosition {
+    /// The text.
+    pub text: String,
+}
+
+impl fmt::Display for InvalidPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is not a position that this release knows", self.text)
+    }
+}
+
+impl std::error::Error for InvalidPosition {}
+
+/// Parses the text that [`Display`](fmt::Display) writes.
+impl FromStr for Position {
+    type Err = InvalidPosition;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        parsed(text).ok_or_else(|| InvalidPosition { text: text.to_owned() })
+    }
+}
+
+fn parsed(text: &str) -> Option<Position> {
+    let mut fields = text.splitn(4, ':');
+    let mut next = || fields.next();
+    if next()? != Position::VERSION {
+        return None;
+    }
+    let offset = next()?.parse().ok()?;
+    let marks = next()?.split(',').filter(|mark| !mark.is_empty()).map(|mark| {
+        let (bytes, checksum) = mark.split_once('=')?;
+        let [base, start, len] = *bytes.split('+').collect::<Vec<_>>() else {
+            return None;
+        };
+        let base: u64 = base.parse().ok()?;
+        Some(Mark {
+            base,
+            start: base.checked_add(start.parse().ok()?)?,
+            len: len.parse().ok().filter(|&len| len as usize <= BLOCK_LEN)?,
+            checksum: u32::from_str_radix(checksum, 16).ok()?,
+        })
+    });
+    let marks: Vec<_> = marks.collect::<Option<_>>()?;
+    let version = next()?;
+    (marks.len() <= MARKS_MAX).then(|| Position {
+        offset,
+        marks,
+        version: (!version.is_empty()).then(|| version.to_owned()),
+    })
+}

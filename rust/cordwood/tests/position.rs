@@ -1,0 +1,362 @@
+//! A position is valid in its log, wherever that is, and in no other. Expected values are the records that were
+//! written.
+
+use std::fs::{self, OpenOptions};
+use std::path::Path;
+
+use cordwood_log::damage::Severity;
+use cordwood_log::follow::Poll;
+use cordwood_log::segments::name_of;
+use cordwood_log::{
+    Dialect, Error, ErrorKind, FollowOptions, Follower, LogFileOptions, LogFormat, OnCorruption, Position, ReadOptions,
+    Reader, SegmentedLog, Writer, WriterOptions,
+};
+
+fn formats() -> [LogFormat; 5] {
+    let recyclable = LogFormat::new(Dialect::ROCKSDB).with_log_number(7);
+    [
+        Dialect::LEVELDB.into(),
+        Dialect::PACKED.into(),
+        Dialect::WANDB.into(),
+        Dialect::SWANLAB.into(),
+        recyclable,
+    ]
+}
+
+fn log_of(records: &[Vec<u8>], format: LogFormat) -> Vec<u8> {
+    let options = WriterOptions::default().with_format(format);
+    let mut writer = Writer::with_options(Vec::new(), options).expect("a writer");
+    writer.extend(records).expect("records");
+    writer.finish().expect("a log")
+}
+
+/// Records of `len` bytes, the first `same` of which are those of every log.
+fn records(count: usize, len: usize, same: usize, log: &str) -> Vec<Vec<u8>> {
+    let text = |at| match at < same {
+        true => format!("the same {at}"),
+        false => format!("{log} {at}"),
+    };
+    (0..count)
+        .map(|at| text(at).bytes().cycle().take(len).collect())
+        .collect()
+}
+
+fn follow(path: &Path, position: &Position, format: LogFormat) -> Result<Follower, Error> {
+    let mut options = FollowOptions::default()
+        .with_position(position.clone())
+        .with_on_corruption(OnCorruption::Skip)
+        .with_format(format);
+    options.retry_polls = 0;
+    Follower::open_with(path, options)
+}
+
+/// The records that are there.
+fn drain(follower: &mut Follower) -> Result<Vec<Vec<u8>>, Error> {
+    let mut all = Vec::new();
+    loop {
+        match follower.poll()? {
+            Poll::Record(record) => all.push(record.data.to_vec()),
+            Poll::Skipped(region) if region.reason.severity() == Severity::Info => {}
+            Poll::NotYet(_) => return Ok(all),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// The position before each record, as a follower has it, and that after the last one.
+fn positions(path: &Path, format: LogFormat) -> Vec<Position> {
+    let mut follower = follow(path, &Position::default(), format).expect("a follower");
+    let mut all = vec![follower.position().expect("a position")];
+    loop {
+        match follower.poll().expect("a poll") {
+            Poll::Record(_) => all.push(follower.position().expect("a position")),
+            Poll::Skipped(_) => {}
+            _ => return all,
+        }
+    }
+}
+
+fn is_changed(error: &Error) -> bool {
+    matches!(error.kind, ErrorKind::Changed { .. })
+}
+
+#[test]
+fn a_position_is_valid_in_a_log_that_has_grown_and_in_each_copy_of_it() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let path = folder.path().join("a.log");
+    for format in formats() {
+        for (count, len) in [(40, 3000), (300, 7), (5, 70_000)] {
+            let written = records(count, len, 0, "a");
+            let whole = log_of(&written, format);
+            fs::write(&path, &whole).expect("a file");
+            let all = positions(&path, format);
+            assert_eq!(all.len(), count + 1);
+            for (at, position) in all.iter().enumerate().step_by(count / 5) {
+                // At the time of the position, the log may have ended there.
+                let offset = usize::try_from(position.offset()).expect("a length");
+                let (copy, link) = (folder.path().join("copy.log"), folder.path().join("link.log"));
+                fs::write(&copy, &whole).expect("a file");
+                fs::hard_link(&path, &link).expect("a link");
+                for path in [&path, &copy, &link, &folder.path().join(".").join("a.log")] {
+                    let mut follower = follow(path, position, format).expect("the same log");
+                    assert_eq!(follower.position().expect("a position"), *position);
+                    let rest = drain(&mut follower).expect("records");
+                    assert_eq!(rest, written[at..], "{format:?}, {count} of {len}, {offset}");
+                }
+                fs::remove_file(&link).expect("a file");
+                let text = position.to_string();
+                assert_eq!(text.parse().as_ref(), Ok(position), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn another_log_under_the_path_is_an_error_that_names_the_bytes() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let path = folder.path().join("a.log");
+    for format in formats() {
+        for (count, len, same) in [
+            (40, 3000, 0),
+            (40, 3000, 1),
+            (40, 3000, 15),
+            (300, 7, 1),
+            (5, 70_000, 1),
+        ] {
+            fs::write(&path, log_of(&records(count, len, same, "a"), format)).expect("a file");
+            let all = positions(&path, format);
+            for other_len in [len, len + 1] {
+                let other = log_of(&records(2 * count, other_len, same, "b"), format);
+                let old = fs::read(&path).expect("a file");
+                let place = folder.path().join("other.log");
+                fs::write(&place, &other).expect("a file");
+                for position in &all {
+                    let offset = usize::try_from(position.offset()).expect("a length");
+                    let is_same = old[..offset] == other[..offset];
+                    match follow(&place, position, format) {
+                        Ok(_) => assert!(is_same, "{format:?}, {count} of {len}, {same} the same, at {offset}"),
+                        Err(error) => {
+                            assert!(is_changed(&error) && !is_same, "{error}");
+                            assert_eq!(error.path.as_deref(), Some(&*place));
+                            let begin = usize::try_from(error.offset().expect("an offset")).expect("a length");
+                            assert!(begin < offset);
+                        }
+                    }
+                    let options = ReadOptions::default()
+                        .with_format(format)
+                        .with_position(position.clone());
+                    assert_eq!(Reader::open_with(&place, options).is_ok(), is_same);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_position_is_valid_after_damage_before_it() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let path = folder.path().join("a.log");
+    let written = records(12, 4000, 0, "a");
+    let whole = log_of(&written, Dialect::LEVELDB.into());
+    fs::write(&path, &whole).expect("a file");
+    let all = positions(&path, Dialect::LEVELDB.into());
+    for at in [3, 9, 11] {
+        let offset = usize::try_from(all[at].offset()).expect("a length");
+        for damaged in (0..offset).step_by(97) {
+            let mut log = whole.clone();
+            log[damaged] ^= 0x40;
+            fs::write(&path, &log).expect("a file");
+            // Damage in the block of the position costs the rest of that block, which is after it.
+            follow(&path, &all[at], Dialect::LEVELDB.into()).unwrap_or_else(|error| panic!("{damaged}: {error}"));
+        }
+    }
+}
+
+#[test]
+fn a_log_that_was_cut_before_the_position_is_reported_as_cut() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let path = folder.path().join("a.log");
+    let whole = log_of(&records(12, 4000, 0, "a"), Dialect::LEVELDB.into());
+    fs::write(&path, &whole).expect("a file");
+    let last = positions(&path, Dialect::LEVELDB.into()).pop().expect("a position");
+    for len in [0, 5, 40_000, whole.len() - 1] {
+        fs::write(&path, &whole[..len]).expect("a file");
+        let mut follower = follow(&path, &last, Dialect::LEVELDB.into()).expect("a follower");
+        assert!(matches!(follower.poll(), Ok(Poll::Truncated { .. })), "{len}");
+    }
+}
+
+#[test]
+fn a_text_that_is_no_position_is_refused() {
+    for text in [
+        "",
+        "7",
+        "1:7",
+        "2:7::",
+        "1:x::",
+        "1:7:0+7:",
+        "1:7:0+0+7:",
+        "1:7:0+7=00000000:",
+        "1:7:0+0+99999=00000000:",
+        "1:7:0+0+1=0,0+0+1=0,0+0+1=0,0+0+1=0:",
+        "1:-7::",
+    ] {
+        let error = text.parse::<Position>().expect_err("no position");
+        assert!(error.to_string().contains(&format!("{text:?}")), "{error}");
+    }
+    let text = "1:1007:1000+0+7=deadbeef:\"a:b\"";
+    let position: Position = text.parse().expect("a position");
+    assert_eq!((position.offset(), position.version()), (1007, Some("\"a:b\"")));
+    assert_eq!(position.to_string(), text);
+}
+
+/// A running follower learns of another log as one that resumes does.
+#[test]
+fn a_file_that_is_written_again_from_its_beginning_is_an_error_of_a_running_follower() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let path = folder.path().join("a.log");
+    for format in formats() {
+        for (count, len) in [(40, 3000), (300, 7)] {
+            fs::write(&path, log_of(&records(count, len, 1, "a"), format)).expect("a file");
+            let mut follower = follow(&path, &Position::default(), format).expect("a follower");
+            drain(&mut follower).expect("records");
+            // The same file, and longer than before.
+            fs::write(&path, log_of(&records(count + 1, len, 1, "b"), format)).expect("a file");
+            for _ in 0..2 {
+                let error = follower.poll().expect_err("another log");
+                assert!(is_changed(&error), "{format:?}: {error}");
+            }
+        }
+    }
+}
+
+/// A log in segments of two records, of which the first `pruned` segments are missing.
+fn segmented(path: &Path, written: &[Vec<u8>], format: LogFormat, pruned: usize) {
+    let log = SegmentedLog::open(path, LogFileOptions::default().with_format(format)).expect("a log");
+    let mut ends = Vec::new();
+    for records in written.chunks(2) {
+        for record in records {
+            log.append(record).expect("a record");
+        }
+        ends.push(log.rotate().expect("a segment"));
+    }
+    if let Some(end) = pruned.checked_sub(1).map(|last| ends[last]) {
+        log.prune_before(end).expect("segments");
+    }
+    log.close().expect("a log");
+}
+
+#[test]
+fn a_position_in_a_segmented_log_is_valid_after_rotation_and_pruning_and_in_each_copy() {
+    for format in [LogFormat::new(Dialect::LEVELDB), LogFormat::new(Dialect::PACKED)] {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("log");
+        let written = records(12, 500, 0, "a");
+        segmented(&path, &written, format, 0);
+        let all = positions(&path, format);
+        for pruned in [0, 1, 3] {
+            let copy = folder.path().join(format!("copy{pruned}"));
+            segmented(&copy, &written, format, pruned);
+            for (at, position) in all.iter().enumerate().skip(2 * pruned) {
+                for path in [&path, &copy] {
+                    let mut follower = follow(path, position, format).expect("the same log");
+                    assert_eq!(drain(&mut follower).expect("records"), written[at..], "{at}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_directory_that_was_replaced_by_another_log_is_an_error() {
+    for format in [LogFormat::new(Dialect::LEVELDB), LogFormat::new(Dialect::PACKED)] {
+        for same in [0, 1, 5] {
+            let folder = tempfile::tempdir().expect("a directory");
+            let (path, other) = (folder.path().join("log"), folder.path().join("other"));
+            segmented(&path, &records(8, 500, same, "a"), format, 0);
+            segmented(&other, &records(16, 500, same, "b"), format, 0);
+            // The second record of a segment that starts with the same one differs, and so on.
+            for position in positions(&path, format).iter().skip(same + 1) {
+                let error = follow(&other, position, format).expect_err("another log");
+                assert!(is_changed(&error), "{error}");
+            }
+
+            let mut follower = follow(&path, &Position::default(), format).expect("a follower");
+            drain(&mut follower).expect("records");
+            fs::remove_dir_all(&path).expect("a directory");
+            fs::rename(&other, &path).expect("a directory");
+            for _ in 0..2 {
+                let error = drain(&mut follower).expect_err("another log");
+                assert!(is_changed(&error), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_directory_that_was_replaced_by_a_copy_of_the_log_is_followed_on() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let (path, other) = (folder.path().join("log"), folder.path().join("other"));
+    let format = LogFormat::new(Dialect::LEVELDB);
+    let written = records(16, 500, 0, "a");
+    segmented(&path, &written[..7], format, 0);
+    segmented(&other, &written, format, 0);
+    // It waits in a segment that has no successor.
+    let mut last: Vec<_> = fs::read_dir(&path)
+        .expect("a directory")
+        .map(|file| file.expect("a file").path())
+        .collect();
+    last.sort();
+    last.retain(|path| path.extension().is_some_and(|end| end == "log"));
+    fs::remove_file(last.pop().expect("the empty segment")).expect("a file");
+    let mut follower = follow(&path, &Position::default(), format).expect("a follower");
+    assert_eq!(drain(&mut follower).expect("records"), written[..7]);
+    fs::rename(&path, folder.path().join("old")).expect("a directory");
+    fs::rename(&other, &path).expect("a directory");
+    assert!(drain(&mut follower).expect("records") == written[7..]);
+}
+
+/// The names of the segments are the same, and the one that is followed is gone.
+#[test]
+fn a_directory_that_was_replaced_by_a_pruned_log_is_an_error() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let (path, other) = (folder.path().join("log"), folder.path().join("other"));
+    let format = LogFormat::new(Dialect::LEVELDB);
+    segmented(&path, &records(2, 500, 0, "a"), format, 0);
+    segmented(&other, &records(8, 500, 0, "b"), format, 1);
+    fs::remove_file(path.join(name_of(2 * 507))).expect("the empty segment");
+    let mut follower = follow(&path, &Position::default(), format).expect("a follower");
+    drain(&mut follower).expect("records");
+    fs::rename(&path, folder.path().join("old")).expect("a directory");
+    fs::rename(&other, &path).expect("a directory");
+    let error = drain(&mut follower).expect_err("another log");
+    assert!(is_changed(&error), "{error}");
+}
+
+#[test]
+fn an_empty_file_and_the_offset_0_fit_every_log() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let path = folder.path().join("a.log");
+    fs::write(&path, b"").expect("a file");
+    let format = Dialect::LEVELDB.into();
+    let mut follower = follow(&path, &Position::default(), format).expect("a follower");
+    let empty = follower.position().expect("a position");
+    assert_eq!(empty, Position::default());
+    let written = records(3, 100, 0, "a");
+    fs::write(&path, log_of(&written, format)).expect("a file");
+    assert_eq!(drain(&mut follower).expect("records"), written);
+    fs::write(&path, log_of(&records(3, 100, 0, "b"), format)).expect("a file");
+    assert_eq!(
+        drain(&mut follow(&path, &empty, format).expect("any log"))
+            .expect("records")
+            .len(),
+        3
+    );
+    OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .expect("a file")
+        .set_len(0)
+        .expect("a file");
+    drain(&mut follow(&path, &empty, format).expect("any log")).expect("no record");
+}
