@@ -27,6 +27,7 @@ from cordwood._inputs.many import Results, info, salvage, stat, verify
 from cordwood._map import LogMap, map  # noqa: A004 - as the verb of the command
 from cordwood._native import (
     Follower,
+    Position,
     Reader,
     Record,
     RecordBatch,
@@ -116,6 +117,7 @@ __all__ = [
     "Outcome",
     "OutcomeKind",
     "PayloadError",
+    "Position",
     "Problem",
     "ProblemKind",
     "Reader",

@@ -124,6 +124,42 @@ class Record:
     def __hash__(self) -> int: ...
 
 @final
+class Position:
+    """An offset in a log, with marks by which the log is recognised: `Follower.position` returns one.
+
+    An offset is valid in one log only. A position also keeps checksums of bytes of that log: of its
+    first block and of the block before the offset, as far as they are before the offset; in a segmented
+    log also of the end of the segment before. Whoever starts at a position compares them, and another
+    log is a `LogChangedError`. The log may have grown, been copied or been renamed since, and have lost
+    its oldest segments. A block in which there is damage is not compared. At offset 0, any log fits.
+
+    `str` returns its text, which is short and has no line break; `Position(text)` is the same
+    position. Positions can be pickled and compared.
+
+    Args:
+        text: The text of a position.
+
+    Raises:
+        ValueError: The text is not that of a position, or that of a later release.
+
+    >>> with cordwood.open("live.log", "w") as writer:
+    ...     _ = writer.append(b"one")
+    >>> with cordwood.follow("live.log", timeout=0) as follower:
+    ...     list(follower)
+    ...     text = str(follower.position())
+    [b'one']
+    >>> with cordwood.open("live.log", "a") as writer:
+    ...     _ = writer.append(b"two")
+    >>> list(cordwood.follow("live.log", start=cordwood.Position(text), timeout=0))
+    [b'two']
+    """
+
+    def __new__(cls, text: str) -> Self: ...
+    @property
+    def offset(self) -> int:
+        """The offset in the log, in bytes."""
+    def __hash__(self) -> int: ...
+
 class Reader:
     """Reads the records of a log. `cordwood.open(source)` creates a reader; so does calling the class.
 
@@ -177,8 +213,8 @@ class Reader:
             the others at the end of the log, on `seek` or on `close`. `"stop"`: treat it as the end
             of the log. `"salvage"`: like `"skip"`, but keep valid records after the damage in the
             same block; `records()` marks them. Default: `"raise"`.
-        start: Return only the records that begin at or after this file offset, in bytes. Default:
-            0.
+        start: Return only the records that begin at or after this file offset, in bytes; or at or
+            after this `Position`, in the same log: of a path or a URL. Default: 0.
         end: Return only the records that begin before this file offset, in bytes; the last record
             may end after it. A record belongs to the range in which its first fragment starts, so
             adjacent ranges return each record exactly once. Default: `None`, the end of the file.
@@ -227,7 +263,7 @@ class Reader:
         log_number: int | None = None,
         compression: CompressionName | None = None,
         on_corruption: Literal["raise", "skip", "stop", "salvage"] = "raise",
-        start: int = 0,
+        start: int | Position = 0,
         end: int | None = None,
         verify_checksums: bool = True,
         record_len_max: int = 1073741824,
@@ -505,9 +541,9 @@ class Follower:
     Args:
         path: The file; it must exist, and may be empty. Or the folder of a log in segments, in which
             no rotation is ever raised and no record is missed.
-        start: Return only the records that begin at or after this file offset, in bytes, such as
-            the result of `tell` in an earlier run. The rest of a record that begins before it,
-            damaged or not, is skipped and not reported. Default: 0.
+        start: Return only the records that begin at or after this: the `position` of an earlier
+            run, by which the log is recognised; or a file offset, in bytes. The rest of a record that
+            begins before it, damaged or not, is skipped and not reported. Default: 0.
         timeout: The longest that a step of the iteration waits for a record, in seconds. With 0, it
             returns the records that are there and never waits. Default: `None`, forever.
         dialect: As for `Reader`; detected as soon as there is a file header or a complete fragment.
@@ -532,6 +568,7 @@ class Follower:
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 
     Raises:
+        LogChangedError: `start` is a position in another log.
         OSError: The file cannot be opened, or is not a regular file.
         OverflowError: An integer is negative or too large for its option.
         TypeError: `path` is not a path.
@@ -542,6 +579,7 @@ class Follower:
     * `CorruptionError`, `RecordTooLargeError`: damage, under the policy `"raise"`. The next
       step continues after it.
     * `DialectError`: the file is not a log.
+    * `LogChangedError`: another log is in the place of this one. Every further step raises it again.
     * `LogTruncatedError`: the file is shorter than the part that has been read. Every further step
       raises it again.
     * `LogRotatedError`: the path names another file or none, and everything in the old one has been
@@ -562,7 +600,7 @@ class Follower:
         cls,
         path: str | PathLike[str],
         *,
-        start: int = 0,
+        start: int | Position = 0,
         timeout: float | None = None,
         dialect: DialectName | Literal["auto"] | None = None,
         log_number: int | None = None,
@@ -629,6 +667,26 @@ class Follower:
         ...     _ = writer.append(b"one")
         >>> with cordwood.follow("live.log", timeout=0) as follower:
         ...     list(follower), follower.tell()
+        ([b'one'], 10)
+        """
+    def position(self) -> Position:
+        """The position after everything returned or skipped so far, by which the log is recognised later.
+
+        A new follower with it as its `start` continues from there, as with the offset of `tell`. If
+        the path names another log by then, that is a `LogChangedError`. To store it, use `str`.
+
+        Returns:
+            A `Position`. At most two blocks of the file are read for it.
+
+        Raises:
+            ClosedError: The follower is closed.
+            LogTruncatedError: The file has become shorter.
+            OSError: The file cannot be read.
+
+        >>> with cordwood.open("live.log", "w") as writer:
+        ...     _ = writer.append(b"one")
+        >>> with cordwood.follow("live.log", timeout=0) as follower:
+        ...     list(follower), follower.position().offset
         ([b'one'], 10)
         """
     @property
@@ -1160,7 +1218,7 @@ def verify(  # type: ignore[overload-overlap]  # A `str` is an iterable, too.
     dialect: DialectName | Literal["auto"] | None = None,
     log_number: int | None = None,
     compression: CompressionName | None = None,
-    start: int = 0,
+    start: int | Position = 0,
     end: int | None = None,
     verify_checksums: bool = True,
     record_len_max: int = 1073741824,
@@ -1174,7 +1232,7 @@ def verify(  # type: ignore[overload-overlap]  # A tuple is an iterable, too.
     dialect: DialectName | Literal["auto"] | None = None,
     log_number: int | None = None,
     compression: CompressionName | None = None,
-    start: int = 0,
+    start: int | Position = 0,
     end: int | None = None,
     verify_checksums: bool = True,
     record_len_max: int = 1073741824,
@@ -1188,7 +1246,7 @@ def verify(
     dialect: DialectName | Literal["auto"] | None = None,
     log_number: int | None = None,
     compression: CompressionName | None = None,
-    start: int = 0,
+    start: int | Position = 0,
     end: int | None = None,
     verify_checksums: bool = True,
     record_len_max: int = 1073741824,
@@ -1390,7 +1448,9 @@ class RecordIndex:
 
     `index[i]` is a record, also with a negative index, and `index[i:j]` a list of records. Any
     number of threads may use it at a time, and so may a forked process. It can be pickled: the
-    files are opened again where it is used, and a file that has changed is an error.
+    files are opened again where it is used, by their absolute paths. A log may grow. Another log
+    under the path is a `LogChangedError`, once its file is opened again; so is a record that does not
+    begin where it did.
     """
 
     def __len__(self) -> int: ...
@@ -1665,7 +1725,7 @@ def stat(  # type: ignore[overload-overlap]  # A `str` is an iterable, too.
     dialect: DialectName | Literal["auto"] | None = None,
     log_number: int | None = None,
     compression: CompressionName | None = None,
-    start: int = 0,
+    start: int | Position = 0,
     end: int | None = None,
     verify_checksums: bool = True,
     record_len_max: int = 1073741824,
@@ -1679,7 +1739,7 @@ def stat(  # type: ignore[overload-overlap]  # A tuple is an iterable, too.
     dialect: DialectName | Literal["auto"] | None = None,
     log_number: int | None = None,
     compression: CompressionName | None = None,
-    start: int = 0,
+    start: int | Position = 0,
     end: int | None = None,
     verify_checksums: bool = True,
     record_len_max: int = 1073741824,
@@ -1693,7 +1753,7 @@ def stat(
     dialect: DialectName | Literal["auto"] | None = None,
     log_number: int | None = None,
     compression: CompressionName | None = None,
-    start: int = 0,
+    start: int | Position = 0,
     end: int | None = None,
     verify_checksums: bool = True,
     record_len_max: int = 1073741824,
@@ -1759,6 +1819,69 @@ def detect(source: Source, /) -> LogFormat | None:
 
 def segment_offset(name: str, /) -> int | None:
     """The log offset at which the segment of this name starts; `None` if it is the name of no segment."""
+
+def marks_of(position: Position) -> tuple[list[tuple[int, int, int]], str | None]:
+    """The marks of a position, for a log that Python reads.
+
+    Args:
+        position: The position.
+
+    Returns:
+        Where the bytes of each mark start, how many they are, and their checksum; and the version that
+        a store has given to the log.
+    """
+
+def moved_to(position: Position, offset: int) -> Position:
+    """Another offset in the same log.
+
+    Args:
+        position: A position in the log.
+        offset: The offset, in bytes.
+
+    Returns:
+        The `Position`.
+    """
+
+def beginning_of(
+    beginning: bytes,
+    dialect: DialectName | None,
+    log_number: int | None,
+    compression: CompressionName | None,
+    version: str | None,
+) -> Position:
+    """The position at the beginning of a log.
+
+    Args:
+        beginning: The first block of the log, or all of it.
+        dialect: As for `Reader`. `None`: the beginning is not compared.
+        log_number: As for `Reader`.
+        compression: As for `Reader`.
+        version: The version that a store has given to the log.
+
+    Returns:
+        A `Position` with the offset 0.
+    """
+
+def beginning_at(
+    path: str | PathLike[str],
+    dialect: DialectName | None,
+    log_number: int | None,
+    compression: CompressionName | None,
+) -> Position:
+    """The position at the beginning of a log on a disk.
+
+    Args:
+        path: The path of a file or of a segmented log.
+        dialect: As for `Reader`.
+        log_number: As for `Reader`.
+        compression: As for `Reader`.
+
+    Returns:
+        A `Position`.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
 
 def is_log_name(path: str | PathLike[str], /) -> bool:
     """Whether a file has the name of a log, or of a copy of one."""
@@ -2091,7 +2214,7 @@ def restored_index(
     """Returns the index that was pickled.
 
     Args:
-        logs: The path, the length, the number of records and the offsets of each log.
+        logs: The path, the position after the last record, the number of records and the offsets of each log.
         dialect: As for `index`.
         log_number: As for `index`.
         compression: As for `index`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import Any, Literal, overload
 
-from cordwood._native import Follower, Reader, Writer
+from cordwood._native import Follower, Position, Reader, Writer
 from cordwood._splits import Split, part_of
 from cordwood.types import BLOCK_LEN
 from cordwood.typing import CompressionName, DialectName, Sink, Source
@@ -20,7 +20,7 @@ def open(  # noqa: A001
     log_number: int | None = None,
     compression: CompressionName | None = None,
     on_corruption: Literal["raise", "skip", "stop", "salvage"] = "raise",
-    start: int = 0,
+    start: int | Position = 0,
     end: int | None = None,
     verify_checksums: bool = True,
     record_len_max: int = 1073741824,
@@ -62,7 +62,7 @@ def open(  # noqa: A001
     compression: CompressionName | None = None,
     record_len_max: int = 1073741824,
     on_corruption: Literal["raise", "skip", "stop", "salvage"] = "raise",
-    start: int = 0,
+    start: int | Position = 0,
     end: int | None = None,
     verify_checksums: bool = True,
     flush: Literal["append", "close"] | None = None,
@@ -91,7 +91,8 @@ def open(  # noqa: A001
         record_len_max: Refuse a record longer than this, in bytes, as for `Reader` and `Writer`. Default: 1 GiB.
         on_corruption: To read: the treatment of damage, as for `Reader`. Default: `"raise"`.
         start: To read: return only the records that begin at or after this file offset, in bytes, or log offset, for a
-            log in segments. Default: 0, the beginning, also of a log whose oldest segments were pruned.
+            log in segments; or at or after this `Position`, in the same log. Default: 0, the beginning, also of a log
+            whose oldest segments were pruned.
         end: To read: return only the records that begin before this file offset, in bytes. Default: `None`, the end of
             the file.
         verify_checksums: To read: check each checksum. Default: `True`.
@@ -120,6 +121,7 @@ def open(  # noqa: A001
         BlockingIOError: Another writer has the file open.
         TornTailError: For `"a"`, if the file does not end with a whole record.
         CorruptionError: For `"a"`, if the file is damaged, or a segment is missing between two others.
+        LogChangedError: To read: `start` is a position in another log, or the `Split` is one of another log.
         LogTruncatedError: To read: the segments in which `start` is were pruned.
         DialectError: For `"a"`, if the file is not a log, is not in the given dialect, or is never appended to.
         TypeError: `source` is none of the above, or an option for writing is given for reading, or vice versa.
@@ -155,7 +157,7 @@ _OF_WRITER = {"flush", "sync", "sync_len", "sync_interval", "on_torn_tail", "che
 def follow(
     path: str | PathLike[str],
     *,
-    start: int = 0,
+    start: int | Position = 0,
     timeout: float | None = None,
     dialect: DialectName | Literal["auto"] | None = None,
     log_number: int | None = None,
@@ -174,8 +176,8 @@ def follow(
     Args:
         path: The file; it must exist, and may be empty. Or the folder of a log in segments, in which no rotation is
             ever raised and no record is missed.
-        start: Return only the records that begin at or after this file offset, in bytes, such as the `Follower.tell` of
-            an earlier run. Default: 0.
+        start: Return only the records that begin at or after this: the `Follower.position` of an earlier run, by which
+            the log is recognised; or a file offset, in bytes. Default: 0.
         timeout: A step of the iteration waits at most this long for a record, in seconds; then the iteration ends, and
             a new one over the same follower continues. 0 returns the records that are there and never waits. Default:
             `None`, forever.

@@ -11,7 +11,7 @@ from cordwood._tables.scan import DecodedScan
 
 _INSTEAD: dict[type, str] = {
     DecodedScan: "pass the arguments of scan, and call it there",
-    Follower: "pass the path and tell(), and follow from that start",
+    Follower: "pass the path and position(), and follow from that start",
     Reader: "pass the path, or a Split (cordwood.plan_splits), and open that",
     RecordBatch: "pass list(batch), or a path and a range for the other process to read",
     Scan: "pass the arguments of scan, and call it there",

@@ -15,12 +15,14 @@ from collections import deque
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from cordwood.errors import _add_hint  # pyright: ignore[reportPrivateUsage] - of the package, not for users
+from cordwood._native import crc32c, marks_of
+from cordwood.errors import CordwoodError, LogChangedError, _add_hint  # pyright: ignore[reportPrivateUsage] - of the package, not for users
 from cordwood.types import BLOCK_LEN, Hint
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
+    from cordwood._native import Position
     from cordwood.typing import RangeReadable, ReadableBuffer
 
 RANGE_LENS = (1 << 20, 4 << 20, 16 << 20)
@@ -104,12 +106,15 @@ def source_of(source: object) -> RangeReadable | None:
     return _InStore(*pair) if is_in_store else _of_fsspec(source)
 
 
-def file_of(source: object, start: int, end: int | None) -> RangeFile | None:
-    """The source as a file object for a reader of `[start, end)`, or `None` if `source_of` returns `None`."""
+def file_of(source: object, start: int, end: int | None, position: Position | None = None) -> RangeFile | None:
+    """The source as a file object for a reader of `[start, end)`, or `None` if `source_of` returns `None`.
+
+    With a position, it must be the same log.
+    """
     if isinstance(source, RangeFile):
         return source
     ranges = source_of(source)
-    return None if ranges is None else RangeFile(ranges, start, end)
+    return None if ranges is None else RangeFile(ranges, start, end, position)
 
 
 def _about(url: str, kind: type[Exception], message: str, **attributes: Any) -> Exception:
@@ -119,14 +124,19 @@ def _about(url: str, kind: type[Exception], message: str, **attributes: Any) -> 
     return cast("Exception", error)
 
 
-def ranges_of_url(url: str, file_len: int | None = None) -> RangeReadable:
+def ranges_of_url(url: str, file_len: int | None = None, version: str | None = None) -> RangeReadable:
     """The file that a URL names, as ranges. No byte is requested, nor is its length if that is given.
+
+    Args:
+        url: The URL.
+        file_len: The length of the file, in bytes, if it is known.
+        version: Its version when it had this length, if that is known.
 
     Raises:
         ModuleNotFoundError: A package that reads such a URL is not installed.
         ValueError: No file system is known for the URL.
     """
-    return _OnFilesystem(*_filesystem_of(url), url, file_len)
+    return _OnFilesystem(*_filesystem_of(url), url, file_len, version)
 
 
 def is_listed(name: str) -> bool:
@@ -137,7 +147,7 @@ def is_listed(name: str) -> bool:
     return is_url(name) and not name.startswith(("http:", "https:")) and ("*" in name or name.endswith("/"))
 
 
-def listed(url: str) -> list[tuple[str, str, bool, int]]:
+def listed(url: str) -> list[tuple[str, str, bool, int, str | None]]:
     """The files in a folder or that a pattern matches, in sorted order.
 
     For each: its URL, in the same caches or the same archive; its path below the folder, or below the last folder of
@@ -162,12 +172,12 @@ def listed(url: str) -> list[tuple[str, str, bool, int]]:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url)
     chain = cast("re.Match[str]", _URL.fullmatch(url))
     folder_len = len(path if url.endswith("/") else re.split(r"[*?[]", path)[0].rpartition("/")[0])
-    files: list[tuple[str, str, bool, int]] = []
+    files: list[tuple[str, str, bool, int, str | None]] = []
     for name, info in sorted(found.items()):
         parts = [part for part in name[folder_len:].split("/") if part not in ("", ".", "..")]
         # The file system does not know the caches and the archive.
         own_url = f"{chain[1]}{fs.unstrip_protocol(name)}{chain[3] or ''}"
-        files.append((own_url, "/".join(parts), name not in matched, info["size"] or 0))
+        files.append((own_url, "/".join(parts), name not in matched, info["size"] or 0, _version_of(info)))
     return files
 
 
@@ -207,11 +217,24 @@ def _of_fsspec(file: object) -> _OnFilesystem | None:
     return _OnFilesystem(fs, path, fs.unstrip_protocol(path))
 
 
+_VERSIONS = (
+    *("ETag", "etag", "generation", "VersionId", "version_id", "blob_id", "content_md5", "md5Hash", "Content-MD5"),
+    *("Last-Modified", "LastModified", "last_modified", "mtime", "modified", "created"),
+)
+"""The names under which stores state the version of an object. The first of these changes with the bytes."""
+
+
+def _version_of(info: dict[str, Any]) -> str | None:
+    """The version that a file system of fsspec states for a file."""
+    return next((str(info[name]) for name in _VERSIONS if info.get(name)), None)
+
+
 class _OnFilesystem:
     """A file on an fsspec file system."""
 
-    def __init__(self, fs: Any, path: str, name: str, file_len: int | None = None) -> None:
+    def __init__(self, fs: Any, path: str, name: str, file_len: int | None = None, version: str | None = None) -> None:
         self.name = name
+        self.version = version
         self._fs = fs
         self._path = path
         self._file_len = file_len
@@ -219,9 +242,7 @@ class _OnFilesystem:
     def size(self) -> int:
         if self._file_len is not None:
             return self._file_len
-        # A listing that the file system has cached may be older than the file.
-        self._fs.invalidate_cache(self._path)
-        info: dict[str, Any] = self._fs.info(self._path)
+        info = self._info()
         # The length of a folder is 0, as that of an empty log is.
         if info.get("type") == "directory":
             error = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self.name)
@@ -230,7 +251,18 @@ class _OnFilesystem:
         size: int | None = info.get("size")
         if size is None:
             raise OSError("its length is not known: pass an open file, which is read from its beginning")
+        self.version = _version_of(info)
         return size
+
+    def current_version(self) -> str | None:
+        """Its version now."""
+        return _version_of(self._info())
+
+    def _info(self) -> dict[str, Any]:
+        # A listing that the file system has cached may be older than the file.
+        self._fs.invalidate_cache(self._path)
+        info: dict[str, Any] = self._fs.info(self._path)
+        return info
 
     def read_range(self, start: int, end: int) -> ReadableBuffer:
         data: bytes = self._fs.cat_file(self._path, start=start, end=end)
@@ -242,10 +274,18 @@ class _InStore:
 
     def __init__(self, store: Any, path: str) -> None:
         self.name = path
+        self.version: str | None = None
         self._store = store
 
     def size(self) -> int:
-        return int(self._store.head(self.name)["size"])
+        found = self._store.head(self.name)
+        self.version = found.get("e_tag")
+        return int(found["size"])
+
+    def current_version(self) -> str | None:
+        """Its version now."""
+        version: str | None = self._store.head(self.name).get("e_tag")
+        return version
 
     def read_range(self, start: int, end: int) -> ReadableBuffer:
         data: ReadableBuffer = self._store.get_range(self.name, start=start, end=end)
@@ -273,18 +313,31 @@ class RangeFile:
     begin and the last record may end, ranges are requested before they are needed. Elsewhere, only the bytes to be read
     are requested, so that little more than `[start, end)` is transferred.
 
+    Two requests may be answered with the bytes of two objects, if one replaces the other in between. So the version of
+    the object is compared before the last range is returned. If it is another one, bytes of all ranges are compared,
+    since a log that has grown is still the same.
+
     Attributes:
         source: The source that is read.
         name: Its name, for errors and reports; `None` if it has none.
     """
 
-    def __init__(self, source: RangeReadable, start: int, end: int | None) -> None:
+    def __init__(self, source: RangeReadable, start: int, end: int | None, position: Position | None = None) -> None:
         self.source = source
         self.name: str | None = getattr(source, "name", None)
         self._pool: ThreadPoolExecutor | None = None
         self._pid = os.getpid()
         with _os_errors_of(self.name):
             self._len = source.size()
+        # The bytes and the version of the log when it was planned, or else the version now.
+        self._planned: list[tuple[int, int, int]] | None = None
+        self._version: str | None = None
+        if position:
+            self._planned, self._version = marks_of(position)
+        self._version = self._version or getattr(source, "version", None)
+        # The bytes of the ranges that were received, by where the ranges begin.
+        self._marks: dict[int, tuple[int, int, int]] = {}
+        self._is_compared = False
         self._begin = max(0, start - BLOCK_LEN)
         if end is not None and end - start > RANGE_LENS[0]:
             # The last record may need the block after the end. A look at the beginning does not.
@@ -329,9 +382,43 @@ class RangeFile:
                 self._forget()
                 del request
                 raise
+            self._received(begin, body)
         data = bytes(body[position - begin :][:size])
         self._position += len(data)
         return data
+
+    def _received(self, begin: int, body: memoryview) -> None:
+        """Keeps a mark of a range, and compares the version when it is the last one."""
+        if begin in self._marks or not self._begin <= begin < self._end:
+            return
+        if self._end <= begin + len(body) and not self._is_compared:
+            self._compare()
+            self._is_compared = True
+        end = body[-BLOCK_LEN:]
+        self._marks[begin] = (begin + len(body) - len(end), len(end), crc32c(end))
+
+    def _compare(self) -> None:
+        """Checks that all ranges so far, and those that were planned, are of the object as it is now.
+
+        Raises:
+            LogChangedError: They are of another one.
+        """
+        current: Any = getattr(self.source, "current_version", None)
+        if self._planned is None and not (current and self._marks):
+            # The bytes of one request are of one object.
+            return
+        version = current() if current else None
+        if version is not None and version == self._version:
+            return
+        if self._planned == [] and self._version:
+            raise self._changed(0, self._len)
+        for start, length, checksum in [*(self._planned or []), *self._marks.values()]:
+            if start + length > self._len or crc32c(_body(self.source, start, start + length)) != checksum:
+                raise self._changed(start, length)
+
+    def _changed(self, offset: int, length: int) -> LogChangedError:
+        text = f"it was replaced while it was read: its bytes from {offset} to {offset + length} are not the same"
+        return LogChangedError(text, path=self.name, offset=offset, length=length, hint=Hint.START_AGAIN)
 
     def close(self) -> None:
         """Cancels the requests. A request that has begun ends on its own, and its thread with it."""
@@ -396,7 +483,7 @@ def _os_errors_of(name: str | None) -> Generator[None]:
     """
     try:
         yield
-    except MemoryError:
+    except (MemoryError, CordwoodError):
         raise
     except OSError as error:
         kind = type(error)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
-from cordwood._native import NUMBERED_DIALECTS, Reader, detect
+from cordwood._native import NUMBERED_DIALECTS, Position, Reader, beginning_at, beginning_of, detect, moved_to
 from cordwood.types import BLOCK_LEN, LogFormat
 from cordwood.typing import CompressionName, DialectName, RangeReadable
 
@@ -27,12 +27,17 @@ class Split(NamedTuple):
         compression: How each record is compressed: `"zstd"`, or `None` if it is not. Default: `None`.
         file_len: The length of the file, in bytes, when the splits were planned; `None` if it is not known. Whoever
             reads the split of a remote file does not ask for it again. Default: `None`.
+        position: The position at the beginning of the log, by which whoever reads the split recognises the log: another
+            one under the path is a `LogChangedError`. `None` if no byte of the log was read, and no store stated its
+            version. Default: `None`.
+
+    A split can be pickled, with its absolute path.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
     >>> [split] = cordwood.plan_splits(["example.log"], 32_768)
-    >>> split
-    Split(path='example.log', start=0, end=10, dialect='leveldb', log_number=None, compression=None, file_len=10)
+    >>> split.path, split.start, split.end, split.dialect, split.file_len
+    ('example.log', 0, 10, 'leveldb', 10)
     >>> list(cordwood.open(split))
     [b'one']
     """
@@ -44,6 +49,13 @@ class Split(NamedTuple):
     log_number: int | None = None
     compression: CompressionName | None = None
     file_len: int | None = None
+    position: Position | None = None
+
+    def __reduce__(self) -> tuple[type[Split], tuple[Any, ...]]:
+        from cordwood._remote import is_url
+
+        path = self.path if is_url(self.path) else os.path.abspath(self.path)
+        return Split, (path, *self[1:])
 
 
 def part_of(split: Split, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -52,8 +64,8 @@ def part_of(split: Split, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]
     Raises:
         ValueError: An option differs from the split.
     """
-    source, file_len, own = split.path, split.file_len, split._asdict()
-    del own["path"], own["file_len"]
+    source, file_len, position, own = split.path, split.file_len, split.position, split._asdict()
+    del own["path"], own["file_len"], own["position"]
     if split.dialect is None:
         # The format was not detected: it is that of the options.
         own = {name: value for name, value in own.items() if value is not None}
@@ -61,6 +73,8 @@ def part_of(split: Split, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]
         given = options.get(name)
         if given not in (None, value) and not (name == "start" and given == 0):
             raise ValueError(f"{name} is {value!r} in the Split, not {given!r}: open its path instead")
+    if position is not None:
+        own["start"] = moved_to(position, split.start)
     if file_len is None or "://" not in source:
         return source, options | own
     from cordwood._remote import is_url, ranges_of_url
@@ -126,20 +140,21 @@ def plan_splits(
         Reader(b"", dialect=dialect, log_number=log_number, compression=compression).close()
     named = None if dialect is None or dialect == "auto" else LogFormat(dialect, log_number, compression)
 
-    def cut(name: str, first: int, file_len: int, log: LogFormat | None) -> list[Split]:
+    def cut(name: str, first: int, file_len: int, log: LogFormat | None, position: Position | None) -> list[Split]:
         number = log_number if log_number is not None or log is None else log.log_number
         own_compression = compression or (log and log.compression)
         own_len = max(file_len, 1) if log and log.dialect in NUMBERED_DIALECTS else split_len
         return [
-            Split(name, start, min(start + own_len, file_len), log and log.dialect, number, own_compression, file_len)
+            Split(name, start, end, log and log.dialect, number, own_compression, file_len, position)
             for start in range(first, file_len, own_len)
+            for end in [min(start + own_len, file_len)]
         ]
 
     from cordwood._inputs.files import is_plain_file, named_files
 
     if is_plain_file(sources):
         name = os.fsdecode(sources)
-        return cut(name, 0, os.stat(name).st_size, named or detect(name))
+        return cut(name, 0, os.stat(name).st_size, *_format_of(name, named))
 
     from cordwood._inputs.each import result_of
 
@@ -166,20 +181,38 @@ def plan_splits(
         return [split for splits in planned for split in splits]
 
 
-def _planned(file: Input, named: LogFormat | None) -> tuple[int, int, LogFormat | None]:
-    """Where a log starts and ends, and its format. A remote file is asked for its length once, if it is not known."""
+def _format_of(name: str, named: LogFormat | None) -> tuple[LogFormat | None, Position | None]:
+    """The format of a log, and the position at its beginning. No byte is read if the format is named."""
+    if named:
+        return named, None
+    found = detect(name)
+    return found, beginning_at(name, *found) if found else None
+
+
+def _planned(file: Input, named: LogFormat | None) -> tuple[int, int, LogFormat | None, Position | None]:
+    """Where a log starts and ends, its format, and the position at its beginning.
+
+    A remote file is asked for its length once, if it is not known.
+    """
     from cordwood._remote import RangeFile, is_url, ranges_of_url
 
     if is_url(file.name):
-        ranges = RangeFile(ranges_of_url(file.name, file.file_len or None), 0, 0)
-        return 0, len(ranges), named or detect(cast("RangeReadable", ranges))
+        ranges = RangeFile(ranges_of_url(file.name, file.file_len or None, file.version), 0, 0)
+        found = named or detect(cast("RangeReadable", ranges))
+        beginning = b""
+        if found and not named:
+            ranges.seek(0)
+            beginning = ranges.read(BLOCK_LEN)
+        dialect, number, compression = found or (None, None, None)
+        version: str | None = getattr(ranges.source, "version", None)
+        return 0, len(ranges), found, beginning_of(beginning, dialect, number, compression, version)
     from cordwood._inputs.files import segments_in
 
     first, file_len = 0, file.file_len
     if segments := file.segments or segments_in(file.name):
         # Ranges are those of the log, whose first segments may have been pruned.
         first, file_len = segments[0][0], sum(segments[-1])
-    return first, file_len or os.stat(file.name).st_size, named or detect(file.name)
+    return first, file_len or os.stat(file.name).st_size, *_format_of(file.name, named)
 
 
 def group_splits(splits: Iterable[Split], group_len: int) -> list[list[Split]]:

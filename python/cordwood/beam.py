@@ -40,9 +40,21 @@ from apache_beam.metrics import Metrics
 from cordwood._claims import WHOLE_LEN, ClaimedRange
 from cordwood._inputs.destinations import sync_folder
 from cordwood._inputs.files import has_magic
-from cordwood._native import NUMBERED_DIALECTS, Reader, RecordBatch, Writer, detect, scan
+from cordwood._native import (
+    NUMBERED_DIALECTS,
+    Position,
+    Reader,
+    RecordBatch,
+    Writer,
+    beginning_of,
+    crc32c,
+    detect,
+    marks_of,
+    scan,
+)
 from cordwood._remote import RangeFile
 from cordwood._tables.payloads import PAYLOADS
+from cordwood.errors import LogChangedError
 from cordwood.types import BLOCK_LEN, LogFormat, SkippedRegion
 from cordwood.typing import CompressionName, DecoderName, DialectName
 
@@ -90,6 +102,7 @@ class _Log(NamedTuple):
         compression_type: How Beam's file system decompresses it.
         format: How it is laid out; `None` if that could not be detected.
         place_len: Bytes in each of the parts that can be read independently.
+        position: The position at its beginning; `None` if no byte of it has been read.
     """
 
     path: str
@@ -97,6 +110,7 @@ class _Log(NamedTuple):
     compression_type: str
     format: LogFormat | None
     place_len: int
+    position: Position | None = None
 
     @property
     def options(self) -> dict[str, Any]:
@@ -111,6 +125,20 @@ class _Log(NamedTuple):
             is_seekable = self.compression_type == CompressionTypes.UNCOMPRESSED
             methods = ("read", "seek", "tell", "seekable") if is_seekable else ("read",)
             yield SimpleNamespace(cordwood_path=self.path, **{name: getattr(file, name) for name in methods})
+
+    def check(self) -> None:
+        """Checks that the path names the same log as when it was found.
+
+        Raises:
+            LogChangedError: It names another one.
+        """
+        marks, _ = marks_of(self.position) if self.position else ([], None)
+        for start, length, checksum in marks:
+            with FileSystems.open(self.path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+                file.seek(start)
+                if crc32c(file.read(length)) != checksum:
+                    text = f"it was replaced since it was found: its first {length} bytes are not the same"
+                    raise LogChangedError(text, path=self.path, offset=start, length=length)
 
     @contextmanager
     def open(self, on_corruption: Policy, start: int, end: int) -> Generator[Reader]:
@@ -159,10 +187,15 @@ class _Match(beam.DoFn):
             compression_type = CompressionTypes.detect_compression_type(file.path)
         log = LogFormat(self._dialect) if self._dialect else None
         is_compressed = compression_type != CompressionTypes.UNCOMPRESSED
+        position = None
         if not (log or is_compressed):
-            log = detect(RangeFile(_Head(file), 0, 0))
+            ranges = RangeFile(_Head(file), 0, 0)
+            if log := detect(ranges):
+                ranges.seek(0)
+                position = beginning_of(ranges.read(BLOCK_LEN), *log, None)
         is_whole = is_compressed or (log is not None and log.dialect in NUMBERED_DIALECTS)
-        return _Log(file.path, file.size_in_bytes, compression_type, log, WHOLE_LEN if is_whole else self._place_len)
+        place_len = WHOLE_LEN if is_whole else self._place_len
+        return _Log(file.path, file.size_in_bytes, compression_type, log, place_len, position)
 
 
 def _matches(pattern: str) -> list[Any]:
@@ -234,6 +267,7 @@ class _Read(beam.DoFn, beam.transforms.core.RestrictionProvider):
             record_count += count
             record_len += batch.offsets[count] - batch.offsets[0]
             yield self._named(element, self._of_batch(batch, count))
+        element.check()
         # A runner that has cut the range off has taken over the rest.
         found = claimed.findings(tracker.current_restriction().stop)
         _count("records", record_count)
@@ -279,6 +313,7 @@ class _Decode(_Read):
             except (pa.ArrowException, OSError) as error:
                 error.add_note(f"in {element.path}")
                 raise
+        element.check()
         [skipped] = table.skipped
         _count("skipped_bytes", sum(region.length for region in skipped))
         _count("left_out", len(table.left_out[0]))

@@ -6,7 +6,7 @@
     ├── ClosedError            a use after `close`; also a `ValueError`
     ├── CorruptionError        damage, where the policy is to raise
     ├── DialectError           a file that is not a log, or a log that cannot be appended to or packed
-    ├── LogChangedError        a log is not as it was when it was indexed
+    ├── LogChangedError        another log than the one that was read before
     ├── LogRotatedError        the path of a followed log names another file
     ├── LogTruncatedError      a log ends before the offset at which reading was to begin
     ├── OtherLogError          a file to be salvaged is that of a log with another number
@@ -254,27 +254,30 @@ class LogTruncatedError(_ChangedError):
     first_offset: int | None = None
 
 
-class LogChangedError(_ChangedError):
-    """A log is not as it was when it was indexed. Index it again.
+class LogChangedError(CordwoodError):
+    """The path names another log than the one that was read, planned or indexed before.
 
-    Its length is another one, or the records are not where they were.
+    It was replaced, or written again from its beginning. A log that has only grown is the same log, and so is a copy of
+    it. To read the other log, start at its beginning; make the index or the splits again.
 
     Attributes:
         path: The path of the log.
-        offset: The file offset before which the records are not the same; 0 if only the length is known.
-        file_len: The length of the file now, in bytes; `None` if it is not known.
+        offset: The file offset of the first byte of those that are not the same, or are missing.
+        length: How many bytes these are.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
     >>> index = cordwood.index("example.log")
-    >>> with cordwood.open("example.log", "a") as writer:
+    >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"two")
     >>> try:
     ...     index[0]
     ... except cordwood.LogChangedError as error:
     ...     print(error)
-    example.log: the log has changed since it was indexed: it had 10 bytes, and has 20
+    example.log: this is not the log that was read before: its bytes from 0 to 10 are not the same
     """
+
+    length: int = 0
 
 
 class LogRotatedError(_ChangedError):
@@ -311,6 +314,7 @@ _WORDS = {
     Hint.CREATE_LOG: "create a new log",
     Hint.REOPEN: "to continue, open the log again in this process",
     Hint.BEGIN_AT_FIRST_OFFSET: "begin at first_offset: the records before it are gone",
+    Hint.START_AGAIN: "to read this log, start at its beginning",
     Hint.OWN_FOLDER: "a log in segments needs a folder of its own: move the file away, or choose another folder",
     Hint.SEGMENT_LEN: "to append to a log in segments, pass segment_len",
     Hint.READ_FOLDER: "a reader or a follower takes one log; cordwood.verify, stat, map, salvage, scan, index and "

@@ -151,6 +151,7 @@ class Hint(StrEnum):
         CREATE_LOG: Create a new log.
         REOPEN: Open the log again.
         BEGIN_AT_FIRST_OFFSET: Begin at `first_offset`: the records before it are gone.
+        START_AGAIN: Start at the beginning of the log, which is not the one that was read before.
         OWN_FOLDER: Give the log in segments a folder of its own.
         SEGMENT_LEN: Pass `segment_len`, to append to a log in segments.
         READ_FOLDER: Call a function that reads all logs in a folder.
@@ -175,6 +176,7 @@ class Hint(StrEnum):
     CREATE_LOG = "create_log"
     REOPEN = "reopen"
     BEGIN_AT_FIRST_OFFSET = "begin_at_first_offset"
+    START_AGAIN = "start_again"
     OWN_FOLDER = "own_folder"
     SEGMENT_LEN = "segment_len"
     READ_FOLDER = "read_folder"

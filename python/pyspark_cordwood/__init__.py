@@ -88,17 +88,17 @@ class LogReader(_Batches, DataSourceReader):
 
 
 class LogStreamReader(_Batches, DataSourceStreamReader):
-    """Reads a stream. An offset is a mapping from the path of each log to its `Follower.tell`."""
+    """Reads a stream. An offset is a mapping from the path of each log to the text of its `Follower.position`."""
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+    def initialOffset(self) -> dict[str, str]:  # noqa: N802
         """The beginning of all logs."""
         return {}
 
-    def latestOffset(self, start: dict[str, int], limit: object) -> dict[str, int]:  # noqa: ARG002, N802
+    def latestOffset(self, start: dict[str, str], limit: object) -> dict[str, str]:  # noqa: ARG002, N802
         """The end of the last record of each log."""
         return following.ends_of(self._options, start)
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+    def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[InputPartition]:
         """A partition for each group of splits of a batch."""
         return [InputPartition(splits) for splits in following.planned_between(self._options, start, end)]
 

@@ -396,7 +396,6 @@ def test_a_damaged_segment_does_not_end_the_log_whatever_the_name_of_the_directo
     assert list(cordwood.open(folder, on_corruption=policy)) == [*records[:2], *records[3:]]
 
 
-@pytest.mark.xfail(strict=True, reason="attack R5: a follower goes on in a log that replaced its own")
 def test_a_follower_reports_that_another_log_replaced_its_own(tmp_path):
     folder = tmp_path / "log"
 
@@ -410,7 +409,7 @@ def test_a_follower_reports_that_another_log_replaced_its_own(tmp_path):
             next(follower)
         folder.rename(tmp_path / "before")
         write(b"new")
-        with pytest.raises(cordwood.CordwoodError):
+        with pytest.raises(cordwood.LogChangedError):
             list(follower)
 
 

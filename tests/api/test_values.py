@@ -160,7 +160,8 @@ VALUES = {
         begin=1, end=9, missing_count=2, gap_count=1, gaps=(GAP,), has_shared=False
     ),
     "SkippedRegion": REGION,
-    "Split": cordwood.Split("some.log", 0, 10),
+    "Position": cordwood.Position("1:10:0+0+10=00000007:"),
+    "Split": cordwood.Split(str(ROOT / "some.log"), 0, 10, position=cordwood.Position("1:0:0+0+10=00000007:")),
     "Stat": cordwood.Stat(
         dialect=LEVELDB,
         record_count=2,
@@ -208,7 +209,7 @@ ERRORS = {
     "CordwoodError": cordwood.CordwoodError("text", **WHERE),
     "CorruptionError": cordwood.CorruptionError("text", **REGION_OF, stored_crc=1, computed_crc=2),
     "DialectError": cordwood.DialectError("text", path=None, format="gzip"),
-    "LogChangedError": cordwood.LogChangedError("text", **WHERE, file_len=7),
+    "LogChangedError": cordwood.LogChangedError("text", **WHERE, length=7),
     "LogRotatedError": cordwood.LogRotatedError("text", **WHERE, file_len=7),
     "LogTruncatedError": cordwood.LogTruncatedError("text", **WHERE, file_len=7),
     "OtherLogError": cordwood.OtherLogError("text", path="some.log", log_number=7, other_log_number=8),
@@ -225,7 +226,7 @@ DAMAGED = FILE[:8] + b"X" + FILE[9:]
 HANDLES = {
     "Reader": (cordwood.open, "pass the path, or a Split"),
     "Writer": (lambda _: cordwood.Writer(io.BytesIO()), "pass the path"),
-    "Follower": (cordwood.follow, "pass the path and tell()"),
+    "Follower": (cordwood.follow, "pass the path and position()"),
     "RecordBatch": (lambda path: next(cordwood.open(path).record_batches()), "pass list(batch)"),
     "Scan": (cordwood.scan, "pass the arguments of scan"),
     "DecodedScan": (lambda path: cordwood.scan(path, decode="entity"), "pass the arguments of scan"),

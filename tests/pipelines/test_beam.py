@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from log_changes import ERRORS, OLD, Changes, name_of, table
+from log_changes import write as write_log
 from shortened_ranges import DIALECTS, Splitting, merged, random_log, seeded
 
 pytest.importorskip("apache_beam", reason="make test-engines installs it")
@@ -813,3 +815,32 @@ def test_a_stream_writes_the_records_of_all_windows(tmp_path):
         )
     records = [record for path in tmp_path.glob("*.log") for record in cordwood.open(path)]
     assert sorted(records) == [b"one", b"three", b"two"]
+
+
+@pytest.mark.cell("one-file", "beam")
+@pytest.mark.parametrize(("change", "cell"), [(*param.values[::2],) for param in table(is_beam=True)])
+def test_a_log_that_was_found_is_recognised_when_it_is_read(change, cell, tmp_path):
+    path = tmp_path / "logs" / "a.log"
+    path.parent.mkdir()
+    write_log(path, OLD)
+    [log] = _Match(CompressionTypes.AUTO, None).process(str(path))
+    changed, now = getattr(Changes(), name_of(change))(path)
+    reader = _Read(_list, bundle_len=1, bundle_len_min=0, with_filename=False, on_corruption="raise")
+
+    def read():
+        found = []
+        for restriction in reader.split(log._replace(path=str(changed)), reader.initial_restriction(log)):
+            tracker = RestrictionTrackerView(ThreadsafeRestrictionTracker(reader.create_tracker(restriction)))
+            for batch in reader.process(log._replace(path=str(changed)), tracker):
+                found += batch
+        return found
+
+    if cell in ERRORS:
+        with pytest.raises(cordwood.LogChangedError if cell == "changed" else Exception) as raised:
+            read()
+        assert cell == "changed" or "No such file" in str(raised.value)
+    else:
+        found = read()
+        # The block in which the log ended may have got more records since.
+        assert len(found) >= len(OLD)
+        assert found == now[: len(found)]

@@ -233,8 +233,8 @@ def _on_filesystem(url: str) -> Iterator[tuple[Input, Identity | None]]:
         # Reading it raises the same.
         yield Input(url, ""), url
     else:
-        for name, relative, is_in_folder, file_len in files:
-            yield Input(name, relative, is_in_folder, file_len=file_len), identity_of(name)
+        for name, relative, is_in_folder, file_len, version in files:
+            yield Input(name, relative, is_in_folder, file_len=file_len, version=version), identity_of(name)
 
 
 def has_magic(name: str) -> bool:

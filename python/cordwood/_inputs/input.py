@@ -44,6 +44,8 @@ class Input(NamedTuple):
     """It is the log that describes an export. None of its records can be decoded."""
     file_len: int = 0
     """The number of bytes to read, if it is known: the length of a regular file, or of a part of it."""
+    version: str | None = None
+    """The version that a store states with the length."""
     source: Any = None
     """The value to be read in place of the file of this name: a `Split`, or an object, such as stdin."""
     segments: tuple[tuple[int, int], ...] = ()

@@ -19,13 +19,16 @@ use crate::ops::watched::{Watch, watched};
 use crate::values::arguments::{place_of, refuse_url, required_path};
 use crate::values::error::{call_python, check_signals, closed, to_python};
 use crate::values::options::{compression_of, dialect_name, dialect_of, named, read_options};
+use crate::values::position::{Position, Start};
 use crate::values::shown::handle_repr;
 
 /// The records of logs by their indices, from 0: the result of `index`.
 ///
 /// `index[i]` is a record, also with a negative index, and `index[i:j]` a list of records. Any
 /// number of threads may use it at a time, and so may a forked process. It can be pickled: the
-/// files are opened again where it is used, and a file that has changed is an error.
+/// files are opened again where it is used, by their absolute paths. A log may grow. Another log
+/// under the path is a `LogChangedError`, once its file is opened again; so is a record that does not
+/// begin where it did.
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct RecordIndex {
     index: cordwood::RecordIndex,
@@ -212,8 +215,8 @@ impl RecordIndex {
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let logs = self.index.logs().iter().map(|log| {
             Ok((
-                log.path.clone(),
-                log.file_len,
+                std::path::absolute(&log.path)?,
+                log.position.to_string(),
                 log.record_count,
                 pickled(py, &log.offsets)?,
                 pickled(py, &log.near_damage)?,
@@ -236,11 +239,11 @@ impl RecordIndex {
     }
 }
 
-/// A log, as it is pickled: its path, its length, the number of its records, and three lists of
+/// A log, as it is pickled: its path, the position after its last record, the number of its records, and three lists of
 /// numbers.
 type PickledLog<'py> = (
     PathBuf,
-    u64,
+    String,
     u64,
     Bound<'py, PyBytes>,
     Bound<'py, PyBytes>,
@@ -265,7 +268,7 @@ fn unpickled(bytes: &Bound<'_, PyBytes>) -> PyResult<Vec<u64>> {
 /// Returns the index that was pickled.
 ///
 /// Args:
-///     logs: The path, the length, the number of records and the offsets of each log.
+///     logs: The path, the position after the last record, the number of records and the offsets of each log.
 ///     dialect: As for `index`.
 ///     log_number: As for `index`.
 ///     compression: As for `index`.
@@ -281,14 +284,14 @@ pub(crate) fn restored_index(
     #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
     on_corruption: &str,
 ) -> PyResult<RecordIndex> {
-    let options = read_options((dialect, log_number, compression), (0, None))
+    let options = read_options((dialect, log_number, compression), (Start::default(), None))
         .with_on_corruption(named("on_corruption", on_corruption)?);
     let logs = logs
         .into_iter()
-        .map(|(path, file_len, record_count, offsets, near_damage, exact_offsets)| {
+        .map(|(path, position, record_count, offsets, near_damage, exact_offsets)| {
             Ok(IndexedLog {
                 path,
-                file_len,
+                position: Position::new(&position)?.0,
                 record_count,
                 offsets: unpickled(&offsets)?,
                 near_damage: unpickled(&near_damage)?,
@@ -346,7 +349,7 @@ pub(crate) fn index(
     on_corruption: &str,
 ) -> PyResult<RecordIndex> {
     let py = sources.py();
-    let options = read_options((dialect, log_number, compression), (0, None))
+    let options = read_options((dialect, log_number, compression), (Start::default(), None))
         .with_on_corruption(named("on_corruption", on_corruption)?);
     options.check().map_err(|error| to_python(py, error, None))?;
     let logs_of = imported!(py, "cordwood._inputs.many", "logs_of")?;

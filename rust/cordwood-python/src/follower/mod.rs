@@ -23,6 +23,7 @@ use crate::values::error::{check_signals, closed, os_error, to_python};
 use crate::values::options::{
     chosen, compression_name, compression_of, dialect_name, dialect_of, in_seconds, named, time_of,
 };
+use crate::values::position::{Position, Start};
 use crate::values::record::Record;
 use crate::values::shown::handle_repr;
 use crate::values::{NotYet, Outcome};
@@ -47,9 +48,9 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// Args:
 ///     path: The file; it must exist, and may be empty. Or the folder of a log in segments, in which
 ///         no rotation is ever raised and no record is missed.
-///     start: Return only the records that begin at or after this file offset, in bytes, such as
-///         the result of `tell` in an earlier run. The rest of a record that begins before it,
-///         damaged or not, is skipped and not reported. Default: 0.
+///     start: Return only the records that begin at or after this: the `position` of an earlier
+///         run, by which the log is recognised; or a file offset, in bytes. The rest of a record that
+///         begins before it, damaged or not, is skipped and not reported. Default: 0.
 ///     timeout: The longest that a step of the iteration waits for a record, in seconds. With 0, it
 ///         returns the records that are there and never waits. Default: `None`, forever.
 ///     dialect: As for `Reader`; detected as soon as there is a file header or a complete fragment.
@@ -74,6 +75,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///
 /// Raises:
+///     LogChangedError: `start` is a position in another log.
 ///     OSError: The file cannot be opened, or is not a regular file.
 ///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: `path` is not a path.
@@ -84,6 +86,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// * `CorruptionError`, `RecordTooLargeError`: damage, under the policy `"raise"`. The next
 ///   step continues after it.
 /// * `DialectError`: the file is not a log.
+/// * `LogChangedError`: another log is in the place of this one. Every further step raises it again.
 /// * `LogTruncatedError`: the file is shorter than the part that has been read. Every further step
 ///   raises it again.
 /// * `LogRotatedError`: the path names another file or none, and everything in the old one has been
@@ -109,13 +112,15 @@ pub(crate) struct Follower {
 impl Follower {
     #[new]
     #[pyo3(signature = (
-        path, *, start = 0, timeout = None, dialect = None, log_number = None, compression = None,
+        path, *, start = Start::default(), timeout = None, dialect = None, log_number = None, compression = None,
         on_corruption = "raise", on_rotation = "raise", poll_interval = 0.05, retry_polls = 3,
         retry_time = 0.1, record_len_max = 1_073_741_824
-    ))]
+    ), text_signature = "(path, *, start=0, timeout=None, dialect=None, log_number=None, compression=None, \
+        on_corruption=\"raise\", on_rotation=\"raise\", poll_interval=0.05, retry_polls=3, retry_time=0.1, \
+        record_len_max=1073741824)")]
     fn new(
         path: &Bound<'_, PyAny>,
-        start: u64,
+        start: Start,
         timeout: Option<f64>,
         #[pyo3(from_py_with = dialect_of)] dialect: Option<Dialect>,
         log_number: Option<u32>,
@@ -139,11 +144,12 @@ impl Follower {
             policy => policy,
         };
         let mut options = FollowOptions::default()
-            .with_start(start)
+            .with_start(start.offset)
             .with_on_corruption(on_corruption)
             .with_poll_interval(time_of("poll_interval", poll_interval)?)
             .with_retry(retry_polls, time_of("retry_time", retry_time)?)
             .with_record_len_max(record_len_max);
+        options.position = start.position;
         (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
         let reactions = [
             ("raise", OnRotation::Raise),
@@ -244,6 +250,31 @@ impl Follower {
     /// ([b'one'], 10)
     fn tell(&self, py: Python<'_>) -> PyResult<u64> {
         self.with_state(py, |state| state.follower.offset())
+    }
+
+    /// The position after everything returned or skipped so far, by which the log is recognised later.
+    ///
+    /// A new follower with it as its `start` continues from there, as with the offset of `tell`. If
+    /// the path names another log by then, that is a `LogChangedError`. To store it, use `str`.
+    ///
+    /// Returns:
+    ///     A `Position`. At most two blocks of the file are read for it.
+    ///
+    /// Raises:
+    ///     ClosedError: The follower is closed.
+    ///     LogTruncatedError: The file has become shorter.
+    ///     OSError: The file cannot be read.
+    ///
+    /// >>> with cordwood.open("live.log", "w") as writer:
+    /// ...     _ = writer.append(b"one")
+    /// >>> with cordwood.follow("live.log", timeout=0) as follower:
+    /// ...     list(follower), follower.position().offset
+    /// ([b'one'], 10)
+    fn position(&self, py: Python<'_>) -> PyResult<Position> {
+        let position = self.with_state(py, |state| state.follower.position())?;
+        position
+            .map(Position)
+            .map_err(|error| to_python(py, error, Some(&self.path)))
     }
 
     /// Where and why the last step or `poll` found no record; `None` if it found one, or raised.

@@ -21,6 +21,7 @@ use crate::values::arguments::{
     bytes_of, check_contiguous, is_of_buffer, is_path, is_url, path_of, refuse_text, view_of,
 };
 use crate::values::error::{call_python, check_signals_anywhere, of_call, to_python, unsupported};
+use crate::values::position::Position;
 
 /// A file, a buffer or a Python object.
 pub(crate) trait Input: Read + Seek + Send + Sync {
@@ -149,6 +150,11 @@ fn open_any(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyR
         let file = opened.map_err(|error| to_python(py, error, Some(&path)))?;
         return Ok((file.map(FileInput::boxed), None));
     }
+    if options.position.is_some() {
+        return Err(PyTypeError::new_err(
+            "start must be an offset, since a Position is compared only in a file or in a store",
+        ));
+    }
     if let Ok(bytes) = source.cast::<PyBytes>() {
         let bytes = Arc::new(PyBackedBytes::from(bytes.clone()));
         let len = bytes.len() as u64;
@@ -192,7 +198,8 @@ pub(crate) fn range_file<'py>(
     source: &Bound<'py, PyAny>,
     options: &ReadOptions,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    remote(source, "file_of", (source, options.start, options.end))
+    let position = options.position.clone().map(Position);
+    remote(source, "file_of", (source, options.start, options.end, position))
 }
 
 /// The source as an object with `read_range`, which can be opened any number of times; `None` if it

@@ -15,6 +15,7 @@ use crate::memory::buffer::vec_for;
 use crate::values::Fragment;
 use crate::values::error::{check_signals, of_call, to_python, unsupported};
 use crate::values::options::{compression_name, compression_of, dialect_of, read_options};
+use crate::values::position::Start;
 
 /// The maximum number of fragments found per step, with the interpreter released.
 const BATCH_MAX: usize = 512;
@@ -59,7 +60,7 @@ pub(crate) fn fragments(
     log_number: Option<u32>,
     #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
 ) -> PyResult<Fragments> {
-    let options = read_options((dialect, log_number, compression), (0, None));
+    let options = read_options((dialect, log_number, compression), (Start::default(), None));
     let options = options.with_on_corruption(OnCorruption::Salvage);
     Ok(Fragments(Exclusive::new(FragmentReader::open(source, &options)?)))
 }

@@ -20,6 +20,7 @@ use crate::io::source::{OpenedReader, open, open_reader, source_at};
 use crate::values::arguments::{refuse_url, required_path};
 use crate::values::error::{os_error, to_python};
 use crate::values::options::{compression_of, dialect_of, named, read_options, threads_of};
+use crate::values::position::Start;
 use crate::values::{Report, Stat};
 
 /// Reads a log to its end, and reports its contents and its damage.
@@ -70,16 +71,17 @@ use crate::values::{Report, Stat};
 /// (True, 2, 6, 20)
 #[pyfunction]
 #[pyo3(signature = (
-    source, *, threads = 1, dialect = None, log_number = None, compression = None, start = 0, end = None, verify_checksums = true,
+    source, *, threads = 1, dialect = None, log_number = None, compression = None, start = Start::default(), end = None, verify_checksums = true,
     record_len_max = 1_073_741_824, progress = None
-))]
+), text_signature = "(source, *, threads=1, dialect=None, log_number=None, compression=None, start=0, end=None, \
+    verify_checksums=True, record_len_max=1073741824, progress=None)")]
 pub(crate) fn verify(
     source: &Bound<'_, PyAny>,
     threads: isize,
     #[pyo3(from_py_with = dialect_of)] dialect: Option<Dialect>,
     log_number: Option<u32>,
     #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
-    start: u64,
+    start: Start,
     end: Option<u64>,
     verify_checksums: bool,
     record_len_max: u64,
@@ -380,16 +382,17 @@ fn new_log_path(destination: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
 /// (2, 60000, 1, 1)
 #[pyfunction]
 #[pyo3(signature = (
-    source, *, threads = 1, dialect = None, log_number = None, compression = None, start = 0, end = None, verify_checksums = true,
+    source, *, threads = 1, dialect = None, log_number = None, compression = None, start = Start::default(), end = None, verify_checksums = true,
     record_len_max = 1_073_741_824, progress = None
-))]
+), text_signature = "(source, *, threads=1, dialect=None, log_number=None, compression=None, start=0, end=None, \
+    verify_checksums=True, record_len_max=1073741824, progress=None)")]
 pub(crate) fn stat(
     source: &Bound<'_, PyAny>,
     threads: isize,
     #[pyo3(from_py_with = dialect_of)] dialect: Option<Dialect>,
     log_number: Option<u32>,
     #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
-    start: u64,
+    start: Start,
     end: Option<u64>,
     verify_checksums: bool,
     record_len_max: u64,

@@ -28,6 +28,7 @@ use crate::values::error::{closed, to_python};
 use crate::values::options::{
     compression_name, compression_of, dialect_name, dialect_of, named, read_options, threads_of,
 };
+use crate::values::position::Start;
 use crate::values::record::Record;
 use crate::values::shown::handle_repr;
 
@@ -83,8 +84,8 @@ use crate::values::shown::handle_repr;
 ///         the others at the end of the log, on `seek` or on `close`. `"stop"`: treat it as the end
 ///         of the log. `"salvage"`: like `"skip"`, but keep valid records after the damage in the
 ///         same block; `records()` marks them. Default: `"raise"`.
-///     start: Return only the records that begin at or after this file offset, in bytes. Default:
-///         0.
+///     start: Return only the records that begin at or after this file offset, in bytes; or at or
+///         after this `Position`, in the same log: of a path or a URL. Default: 0.
 ///     end: Return only the records that begin before this file offset, in bytes; the last record
 ///         may end after it. A record belongs to the range in which its first fragment starts, so
 ///         adjacent ranges return each record exactly once. Default: `None`, the end of the file.
@@ -139,16 +140,17 @@ enum State {
 impl Reader {
     #[new]
     #[pyo3(signature = (
-        source, *, dialect = None, log_number = None, compression = None, on_corruption = "raise", start = 0, end = None, verify_checksums = true,
+        source, *, dialect = None, log_number = None, compression = None, on_corruption = "raise", start = Start::default(), end = None, verify_checksums = true,
         record_len_max = 1_073_741_824
-    ))]
+    ), text_signature = "(source, *, dialect=None, log_number=None, compression=None, on_corruption=\"raise\", start=0, end=None, \
+        verify_checksums=True, record_len_max=1073741824)")]
     fn new(
         source: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = dialect_of)] dialect: Option<Dialect>,
         log_number: Option<u32>,
         #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
         on_corruption: &str,
-        start: u64,
+        start: Start,
         end: Option<u64>,
         verify_checksums: bool,
         record_len_max: u64,

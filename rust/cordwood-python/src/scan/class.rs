@@ -21,6 +21,7 @@ use crate::interpreter::python_code::PythonCode;
 use crate::reader::skipped::Skipped;
 use crate::values::error::{note_main_thread, to_python};
 use crate::values::options::{compression_of, dialect_name, dialect_of, named, range_of, read_options, threads_of};
+use crate::values::position::{Position, Start};
 
 /// The records of logs as a table, for everything that reads Arrow: the result of `scan`.
 ///
@@ -206,7 +207,11 @@ pub(crate) fn scan<'py>(
     end: Option<u64>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = sources.py();
-    let options = read_options((dialect, log_number, compression), (start, end))
+    let whole = Start {
+        offset: start,
+        position: None,
+    };
+    let options = read_options((dialect, log_number, compression), (whole, end))
         .with_on_corruption(named("on_corruption", on_corruption)?);
     options.check().map_err(|error| to_python(py, error, None))?;
     let threads = threads_of(threads)?;
@@ -267,6 +272,9 @@ fn options_of_part(split: &Bound<'_, PyAny>, options: &ReadOptions) -> PyResult<
     let mut own = options
         .clone()
         .with_range(range_of(split.getattr("start")?.extract()?, end));
+    if let Ok(position) = split.getattr("position")?.cast::<Position>() {
+        own.position = Some(position.get().0.with_offset(own.start));
+    }
     own.dialect = dialect_of(&split.getattr("dialect")?)?.or(own.dialect);
     own.log_number = split
         .getattr("log_number")?

@@ -108,8 +108,8 @@ fn of_log(attributes: &Bound<'_, PyDict>, kind: &ErrorKind, offset: Option<u64>)
             attributes.set_item("first_offset", first_offset)?;
             "LogTruncatedError"
         }
-        ErrorKind::Changed { file_len, .. } => {
-            attributes.set_item("file_len", file_len)?;
+        ErrorKind::Changed { offset, end_offset, .. } => {
+            attributes.set_item("length", end_offset.saturating_sub(offset))?;
             "LogChangedError"
         }
         ErrorKind::OtherLog {

@@ -5,6 +5,7 @@ pub(crate) mod arguments;
 pub(crate) mod enums;
 pub(crate) mod error;
 pub(crate) mod options;
+pub(crate) mod position;
 pub(crate) mod record;
 pub(crate) mod shown;
 

@@ -11,6 +11,7 @@ use pyo3::types::PyString;
 
 use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
+use crate::values::position::Start;
 
 /// The value of an option with this name.
 pub(crate) fn named<T: FromStr<Err = UnknownName>>(option: &str, name: &str) -> PyResult<T> {
@@ -38,9 +39,10 @@ pub(crate) fn unknown_name(option: &str, expected: &[&str], name: &str) -> PyErr
 /// The options of a reading that are common to most functions, from their arguments.
 pub(crate) fn read_options(
     (dialect, log_number, compression): (Option<Dialect>, Option<u32>, Option<Compression>),
-    (start, end): (u64, Option<u64>),
+    (start, end): (Start, Option<u64>),
 ) -> ReadOptions {
-    let mut options = ReadOptions::default().with_range(range_of(start, end));
+    let mut options = ReadOptions::default().with_range(range_of(start.offset, end));
+    options.position = start.position;
     (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
     options
 }

@@ -1,0 +1,176 @@
+//! The class `Position`, and the argument `start`.
+
+use cordwood::{Compression, Dialect, LogFormat};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::values::arguments::required_path;
+use crate::values::error::to_python;
+use crate::values::options::{compression_of, dialect_of};
+
+/// An offset in a log, with marks by which the log is recognised: `Follower.position` returns one.
+///
+/// An offset is valid in one log only. A position also keeps checksums of bytes of that log: of its
+/// first block and of the block before the offset, as far as they are before the offset; in a segmented
+/// log also of the end of the segment before. Whoever starts at a position compares them, and another
+/// log is a `LogChangedError`. The log may have grown, been copied or been renamed since, and have lost
+/// its oldest segments. A block in which there is damage is not compared. At offset 0, any log fits.
+///
+/// `str` returns its text, which is short and has no line break; `Position(text)` is the same
+/// position. Positions can be pickled and compared.
+///
+/// Args:
+///     text: The text of a position.
+///
+/// Raises:
+///     ValueError: The text is not that of a position, or that of a later release.
+///
+/// >>> with cordwood.open("live.log", "w") as writer:
+/// ...     _ = writer.append(b"one")
+/// >>> with cordwood.follow("live.log", timeout=0) as follower:
+/// ...     list(follower)
+/// ...     text = str(follower.position())
+/// [b'one']
+/// >>> with cordwood.open("live.log", "a") as writer:
+/// ...     _ = writer.append(b"two")
+/// >>> list(cordwood.follow("live.log", start=cordwood.Position(text), timeout=0))
+/// [b'two']
+#[pyclass(frozen, eq, hash, module = "cordwood")]
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Position(pub(crate) cordwood::Position);
+
+#[pymethods]
+impl Position {
+    #[new]
+    pub(crate) fn new(text: &str) -> PyResult<Self> {
+        let parsed = text.parse().map(Position);
+        parsed.map_err(|error: cordwood::InvalidPosition| PyValueError::new_err(error.to_string()))
+    }
+
+    /// The offset in the log, in bytes.
+    #[getter]
+    fn offset(&self) -> u64 {
+        self.0.offset()
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Position('{}')", self.0)
+    }
+
+    fn __reduce__(slf: &Bound<'_, Self>) -> (Py<PyAny>, (String,)) {
+        (slf.get_type().into_any().unbind(), (slf.get().0.to_string(),))
+    }
+}
+
+/// The marks of a position, for a log that Python reads.
+///
+/// Args:
+///     position: The position.
+///
+/// Returns:
+///     Where the bytes of each mark start, how many they are, and their checksum; and the version that
+///     a store has given to the log.
+#[pyfunction]
+pub(crate) fn marks_of(position: &Bound<'_, Position>) -> (Vec<(u64, u32, u32)>, Option<String>) {
+    let position = &position.get().0;
+    (position.marks().collect(), position.version().map(str::to_owned))
+}
+
+/// Another offset in the same log.
+///
+/// Args:
+///     position: A position in the log.
+///     offset: The offset, in bytes.
+///
+/// Returns:
+///     The `Position`.
+#[pyfunction]
+pub(crate) fn moved_to(position: &Bound<'_, Position>, offset: u64) -> Position {
+    Position(position.get().0.with_offset(offset))
+}
+
+/// The position at the beginning of a log.
+///
+/// Args:
+///     beginning: The first block of the log, or all of it.
+///     dialect: As for `Reader`. `None`: the beginning is not compared.
+///     log_number: As for `Reader`.
+///     compression: As for `Reader`.
+///     version: The version that a store has given to the log.
+///
+/// Returns:
+///     A `Position` with the offset 0.
+#[pyfunction]
+pub(crate) fn beginning_of(
+    beginning: &[u8],
+    #[pyo3(from_py_with = dialect_of)] dialect: Option<Dialect>,
+    log_number: Option<u32>,
+    #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
+    version: Option<String>,
+) -> Position {
+    let marks: Vec<_> = dialect.map_or(Vec::new(), |dialect| {
+        let mut format = LogFormat::new(dialect);
+        (format.log_number, format.compression) = (log_number, compression);
+        cordwood::Position::of_beginning(beginning, 0, format).marks().collect()
+    });
+    Position(cordwood::Position::of_marks(0, marks, version))
+}
+
+/// The position at the beginning of a log on a disk.
+///
+/// Args:
+///     path: The path of a file or of a segmented log.
+///     dialect: As for `Reader`.
+///     log_number: As for `Reader`.
+///     compression: As for `Reader`.
+///
+/// Returns:
+///     A `Position`.
+///
+/// Raises:
+///     OSError: The file cannot be read.
+#[pyfunction]
+pub(crate) fn beginning_at(
+    path: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = dialect_of)] dialect: Option<Dialect>,
+    log_number: Option<u32>,
+    #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
+) -> PyResult<Position> {
+    let py = path.py();
+    let path = required_path("path", path)?;
+    let mut format = LogFormat::new(dialect.unwrap_or(Dialect::LEVELDB));
+    (format.log_number, format.compression) = (log_number, compression);
+    let position = py.detach(|| cordwood::Position::beginning(&path, format));
+    position
+        .map(Position)
+        .map_err(|error| to_python(py, error, Some(&path)))
+}
+
+/// The argument `start`: an offset, or a `Position`.
+#[derive(Default)]
+pub(crate) struct Start {
+    pub(crate) offset: u64,
+    pub(crate) position: Option<cordwood::Position>,
+}
+
+impl FromPyObject<'_, '_> for Start {
+    type Error = PyErr;
+
+    fn extract(start: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        if let Ok(position) = start.cast::<Position>() {
+            let position = position.get().0.clone();
+            return Ok(Start {
+                offset: position.offset(),
+                position: Some(position),
+            });
+        }
+        Ok(Start {
+            offset: start.extract()?,
+            position: None,
+        })
+    }
+}
