@@ -1,33 +1,19 @@
 //! Counts and differences.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::{self, Debug, Display, Formatter};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How many differences are printed.
 const SHOWN_MAX: usize = 8;
 
-/// A difference between the crate and the model.
-#[derive(Debug)]
-pub(crate) enum Difference {
-    /// One with this id, of which a set must have at least one: see [`Set::known`](crate::sets::Set).
-    Known(&'static str),
-    /// Both answers.
-    New(String),
-}
-
-use Difference::{Known, New};
-
 /// The counts of a set.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) files: u64,
     pub(crate) reads: u64,
-    /// Those that are not known.
     pub(crate) differences: u64,
-    /// Known differences, by their ids.
-    pub(crate) known: BTreeMap<&'static str, u64>,
     /// The first differences in full.
     pub(crate) shown: BTreeSet<String>,
 }
@@ -38,14 +24,9 @@ impl Display for Tally {
             files,
             reads,
             differences,
-            known,
             ..
         } = self;
-        write!(f, "{files} files, {reads} reads, {differences} differences")?;
-        for (id, count) in known {
-            write!(f, ", {count} known as {id}")?;
-        }
-        Ok(())
+        write!(f, "{files} files, {reads} reads, {differences} differences")
     }
 }
 
@@ -54,9 +35,6 @@ impl Tally {
         self.files += other.files;
         self.reads += other.reads;
         self.differences += other.differences;
-        for (id, count) in other.known {
-            *self.known.entry(id).or_default() += count;
-        }
         self.shown.extend(other.shown);
         while self.shown.len() > SHOWN_MAX {
             self.shown.pop_last();
@@ -82,22 +60,18 @@ impl Tally {
             if found == *expected {
                 Ok(())
             } else {
-                Err(New(format!("crate: {found:?}\nmodel: {expected:?}")))
+                Err(format!("crate: {found:?}\nmodel: {expected:?}"))
             }
         });
     }
 
-    /// Counts a check, and keeps its message if it fails or panics.
-    pub(crate) fn check(&mut self, file: &[u8], how: &dyn Debug, check: impl FnOnce() -> Result<(), Difference>) {
+    /// Counts a check, and keeps the message, with both answers, if it fails or panics.
+    pub(crate) fn check(&mut self, file: &[u8], how: &dyn Debug, check: impl FnOnce() -> Result<(), String>) {
         self.reads += 1;
         let checked = catch_unwind(AssertUnwindSafe(check));
         let message = match checked {
             Ok(Ok(())) => return,
-            Ok(Err(New(message))) => message,
-            Ok(Err(Known(id))) => {
-                *self.known.entry(id).or_default() += 1;
-                return;
-            }
+            Ok(Err(message)) => message,
             Err(_) => MESSAGE.take(),
         };
         self.differences += 1;

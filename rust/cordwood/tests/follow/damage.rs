@@ -12,6 +12,7 @@ follow_tests! {
         the_rest_of_a_destroyed_record_is_damage,
         damage_at_the_end_is_reported_when_the_retries_are_spent_and_not_before,
         damage_that_heals_within_the_retries_is_not_reported,
+        bytes_still_to_be_written_complete_no_fragment,
         the_rest_of_a_damaged_record_is_damage_if_it_is_read_again,
         a_kept_offset_after_damage_returns_the_same_records,
     ],
@@ -184,6 +185,29 @@ fn damage_that_heals_within_the_retries_is_not_reported(place: Place) {
     };
     assert!(record.data == log.records[1]);
     assert_eq!(follower.delay(), FollowOptions::default().poll_interval);
+}
+
+/// No writer writes such a header there, so it is damage before its payload is written. That holds if
+/// its checksum fits a payload of zeros, too: the payload is not zeros once it is written.
+fn bytes_still_to_be_written_complete_no_fragment(place: Place) {
+    const FIRST: u8 = 2;
+    const LAST: u8 = 4;
+    const UNKNOWN: u8 = 77;
+    for kind in [FIRST, LAST, UNKNOWN] {
+        let header = &Wire::Plain.fragment(kind, &[0; 50])[..7];
+        let mut file = [header, &[1; 50], &Wire::Plain.full(b"in the same block")].concat();
+        file.resize(BLOCK_LEN, 0);
+        file.extend(Wire::Plain.full(b"next"));
+        let (_folder, path) = place.folder();
+        let options = skipping().with_dialect(Dialect::LEVELDB);
+        let reported = followed(&path, &file, [7, 20, 100, file.len()], options);
+        let [Reported::Skipped(block), Reported::Record(begin, _, data)] = &reported[..] else {
+            panic!("type {kind}: {reported:?}");
+        };
+        assert_eq!((block.begin, block.end), (0, BLOCK_LEN as u64), "type {kind}");
+        assert_eq!(block.reason, Reason::BadLength { len: 50 });
+        assert_eq!((*begin, &data[..]), (BLOCK_LEN as u64, b"next".as_slice()));
+    }
 }
 
 fn the_policies(place: Place) {

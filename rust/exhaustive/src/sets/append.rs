@@ -10,7 +10,7 @@ use crate::append::{Seen, events};
 use crate::crate_reads::{records, slice};
 use crate::files::Alphabet;
 use crate::model::encode;
-use crate::tally::{Difference, Tally};
+use crate::tally::Tally;
 
 /// A file in memory. Clones are the same file.
 #[derive(Debug, Clone)]
@@ -69,7 +69,7 @@ pub(crate) fn append(tally: &mut Tally, _: Alphabet, file: &[u8]) {
     }
 }
 
-fn append_by(file: &[u8], before: &[crate::model::Event], seen: &Seen, choice: OnTornTail) -> Result<(), Difference> {
+fn append_by(file: &[u8], before: &[crate::model::Event], seen: &Seen, choice: OnTornTail) -> Result<(), String> {
     let storage = Memory::new(file);
     let options = LogFileOptions::default()
         .with_dialect(Dialect::LEVELDB)

@@ -15,12 +15,7 @@ use crate::crate_reads::records;
 use crate::files::Width::{Edge, Few, Least};
 use crate::files::{Alphabet, Files, each_in_threads};
 use crate::model::{self, encode};
-use crate::tally::{Difference, Tally};
-
-/// A follower reports a FIRST that does not end its block before its payload is in the file, and
-/// reads zeros in place of that. If they fit the checksum, it resumes after the FIRST, in a block that
-/// a reader of the finished file skips.
-const BY_ZEROS: &str = "exhaustive E1";
+use crate::tally::Tally;
 
 /// Offset and bytes.
 type Records = Vec<(u64, Vec<u8>)>;
@@ -53,7 +48,6 @@ pub(super) fn sets(is_full: bool) -> Vec<Set> {
         sets.push(Set {
             name: format!("follow damage byte by byte {alphabet:?}"),
             bound: files.to_string(),
-            known: if alphabet == Alphabet::Packed { &[BY_ZEROS] } else { &[] },
             run: Box::new(move || {
                 let tallies = files.each(
                     || (Tally::default(), Live::new()),
@@ -74,7 +68,6 @@ fn of_logs(name: &str, count: usize, lens: Vec<usize>, check: fn(&mut Tally, &Li
     Set {
         name: name.to_owned(),
         bound: format!("at most {count} records, each of one of the lengths {lens:?}"),
-        known: &[],
         run: Box::new(move || {
             let sequences = sequences(count, &lens);
             let tallies = each_in_threads(
@@ -169,7 +162,7 @@ fn byte_by_byte(tally: &mut Tally, live: &Live, log: &[u8], is_preallocated: boo
             let expected = in_prefix(log, len);
             if found != expected.0 || (!is_preallocated && reason != expected.1) {
                 let message = format!("at {len} bytes\ncrate: {:?}\nmodel: {expected:?}", (found, reason));
-                return Err(Difference::New(message));
+                return Err(message);
             }
         }
         Ok(())
@@ -192,7 +185,7 @@ fn two_looks(tally: &mut Tally, live: &Live, log: &[u8]) {
                 let expected = [in_prefix(log, a), in_prefix(log, b)];
                 match looks == expected {
                     true => Ok(()),
-                    false => Err(Difference::New(format!("crate: {looks:?}\nmodel: {expected:?}"))),
+                    false => Err(format!("crate: {looks:?}\nmodel: {expected:?}")),
                 }
             });
         }
@@ -236,19 +229,9 @@ fn damaged(tally: &mut Tally, live: &Live, alphabet: Alphabet, file: &[u8]) {
         if expected.starts_with(&found) && (found.len() == expected.len() || may_wait) {
             return Ok(());
         }
-        if begins_completed_by_zeros(file) {
-            return Err(Difference::Known(BY_ZEROS));
-        }
         let message = format!("crate: {found:?}, waits: {reason:?}, lost: {lost:?}\nmodel: {expected:?}");
-        Err(Difference::New(message))
+        Err(message)
     });
-}
-
-/// Whether the file begins with a damaged fragment whose checksum fits a payload of zeros.
-fn begins_completed_by_zeros(file: &[u8]) -> bool {
-    let len = usize::from(file[4]);
-    let zeros = model::fragment(file[6], &vec![0; len]);
-    file[..7] == zeros[..7] && !file.starts_with(&zeros)
 }
 
 /// Takes all that can be reported. Each block of which damage is reported before the end of the block

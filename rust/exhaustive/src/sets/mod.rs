@@ -16,8 +16,6 @@ pub(crate) struct Set {
     pub(crate) name: String,
     /// What the set contains, completely.
     pub(crate) bound: String,
-    /// The ids of the differences that are known, each of which must occur.
-    pub(crate) known: &'static [&'static str],
     pub(crate) run: Box<dyn Fn() -> Tally>,
 }
 
@@ -33,7 +31,6 @@ fn of_files(name: &str, check: Check, alphabet: Alphabet, widths: &[Width], trun
     Set {
         name: format!("{name} {alphabet:?}"),
         bound: files.to_string(),
-        known: &[],
         run: Box::new(move || {
             Tally::sum(files.each(Tally::default, |tally, file| {
                 tally.files += 1;

@@ -11,7 +11,7 @@ use crate::files::Width::{Edge, Few, Least};
 use crate::files::{Alphabet, each_in_threads};
 use crate::model::Event;
 use crate::numbered::{END_TRAILER, NUMBER, OTHER, encode, fragment, trailer};
-use crate::tally::{Difference, Tally};
+use crate::tally::Tally;
 
 pub(super) fn sets(is_full: bool) -> Vec<Set> {
     let lens: Vec<usize> = match is_full {
@@ -25,7 +25,6 @@ pub(super) fn sets(is_full: bool) -> Vec<Set> {
         Set {
             name: "recycled Numbered".to_owned(),
             bound,
-            known: &[],
             run: Box::new(move || {
                 let (own, older) = (sequences(2, &lens), sequences(2, &lens));
                 Tally::sum(each_in_threads(own.len(), Tally::default, |tally, index| {
@@ -93,7 +92,7 @@ fn interrupted(tally: &mut Tally, own: &[usize], older: &[usize]) {
                 if found == *expected && !(shows_older && events.iter().any(|event| event.is(Severity::Corruption))) {
                     return Ok(());
                 }
-                Err(Difference::New(format!("crate: {events:?}\nwritten: {expected:?}")))
+                Err(format!("crate: {events:?}\nwritten: {expected:?}"))
             });
         }
         if len == own.len() && file.len() == len {
@@ -144,7 +143,7 @@ fn agreement(tally: &mut Tally, alphabet: Alphabet, file: &[u8]) {
         let stop = read(OnCorruption::Stop).0;
         match stop.starts_with(&skip.0[..until]) && stop.len() <= until + 1 {
             true => Ok(()),
-            false => Err(Difference::New(format!("stop: {stop:?}\nskip: {skip:?}"))),
+            false => Err(format!("stop: {stop:?}\nskip: {skip:?}")),
         }
     });
     tally.check(file, &"salvage", || {
@@ -154,7 +153,7 @@ fn agreement(tally: &mut Tally, alphabet: Alphabet, file: &[u8]) {
         let unmarked: Vec<Event> = salvage.iter().filter(|event| !is_marked(event)).cloned().collect();
         match records(&unmarked) == records(&skip.0) {
             true => Ok(()),
-            false => Err(Difference::New(format!("salvage: {salvage:?}\nskip: {skip:?}"))),
+            false => Err(format!("salvage: {salvage:?}\nskip: {skip:?}")),
         }
     });
     for policy in [OnCorruption::Skip, OnCorruption::Salvage] {
@@ -163,23 +162,21 @@ fn agreement(tally: &mut Tally, alphabet: Alphabet, file: &[u8]) {
             let (found, expected) = (trickle(file, &options), slice(file, &options));
             match found == expected {
                 true => Ok(()),
-                false => Err(Difference::New(format!(
-                    "one byte at a time: {found:?}\nwhole: {expected:?}"
-                ))),
+                false => Err(format!("one byte at a time: {found:?}\nwhole: {expected:?}")),
             }
         });
     }
 }
 
 /// "The promise" of reading.md.
-fn tiles(file: &[u8], events: &[Event]) -> Result<(), Difference> {
+fn tiles(file: &[u8], events: &[Event]) -> Result<(), String> {
     let mut at = 0;
     let ends = [(file.len() as u64, file.len() as u64)];
     for (begin, end) in events.iter().map(Event::span).chain(ends) {
         let left = crate::model::left_in_block(at) as u64;
         let is_trailer = left < 11 && (begin - at == left || begin == file.len() as u64);
         if begin < at || (begin > at && !is_trailer) {
-            return Err(Difference::New(format!("a gap at {at}: {events:?}")));
+            return Err(format!("a gap at {at}: {events:?}"));
         }
         at = end;
     }

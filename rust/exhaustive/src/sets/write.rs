@@ -32,7 +32,6 @@ pub(super) fn sets(is_full: bool) -> Vec<Set> {
         Set {
             name: "write many Packed".to_owned(),
             bound: "up to 80 records of up to 3 bytes, all of the same length".to_owned(),
-            known: &[],
             run: Box::new(|| {
                 let mut tally = Tally::default();
                 for len in 0..=3 {
@@ -50,7 +49,6 @@ fn set(name: &str, lens: Vec<usize>, check: fn(&mut Tally, &[Vec<u8>])) -> Set {
     Set {
         name: name.to_owned(),
         bound: format!("at most 4 records, each of one of the lengths {lens:?}"),
-        known: &[],
         run: Box::new(move || {
             let sequences = sequences(4, &lens);
             Tally::sum(each_in_threads(sequences.len(), Tally::default, |tally, index| {

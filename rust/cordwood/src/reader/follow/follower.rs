@@ -669,7 +669,7 @@ impl Follower {
         } else {
             grid.block_left(at)
         };
-        let (window, there) = self.file.whole_block(at, left);
+        let (window, there) = self.file.whole_block(at, left, self.decoder.format().dialect);
         self.decoder.set_growth(Growth::SkipFaults);
         let step = self.decoder.step(window);
         self.decoder.set_growth(Growth::WaitAtFaults);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::folder::{Folder, Next};
 use crate::decode::Window;
+use crate::dialect::Dialect;
 use crate::error::{Error, ErrorKind};
 use crate::file::{FileId, read_full_at};
 use crate::format::BLOCK_LEN;
@@ -235,14 +236,20 @@ impl LiveFile {
     }
 
     /// The last `left` bytes of the block, from `at` on, where the last read began, with zeros for
-    /// the bytes not written yet; and how many of them are written.
-    pub(super) fn whole_block(&mut self, at: u64, left: usize) -> (Window<'_>, usize) {
+    /// the bytes not written yet; and how many of them are written. If zeros complete the fragment
+    /// at `at` in this dialect, there is another byte among them: no fragment is completed.
+    pub(super) fn whole_block(&mut self, at: u64, left: usize, dialect: Dialect) -> (Window<'_>, usize) {
         debug_assert_eq!(at, self.offset);
         let there = self.len.min(left);
-        self.buffer[there..left].fill(0);
+        let bytes = &mut self.buffer[..left];
+        bytes[there..].fill(0);
+        if dialect.valid(bytes, true).is_some_and(|valid| valid.end > there) {
+            // A CRC differs if one byte does.
+            bytes[there] = 1;
+        }
         let window = Window {
             offset: at,
-            bytes: &self.buffer[..left],
+            bytes,
             is_last: false,
         };
         (window, there)
