@@ -6,15 +6,15 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cordwood::damage::Severity;
+use cordwood::damage::{Reason, Severity};
 use cordwood::follow::{Poll, WaitReason};
-use cordwood::{Dialect, End, Error, ErrorKind, FollowOptions, Follower, OnCorruption, ReadOptions};
+use cordwood::{Dialect, Error, ErrorKind, FollowOptions, Follower, OnCorruption, ReadOptions};
 
 use super::{Set, sequences};
 use crate::crate_reads::records;
 use crate::files::Width::{Edge, Few, Least};
 use crate::files::{Alphabet, Files, each_in_threads};
-use crate::model::{self, encode};
+use crate::model::{self, Event, encode};
 use crate::tally::Tally;
 
 /// Offset and bytes.
@@ -24,7 +24,7 @@ pub(super) fn sets(is_full: bool) -> Vec<Set> {
     let grown: Vec<usize> = if is_full {
         (0..=36).collect()
     } else {
-        vec![0, 1, 9, 10, 11, 17, 18, 30]
+        vec![0, 1, 9, 10, 11, 17, 18, 30, 32]
     };
     let looked: Vec<usize> = if is_full {
         (0..=36).collect()
@@ -136,12 +136,18 @@ fn poll(follower: &mut Follower, found: &mut Records) -> WaitReason {
     }
 }
 
-/// The records in the first `len` bytes, and whether the follower is idle after them.
+/// The records in the first `len` bytes, and why the follower waits after them. Zeros may be the
+/// beginning of a header. A record that has begun is incomplete, whatever follows.
 fn in_prefix(log: &[u8], len: usize) -> (Records, WaitReason) {
     let options = ReadOptions::default().with_dialect(Dialect::LEVELDB);
-    let (events, end) = model::read(&log[..len], &options);
-    let reason = match end {
-        Ok(End::Clean { .. }) => WaitReason::Idle,
+    let (events, _) = model::read(&log[..len], &options);
+    let mut skipped = events.iter().filter_map(|event| match event {
+        Event::Skipped { reason, .. } => Some(*reason),
+        Event::Record { .. } => None,
+    });
+    let reason = match (skipped.next(), skipped.next()) {
+        (None, _) => WaitReason::Idle,
+        (Some(Reason::ZeroFill), None) => WaitReason::Zeros,
         _ => WaitReason::Incomplete,
     };
     (records(&events), reason)
