@@ -4,10 +4,9 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use crate::common;
-use crate::double::{Double, EIO, ENOSPC, Fault, Op};
+use crate::double::{Double, EIO, ENOSPC, Fault, Op, until};
 use cordwood_log::codec::Encoder;
 use cordwood_log::damage::Reason;
 use cordwood_log::format::{BLOCK_LEN, HEADER_LEN};
@@ -877,19 +876,17 @@ fn a_failed_sync_of_a_cut_is_remembered() -> Result<(), Error> {
 fn a_sync_whose_error_a_cut_received_is_no_proof() -> Result<(), Error> {
     let double = Double::default();
     double.state().identity = file_id(5);
-    double.state().sync_time = Duration::from_millis(200);
+    double.state().held_sync = Some(1);
     let log = LogFile::create_in(double.boxed(), options()).expect("an empty file");
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| log.append_sync(b"one"));
-        while double.state().begun_syncs == 0 {
-            std::thread::yield_now();
-        }
+        until(|| double.state().begun_syncs == 1);
         let mut state = double.state();
-        state.sync_time = Duration::ZERO;
         state.sync_faults = [Fault::Error(EIO)].into();
         state.write_faults = [Fault::Error(ENOSPC)].into();
         drop(state);
         assert!(log.append(b"two").is_err());
+        double.state().held_sync = None;
         assert!(waiting.join().expect("no panic").is_err());
     });
     assert_eq!(log.durable_offset(), 0);

@@ -4,13 +4,12 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Barrier, OnceLock, Weak};
-use std::time::Duration;
 use std::{fs, io};
 
 use crate::common;
 use crate::common::{Found, read_all};
 use crate::double::folder::{FolderDouble, FolderOp};
-use crate::double::{EIO, ENOSPC, Fault, Op};
+use crate::double::{EIO, ENOSPC, Fault, HANG, Op, until};
 use cordwood_log::damage::Reason;
 use cordwood_log::format::BLOCK_LEN;
 use cordwood_log::segments::{LOCK_NAME, Segment, breaks, list, name_of};
@@ -351,18 +350,14 @@ fn a_slow_sync_blocks_no_append() -> Result<(), Error> {
     let log = open(&folder, options().with_segment_len(1 << 20));
     log.append(b"000")?;
     let file = folder.file(0);
-    file.state().sync_time = Duration::from_millis(300);
+    file.state().held_sync = Some(1);
     std::thread::scope(|scope| {
         scope.spawn(|| log.append_sync(b"001"));
-        while file.state().begun_syncs == 0 {
-            std::thread::yield_now();
-        }
-        log.append(b"002").expect("an append");
-        assert_eq!(
-            log.status().durable_offset,
-            0,
-            "the sync has ended: the append waited for it"
-        );
+        until(|| file.state().begun_syncs == 1);
+        let appends = scope.spawn(|| log.append(b"002"));
+        until(|| appends.is_finished());
+        assert_eq!(log.status().durable_offset, 0, "the sync has not ended");
+        file.state().held_sync = None;
     });
     assert_eq!(log.durable_offset(), 20);
     Ok(())
@@ -378,13 +373,11 @@ fn try_append_waits_for_no_write() -> Result<(), Error> {
     let answer = std::thread::scope(|scope| {
         let busy = file.state();
         scope.spawn(|| log.wait_durable(10));
-        while log.try_status().is_some() {
-            std::thread::yield_now();
-        }
+        until(|| log.try_status().is_none());
         let (sender, receiver) = std::sync::mpsc::channel();
         let log = &log;
         scope.spawn(move || sender.send(log.try_append(b"001").is_ok_and(|offset| offset.is_none())));
-        let answer = receiver.recv_timeout(Duration::from_secs(20));
+        let answer = receiver.recv_timeout(HANG);
         drop(busy);
         answer
     });
@@ -902,7 +895,7 @@ fn fork_while_another_thread_appends() {
                 );
                 let _ = sender.send((is_forked, log.close().is_ok(), log.status().has_failed));
             });
-            let answer = receiver.recv_timeout(Duration::from_secs(20));
+            let answer = receiver.recv_timeout(HANG);
             process.store(1, Relaxed);
             ended.wait();
             child.join().expect("no panic");

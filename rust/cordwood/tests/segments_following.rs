@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::double::HANG;
 use cordwood_log::damage::{Reason, Severity, SkippedRegion};
 use cordwood_log::follow::{NotYet, Poll, WaitReason};
 use cordwood_log::segments::name_of;
@@ -397,7 +398,7 @@ fn another_process_rotates_ten_thousand_times_and_every_record_is_returned_once(
     let mut follower = Follower::open_with(&log, options).expect("a follower");
     let mut next = 0_u32;
     loop {
-        match follower.wait(Some(Duration::from_secs(60))).expect("a poll") {
+        match follower.wait(Some(HANG)).expect("a poll") {
             Poll::Record(record) if record.data == b"end" => break,
             Poll::Record(record) => {
                 assert_eq!(record.data, next.to_le_bytes());

@@ -6,13 +6,25 @@ pub(crate) mod folder;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cordwood_log::write::{FileId, Process, Storage};
 
 pub(crate) const EIO: i32 = 5;
 pub(crate) const EINTR: i32 = 4;
 pub(crate) const ENOSPC: i32 = 28;
+
+/// The time that no call takes unless it hangs, on a busy machine either.
+pub(crate) const HANG: Duration = Duration::from_secs(300);
+
+/// Waits for other threads.
+pub(crate) fn until(is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < HANG, "it hangs");
+        std::thread::yield_now();
+    }
+}
 
 /// An operation that was done: only those that succeeded or left a partial result are recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,10 +63,11 @@ pub(crate) struct State {
     pub(crate) set_len_faults: VecDeque<Fault>,
     pub(crate) sync_faults: VecDeque<Fault>,
     pub(crate) folder_faults: VecDeque<Fault>,
-    /// How long a sync takes. Other threads may write meanwhile.
-    pub(crate) sync_time: Duration,
     /// How many syncs have begun.
     pub(crate) begun_syncs: usize,
+    /// The sync with this number, from 1 on, does not end as long as this is set. Other threads may
+    /// write meanwhile.
+    pub(crate) held_sync: Option<usize>,
     /// The length of the file when the last completed sync began, all of which it put on the disk.
     pub(crate) synced_len: u64,
     /// The key by which a failed sync of the file is remembered.
@@ -166,12 +179,12 @@ impl Storage for Double {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        let (sync_time, len) = {
+        let (number, len) = {
             let mut state = self.state();
             state.begun_syncs += 1;
-            (state.sync_time, state.bytes.len() as u64)
+            (state.begun_syncs, state.bytes.len() as u64)
         };
-        std::thread::sleep(sync_time);
+        until(|| self.state().held_sync != Some(number));
         let mut state = self.state();
         if matches!(state.sync_faults.front(), Some(Fault::Panic)) {
             state.sync_faults.pop_front();

@@ -3,7 +3,6 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::time::Duration;
 
 use cordwood_log::codec::Encoder;
 use cordwood_log::follow::{NotYet, Poll, WaitReason};
@@ -258,7 +257,7 @@ fn live() {
     }
     assert_eq!(found, records[..1]);
     grow(&mut file, bytes.len());
-    while let Poll::Record(record) = follower.wait(Some(Duration::from_millis(200))).unwrap() {
+    while let Poll::Record(record) = follower.poll().unwrap() {
         found.push(record.data.to_vec());
     }
     assert!(found == records);

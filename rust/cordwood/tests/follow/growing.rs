@@ -46,7 +46,7 @@ fn a_writer_at_random_chunk_sizes_plain_and_preallocated(place: Place) {
                 }
             });
             for (record, span) in log.records.iter().zip(&log.spans) {
-                match follower.wait(Some(Duration::from_secs(10))).unwrap() {
+                match follower.wait(Some(HANG)).unwrap() {
                     Poll::Record(found) => {
                         assert_eq!((found.offset, found.end_offset), (span.start as u64, span.end as u64));
                         assert!(found.data == record, "seed {seed}, the record at {span:?}");
@@ -82,7 +82,7 @@ fn a_concurrent_write_is_not_damage(place: Place) {
         thread::scope(|scope| {
             scope.spawn(|| growing.write(0, &log.file));
             for span in &log.spans {
-                let reported = follower.wait(Some(Duration::from_secs(10))).unwrap();
+                let reported = follower.wait(Some(HANG)).unwrap();
                 assert!(
                     matches!(reported, Poll::Record(record) if record.offset == span.start as u64),
                     "{span:?}"
@@ -257,7 +257,7 @@ fn wait_waits_no_longer_than_its_timeout(place: Place) {
         follower.wait(Some(Duration::from_millis(120))),
         Ok(Poll::NotYet(_))
     ));
-    assert!((120..60_000).contains(&begin.elapsed().as_millis()));
+    assert!((Duration::from_millis(120)..HANG).contains(&begin.elapsed()));
     thread::scope(|scope| {
         scope.spawn(|| {
             thread::sleep(Duration::from_millis(50));

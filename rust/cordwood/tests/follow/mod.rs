@@ -46,6 +46,7 @@ use cordwood_log::{
 };
 use tempfile::TempDir;
 
+use crate::double::HANG;
 use crate::wire::Wire;
 
 /// Records and their log.
