@@ -226,7 +226,7 @@ def test_appended_records_are_read(path):
 def test_the_command_line_does_the_same(path, dialect, on_torn_tail):
     before = make(path, dialect, WITH_ZEROS)
     command = [sys.executable, "-m", "cordwood", "write", "--append", "--on-torn-tail", on_torn_tail, path]
-    done = subprocess.run(command, input=b"more\n", capture_output=True, check=False, timeout=60)
+    done = subprocess.run(command, input=b"more\n", capture_output=True, check=False, timeout=120)
     if dialect == "wandb":
         assert done.returncode == 0, done.stderr.decode()
         assert [record.data for record in judge.records_in(path.read_bytes(), "wandb")] == [*WITH_ZEROS, b"more"]
@@ -307,7 +307,7 @@ for number in range(1000):
     writer.append(b"%d" % number)
 {statement}
 """
-    done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, check=False, timeout=120)
     assert done.returncode == status, done.stderr.decode()
     assert path.read_bytes() == reference.encode([b"%d" % number for number in range(1000)])
 

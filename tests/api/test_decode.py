@@ -708,13 +708,13 @@ def test_options(exports, tmp_path):
 
 def test_pyarrow_is_not_imported_before_it_is_needed():
     script = "import cordwood, sys; assert not {'pyarrow', 'json'} & sys.modules.keys(), sys.modules.keys()"
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
     script = (
         "import sys; sys.modules['pyarrow'] = None; import cordwood\n"
         "try: cordwood.scan('x', decode='entity')\n"
         "except ModuleNotFoundError as error: print(error)"
     )
-    done = subprocess.run([sys.executable, "-c", script], check=True, timeout=60, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", script], check=True, timeout=120, capture_output=True, text=True)
     assert done.stdout.startswith("scan with decode= needs the package pyarrow: pip install 'cordwood[arrow]'")
 
 

@@ -49,7 +49,7 @@ def test_a_file_object_is_not_read_before_its_records_are_returned(step, dialect
 
 
 # If a reader waited for more, this would be the time that the test takes to fail.
-TIMEOUT = 60
+TIMEOUT = 120
 
 
 @pytest.mark.parametrize("step", STEPS)

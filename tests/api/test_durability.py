@@ -135,7 +135,7 @@ def test_threads_that_append_with_sync(path, kind):
     with path.open("wb") as file, cordwood.Writer(path if kind == "path" else file, "w") as writer:
 
         def append(thread):
-            start.wait(60)
+            start.wait(120)
             for number in range(count):
                 record = b"%d %d" % (thread, number)
                 offset = writer.append(record, sync=True)
@@ -143,7 +143,7 @@ def test_threads_that_append_with_sync(path, kind):
 
         with ThreadPoolExecutor(8) as pool:
             for future in [pool.submit(append, thread) for thread in range(8)]:
-                future.result(60)
+                future.result(120)
     records = [tuple(map(int, record.split())) for record in cordwood.open(path)]
     assert sorted(records) == [(thread, number) for thread in range(8) for number in range(count)]
     for thread in range(8):
@@ -164,7 +164,7 @@ def test_a_thread_that_syncs_does_not_keep_others_waiting(path):
         for _ in range(20_000):
             writer.append(b"plain")
         stop.set()
-        thread.join(60)
+        thread.join(120)
     assert sum(record == b"plain" for record in cordwood.open(path)) == 20_000
 
 
@@ -213,7 +213,7 @@ def test_a_thread_that_waits_for_an_offset_does_not_keep_others_waiting(path):
             for _ in range(20_000):
                 writer.append(b"plain")
             is_stopped.set()
-            waits.result(60)
+            waits.result(120)
 
 
 @pytest.mark.skipif(not CAN_FAIL, reason="no table of functions that is known here")
@@ -287,7 +287,7 @@ def test_a_closed_log_is_not_locked_by_who_waits(path):
         writer.close()
         cordwood.Writer(path, "a").close()
         for thread in threads:
-            thread.result(60)
+            thread.result(120)
 
 
 def test_a_reader_is_not_locked_out(path):

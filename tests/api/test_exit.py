@@ -76,7 +76,11 @@ logging.getLogger("cordwood").addHandler(Handler())
 batch = cordwood.payload.WriteBatch.build(1, [cordwood.payload.Operation("put", key=b"k", value=b"v")] * 100)
 
 
+begun = threading.Semaphore(0)
+
+
 def work():
+    begun.release()
     while True:
         try:
             CALL
@@ -117,7 +121,9 @@ log = cordwood.open("main.log", "w", flush="close")  # Not closed: written, with
 for number in range(100):
     log.append(b"%d" % number)
 import worker
-time.sleep(0.3)
+for _ in range(8):
+    worker.begun.acquire()
+time.sleep(0.3)  # Its length only decides where in their calls the threads are.
 """
 
 

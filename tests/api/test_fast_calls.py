@@ -303,5 +303,5 @@ first.append(b"two", sync=True)
 first.close()
 print(list(cordwood.open({str(tmp_path / "some.log")!r})))
 """
-    result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60)
+    result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=120)
     assert (result.stdout, result.stderr) == ("[b'one', b'two']\n", "")

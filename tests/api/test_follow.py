@@ -372,7 +372,7 @@ def test_reopen_of_a_path_that_is_not_a_file(live):
 @pytest.mark.parametrize(("tail", "kind"), [(b"", "clean"), (b"torn", "torn_tail")])
 def test_stop_ends_the_iteration(live, tail, kind, caplog):
     write(live, [b"one", b"two"])
-    follower = cordwood.follow(live, on_rotation="stop", timeout=60)
+    follower = cordwood.follow(live, on_rotation="stop", timeout=HANG)
     assert next(follower) == b"one"
     with live.open("ab") as file:
         file.write(tail)

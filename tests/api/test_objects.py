@@ -50,7 +50,7 @@ def test_an_exception_on_its_way_is_kept_when_a_writer_is_dropped(tmp_path, name
     statement, expected = DROPPED[name]
     path = tmp_path / "example.log"
     command = [sys.executable, *flags, "-c", SCRIPT.format(statement), path]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout) == (0, expected.__name__ + "\n")
     # Python shows this warning only on request.
     assert ("ResourceWarning: unclosed writer" in done.stderr) == bool(flags)
@@ -94,7 +94,7 @@ except BaseException as error:
 
 
 def test_a_panic_on_its_way_is_kept_when_a_source_is_closed():
-    done = subprocess.run([sys.executable, "-c", PANIC], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", PANIC], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "PanicException mine\n", "")
 
 
@@ -147,7 +147,7 @@ log.writer.append(b"one")
 
 def run_to_its_end(path, script):
     command = [sys.executable, "-W", "always::ResourceWarning", "-c", script, path]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stderr
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stderr
 
 
 def test_a_writer_in_a_cycle_at_the_end_of_the_program(tmp_path):

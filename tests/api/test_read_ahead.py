@@ -27,7 +27,7 @@ import cordwood
 
 PART_LEN = 1 << 20
 FILE_LEN = 17 * PART_LEN
-TIMEOUT = 60  # seconds
+TIMEOUT = 120  # seconds
 DIALECTS = ["leveldb", "wandb", "wandb_old", "swanlab"]
 
 

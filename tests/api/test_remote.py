@@ -30,7 +30,7 @@ from support import PAYLOAD
 import cordwood
 from cordwood import _remote
 
-TIMEOUT = 60  # seconds
+TIMEOUT = 120  # seconds
 MIB = 1 << 20
 
 

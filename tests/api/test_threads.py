@@ -292,7 +292,7 @@ ignores_warning = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:Depr
 def end_child(work):
     """Ends a forked process with status 0 if `work` returns; by a signal if it hangs."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(TIMEOUT // 4)
+    signal.alarm(TIMEOUT)
     status = 1
     try:
         work()

@@ -213,7 +213,7 @@ def test_a_closed_writer_does_not_warn(path):
 
 def test_a_writer_at_the_end_of_the_program(path):
     script = "import cordwood, sys; writer = cordwood.open(sys.argv[1], 'w'); writer.append(b'one')"
-    subprocess.run([sys.executable, "-c", script, path], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", script, path], check=True, timeout=120)
     assert path.read_bytes() == ONE
 
 

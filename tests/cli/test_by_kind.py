@@ -212,7 +212,7 @@ main(sys.argv[1:])
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGTERM ends a process of Windows at once")
 def test_a_signal_leaves_no_unfinished_table(folder):
     command = [sys.executable, "-c", END_AT_ROWS, "convert", "--as", "entity", "--by-kind", "t", "export"]
-    done = subprocess.run(command, timeout=60, check=False)
+    done = subprocess.run(command, timeout=120, check=False)
     assert (done.returncode, list((folder / "t").iterdir())) == (-signal.SIGTERM, [])
 
 

@@ -9,6 +9,7 @@ import time
 
 import pytest
 import transcript
+from interrupts import HANG
 
 from cordwood.cli import main
 
@@ -76,7 +77,7 @@ def test_bash_and_zsh(shell, command, load):
     def typed(keys, expected):
         os.write(terminal, keys.encode())
         shown = b""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + HANG
         while expected.encode() not in shown:
             assert time.monotonic() < deadline, shown
             if select.select([terminal], [], [], 0.1)[0]:

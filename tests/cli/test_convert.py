@@ -117,7 +117,7 @@ def test_formulas_can_be_escaped(tmp_path):
 
 def test_options_of_csv_are_for_csv(log):
     for option in (["--encoding", "hex"], ["--escape-formulas"]):
-        done = subprocess.run([*COMMAND, *option, log], capture_output=True, check=False, timeout=60)
+        done = subprocess.run([*COMMAND, *option, log], capture_output=True, check=False, timeout=120)
         assert (done.returncode, done.stdout) == (2, b"")
 
 
@@ -279,7 +279,7 @@ def test_who_reads_may_have_enough(form, tmp_path):
         process.stdout.read(10)
         process.stdout.close()
         words = process.stderr.read()
-        assert (process.wait(60), words) == (141, b"")
+        assert (process.wait(120), words) == (141, b"")
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")

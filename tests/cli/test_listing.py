@@ -27,7 +27,7 @@ def read_from_pipe(pipe, log, *arguments):
     os.mkfifo(pipe)
     # A daemon: if the command does not open the pipe, the thread never ends.
     threading.Thread(target=pipe.write_bytes, args=[log], daemon=True).start()
-    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=120, check=False)
     return done.returncode, done.stdout, done.stderr
 
 

@@ -8,15 +8,13 @@ from pathlib import Path
 
 import pytest
 import reference
-from interrupts import Interrupt, interrupting
+from interrupts import HANG, Interrupt, interrupting
 from support import PAYLOAD, written
 
 import cordwood
 from cordwood._inputs.each import LEN_MIN, each
 from cordwood._inputs.input import Input
 from cordwood.cli import main
-
-SECONDS = 60
 
 
 @pytest.fixture
@@ -164,16 +162,22 @@ def test_the_progress_is_that_of_the_file_whose_turn_it_is():
     def bar(name):
         yield lambda done_len: shown.append((name, done_len))
 
-    def read(_file, _threads, progress):
-        for _ in range(10):
-            progress(7)
-            time.sleep(0.05)
-
     files = named(LEN_MIN, LEN_MIN)
+    read_len = 0
+
+    def read(file, _threads, progress):
+        nonlocal read_len
+        end = time.monotonic() + HANG
+        # Until it has been shown twice.
+        while file is files[0] and len(shown) < 2 and time.monotonic() < end:
+            progress(7)
+            read_len += 7
+            time.sleep(0.01)
+
     results(files, read, shown=bar)
     first = [done_len for name, done_len in shown if name == files[0].name]
     assert len(first) > 1
-    assert sum(first) == 70
+    assert sum(first) == read_len
     assert all(done_len % 7 == 0 for done_len in first)
 
 
@@ -182,7 +186,7 @@ def test_a_caller_that_stops_early_waits_only_for_the_files_that_were_begun():
 
     def read(file, _threads, progress):
         begun.append(file)
-        deadline = time.monotonic() + SECONDS
+        deadline = time.monotonic() + HANG
         while len(begun) > 1 and time.monotonic() < deadline:
             progress(1)
             time.sleep(0.001)

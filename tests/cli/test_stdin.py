@@ -4,9 +4,11 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 import reference
+from interrupts import HANG, unread_len, waits
 
 COMMAND = [sys.executable, "-m", "cordwood"]
 
@@ -32,7 +34,13 @@ def test_a_pipe_that_does_not_block_is_refused(command, tmp_path):
     os.write(inner, reference.encode([b"1", b"2"])[:-1])
     # There may be more to come: the pipe stays open.
     done = subprocess.run(
-        [*COMMAND, *command.split()], cwd=tmp_path, stdin=outer, capture_output=True, check=False, timeout=60, text=True
+        [*COMMAND, *command.split()],
+        cwd=tmp_path,
+        stdin=outer,
+        capture_output=True,
+        check=False,
+        timeout=120,
+        text=True,
     )
     os.close(outer)
     os.close(inner)
@@ -44,12 +52,16 @@ def test_a_pipe_that_does_not_block_is_refused(command, tmp_path):
 # The handler of a signal that comes just before the system call is due, and the call waits: so it is, too, if another
 # thread gets the signal.
 SIGNAL_THAT_ENDS_NO_READ = """
-import signal, sys, threading
+import os, signal, sys, threading
 from cordwood.cli import main
 
+def kill():
+    os.read(int(sys.argv[1]), 1)
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
-threading.Timer(0.5, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGTERM)).start()
-sys.exit(main(sys.argv[1:]))
+threading.Thread(target=kill, daemon=True).start()
+sys.exit(main(sys.argv[2:]))
 """
 
 
@@ -57,14 +69,24 @@ sys.exit(main(sys.argv[1:]))
 def test_a_signal_that_ends_no_read_ends_the_command(command, tmp_path):
     outer, inner = os.pipe()
     os.write(inner, reference.encode([b"1", b"2"]))
+    order, orders = os.pipe()
     with subprocess.Popen(
-        [sys.executable, "-c", SIGNAL_THAT_ENDS_NO_READ, *command.split()], cwd=tmp_path, stdin=outer
+        [sys.executable, "-c", SIGNAL_THAT_ENDS_NO_READ, str(order), *command.split()],
+        cwd=tmp_path,
+        stdin=outer,
+        pass_fds=[order],
     ) as process:
         try:
+            end = time.monotonic() + HANG
+            while unread_len(outer) or not waits(process.pid):
+                assert process.poll() is None
+                assert time.monotonic() < end
+                time.sleep(0.01)
+            os.write(orders, b"k")
             # The pipe stays open, so its end is not why the command ends.
-            assert process.wait(60) == -signal.SIGTERM
+            assert process.wait(HANG) == -signal.SIGTERM
         finally:
             process.kill()
-            os.close(outer)
-            os.close(inner)
+            for descriptor in (outer, inner, order, orders):
+                os.close(descriptor)
     assert list(tmp_path.iterdir()) == []

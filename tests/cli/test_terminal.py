@@ -153,7 +153,7 @@ def test_a_pipe_is_opened_once(tmp_path):
     main, terminal = pty.openpty()
     try:
         done = subprocess.run(
-            ["sh", "-c", shell, sys.executable, pipe], stdout=subprocess.PIPE, stderr=terminal, check=False, timeout=60
+            ["sh", "-c", shell, sys.executable, pipe], stdout=subprocess.PIPE, stderr=terminal, check=False, timeout=120
         )
     finally:
         os.close(main)

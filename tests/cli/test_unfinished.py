@@ -10,6 +10,7 @@ import threading
 import time
 
 import pytest
+from interrupts import HANG
 from support import PAYLOAD, written
 
 import cordwood
@@ -35,7 +36,7 @@ def begun(arguments, folder, prepare=None):
         try:
             process.stdin.write(LOG)
             process.stdin.flush()
-            until = time.monotonic() + 60
+            until = time.monotonic() + HANG
             while set(folder.iterdir()) == before:
                 assert process.poll() is None
                 assert time.monotonic() < until
@@ -53,7 +54,7 @@ def test_a_killed_process_leaves_no_file_under_the_name(name, tmp_path):
     verb = "salvage" if name.endswith(".log") else "convert"
     with begun([verb, "-", name], tmp_path) as process:
         process.kill()
-        assert process.wait(60) == -signal.SIGKILL
+        assert process.wait(120) == -signal.SIGKILL
         assert not (tmp_path / name).exists()
 
 
@@ -75,7 +76,7 @@ def test_a_library_that_ends_the_process_when_it_is_loaded(tmp_path):
     pytest.importorskip("pyarrow")
     (tmp_path / "a.log").write_bytes(LOG)
     command = [sys.executable, "-c", END_AT_IMPORT, "convert", "a.log", "a.parquet"]
-    done = subprocess.run(command, cwd=tmp_path, timeout=60, check=False)
+    done = subprocess.run(command, cwd=tmp_path, timeout=120, check=False)
     assert (done.returncode, [path.name for path in tmp_path.iterdir()]) == (7, ["a.log"])
 
 
@@ -121,7 +122,7 @@ def test_a_signal_leaves_no_unfinished_file(arguments, number, tmp_path):
     with begun(arguments, tmp_path, lambda: signal.signal(number, signal.SIG_DFL)) as process:
         process.send_signal(number)
         # stdin stays open, so the end of the input is not why the command ends.
-        assert process.wait(60) == -number
+        assert process.wait(120) == -number
         assert (process.stdout.read(), process.stderr.read()) == (b"", b"")
     assert list(tmp_path.iterdir()) == [old]
     assert old.read_bytes() == content
@@ -135,7 +136,7 @@ def test_a_signal_that_is_ignored_stays_ignored(number, tmp_path):
     with begun(arguments, tmp_path, lambda: signal.signal(number, signal.SIG_IGN)) as process:
         process.send_signal(number)
         process.stdin.close()
-        assert process.wait(60) == 0
+        assert process.wait(120) == 0
     assert [path.name for path in tmp_path.iterdir()] == ["a.ndjson"]
     assert len((tmp_path / "a.ndjson").read_bytes().splitlines()) == 9
 
@@ -226,5 +227,5 @@ def test_a_pipe_is_written_to(tmp_path):
     command = [sys.executable, "-m", "cordwood", "convert", "--overwrite", log, pipe]
     with subprocess.Popen(command) as process:
         assert pipe.read_text() == "offset,end_offset,data\n0,10,one\n"
-        assert process.wait(60) == 0
+        assert process.wait(120) == 0
     assert set(tmp_path.iterdir()) == {log, pipe}

@@ -24,7 +24,7 @@ def path(tmp_path):
 
 def run(*arguments):
     command = [sys.executable, "-m", "cordwood", *arguments]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     return done.returncode, done.stdout, done.stderr
 
 

@@ -45,7 +45,7 @@ def test_a_log_that_is_cut_while_it_is_read(verb, tmp_path):
     ) as process:
         process.stdout.read(1)
         os.truncate(log, 1 << 20)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=120)
     assert process.returncode == 1
     assert err.startswith(f"cordwood: {log}: the file was cut while it was read: it had 13501442 bytes".encode())
 
@@ -75,7 +75,7 @@ def test_a_log_for_which_there_is_not_enough_memory(arguments, out, err, tmp_pat
         with cordwood.open(tmp_path / name, "x") as writer:
             writer.append(record)
     command = [sys.executable, "-c", IN_LITTLE_MEMORY, *arguments]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (1, out, err)
     is_several = len(arguments) == 4
     assert sorted(path.name for path in tmp_path.iterdir()) == ["large.log", "small.log", *["table.csv"] * is_several]
@@ -110,7 +110,7 @@ def test_colors_are_for_terminals_that_have_them_and_users_who_want_them(setting
     outer, inner = pty.openpty()
     env = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | settings
     command = [sys.executable, "-m", "cordwood", "map", str(tmp_path / "log")]
-    subprocess.run(command, stdout=inner, env=env, check=True, timeout=60)
+    subprocess.run(command, stdout=inner, env=env, check=True, timeout=120)
     shown = os.read(outer, 65536)
     os.close(inner)
     os.close(outer)

@@ -9,6 +9,7 @@ import time
 
 import pytest
 import reference
+from interrupts import HANG
 
 from cordwood.cli import _framing
 
@@ -30,13 +31,13 @@ def test_records_are_there_before_more_is_waited_for(record, tmp_path):
     with subprocess.Popen([*COMMAND, "--format", "nul", path], stdin=subprocess.PIPE) as process:
         process.stdin.write(record.replace(b"\0", b"x") + b"\0")
         process.stdin.flush()
-        until = time.monotonic() + 30
+        until = time.monotonic() + HANG
         while not (path.exists() and path.stat().st_size == len(expected)):
             assert time.monotonic() < until
             time.sleep(0.01)
         assert process.poll() is None
         process.stdin.close()
-        assert process.wait(60) == 0
+        assert process.wait(HANG) == 0
 
 
 def test_records_leave_by_stdout_before_more_is_waited_for():
@@ -44,10 +45,10 @@ def test_records_leave_by_stdout_before_more_is_waited_for():
         for record in (b"one", b"three"):
             process.stdin.write(record + b"\n")
             process.stdin.flush()
-            assert select.select([process.stdout], [], [], 30)[0]
+            assert select.select([process.stdout], [], [], HANG)[0]
             assert process.stdout.read(7 + len(record))[7:] == record
         process.stdin.close()
-        assert (process.stdout.read(), process.wait(60)) == (b"", 0)
+        assert (process.stdout.read(), process.wait(HANG)) == (b"", 0)
 
 
 def test_who_reads_a_named_pipe_may_have_enough(tmp_path):
@@ -61,7 +62,7 @@ def test_who_reads_a_named_pipe_may_have_enough(tmp_path):
             process.stdin.write("one\n")
             process.stdin.flush()
             assert reader.read(10)[7:] == b"one"
-        _, err = process.communicate("two\n", timeout=60)
+        _, err = process.communicate("two\n", timeout=HANG)
     assert (process.returncode, err) == (141, "")
 
 

@@ -61,7 +61,7 @@ def refuses(folder, *, is_rocksdb):
 
 def run(verb, folder):
     command = [sys.executable, "-m", "cordwood", verb, str(folder)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 # Faults ----------------------------------------------------------------------------------------

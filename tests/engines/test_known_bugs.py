@@ -132,7 +132,7 @@ def test_a_live_log_continues_after_damage(tmp_path):
     """W&B's live reader says "no more data" forever at the first damaged byte."""
     path = tmp_path / "live.log"
     path.write_bytes((ONE[:-1] + b"E").ljust(BLOCK_LEN, b"x"))
-    with cordwood.follow(path, timeout=60, on_corruption="skip", poll_interval=0.01) as follower:
+    with cordwood.follow(path, timeout=120, on_corruption="skip", poll_interval=0.01) as follower:
         writer = threading.Timer(0.3, append, (path, TWO))
         writer.start()
         assert next(follower) == b"two"

@@ -176,6 +176,6 @@ def test_the_command_line_ends_with_the_error(tmp_path, verb):
     path = tmp_path / "bombs.log"
     path.write_bytes(BOMBS)
     command = [sys.executable, "-m", "cordwood", *verb.split(), path]
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60, check=False)
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=120, check=False)
     assert done.returncode == 1
     assert done.stderr.count(b"--record-len-max") == 1

@@ -65,7 +65,7 @@ def replayed(path: Path, folder: Path) -> str:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=60,
+            timeout=120,
         )
         status = done.returncode
         printed.append((command, done.stdout.decode("utf-8", "backslashreplace")))

@@ -56,7 +56,7 @@ except ImportError as error:
 interpreters.destroy(other)
 print(cordwood.crc32c(b"123456789"))
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True, timeout=120)
     message, crc = done.stdout.splitlines()
     assert "sub-interpreter" in message
     assert int(crc) == 0xE3069283

@@ -51,7 +51,7 @@ def converted(manifest, *, status=0):
         [sys.executable, "-m", "cordwood", "convert", "--as", "live-files", manifest],
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=120,
     )
     assert done.returncode == status, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -366,7 +366,7 @@ def test_a_run_killed_before_its_first_record_has_a_row(after, decode, tmp_path)
     assert [row["run_id"] for row in rows] == ["early", "empty", "whole"]
     to = tmp_path / "runs.ndjson"
     command = [sys.executable, "-m", "cordwood", "convert", "--as", decode, tmp_path, to]
-    subprocess.run(command, check=True, timeout=60)
+    subprocess.run(command, check=True, timeout=120)
     lines = [json.loads(line) for line in to.read_text().splitlines()]
     assert [line["run_id"] for line in lines] == ["early", "empty", "whole"]
     if decode == "wandb-run":

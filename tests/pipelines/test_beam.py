@@ -711,7 +711,7 @@ def test_a_runner_splits_ranges_while_they_are_read(on_corruption, tmp_path, mon
         released.clear()
         if element_count:
             yield
-            assert reached.wait(60)
+            assert reached.wait(120)
             for _ in range(rng.randrange(1, 3)):
                 results.append((yield rng.choice([0.0, 0.1, 0.5, 0.8])))  # noqa: PERF401 - it yields
         released.set()

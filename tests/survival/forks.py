@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 import judge  # one of the helpers
 from judge import WrongRecordsError
 
-TIMEOUT = 20
+TIMEOUT = 120
 """Seconds after which a process is considered hung."""
 
 HINT = "reopen"

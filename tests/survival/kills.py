@@ -37,6 +37,8 @@ GENERATIONS = 6
 THREADS = 3
 APPENDS_MAX = 600
 """After this many appends a child waits to be killed, so that some kills meet an idle log."""
+HANG = 120
+"""Seconds after which a child is considered hung."""
 
 
 @functools.lru_cache(2_000)
@@ -151,7 +153,7 @@ def run_child(
     """Starts a child, which calls `write`, and kills it at a random moment after a random number of records."""
     shared.begin(numbers)
     seed, delay = rng.random(), rng.choice([0, rng.uniform(0, 0.002)])
-    target = numbers[0] + int(min(rng.expovariate(1 / 60), 1_000))
+    target = numbers[0] + int(min(rng.expovariate(1 / 60), APPENDS_MAX))
     child = os.fork()
     if child == 0:
         try:
@@ -160,8 +162,10 @@ def run_child(
             print(f"{plan}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)  # noqa: T201
         finally:
             os._exit(1)
-    deadline = time.monotonic() + 20
-    while shared.attempts(0) < target and time.monotonic() < deadline:
+    deadline = time.monotonic() + HANG
+    while shared.attempts(0) < target:
+        if time.monotonic() > deadline:
+            raise WrongRecordsError("the child hangs")
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
             raise WrongRecordsError(f"the child ended by itself, status {os.waitstatus_to_exitcode(status)}")

@@ -25,7 +25,7 @@ from judge import WrongRecordsError
 ROTATIONS = 5
 """Rotations per log."""
 
-TIMEOUT = 60
+TIMEOUT = 120
 """Seconds within which an appended record must arrive."""
 
 DIALECTS = ["leveldb", "packed", "wandb", "swanlab"]
