@@ -173,6 +173,23 @@ fn zeros_where_a_file_header_belongs_are_zero_fill() {
     }
 }
 
+/// The range that begins in it returns the first record, and says nothing about the header.
+#[test]
+fn a_file_header_belongs_to_the_range_in_which_it_begins() {
+    let mut file = b":W&B\xe1\xbe\x00".to_vec();
+    Wire::Ieee.append(&mut file, 0, b"one");
+    for (flip, reason) in [(0, "file_header"), (0x40, "bad_file_header")] {
+        file[5] ^= flip;
+        for split in 1..=7 {
+            let options = skip().with_dialect(Dialect::WANDB);
+            let before = read(&file, &options.clone().with_range(..split));
+            assert_eq!(before, (vec![], vec![reason]), "to {split}");
+            let after = read(&file, &options.with_range(split..));
+            assert_eq!(after, (vec![(7, b"one".to_vec())], vec![]), "from {split}");
+        }
+    }
+}
+
 #[test]
 fn a_follower_waits_for_a_file_header_that_is_zeros_so_far() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;

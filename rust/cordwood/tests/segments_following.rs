@@ -318,6 +318,84 @@ fn damage_in_a_file_that_others_follow_costs_its_block() {
     }
 }
 
+/// The file before it may be gone, as after pruning, or incomplete: it is not read.
+#[test]
+fn a_start_where_a_segment_begins_needs_no_earlier_segment() {
+    for file in [None, Some(&b"torn"[..]), Some(&file_of(&[b"one"]))] {
+        let folder = tempfile::tempdir().expect("a folder");
+        if let Some(file) = file {
+            write(folder.path(), 100, file);
+        }
+        write(folder.path(), 110, &file_of(&[b"two"]));
+        let options = FollowOptions::default().with_start(110);
+        let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+        assert_eq!(drain(&mut follower), [(110, b"two".to_vec())]);
+    }
+}
+
+/// The directory is listed when the end of a file is first looked for, and then each twentieth time.
+#[test]
+fn a_missing_file_is_reported_at_the_twentieth_poll_after_the_first() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), 0, &file_of(&[b"one"]));
+    let options = FollowOptions::default()
+        .with_dialect(Dialect::LEVELDB)
+        .with_on_corruption(OnCorruption::Skip);
+    let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+    for (offset, next) in [(0, 300), (300, 700)] {
+        let data = follower.poll().expect("a poll");
+        assert!(
+            matches!(data, Poll::Record(record) if record.offset == offset),
+            "{data:?}"
+        );
+        write(folder.path(), next, &file_of(&[b"two"]));
+        for number in 1..20 {
+            let answer = follower.poll().expect("a poll");
+            assert!(matches!(answer, Poll::NotYet(_)), "poll {number}: {answer:?}");
+        }
+        let answer = follower.poll().expect("a poll");
+        let Poll::Skipped(region) = answer else {
+            panic!("{answer:?}")
+        };
+        assert_eq!((region.begin, region.end), (offset + 10, next));
+        assert_eq!(region.reason, Reason::MissingSegment);
+    }
+}
+
+/// At the next poll, without waiting for the twentieth: nobody writes to it any more.
+#[test]
+fn the_end_of_a_file_that_is_gone_is_reported_at_once() {
+    for is_first in [true, false] {
+        let folder = tempfile::tempdir().expect("a folder");
+        if !is_first {
+            write(folder.path(), 90, &file_of(&[b"old"]));
+        }
+        write(folder.path(), 100, &file_of(&[b"one"]));
+        let options = FollowOptions::default()
+            .with_dialect(Dialect::LEVELDB)
+            .with_on_corruption(OnCorruption::Skip)
+            .with_start(100);
+        let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+        assert_eq!(drain(&mut follower), [(100, b"one".to_vec())]);
+        fs::remove_file(folder.path().join(name_of(100))).expect("a segment");
+        write(folder.path(), 300, &file_of(&[b"next"]));
+        match follower.poll() {
+            // The log begins after it: it was pruned, and so may others have been.
+            Err(Error {
+                kind: ErrorKind::Pruned {
+                    offset, first_offset, ..
+                },
+                ..
+            }) if is_first => assert_eq!((offset, first_offset), (110, 300)),
+            Ok(Poll::Skipped(region)) if !is_first => {
+                assert_eq!((region.begin, region.end), (110, 300));
+                assert_eq!(region.reason, Reason::MissingSegment);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
 #[test]
 fn a_missing_file_ends_the_log_under_the_policy_stop() {
     let folder = tempfile::tempdir().expect("a folder");
