@@ -123,10 +123,9 @@ def main() -> int:
         mutants = build(files_of(list(PARTS) + [path for path in options.paths if path not in PARTS]))
         tests = watched()
         Tries(mutants, tests, options).run(files)
-    summary = summary_of(files)
-    print(summary)
-    if options.record:
-        record(summary)
+        print(table(counts()))
+    else:
+        record()
     return 0
 
 
@@ -369,7 +368,7 @@ def run(tests: list[Test], seconds: float, worker: int, **variables: str) -> tup
             resource.prlimit(process.pid, resource.RLIMIT_AS, (4 << 30, 4 << 30))
             resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
         # Other tests may wait forever.
-        timer = threading.Timer(max(20.0, seconds * 60), os.killpg, (process.pid, signal.SIGKILL))
+        timer = threading.Timer(max(60.0, seconds * 200), os.killpg, (process.pid, signal.SIGKILL))
         timer.start()
         _, status, usage = os.wait4(process.pid, 0)
         timer.cancel()
@@ -552,38 +551,46 @@ def equivalents() -> dict[str, str]:
     return reasons
 
 
-def summary_of(files: list[str]) -> str:
-    """A table: a line for each file, and the sum."""
+COLUMNS = ("no compile", "test failed", "never ended", "equivalent", "not noticed")
+
+
+def counts() -> dict[str, list[int]]:
+    """For each file with results, the figures of the columns."""
     reasons = equivalents()
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    columns = {"dropped": 0, "noticed": 1, "timeout": 2, "survived": 4, "unreached": 4}
+    found: dict[str, list[int]] = defaultdict(lambda: [0] * len(COLUMNS))
     for key, line in results().items():
-        result = line["result"]
-        if result in ("survived", "unreached"):
-            result = "equivalent" if key in reasons else "survived"
-        counts[line["file"]][result] += 1
-        counts["all"][result] += 1
-    heads = ("file", "mutants", "no compile", "test failed", "never ended", "equivalent", "not noticed", "noticed")
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    for file in [*files, "all"]:
-        count = counts.get(file)
-        if count is None:
-            continue
-        noticed = count["noticed"] + count["timeout"]
-        share = 100 * noticed / max(1, noticed + count["survived"])
-        figures = [count[name] for name in ("dropped", "noticed", "timeout", "equivalent", "survived")]
-        cells = [f"`{file}`" if file != "all" else "all", f"{count.total():,}", *(f"{figure:,}" for figure in figures)]
+        column = columns[line["result"]]
+        found[line["file"]][3 if column == 4 and key in reasons else column] += 1
+    return found
+
+
+def table(figures: dict[str, list[int]]) -> str:
+    """A line for each file, in the order of the parts, and the sum."""
+    order = {file: number for number, file in enumerate(files_of(list(PARTS)))}
+    figures = {file: figures[file] for file in sorted(figures, key=lambda file: (order.get(file, len(order)), file))}
+    lines = [f"| file | mutants | {' | '.join(COLUMNS)} | noticed |", "|---" * (len(COLUMNS) + 3) + "|"]
+    for name, row in [*figures.items(), ("all", [sum(column) for column in zip(*figures.values(), strict=True)])]:
+        noticed = row[1] + row[2]
+        share = 100 * noticed / max(1, noticed + row[4])
+        cells = [f"`{name}`" if name != "all" else name, *(f"{figure:,}" for figure in (sum(row), *row))]
         lines.append(f"| {' | '.join(cells)} | {share:.1f} % |")
     return "\n".join(lines)
 
 
-def record(summary: str) -> None:
-    """Writes the summary between the markers of docs/safety.md."""
+def record() -> None:
+    """Writes the figures between the markers of docs/safety.md. Files without results keep theirs."""
     page = ROOT / "docs" / "safety.md"
     before, begin, rest = page.read_text().partition("<!-- mutants -->\n")
-    _, end, after = rest.partition("<!-- /mutants -->")
+    kept, end, after = rest.partition("<!-- /mutants -->")
     if not end:
         sys.exit("docs/safety.md has no place for the figures")
-    page.write_text(f"{before}{begin}{summary}\n{end}{after}")
+    figures = {}
+    for line in kept.splitlines():
+        _, name, _, *row, _, _ = (cell.strip() for cell in line.split("|"))
+        if name.startswith("`"):
+            figures[name.strip("`")] = [int(figure.replace(",", "")) for figure in row]
+    page.write_text(f"{before}{begin}{table(figures | counts())}\n{end}{after}")
 
 
 if __name__ == "__main__":
