@@ -26,6 +26,7 @@ mod holes;
 mod identifying;
 mod older_log;
 mod rotation;
+mod waiting;
 
 use std::fmt;
 use std::fs::{self, File};

@@ -114,7 +114,7 @@ impl Follower {
         let bytes = self.file.window().at(seen.at, left);
         let place = Place {
             is_passed,
-            is_stale: find(&format, bytes, left, false, true) == Found::Stale,
+            is_stale: find(&format, bytes, left, true, true) == Found::Stale,
             may_be_older: format.log_number.is_some() && written_len(&format, self.decoder.form(), bytes).is_none(),
             ..Place::default()
         };
