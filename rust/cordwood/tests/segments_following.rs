@@ -397,6 +397,28 @@ fn the_end_of_a_file_that_is_gone_is_reported_at_once() {
 }
 
 #[test]
+fn a_directory_that_is_gone_is_an_error_until_it_is_there_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (log, moved) = (folder.path().join("log"), folder.path().join("moved"));
+    fs::create_dir(&log).expect("a folder");
+    write(&log, 0, &file_of(&[b"one"]));
+    let options = FollowOptions::default().with_dialect(Dialect::LEVELDB);
+    let mut follower = Follower::open_with(&log, options).expect("a follower");
+    assert_eq!(drain(&mut follower), [(0, b"one".to_vec())]);
+    fs::rename(&log, &moved).expect("a free name");
+    for _ in 0..2 {
+        let error = follower.poll().expect_err("no folder");
+        assert_eq!(error.path.as_deref(), Some(&*log));
+        let is_not_found =
+            matches!(error.kind, ErrorKind::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound);
+        assert!(is_not_found);
+    }
+    fs::rename(&moved, &log).expect("a free name");
+    write(&log, 0, &file_of(&[b"two"]));
+    assert_eq!(drain(&mut follower), [(10, b"two".to_vec())]);
+}
+
+#[test]
 fn a_missing_file_ends_the_log_under_the_policy_stop() {
     let folder = tempfile::tempdir().expect("a folder");
     write(folder.path(), 0, &file_of(&[b"one"]));

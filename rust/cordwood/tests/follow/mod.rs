@@ -218,6 +218,10 @@ fn in_file(mut answer: Result<Poll<'_>, Error>, base: u64) -> Result<Poll<'_>, E
             *offset -= base;
             return answer;
         }
+        Err(Error {
+            kind: ErrorKind::Io { .. },
+            ..
+        }) => return answer,
         other => panic!("{other:?}"),
     };
     for offset in offsets {

@@ -9,6 +9,8 @@ follow_tests! {
     in_file_only, "A segment is never rotated.": [
         rotation_is_reported_when_the_old_file_has_been_read,
         a_rotation_decides_open_questions,
+        a_path_that_cannot_be_looked_up_is_an_error,
+        after_a_rotation_only_suspect_bytes_are_waited_at,
     ],
 }
 
@@ -113,4 +115,65 @@ fn a_rotation_decides_open_questions(place: Place) {
     assert!(matches!(last, Poll::Rotated { .. }));
     reported.retain(|reported| matches!(reported, Reported::Record(..)));
     assert_eq!(reported, expected);
+}
+
+/// Not a rotation, because it is not known which file has the path.
+fn a_path_that_cannot_be_looked_up_is_an_error(place: Place) {
+    let (folder, _) = place.folder();
+    let (parent, moved) = (folder.path().join("parent"), folder.path().join("moved"));
+    fs::create_dir(&parent).unwrap();
+    let path = parent.join("live.log");
+    fs::write(&path, Wire::Plain.full(b"one")).unwrap();
+    let mut follower = follow(&path);
+    assert!(matches!(follower.poll(), Ok(Poll::Record(_))));
+    fs::rename(&parent, &moved).unwrap();
+    fs::write(&parent, b"a file").unwrap();
+    for _ in 0..2 {
+        let error = follower.poll().unwrap_err();
+        assert_eq!(error.path.as_deref(), Some(&*path));
+        assert!(
+            matches!(&error.kind, ErrorKind::Io { source, .. } if source.kind() == std::io::ErrorKind::NotADirectory),
+            "{error:?}"
+        );
+    }
+    fs::remove_file(&parent).unwrap();
+    assert!(matches!(follower.poll(), Ok(Poll::Rotated { .. })));
+}
+
+/// Whether the dialect is named, or is not known yet.
+fn after_a_rotation_only_suspect_bytes_are_waited_at(place: Place) {
+    let record = Wire::Plain.full(b"one");
+    let mut flipped = record.clone();
+    flipped[8] ^= 1;
+    for dialect in [None, Some(Dialect::LEVELDB)] {
+        for (tail, is_suspect) in [
+            (vec![], false),
+            (record[..3].to_vec(), false),
+            (record[..9].to_vec(), false),
+            (vec![0; 100], false),
+            (flipped.clone(), true),
+        ] {
+            for before in [&b""[..], &record] {
+                let (folder, path) = place.folder();
+                let file = [before, &tail].concat();
+                fs::write(&path, &file).unwrap();
+                let mut options = FollowOptions::default().with_retry(u32::MAX, Duration::MAX);
+                options.dialect = dialect;
+                let mut follower = Follower::open_with(&path, options).unwrap();
+                fs::rename(&path, folder.path().join("old.log")).unwrap();
+                if !before.is_empty() {
+                    assert!(matches!(follower.poll(), Ok(Poll::Record(_))));
+                }
+                for _ in 0..3 {
+                    match follower.poll().unwrap() {
+                        Poll::Rotated { offset, file_len, .. } if !is_suspect => {
+                            assert_eq!((offset, file_len), (before.len() as u64, file.len() as u64));
+                        }
+                        Poll::NotYet(not_yet) if is_suspect => assert_eq!(not_yet.reason, WaitReason::Suspect),
+                        other => panic!("{dialect:?}, {tail:?} after {before:?}: {other:?}"),
+                    }
+                }
+            }
+        }
+    }
 }

@@ -227,3 +227,19 @@ fn a_file_header_is_waited_for_like_a_fragment(place: Place) {
         assert_eq!(waits(place, &file, 0, waiting(Dialect::WANDB)), reason, "{file:?}");
     }
 }
+
+#[test]
+fn the_defaults_are_those_of_the_documentation() {
+    let options = FollowOptions::default();
+    assert_eq!((options.start, options.on_corruption), (0, OnCorruption::Fail));
+    assert_eq!(options.poll_interval, Duration::from_millis(50));
+    assert_eq!(
+        (options.retry_polls, options.retry_time),
+        (3, Duration::from_millis(100))
+    );
+    assert_eq!(options.record_len_max, 1 << 30);
+    assert_eq!(
+        (options.dialect, options.log_number, options.compression),
+        (None, None, None)
+    );
+}
