@@ -119,6 +119,9 @@ fn a_rotation_decides_open_questions(place: Place) {
 
 /// Not a rotation, because it is not known which file has the path.
 fn a_path_that_cannot_be_looked_up_is_an_error(place: Place) {
+    if cfg!(windows) {
+        return; // It renames no directory in which a file is open.
+    }
     let (folder, _) = place.folder();
     let (parent, moved) = (folder.path().join("parent"), folder.path().join("moved"));
     fs::create_dir(&parent).unwrap();
