@@ -431,6 +431,111 @@ fn a_missing_file_ends_the_log_under_the_policy_stop() {
     assert!(matches!(follower.poll(), Ok(Poll::End(end)) if end.offset() == 10));
 }
 
+/// What it reports up to the end of the log, at which `offset` it waits.
+fn events(follower: &mut Follower, offset: u64) -> Vec<(u64, u64, &'static str)> {
+    let mut seen = Vec::new();
+    while follower.offset() < offset {
+        seen.push(match follower.poll().expect("a poll") {
+            Poll::Record(record) => (record.offset, record.end_offset, "record"),
+            Poll::Skipped(region) => (region.begin, region.end, region.reason.as_str()),
+            Poll::NotYet(_) => continue,
+            other => panic!("{other:?} after {seen:?}"),
+        });
+    }
+    seen
+}
+
+/// The directory shows only later where the file ends, and what is read of it then is final.
+#[test]
+fn a_damaged_block_ends_with_its_file() {
+    let mut damaged = file_of(&[b"one", b"two"]);
+    damaged[19] ^= 1;
+    for rest in [0, 1, 5] {
+        let folder = tempfile::tempdir().expect("a folder");
+        write(folder.path(), 0, &damaged);
+        let options = FollowOptions::default()
+            .with_dialect(Dialect::LEVELDB)
+            .with_on_corruption(OnCorruption::Skip)
+            .with_retry(0, Duration::ZERO);
+        let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+        assert_eq!(
+            events(&mut follower, 20),
+            [(0, 10, "record"), (10, 20, "checksum_mismatch")]
+        );
+        for _ in 0..2 {
+            let answer = follower.poll().expect("a poll");
+            assert!(matches!(
+                answer,
+                Poll::NotYet(NotYet {
+                    offset: 20,
+                    reason: WaitReason::Damaged,
+                    ..
+                })
+            ));
+        }
+        write(folder.path(), 0, &vec![b'x'; rest as usize]);
+        write(folder.path(), 20 + rest, &file_of(&[b"next"]));
+        let mut expected = vec![(20, 20 + rest, "checksum_mismatch"), (20 + rest, 31 + rest, "record")];
+        expected.retain(|(begin, end, _)| begin < end);
+        assert_eq!(events(&mut follower, 31 + rest), expected);
+    }
+}
+
+/// The bytes from the start on are missing.
+#[test]
+fn a_start_after_the_end_of_a_segment_that_was_cut() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), 0, b"cut");
+    let options = FollowOptions::default()
+        .with_start(20)
+        .with_on_corruption(OnCorruption::Skip);
+    let mut alone = Follower::open_with(folder.path(), options.clone()).expect("a follower");
+    for _ in 0..2 {
+        let answer = alone.poll().expect("a poll");
+        assert!(
+            matches!(
+                answer,
+                Poll::Truncated {
+                    offset: 20,
+                    file_len: 3,
+                    ..
+                }
+            ),
+            "{answer:?}"
+        );
+    }
+    write(folder.path(), 30, &file_of(&[b"next"]));
+    let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+    assert_eq!(
+        events(&mut follower, 41),
+        [(20, 30, "missing_segment"), (30, 41, "record")]
+    );
+}
+
+/// Of a segment that shows no dialect, all is damage, and the next one shows it.
+#[test]
+fn a_destroyed_segment_hides_no_later_one() {
+    for format in [Dialect::LEVELDB.into(), LogFormat::new(Dialect::PACKED)] {
+        for (byte, reason) in [(0xff, "bad_length"), (b'x', "bad_length"), (0, "missing_segment")] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let log = SegmentedLog::open(folder.path(), options(format)).expect("a log");
+            log.append(&[7; 100]).expect("an append");
+            let end = log.rotate().expect("a rotation");
+            let second = log.append(b"two").expect("an append");
+            log.close().expect("a log that is closed");
+            fs::write(folder.path().join(name_of(0)), vec![byte; end as usize]).expect("a file");
+            let options = FollowOptions::default().with_on_corruption(OnCorruption::Skip);
+            let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+            let mut seen = events(&mut follower, second + 10);
+            seen.retain(|&(.., reason)| reason != "metadata");
+            let data_begin = seen.last().expect("a record").0;
+            assert_eq!(data_begin, second);
+            assert_eq!(seen[..seen.len() - 1], [(0, end, reason)], "{format:?}, {byte}");
+            assert_eq!(follower.format(), format);
+        }
+    }
+}
+
 const WRITER: &str = "CORDWOOD_TEST_ROTATING_WRITER";
 
 #[test]
