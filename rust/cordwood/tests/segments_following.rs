@@ -512,26 +512,49 @@ fn a_start_after_the_end_of_a_segment_that_was_cut() {
     );
 }
 
-/// Of a segment that shows no dialect, all is damage, and the next one shows it.
+/// Of a segment that shows no dialect, all is damage, and the others show it.
 #[test]
-fn a_destroyed_segment_hides_no_later_one() {
+fn a_destroyed_segment_hides_no_other() {
+    let sqlite = b"SQLite format 3\0".repeat(10);
     for format in [Dialect::LEVELDB.into(), LogFormat::new(Dialect::PACKED)] {
-        for (byte, reason) in [(0xff, "bad_length"), (b'x', "bad_length"), (0, "missing_segment")] {
-            let folder = tempfile::tempdir().expect("a folder");
-            let log = SegmentedLog::open(folder.path(), options(format)).expect("a log");
-            log.append(&[7; 100]).expect("an append");
-            let end = log.rotate().expect("a rotation");
-            let second = log.append(b"two").expect("an append");
-            log.close().expect("a log that is closed");
-            fs::write(folder.path().join(name_of(0)), vec![byte; end as usize]).expect("a file");
-            let options = FollowOptions::default().with_on_corruption(OnCorruption::Skip);
-            let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
-            let mut seen = events(&mut follower, second + 10);
-            seen.retain(|&(.., reason)| reason != "metadata");
-            let data_begin = seen.last().expect("a record").0;
-            assert_eq!(data_begin, second);
-            assert_eq!(seen[..seen.len() - 1], [(0, end, reason)], "{format:?}, {byte}");
-            assert_eq!(follower.format(), format);
+        for (bytes, reason) in [
+            (&[0xff; 160][..], "bad_length"),
+            (&[b'x'; 160], "bad_length"),
+            (&[0; 160], "missing_segment"),
+            (&sqlite, "bad_length"),
+        ] {
+            for destroyed in [0, 1] {
+                let folder = tempfile::tempdir().expect("a folder");
+                let log = SegmentedLog::open(folder.path(), options(format)).expect("a log");
+                let (mut begins, mut records) = (vec![0], Vec::new());
+                for index in 0..3 {
+                    records.push(log.append(&[index; 100]).expect("an append"));
+                    begins.push(log.rotate().expect("a rotation"));
+                }
+                log.close().expect("a log that is closed");
+                let (begin, end) = (begins[destroyed], begins[destroyed + 1]);
+                let name = folder.path().join(name_of(begin));
+                fs::write(name, &bytes[..(end - begin) as usize]).expect("a file");
+                let options = FollowOptions::default().with_on_corruption(OnCorruption::Skip);
+                let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+                if bytes == sqlite && destroyed == 0 {
+                    for _ in 0..2 {
+                        let error = follower.poll().expect_err("it is no log");
+                        assert!(matches!(error.kind, ErrorKind::Foreign { .. }), "{error:?}");
+                        assert_eq!(error.path.as_deref(), Some(folder.path()));
+                    }
+                    continue;
+                }
+                let seen: Vec<_> = events(&mut follower, begins[3])
+                    .into_iter()
+                    .filter(|&(.., reason)| reason != "metadata")
+                    .map(|(begin, _, what)| (begin, what))
+                    .collect();
+                let mut expected: Vec<_> = records.iter().map(|&begin| (begin, "record")).collect();
+                expected[destroyed] = (begin, reason);
+                assert_eq!(seen, expected, "{format:?}, {:?}", &bytes[..8]);
+                assert_eq!(follower.format(), format);
+            }
         }
     }
 }
