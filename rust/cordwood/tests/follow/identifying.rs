@@ -1,6 +1,7 @@
 //! Which log it is, while its beginning is being written or if it is damaged.
 
 use super::*;
+use cordwood_log::ops::Foreign;
 
 follow_tests! {
     in_file_and_segment: [
@@ -14,6 +15,9 @@ follow_tests! {
     in_file_only, "No log of compressed records is segmented.": [
         metadata_before_the_first_record_is_not_waited_at,
         after_metadata_the_first_block_is_waited_for,
+    ],
+    in_file_only, "The segment before it shows that it is a log.": [
+        a_file_of_another_format_is_an_error_once_its_signature_is_there,
     ],
 }
 
@@ -329,4 +333,36 @@ fn after_metadata_the_first_block_is_waited_for(place: Place) {
             assert_eq!(damage, is_damaged.then_some(11), "{preallocated}");
         }
     }
+}
+
+/// Unless a dialect is named.
+fn a_file_of_another_format_is_an_error_once_its_signature_is_there(place: Place) {
+    let mut sqlite = b"SQLite format 3\0".to_vec();
+    let signature_len = sqlite.len();
+    sqlite.extend([1; 100]);
+    let (_folder, path) = place.folder();
+    let mut growing = Growing::new(&path, 0);
+    let mut follower = Follower::open_with(&path, skipping()).unwrap();
+    for len in 1..signature_len {
+        growing.write(len - 1, &sqlite[len - 1..len]);
+        let poll = follower.poll();
+        assert!(matches!(poll, Ok(Poll::NotYet(_))), "{len} bytes: {poll:?}");
+    }
+    growing.write(0, &sqlite);
+    for _ in 0..2 {
+        let error = follower.follower.poll().unwrap_err();
+        assert!(
+            matches!(
+                error.kind,
+                ErrorKind::Foreign {
+                    foreign: Foreign::Sqlite,
+                    ..
+                }
+            ),
+            "{error:?}"
+        );
+        assert_eq!(error.path.as_deref(), Some(&*path));
+    }
+    let mut named = Follower::open_with(&path, skipping().with_dialect(Dialect::LEVELDB)).unwrap();
+    assert!(matches!(named.poll(), Ok(Poll::Skipped(region)) if region.begin == 0));
 }
