@@ -180,7 +180,8 @@ fn a_follower_says_which_records_it_returns_without_the_file(place: Place) {
         File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
         for (expected, is_found) in [(b"one", true), (b"two", true), (b"xyz", false)] {
             assert!(follower.has_found() && is_next(&mut follower, expected));
-            follower.advance();
+            let waited = follower.wait(None).unwrap();
+            assert!(matches!(waited, Poll::Record(record) if record.data == expected));
             assert_eq!(follower.has_found(), is_found);
         }
         assert!(matches!(follower.poll().unwrap(), Poll::Truncated { .. }));
@@ -258,6 +259,13 @@ fn wait_waits_no_longer_than_its_timeout(place: Place) {
         Ok(Poll::NotYet(_))
     ));
     assert!((Duration::from_millis(120)..HANG).contains(&begin.elapsed()));
+    // Nor until the next poll.
+    let seldom = FollowOptions::default().with_poll_interval(2 * HANG);
+    let mut follower_that_polls_seldom = Follower::open_with(&path, seldom).unwrap();
+    let begin = Instant::now();
+    let waited = follower_that_polls_seldom.wait(Some(Duration::from_millis(1)));
+    assert!(matches!(waited, Ok(Poll::NotYet(_))));
+    assert!(begin.elapsed() < HANG);
     thread::scope(|scope| {
         scope.spawn(|| {
             thread::sleep(Duration::from_millis(50));
