@@ -559,6 +559,54 @@ fn a_destroyed_segment_hides_no_other() {
     }
 }
 
+/// No byte of it is reported, and none is missing.
+#[test]
+fn a_segment_that_ends_in_a_trailer_is_left_at_its_end() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut first = file_of(&[&[b'x'; 32_768 - 7 - 3]]);
+    first.extend([0; 3]);
+    write(folder.path(), 0, &first);
+    write(folder.path(), 32_768, b"");
+    let mut follower = Follower::open(folder.path()).expect("a follower");
+    assert_eq!(drain(&mut follower).len(), 1);
+    assert_eq!(follower.offset(), 32_768);
+    write(folder.path(), 32_768, &file_of(&[b"next"]));
+    assert_eq!(drain(&mut follower), [(32_768, b"next".to_vec())]);
+}
+
+/// Its mark is destroyed, and it is shorter than the three blocks that decide about a file which may
+/// grow. A reader of the whole log knows what it is.
+#[test]
+fn a_short_segment_that_begins_with_damage_is_judged_when_it_is_left() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = SegmentedLog::open(folder.path(), options(LogFormat::new(Dialect::PACKED))).expect("a log");
+    let mut appended: Vec<_> = (0..4)
+        .map(|index| (log.append(&[index; 20_000]).expect("an append"), vec![index; 20_000]))
+        .collect();
+    log.rotate().expect("a rotation");
+    appended.push((log.append(b"next").expect("an append"), b"next".to_vec()));
+    log.close().expect("a log that is closed");
+    let name = folder.path().join(name_of(0));
+    let mut file = fs::read(&name).expect("a segment");
+    assert!(file.len() < 3 * 32_768);
+    file[8] ^= 1;
+    fs::write(&name, file).expect("a segment");
+    // The damage costs the first block, and so the record that continues in the second one.
+    appended.retain(|&(offset, _)| offset >= 32_768);
+    assert_eq!(appended.len(), 3);
+    let options = FollowOptions::default().with_on_corruption(OnCorruption::Skip);
+    let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+    let mut found = Vec::new();
+    while found.len() < appended.len() {
+        match follower.poll().expect("a poll") {
+            Poll::Record(record) => found.push((record.offset, record.data.to_vec())),
+            Poll::Skipped(_) => {}
+            other => panic!("{other:?} after {} records", found.len()),
+        }
+    }
+    assert!(found == appended);
+}
+
 const WRITER: &str = "CORDWOOD_TEST_ROTATING_WRITER";
 
 #[test]

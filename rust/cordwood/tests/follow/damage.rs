@@ -13,6 +13,9 @@ follow_tests! {
         damage_at_the_end_is_reported_when_the_retries_are_spent_and_not_before,
         damage_that_heals_within_the_retries_is_not_reported,
         bytes_still_to_be_written_complete_no_fragment,
+        the_retries_are_spent_once_for_all_events_at_a_place,
+        a_start_in_a_damaged_block_waits_for_its_end,
+        a_file_that_is_cut_in_damage_is_truncated,
         the_rest_of_a_damaged_record_is_damage_if_it_is_read_again,
         a_kept_offset_after_damage_returns_the_same_records,
     ],
@@ -207,6 +210,109 @@ fn bytes_still_to_be_written_complete_no_fragment(place: Place) {
         assert_eq!((block.begin, block.end), (0, BLOCK_LEN as u64), "type {kind}");
         assert_eq!(block.reason, Reason::BadLength { len: 50 });
         assert_eq!((*begin, &data[..]), (BLOCK_LEN as u64, b"next".as_slice()));
+    }
+}
+
+/// A record that has begun is reported first, and then the bytes that look damaged.
+fn the_retries_are_spent_once_for_all_events_at_a_place(place: Place) {
+    let mut file = Wire::Plain.part(2, &[b'x'; BLOCK_LEN - 7]);
+    file.extend(Wire::Plain.part(4, b"rest"));
+    *file.last_mut().unwrap() ^= 1;
+    let (_folder, path) = place.folder();
+    fs::write(&path, &file).unwrap();
+    let options = skipping().with_dialect(Dialect::LEVELDB).with_retry(2, Duration::ZERO);
+    let mut follower = Follower::open_with(&path, options).unwrap();
+    let answers: Vec<_> = (0..5)
+        .map(|_| match follower.poll().unwrap() {
+            Poll::Skipped(region) => region.reason.as_str(),
+            Poll::NotYet(not_yet) => not_yet.reason.as_str(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(
+        answers,
+        [
+            "suspect",
+            "suspect",
+            "interrupted_record",
+            "checksum_mismatch",
+            "damaged"
+        ]
+    );
+}
+
+/// As the follower that reported the damage. The rest of the block is lost to both, but only that one
+/// reports it.
+fn a_start_in_a_damaged_block_waits_for_its_end(place: Place) {
+    let mut damaged = Wire::Plain.full(b"bad");
+    damaged[8] ^= 1;
+    let mut file = [Wire::Plain.full(b"one"), damaged].concat();
+    let start = file.len();
+    file.extend(Wire::Plain.full(b"in the same block"));
+    let end = file.len();
+    file.resize(BLOCK_LEN, 0);
+    file.extend(Wire::Plain.full(b"next"));
+    let (_folder, path) = place.folder();
+    let mut growing = Growing::new(&path, 0);
+    growing.write(0, &file[..start]);
+    let options = skipping().with_dialect(Dialect::LEVELDB);
+    let mut follower = Follower::open_with(&path, options.clone()).unwrap();
+    let mut reported = Vec::new();
+    drain(&mut follower, &mut reported);
+    assert_eq!(follower.offset(), start as u64);
+    let mut later = Follower::open_with(&path, options.with_start(start as u64)).unwrap();
+    let mut reported_later = Vec::new();
+    for len in [start, end, BLOCK_LEN - 1] {
+        growing.write(0, &file[..len]);
+        for (follower, reported) in [(&mut follower, &mut reported), (&mut later, &mut reported_later)] {
+            let not_yet = drain(follower, reported);
+            assert_eq!(
+                (not_yet.offset, not_yet.reason),
+                (start as u64, WaitReason::Damaged),
+                "{len}"
+            );
+        }
+    }
+    growing.write(0, &file[..BLOCK_LEN]);
+    assert_eq!(drain(&mut follower, &mut reported).offset, BLOCK_LEN as u64);
+    drain(&mut later, &mut reported_later);
+    growing.write(0, &file);
+    drain(&mut follower, &mut reported);
+    drain(&mut later, &mut reported_later);
+    let next = Reported::Record(BLOCK_LEN as u64, file.len() as u64, b"next".to_vec());
+    assert_eq!(reported_later, [next.clone()]);
+    assert_eq!(reported.len(), 3, "{reported:?}");
+    assert_eq!(reported[2], next);
+    assert!(
+        matches!(&reported[1], Reported::Skipped(region) if (region.begin, region.end) == (10, BLOCK_LEN as u64)),
+        "{reported:?}"
+    );
+}
+
+/// While it waits for the end of the damaged block.
+fn a_file_that_is_cut_in_damage_is_truncated(place: Place) {
+    let mut damaged = Wire::Plain.full(b"bad");
+    damaged[8] ^= 1;
+    let (_folder, path) = place.folder();
+    fs::write(&path, &damaged).unwrap();
+    let options = skipping().with_dialect(Dialect::LEVELDB);
+    let mut follower = Follower::open_with(&path, options).unwrap();
+    let mut reported = Vec::new();
+    assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Damaged);
+    fs::write(&path, &damaged[..9]).unwrap();
+    for _ in 0..2 {
+        let poll = follower.poll().unwrap();
+        assert!(
+            matches!(
+                poll,
+                Poll::Truncated {
+                    offset: 10,
+                    file_len: 9,
+                    ..
+                }
+            ),
+            "{poll:?}"
+        );
     }
 }
 
