@@ -14,6 +14,7 @@ follow_tests! {
         damage_that_heals_within_the_retries_is_not_reported,
         bytes_still_to_be_written_complete_no_fragment,
         the_retries_are_spent_once_for_all_events_at_a_place,
+        the_retries_begin_again_at_another_place,
         a_start_in_a_damaged_block_waits_for_its_end,
         a_file_that_is_cut_in_damage_is_truncated,
         the_rest_of_a_damaged_record_is_damage_if_it_is_read_again,
@@ -239,6 +240,27 @@ fn the_retries_are_spent_once_for_all_events_at_a_place(place: Place) {
             "damaged"
         ]
     );
+}
+
+/// No event is reported between the two places, because the first one turns out to be a part of a record.
+fn the_retries_begin_again_at_another_place(place: Place) {
+    let mut file = Wire::Plain.part(2, &[b'x'; BLOCK_LEN - 7]);
+    file.extend(Wire::Plain.part(4, b"rest"));
+    *file.last_mut().unwrap() ^= 1;
+    let (_folder, path) = place.folder();
+    let mut growing = Growing::new(&path, 0);
+    growing.write(0, &file[..BLOCK_LEN]);
+    growing.write(100, b"y");
+    let options = skipping().with_dialect(Dialect::LEVELDB).with_retry(2, Duration::ZERO);
+    let mut follower = Follower::open_with(&path, options).unwrap();
+    let is_suspect = |follower: &mut Follower| {
+        let poll = follower.poll().unwrap();
+        matches!(poll, Poll::NotYet(not_yet) if not_yet.reason == WaitReason::Suspect)
+    };
+    assert!(is_suspect(&mut follower) && is_suspect(&mut follower));
+    growing.write(0, &file);
+    assert!(is_suspect(&mut follower) && is_suspect(&mut follower));
+    assert!(!is_suspect(&mut follower));
 }
 
 /// As the follower that reported the damage. The rest of the block is lost to both, but only that one

@@ -6,6 +6,7 @@ follow_tests! {
     in_file_and_segment: [
         after_a_record_each_line_of_the_table_has_its_reason,
         at_the_beginning_no_fragment_continues_a_record,
+        without_a_dialect_zeros_are_no_fragment,
         in_a_record_that_has_begun_what_is_missing_is_incomplete,
         suspect_bytes_are_read_again_sooner_than_others,
     ],
@@ -112,6 +113,15 @@ fn after_a_record_each_line_of_the_table_has_its_reason(place: Place) {
         let found = waits(place, &file, record.len(), waiting(Dialect::LEVELDB));
         assert_eq!(found, reason, "line {line}: {:?}", &tail[..tail.len().min(20)]);
     }
+    // An empty FIRST fits.
+    for (tail, reason) in [(&b""[..], Idle), (&[0], Zeros), (&[0; 7], Zeros), (&[9], Incomplete)] {
+        let file = [&Wire::Plain.full(&vec![b'x'; BLOCK_LEN - 14])[..], tail].concat();
+        assert_eq!(
+            waits(place, &file, BLOCK_LEN - 7, waiting(Dialect::LEVELDB)),
+            reason,
+            "{tail:?}"
+        );
+    }
     // A trailer, complete or not.
     for left in 1..7 {
         let mut file = Wire::Plain.full(&vec![b'x'; BLOCK_LEN - 7 - left]);
@@ -130,6 +140,24 @@ fn at_the_beginning_no_fragment_continues_a_record(place: Place) {
     ] {
         let file = cut(kind, BLOCK_LEN - 7, 50);
         assert_eq!(waits(place, &file, 0, waiting(Dialect::LEVELDB)), reason, "type {kind}");
+    }
+}
+
+/// The first fragment may be of any dialect.
+fn without_a_dialect_zeros_are_no_fragment(place: Place) {
+    use WaitReason::{Idle, Incomplete, Zeros};
+    for (file, reason) in [
+        (vec![], Idle),
+        (vec![0], Zeros),
+        (vec![0; 7], Zeros),
+        (vec![0; 100], Zeros),
+        (vec![9], Incomplete),
+        (vec![0, 0, 9], Incomplete),
+        (with_zeros(vec![9; 6], 100), Incomplete),
+        (cut(FULL, 5, 4), Incomplete),
+    ] {
+        let options = FollowOptions::default().with_retry(u32::MAX, Duration::MAX);
+        assert_eq!(waits(place, &file, 0, options), reason, "{file:?}");
     }
 }
 
