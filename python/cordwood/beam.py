@@ -30,7 +30,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import apache_beam as beam
 from apache_beam.coders import BytesCoder
-from apache_beam.io.filebasedsink import FileBasedSink
+from apache_beam.io.filebasedsink import (
+    DEFAULT_SHARD_NAME_TEMPLATE,
+    DEFAULT_WINDOW_SHARD_NAME_TEMPLATE,
+    FileBasedSink,
+)
 from apache_beam.io.filesystem import CompressionTypes, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.io.iobase import Write
@@ -510,7 +514,16 @@ class ReadFromLog(PTransform):
 class _Sink(FileBasedSink):
     """Writes each bundle, or each shard, to a file of its own, which gets its name once all of them are complete."""
 
-    def __init__(self, prefix: str, suffix: str, num_shards: int, template: str | None, **options: Any) -> None:
+    def __init__(
+        self,
+        prefix: str,
+        suffix: str,
+        num_shards: int,
+        template: str | None,
+        *,
+        triggering_frequency: float | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__(
             prefix,
             BytesCoder(),
@@ -518,6 +531,7 @@ class _Sink(FileBasedSink):
             num_shards=num_shards,
             shard_name_template=template,
             compression_type=CompressionTypes.UNCOMPRESSED,
+            triggering_frequency=triggering_frequency,
         )
         self._prefix = prefix
         self._options = options
@@ -554,25 +568,31 @@ class _Sink(FileBasedSink):
 
 
 class WriteToLog(PTransform):
-    """Writes the records of a bounded `PCollection` to new logs, one for each shard. Its result is their paths.
+    """Writes the records of a `PCollection` to new logs, one for each shard. Its result is their paths.
 
     The logs have their names once all of them are complete: a bundle that fails and is tried again leaves no record
     twice, and no part of a log. On a local file system, they are then on the disk, and so are their names. Logs that
     have such names already are removed first. A `PCollection` without a record makes an empty log.
 
+    Each window of an unbounded `PCollection` has logs of its own, which are complete once the watermark has passed the
+    end of the window. They replace those of the same names, and no others.
+
     Args:
         file_path_prefix: The beginning of the paths, on one of Beam's file systems.
         file_name_suffix: Their end, such as `".log"`. Default: `""`.
-        num_shards: How many logs there are. Default: 0: the runner decides.
-        shard_name_template: The middle of the paths, in which `S` stands for a digit of the number of the shard, and
-            `N` for one of their count. With `""`, there is one log. Default: `None`: `"-SSSSS-of-NNNNN"`.
+        num_shards: How many logs there are. Default: 0: the runner decides, and windows have one log each.
+        shard_name_template: The middle of the paths, in which `S` stands for a digit of the number of the shard, `N`
+            for one of their count, and `W` for the window. With `""`, there is one log. Default: `None`:
+            `"-SSSSS-of-NNNNN"`, and `"-W-SSSSS-of-NNNNN"` for windows.
+        triggering_frequency: The length of the windows of an unbounded `PCollection`, in seconds. Default: `None`:
+            those that it has; the global window never ends, and is refused.
         dialect: As for `cordwood.Writer`. Default: `None`: `"leveldb"`.
         compression: As for `cordwood.Writer`. Default: `None`.
 
     Raises:
         TypeError: A path is not text; when the pipeline runs, a record is not `bytes`.
         ValueError: `file_path_prefix` contains `*`, `?` or `[`, which Beam does not find again; the template has no
-            `S`; or an option has an invalid value.
+            `S` or, for windows, no `W`; or an option has an invalid value.
 
     >>> import apache_beam, cordwood
     >>> from cordwood.beam import WriteToLog
@@ -590,20 +610,23 @@ class WriteToLog(PTransform):
         num_shards: int = 0,
         shard_name_template: str | None = None,
         *,
+        triggering_frequency: float | None = None,
         dialect: DialectName | None = None,
         compression: CompressionName | None = None,
     ) -> None:
         super().__init__()
         if has_magic(file_path_prefix):
             raise ValueError(f"file_path_prefix has a character of a pattern, *, ? or [: {file_path_prefix}")
-        self._sink = _Sink(
+        self._sink_for = partial(
+            _Sink,
             file_path_prefix,
             file_name_suffix,
             num_shards,
-            shard_name_template,
+            triggering_frequency=triggering_frequency,
             dialect=dialect,
             compression=compression,
         )
+        self._sink = self._sink_for(shard_name_template)
 
     def expand(self, pcoll: Any) -> Any:
         """Applies the transform. Beam calls it.
@@ -614,4 +637,13 @@ class WriteToLog(PTransform):
         Returns:
             A `PCollection` of paths.
         """
-        return pcoll | Write(self._sink)
+        sink = self._sink
+        if not pcoll.is_bounded:
+            if sink.shard_name_template == DEFAULT_SHARD_NAME_TEMPLATE:
+                sink = self._sink_for(DEFAULT_WINDOW_SHARD_NAME_TEMPLATE)
+            elif "W" not in sink.shard_name_template:
+                # The logs of a window would replace those of the window before.
+                raise ValueError(
+                    f"the shard_name_template of a stream needs a W, for the window: {sink.shard_name_template!r}"
+                )
+        return pcoll | Write(sink)

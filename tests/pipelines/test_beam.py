@@ -801,20 +801,70 @@ def test_the_oracle_of_sources_splits_at_every_fraction(damaged):
     source_test_utils.assert_split_at_fraction_exhaustive(BlockSource(bytes(data), on_corruption="skip"))
 
 
-@pytest.mark.xfail(strict=True, reason="engines F1: each window replaces the log of the one before")
-def test_a_stream_writes_the_records_of_all_windows(tmp_path):
+def written_stream(to, windows=60):
+    """Writes two records of the first minute and one of the second, as a stream does."""
     stream = test_stream.TestStream().advance_watermark_to(0)
     for at, records in ((1, [b"one", b"two"]), (100, [b"three"])):
         stream = stream.advance_watermark_to(at).add_elements([TimestampedValue(record, at + 1) for record in records])
     with beam.Pipeline(options=PipelineOptions(["--streaming"])) as pipeline:
-        _ = (
-            pipeline
-            | stream.advance_watermark_to_infinity()
-            | beam.WindowInto(FixedWindows(60))
-            | WriteToLog(str(tmp_path / "some"), ".log")
-        )
-    records = [record for path in tmp_path.glob("*.log") for record in cordwood.open(path)]
-    assert sorted(records) == [b"one", b"three", b"two"]
+        records = pipeline | stream.advance_watermark_to_infinity()
+        if windows:
+            records |= beam.WindowInto(FixedWindows(windows))
+        _ = records | to
+
+
+def records_by_name(folder):
+    return {path.name: sorted(cordwood.open(path)) for path in folder.iterdir()}
+
+
+BY_WINDOW = {
+    "some-[0.0, 60.0)-00000-of-00001.log": [b"one", b"two"],
+    "some-[60.0, 120.0)-00000-of-00001.log": [b"three"],
+}
+
+
+@pytest.mark.parametrize("template", [None, "-SSSSS-of-NNNNN"])
+def test_a_stream_writes_each_window_under_a_name_of_its_own(template, tmp_path):
+    written_stream(WriteToLog(str(tmp_path / "some"), ".log", shard_name_template=template))
+    assert records_by_name(tmp_path) == BY_WINDOW
+
+
+def test_a_window_has_as_many_logs_as_it_has_shards(tmp_path):
+    written_stream(WriteToLog(str(tmp_path / "some"), ".log", num_shards=2, shard_name_template="_W_S_N"))
+    logs = records_by_name(tmp_path)
+    assert sorted(logs) == [
+        f"some_{window}_{shard}_2.log" for window in ("[0.0, 60.0)", "[60.0, 120.0)") for shard in (0, 1)
+    ]
+    assert sorted(record for records in logs.values() for record in records) == [b"one", b"three", b"two"]
+
+
+def test_a_stream_in_the_global_window_is_written_in_windows_of_the_given_length(tmp_path):
+    written_stream(WriteToLog(str(tmp_path / "some"), ".log", triggering_frequency=60), windows=None)
+    assert records_by_name(tmp_path) == BY_WINDOW
+
+
+def test_a_stream_removes_no_log_but_one_of_the_same_window(tmp_path):
+    others = [f"some{middle}.log" for middle in ("-00000-of-00001", "-[0.0, 60.0)-00001-of-00002", "-[0.0, 6.0)-0")]
+    for name in others:
+        write(tmp_path / name, [b"old"])
+    write(tmp_path / next(iter(BY_WINDOW)), [b"old"])
+    written_stream(WriteToLog(str(tmp_path / "some"), ".log"))
+    assert records_by_name(tmp_path) == BY_WINDOW | {name: [b"old"] for name in others}
+
+
+@pytest.mark.parametrize("template", ["", "-SS", "-V-SS"])
+def test_a_template_that_gives_two_windows_one_name_is_refused(template, tmp_path):
+    """`V` names the seconds in which a window starts and ends, which two short ones share."""
+    with pytest.raises(ValueError, match="shard_name_template of a stream needs a W, for the window: "):
+        written_stream(WriteToLog(str(tmp_path / "some"), ".log", shard_name_template=template))
+    assert not list(tmp_path.iterdir())
+
+
+def test_windows_of_bounded_records_share_their_logs(tmp_path):
+    with beam.Pipeline() as pipeline:
+        records = pipeline | beam.Create([(b"one", 1), (b"two", 100)]) | beam.MapTuple(TimestampedValue)
+        _ = records | beam.WindowInto(FixedWindows(60)) | WriteToLog(str(tmp_path / "some"), ".log", num_shards=1)
+    assert records_by_name(tmp_path) == {"some-00000-of-00001.log": [b"one", b"two"]}
 
 
 @pytest.mark.cell("one-file", "beam")
