@@ -782,7 +782,8 @@ class Writer:
 
     When an unclosed writer is dropped or its cycle is collected, it writes its buffer and warns
     (`ResourceWarning`). A failure at that point is reported through `sys.unraisablehook`; an
-    exception that is already being raised is kept.
+    exception that is already being raised is kept. At the end of the program, each unclosed writer
+    does the same, also if a thread that still runs uses it; it is then closed.
 
     Args:
         sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose position

@@ -1,6 +1,7 @@
 """A program that ends while its threads call cordwood ends with its own status, and buffered records are written."""
 
 import gzip
+import os
 import subprocess
 import sys
 
@@ -146,3 +147,163 @@ def test_a_program_ends_although_threads_are_within_our_calls(name, tmp_path):
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert list(cordwood.open(tmp_path / "main.log")) == [b"%d" % number for number in range(100)]
+
+
+# Logs that are still open --------------------------------------------------------------------------
+
+# A log that only a daemon thread refers to: Python never drops the variables of such a thread.
+HELD = """
+import io, os, sys, threading
+import cordwood
+
+class Sink:
+    def __init__(self, path="log"):
+        self.fd = os.open(path, os.O_CREAT | os.O_WRONLY)
+
+    def write(self, data):
+        return os.write(self.fd, data)
+
+is_written = threading.Event()
+
+def hold():
+    log = OPEN
+    log.extend([b"one", b"two"])
+    is_written.set()
+    threading.Event().wait()
+
+threading.Thread(target=hold, daemon=True).start()
+is_written.wait()
+"""
+OPEN = {
+    "a buffered log": "cordwood.open('log', 'w', flush='close')",
+    "a packed log": "cordwood.open('log', 'w', dialect='packed', flush='close')",
+    "a log of Pebble": "cordwood.open('log', 'w', dialect='pebble', log_number=3)",
+    "a segmented log": "cordwood.open('log', 'a', segment_len=1000, flush='close')",
+    "an object": "cordwood.Writer(Sink())",
+    "a file object": "cordwood.Writer(open('log', 'wb'))",
+}
+
+
+def run_program(script, folder, *flags):
+    return subprocess.run(
+        [sys.executable, *flags, "-c", script], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_a_log_that_a_daemon_thread_holds_is_written_and_closed_at_the_end(name, tmp_path):
+    done = run_program(HELD.replace("OPEN", OPEN[name]), tmp_path, "-W", "always::ResourceWarning")
+    assert done.returncode == 0
+    assert "ResourceWarning: unclosed writer" in done.stderr
+    assert list(cordwood.open(tmp_path / "log")) == [b"one", b"two"]
+    if "Pebble" in name:
+        # Only `close` writes the end trailer: a header without a checksum, with the number of the next log.
+        assert (tmp_path / "log").read_bytes().endswith(bytes(6) + b"\5\4\0\0\0")
+
+
+APPENDS = """
+import itertools, threading
+import cordwood
+
+log = OPEN
+acknowledged = open("acknowledged", "wb", buffering=0)
+is_begun = threading.Event()
+
+def append():
+    for number in itertools.count():
+        try:
+            log.append(b"%d" % number)
+        except cordwood.ClosedError:
+            return
+        acknowledged.write(b"%d\\n" % number)
+        is_begun.set()
+
+threading.Thread(target=append, daemon=True).start()
+is_begun.wait()
+"""
+
+
+@pytest.mark.parametrize("name", ["a buffered log", "a packed log", "a segmented log", "a file object"])
+def test_each_record_is_in_the_log_that_a_daemon_thread_has_appended_before_the_end(name, tmp_path):
+    done = run_program(APPENDS.replace("OPEN", OPEN[name]), tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    acknowledged = (tmp_path / "acknowledged").read_bytes().split()
+    records = list(cordwood.open(tmp_path / "log"))
+    assert records[: len(acknowledged)] == acknowledged
+    assert len(records) <= len(acknowledged) + 1
+
+
+def test_a_function_that_runs_at_the_end_appends_before_the_log_is_closed(tmp_path):
+    appends = "import atexit, cordwood\nlog = OPEN\natexit.register(log.append, b'one')\n"
+    done = run_program(appends.replace("OPEN", OPEN["a buffered log"]), tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert list(cordwood.open(tmp_path / "log")) == [b"one"]
+
+
+def test_an_error_at_the_end_is_printed(tmp_path):
+    fails = HELD.replace("OPEN", OPEN["an object"]).replace("os.write(self.fd, data)", "os.write(-1, data)")
+    done = run_program(fails, tmp_path)
+    assert done.returncode == 0
+    assert "OSError: [Errno 9] Bad file descriptor" in done.stderr
+
+
+WAITS = """
+import threading
+import cordwood
+
+is_writing = threading.Event()
+
+class Waits:
+    def write(self, data):
+        is_writing.set()
+        threading.Event().wait()
+
+log = cordwood.Writer(Waits())
+threading.Thread(target=log.extend, args=[[bytes(1_000_000)]], daemon=True).start()
+is_writing.wait()
+"""
+
+
+def test_a_program_ends_although_a_write_of_a_daemon_thread_never_does(tmp_path):
+    done = run_program(WAITS, tmp_path)
+    assert done.returncode == 0
+    assert "another thread is writing to the object" in done.stderr
+
+
+FORKS = """
+import os, sys
+
+log = OPEN
+log.append(b"one")
+child = os.fork()
+if not child:
+    own = cordwood.open("child", "w", flush="close")
+    own.append(b"of the child")
+    sys.exit()
+assert os.waitpid(child, 0)[1] == 0
+log.append(b"two")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("name", OPEN)
+def test_a_forked_child_writes_its_own_logs_at_its_end_and_not_those_of_its_parent(name, tmp_path):
+    sink = HELD[: HELD.index("is_written")]
+    done = run_program(sink + FORKS.replace("OPEN", OPEN[name]), tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert list(cordwood.open(tmp_path / "log")) == [b"one", b"two"]
+    assert list(cordwood.open(tmp_path / "child")) == [b"of the child"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_ends_although_a_thread_of_its_parent_was_writing(tmp_path):
+    forks = """
+import os, sys
+child = os.fork()
+if not child:
+    sys.exit()
+assert os.waitpid(child, 0)[1] == 0
+os._exit(0)
+"""
+    done = run_program(WAITS + forks, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")

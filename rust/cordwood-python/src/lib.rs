@@ -18,6 +18,7 @@ mod interpreter;
 mod io;
 mod log_on_disk;
 mod memory;
+mod open_logs;
 mod values;
 
 // The classes and functions.
@@ -91,6 +92,7 @@ mod native {
         let names: Vec<_> = numbered.map(|dialect| dialect.name()).collect();
         module.add("NUMBERED_DIALECTS", PyTuple::new(module.py(), names)?)?;
         module.add("SEVERITIES", severities(module.py())?)?;
-        module.add("Writer", class_with_append::<Writer>(module.py()))
+        module.add("Writer", class_with_append::<Writer>(module.py()))?;
+        crate::open_logs::close_at_end(module)
     }
 }

@@ -2,8 +2,12 @@
 
 use std::ffi::{CString, OsStr};
 use std::io;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::sync::MutexGuard;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, MutexGuard};
+use std::thread;
+use std::time::Duration;
 
 use cordwood::damage::Finding;
 use cordwood::write::{LogStatus, Process};
@@ -11,7 +15,7 @@ use cordwood::{
     Compression, Dialect, Error, ErrorKind, LogFile, LogFileOptions, LogFormat, OnTornTail, SegmentedLog, SyncPolicy,
     WriterOptions,
 };
-use pyo3::exceptions::{PyResourceWarning, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyResourceWarning, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
@@ -25,6 +29,7 @@ use crate::interpreter::python_code::{Held, PythonCode};
 use crate::io::sink::ObjectOutput;
 use crate::log_on_disk::LogOnDisk;
 use crate::memory::buffer::new_int;
+use crate::open_logs;
 use crate::reader::record_batch::RecordBatch;
 use crate::values::SkippedRegion;
 use crate::values::arguments::{bytes_of, path_of, refuse_text, refuse_url};
@@ -127,7 +132,8 @@ impl Object {
 ///
 /// When an unclosed writer is dropped or its cycle is collected, it writes its buffer and warns
 /// (`ResourceWarning`). A failure at that point is reported through `sys.unraisablehook`; an
-/// exception that is already being raised is kept.
+/// exception that is already being raised is kept. At the end of the program, each unclosed writer
+/// does the same, also if a thread that still runs uses it; it is then closed.
 ///
 /// Args:
 ///     sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose position
@@ -207,13 +213,26 @@ impl Object {
 /// >>> writer.durable_offset
 /// 20
 #[pyclass(frozen, weakref, subclass, module = "cordwood")]
-pub(crate) struct Writer {
+pub(crate) struct Writer(Arc<Log>);
+
+impl Deref for Writer {
+    type Target = Log;
+
+    fn deref(&self) -> &Log {
+        &self.0
+    }
+}
+
+/// The log of a writer, which may still have to be closed at the end of the program ([`close_all`]).
+pub(crate) struct Log {
     sink: Sink,
     path: Option<PathBuf>,
     discarded_tail: Option<cordwood::damage::SkippedRegion>,
     format: LogFormat,
     /// The process that opened it.
     owner: u64,
+    /// Whether the program ends: an object takes no further records.
+    is_ending: AtomicBool,
 }
 
 #[pymethods]
@@ -276,14 +295,17 @@ impl Writer {
             _ => "URLs can only be read; to write there, pass an open file",
         };
         refuse_url(sink, advice)?;
-        match path_of(sink)? {
+        let log = match path_of(sink)? {
             Some(path) => {
                 let options = options.with_flush(flush.unwrap_or_default());
-                Self::open(sink.py(), path, mode, segment_len.is_some(), options)
+                Log::open(sink.py(), path, mode, segment_len.is_some(), options)?
             }
-            None if flush.is_some() || segment_len.is_some() => Err(PyValueError::new_err(NEEDS_A_PATH)),
-            None => Self::with_object(sink, mode, &options),
-        }
+            None if flush.is_some() || segment_len.is_some() => return Err(PyValueError::new_err(NEEDS_A_PATH)),
+            None => Log::with_object(sink, mode, &options)?,
+        };
+        let log = Arc::new(log);
+        open_logs::add(sink.py(), &log)?;
+        Ok(Writer(log))
     }
 
     /// Appends a record.
@@ -572,22 +594,7 @@ impl Writer {
     /// >>> list(cordwood.open("example.log"))
     /// [b'one']
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        match &self.sink {
-            Sink::Disk(log) => py.detach(|| log.close()).map_err(|error| self.raised(py, error)),
-            // A copy in a forked child: only the process that opened it may write its contents.
-            Sink::Object(object) if self.is_forked() => {
-                drop(object.try_lock().and_then(|mut state| state.writer.take()));
-                Ok(())
-            }
-            Sink::Object(object) => {
-                let writer = object.lock(py)?.writer.take();
-                // Without the lock, because writing to an object runs Python code; and attached,
-                // because at the end of the program, when the garbage collector finds unclosed
-                // objects, a thread that releases the interpreter does not get it back.
-                let finished = writer.map_or(Ok(()), |writer| writer.finish().map(drop));
-                finished.map_err(|error| to_python(py, error, None))
-            }
-        }
+        self.0.close(py)
     }
 
     fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
@@ -600,7 +607,7 @@ impl Writer {
     // cycle is [dropped](Drop).
     fn __del__(&self, py: Python<'_>) {
         if self.is_unclosed() {
-            self.finalize(py);
+            self.finalize(py, self.close(py));
         }
     }
 
@@ -630,13 +637,11 @@ impl Writer {
     }
 
     fn __repr__(&self) -> String {
-        // A writer that another thread is using is open.
-        let is_closed = self.try_status().is_some_and(|status| status.is_closed);
-        handle_repr("Writer", self.path.as_deref(), is_closed)
+        self.shown()
     }
 }
 
-impl Writer {
+impl Log {
     fn open(py: Python<'_>, path: PathBuf, mode: &str, is_segmented: bool, options: LogFileOptions) -> PyResult<Self> {
         // Reading the file may take long.
         let log = py
@@ -649,8 +654,9 @@ impl Writer {
                 _ => LogFile::append_to_unless(&path, options, &check_signals_anywhere).map(LogOnDisk::File),
             })
             .map_err(|error| to_python(py, error, Some(&path)))?;
-        Ok(Writer {
+        Ok(Log {
             owner: Process::current().number(),
+            is_ending: AtomicBool::new(false),
             discarded_tail: log.discarded_tail(),
             format: log.format(),
             sink: Sink::Disk(log),
@@ -682,7 +688,7 @@ impl Writer {
         let writer = cordwood::Writer::with_options(ObjectOutput(Held::new(sink)), options);
         let writer = writer.map_err(|error| to_python(sink.py(), error, None))?;
         let format = writer.format();
-        Ok(Writer {
+        Ok(Log {
             sink: Sink::Object(Exclusive::new(Object {
                 writer: Some(writer),
                 durable_offset: 0,
@@ -691,6 +697,7 @@ impl Writer {
             discarded_tail: None,
             format,
             owner: Process::current().number(),
+            is_ending: AtomicBool::new(false),
         })
     }
 
@@ -764,6 +771,16 @@ impl Writer {
         }
     }
 
+    /// Appends a record if that needs no waiting and runs no Python code. Otherwise, or if the record
+    /// cannot be appended at all, does not append and returns `None`.
+    #[inline]
+    fn append_now(&self, record: &[u8]) -> Option<u64> {
+        match &self.sink {
+            Sink::Disk(log) => log.try_append(record).ok().flatten(),
+            Sink::Object(object) => self.append_buffered(object, record),
+        }
+    }
+
     /// Appends a record to the buffer of a writer to an object, if there is room for it.
     #[inline(never)]
     fn append_buffered(&self, object: &Exclusive<Object>, record: &[u8]) -> Option<u64> {
@@ -803,6 +820,9 @@ impl Writer {
         if self.is_forked() {
             return Err(self.raised(py, ErrorKind::Forked.into()));
         }
+        if self.is_ending.load(Relaxed) {
+            return Err(self.raised(py, ErrorKind::Closed.into()));
+        }
         object.lock(py)
     }
 
@@ -838,16 +858,57 @@ impl Writer {
         }
     }
 
+    fn shown(&self) -> String {
+        // A writer that another thread is using is open.
+        let is_closed = self.try_status().is_some_and(|status| status.is_closed);
+        handle_repr("Writer", self.path.as_deref(), is_closed)
+    }
+
     /// Whether the writer still has to be closed. False while it is in use, and in a forked child.
     fn is_unclosed(&self) -> bool {
         !self.is_forked() && self.try_status().is_some_and(|status| !status.is_closed)
     }
 
-    /// Closes an unclosed writer, and warns. A failure is shown, since it cannot be raised.
-    fn finalize(&self, py: Python<'_>) {
+    /// Closes the log.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        match &self.sink {
+            Sink::Disk(log) => py.detach(|| log.close()).map_err(|error| self.raised(py, error)),
+            // A copy in a forked child: only the process that opened it may write its contents.
+            Sink::Object(object) if self.is_forked() => {
+                drop(object.try_lock().and_then(|mut state| state.writer.take()));
+                Ok(())
+            }
+            Sink::Object(object) => finish(py, object.lock(py)?),
+        }
+    }
+
+    /// Closes the log at the end of the program, if it is still open.
+    pub(crate) fn close_at_end(&self, py: Python<'_>) {
+        if self.is_forked() {
+            return;
+        }
+        let closed = match &self.sink {
+            Sink::Disk(log) if py.detach(|| log.status()).is_closed => return,
+            Sink::Disk(_) => self.close(py),
+            Sink::Object(object) => {
+                // Otherwise a thread that appends again and again would rarely leave the lock free.
+                self.is_ending.store(true, Relaxed);
+                match locked_soon(py, object) {
+                    Some(object) if object.writer.is_none() => return,
+                    Some(object) => finish(py, object),
+                    None => Err(PyRuntimeError::new_err(
+                        "the last records may be lost: another thread is writing to the object, and does not end",
+                    )),
+                }
+            }
+        };
+        self.finalize(py, closed);
+    }
+
+    /// Warns of an unclosed writer. A failure to close it is shown, since it cannot be raised.
+    fn finalize(&self, py: Python<'_>, closed: PyResult<()>) {
         // No path contains a zero byte.
-        let message = CString::new(format!("unclosed writer {}", self.__repr__())).unwrap_or_default();
-        let closed = self.close(py);
+        let message = CString::new(format!("unclosed writer {}", self.shown())).unwrap_or_default();
         let warned = PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &message, 1);
         for error in [closed, warned].into_iter().filter_map(Result::err) {
             error.write_unraisable(py, None);
@@ -858,6 +919,29 @@ impl Writer {
     fn raised(&self, py: Python<'_>, error: Error) -> PyErr {
         to_python(py, error, self.path.as_deref())
     }
+}
+
+/// Closes the writer to an object.
+fn finish(py: Python<'_>, mut object: MutexGuard<'_, Object>) -> PyResult<()> {
+    let writer = object.writer.take();
+    // Without the lock, because writing to an object runs Python code; and attached, because at the
+    // end of the program, when the garbage collector finds unclosed objects, a thread that releases
+    // the interpreter does not get it back.
+    drop(object);
+    let finished = writer.map_or(Ok(()), |writer| writer.finish().map(drop));
+    finished.map_err(|error| to_python(py, error, None))
+}
+
+/// The writer to an object, unless another thread keeps writing for a second: it may wait forever, for
+/// example for the reader of a pipe.
+fn locked_soon<'a>(py: Python<'_>, object: &'a Exclusive<Object>) -> Option<MutexGuard<'a, Object>> {
+    for _ in 0..100 {
+        if let Some(locked) = object.try_lock() {
+            return Some(locked);
+        }
+        py.detach(|| thread::sleep(Duration::from_millis(10)));
+    }
+    None
 }
 
 const NEEDS_A_PATH: &str = "flush, sync, sync_len, sync_interval and segment_len require a path; \
@@ -903,14 +987,9 @@ impl FastAppend for Writer {
         &CLASS
     }
 
-    /// Appends a record if that needs no waiting and runs no Python code. Otherwise, or if the record
-    /// cannot be appended at all, does not append and returns `None`.
     #[inline]
     fn append_now(&self, record: &[u8]) -> Option<u64> {
-        match &self.sink {
-            Sink::Disk(log) => log.try_append(record).ok().flatten(),
-            Sink::Object(object) => self.append_buffered(object, record),
-        }
+        self.0.append_now(record)
     }
 
     fn append<'py>(&self, record: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -929,7 +1008,7 @@ impl Drop for Writer {
             // A writer may be dropped because of an exception. Python allows no calls while one is
             // set.
             let _kept = KeptException::new(py);
-            self.finalize(py);
+            self.finalize(py, self.close(py));
         });
     }
 }

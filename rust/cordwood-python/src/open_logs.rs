@@ -1,0 +1,60 @@
+//! The logs of all writers, which are closed at the end of the program.
+//!
+//! Python drops neither the variables of a thread that still runs then, nor objects that refer to
+//! each other through it. A writer among them would lose the records that it has gathered.
+
+use std::sync::{Arc, Weak};
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+use crate::exclusive::Exclusive;
+use crate::interpreter::imported;
+use crate::interpreter::python_code::PythonCode;
+use crate::memory::buffer::no_memory;
+use crate::writer::Log;
+
+/// In the order in which they were opened. A log that was dropped stays until room is needed.
+fn logs(py: Python<'_>) -> &'static Exclusive<Vec<Weak<Log>>> {
+    static LOGS: PyOnceLock<Exclusive<Vec<Weak<Log>>>> = PyOnceLock::new();
+    LOGS.get_or_init(py, || Exclusive::new(Vec::new()))
+}
+
+/// Adds the log of a new writer.
+///
+/// # Errors
+///
+/// `MemoryError`.
+pub(crate) fn add(py: Python<'_>, log: &Arc<Log>) -> PyResult<()> {
+    let Some(mut logs) = logs(py).lock_unless_lost(py)? else {
+        return Ok(());
+    };
+    if logs.len() == logs.capacity() {
+        logs.retain(|log| log.strong_count() > 0);
+        let room = logs.len() + 1;
+        logs.try_reserve(room).map_err(|_| no_memory())?;
+    }
+    logs.push(Arc::downgrade(log));
+    Ok(())
+}
+
+/// Closes those that are still open.
+#[pyfunction]
+fn close_all(py: Python<'_>) -> PyResult<()> {
+    let logs = logs(py)
+        .lock_unless_lost(py)?
+        .map(|mut logs| std::mem::take(&mut *logs));
+    for log in logs.into_iter().flatten().filter_map(|log| log.upgrade()) {
+        log.close_at_end(py);
+    }
+    Ok(())
+}
+
+/// Makes Python call [`close_all`] at the end of the program: before it finalizes objects, and after
+/// the functions that were registered later, which may still append.
+pub(crate) fn close_at_end(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let close_all = wrap_pyfunction!(close_all, module)?;
+    imported!(module.py(), "atexit", "register")?
+        .run((close_all,))
+        .map(drop)
+}
