@@ -4,12 +4,9 @@ use std::io;
 use std::path::Path;
 
 use cordwood::ErrorKind;
-use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use super::Failure;
-use crate::interpreter::imported;
-use crate::interpreter::python_code::PythonCode;
 use crate::values::error::{EINVAL, EIO, ENOMEM, call_python};
 
 pub(crate) fn io_failure(message: impl Into<String>) -> Failure {
@@ -43,8 +40,8 @@ pub(crate) fn failure(mut error: cordwood::Error, path: Option<&Path>) -> Failur
     }
 }
 
-/// An exception, as an Arrow consumer receives it. Ctrl-C is repeated: the consumer raises an error
-/// of its own, which a program may handle as one of the file.
+/// An exception, as an Arrow consumer receives it. That of Ctrl-C is only named: if the signal were
+/// repeated, it would interrupt Python while it prints the consumer's error.
 pub(crate) fn failure_of(py: Python<'_>, error: &PyErr) -> Failure {
     let mut text = error.value(py).str().map(|text| text.to_string()).unwrap_or_default();
     let notes = error.value(py).getattr("__notes__").and_then(|notes| notes.extract());
@@ -53,10 +50,6 @@ pub(crate) fn failure_of(py: Python<'_>, error: &PyErr) -> Failure {
         text += &note;
     }
     let name = error.get_type(py).name().map(|name| name.to_string());
-    // Last: Python looks for signals when it makes text of an object, for example.
-    if error.is_instance_of::<PyKeyboardInterrupt>(py) {
-        let _ = imported!(py, "_thread", "interrupt_main").and_then(|interrupt| interrupt.run(()));
-    }
     io_failure(if text.is_empty() {
         name.unwrap_or_default()
     } else {
