@@ -4,9 +4,12 @@ A thread of pytest-xdist could meet that failure in place of the test, so each t
 """
 
 import gc
+import io
+import itertools
 import os
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 import pytest
@@ -61,6 +64,79 @@ def check_steps(path, name):
             assert len(found) > 1
 
 
+class Unseekable:
+    """An object that can only be read on."""
+
+    def __init__(self, path):
+        self.file = path.open("rb")
+
+    def read(self, size):
+        return self.file.read(size)
+
+
+OBJECTS = {
+    "a file": lambda path: path.open("rb"),
+    "a file without a buffer": lambda path: path.open("rb", buffering=0),
+    "bytes in memory": lambda path: io.BytesIO(path.read_bytes()),
+    "an object that cannot seek": Unseekable,
+}
+STEPS = {
+    "next(reader)": lambda reader: next(reader, None),
+    "iter(reader)": lambda reader: next(iter(reader), None),
+    "records()": lambda reader: next(reader.records(), None),
+    "record_batches()": lambda reader: next(reader.record_batches(target_len=100_000), None),
+}
+
+
+def check_object(path, name):
+    """As `check_steps`, for an object that is read.
+
+    Some allocations are made once in a process, so each that fails has a process of its own.
+    """
+    path.write_bytes(reference.encode(KEPT * 2))
+    statuses = set()
+    for step, nth in itertools.product(STEPS.values(), range(30)):
+        child = os.fork()
+        if not child:
+            try:
+                os._exit(read_object(OBJECTS[name](path), step, nth))
+            except BaseException:  # noqa: BLE001
+                traceback.print_exc()
+                os._exit(1)
+        statuses.add(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    assert statuses == ({READ, REFUSED} if name == "an object that cannot seek" else {READ})
+
+
+READ, REFUSED = 0, 2
+
+
+def read_object(source, step, nth):
+    reader, found, failed = cordwood.Reader(source), [], 0
+    while True:
+        try:
+            _testcapi.set_nomemory(nth, nth + 1)
+            item = step(reader)
+        except MemoryError:
+            _testcapi.remove_mem_hooks()
+            failed += 1
+            try:
+                item = step(reader)
+            except OSError:
+                assert found == (KEPT * 2)[: len(found)]
+                with pytest.raises(OSError, match="there was no memory for bytes that it has returned"):
+                    step(reader)
+                return REFUSED
+        finally:
+            _testcapi.remove_mem_hooks()
+        if item is None:
+            break
+        found += [item] if isinstance(item, bytes) else [item.data] if isinstance(item, cordwood.Record) else list(item)
+    assert failed > 0 or nth > 0
+    assert found == KEPT * 2
+    assert reader.outcome.kind == "clean"
+    return READ
+
+
 def append_without_memory(writer):
     try:
         _testcapi.set_nomemory(0, 1)
@@ -94,8 +170,15 @@ def test_append_whose_offset_cannot_be_allocated_has_appended(tmp_path):
     run(tmp_path / "example.log")
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("name", OBJECTS)
+def test_an_allocation_that_fails_within_an_object_loses_no_record(name, tmp_path):
+    run(tmp_path / "some.log", name, "object")
+
+
 if __name__ == "__main__":
     # The garbage collector of Python would report a failure of its own.
     gc.disable()
-    check_append(Path(sys.argv[1])) if len(sys.argv) == 2 else check_steps(Path(sys.argv[1]), sys.argv[2])
+    check = {2: check_append, 3: check_steps, 4: lambda path, name, _: check_object(path, name)}[len(sys.argv)]
+    check(Path(sys.argv[1]), *sys.argv[2:])
     print("checked")  # noqa: T201

@@ -41,7 +41,10 @@ const _: () = assert!(cfg!(panic = "unwind"), "build it with panic = \"unwind\""
 #[pymodule(name = "_native")]
 mod native {
     use super::*;
-    use crate::interpreter::fast_call::{class_with_append, is_main_interpreter};
+    use crate::interpreter::fast_call::{class_with_append, class_with_next, is_main_interpreter};
+    use crate::memory::buffer::Exporter;
+    use crate::reader::iterators::{ReaderIterator, RecordBatches};
+    use crate::reader::record_batch::RecordBatchIterator;
     use crate::values::severities;
     use crate::writer::Writer;
 
@@ -80,6 +83,11 @@ mod native {
                  (under mod_wsgi, set WSGIApplicationGroup %{GLOBAL})",
             ));
         }
+        // PyO3 panics if there is no memory for a class, and makes those below at their first use.
+        class_with_next::<ReaderIterator>(module.py());
+        class_with_next::<RecordBatchIterator>(module.py());
+        module.py().get_type::<RecordBatches>();
+        module.py().get_type::<Exporter>();
         // The garbage collector finds `__del__` through a slot of the class, which Python fills
         // when the method is assigned.
         let writer = module.py().get_type::<Writer>();

@@ -16,7 +16,6 @@ use cordwood::{
     WriterOptions,
 };
 use pyo3::exceptions::{PyResourceWarning, PyRuntimeError, PyTypeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString, PyTuple};
@@ -24,6 +23,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString, PyTuple}
 use crate::arrow::import::Column;
 use crate::exclusive::Exclusive;
 use crate::interpreter::fast_call::{FastAppend, FastClass};
+use crate::interpreter::interned;
 use crate::interpreter::kept_exception::KeptException;
 use crate::interpreter::python_code::{Held, PythonCode};
 use crate::io::sink::ObjectOutput;
@@ -665,7 +665,7 @@ impl Log {
     }
 
     fn with_object(sink: &Bound<'_, PyAny>, mode: &str, options: &LogFileOptions) -> PyResult<Self> {
-        if !sink.hasattr(intern!(sink.py(), "write"))? {
+        if !sink.hasattr(interned!(sink.py(), "write")?)? {
             let name = sink.get_type().name()?;
             return Err(PyTypeError::new_err(format!(
                 "sink must be a path or an object with write(data), not {name}"

@@ -22,11 +22,11 @@ use std::ops::Range;
 use std::slice;
 
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyTypeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::c_data::{ARRAY, ArrowArray, ArrowArrayStream, ArrowSchema, Get, SCHEMA, STREAM, Structure};
+use crate::interpreter::interned;
 use crate::interpreter::python_code::{PythonCode, guarded};
 use crate::values::error::{ENOMEM, check_signals};
 
@@ -49,14 +49,14 @@ impl Column {
     /// `TypeError`: it is neither of bytes nor of text. Exceptions of the object.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let py = object.py();
-        if let Some(export) = object.attribute(intern!(py, "__arrow_c_array__"))? {
+        if let Some(export) = object.attribute(interned!(py, "__arrow_c_array__")?)? {
             let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) = export.run(())?.extract()?;
             return Ok(Some(Column {
                 layout: Layout::of(&taken(&schema, SCHEMA)?)?,
                 arrays: Arrays::One(Some(taken(&array, ARRAY)?)),
             }));
         }
-        let Some(export) = object.attribute(intern!(py, "__arrow_c_stream__"))? else {
+        let Some(export) = object.attribute(interned!(py, "__arrow_c_stream__")?)? else {
             return Ok(None);
         };
         let mut stream: ArrowArrayStream = taken(&export.run(())?, STREAM)?;

@@ -21,7 +21,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 
 use pyo3::exceptions::PySystemError;
-use pyo3::intern;
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
@@ -29,6 +28,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyString, PyType};
 use pyo3::{Borrowed, PyClass, PyTypeInfo, ffi};
 
+use crate::interpreter::interned;
 use crate::interpreter::python_code::PythonCode;
 
 /// The final subclass of a class. Each class has one of these, in a static.
@@ -159,7 +159,7 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
     let own = class.getattr("__dict__")?;
     for item in base
         .getattr("__dict__")?
-        .run_method(intern!(base.py(), "items"), ())?
+        .run_method(interned!(base.py(), "items")?, ())?
         .items()?
     {
         let (name, value): (Bound<'py, PyString>, Bound<'py, PyAny>) = item?.extract()?;

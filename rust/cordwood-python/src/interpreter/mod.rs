@@ -15,7 +15,16 @@ macro_rules! imported {
     }};
 }
 
-pub(crate) use imported;
+/// A name as an interned `str`, which is made once. PyO3's own macro panics if there is no memory.
+macro_rules! interned {
+    ($py:expr, $name:literal) => {{
+        static NAME: pyo3::sync::PyOnceLock<pyo3::Py<pyo3::types::PyString>> = pyo3::sync::PyOnceLock::new();
+        let intern = || $crate::memory::buffer::new_interned($py, $name).map(pyo3::Bound::unbind);
+        NAME.get_or_try_init($py, intern).map(|name| name.bind($py))
+    }};
+}
+
+pub(crate) use {imported, interned};
 
 /// Runs `work`, which may wait, with the interpreter released, if this thread holds it as `py`.
 pub(crate) fn released<T: Send>(py: Option<Python<'_>>, work: impl FnOnce() -> T + Send) -> T {

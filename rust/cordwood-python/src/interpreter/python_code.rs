@@ -25,6 +25,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule, PyString, PyTuple};
 
+use crate::memory::buffer::new_interned;
+
 /// Calls that run Python code.
 pub(crate) trait PythonCode<'py> {
     /// `self(*args)`, as [`call1`](PyAnyMethods::call1).
@@ -129,7 +131,7 @@ fn attribute<'py>(object: &Bound<'py, PyAny>, name: &Bound<'py, PyString>) -> Py
 
 /// The module with this name. The first import of a module runs its code.
 pub(crate) fn module<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyModule>> {
-    let name = PyString::intern(py, name);
+    let name = new_interned(py, name)?;
     // SAFETY: as in `run_with`.
     let module = unsafe {
         let import = may_unwind!(ffi::PyImport_Import; Object => Object);
@@ -140,7 +142,7 @@ pub(crate) fn module<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, Py
 
 /// The object with this name in a module.
 pub(crate) fn object(py: Python<'_>, of_module: &str, name: &str) -> PyResult<Py<PyAny>> {
-    Ok(module(py, of_module)?.getattr(name)?.unbind())
+    Ok(module(py, of_module)?.getattr(new_interned(py, name)?)?.unbind())
 }
 
 /// An iterator.

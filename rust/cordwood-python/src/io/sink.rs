@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use cordwood::write::Sink;
 use pyo3::exceptions::{PyBlockingIOError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::interpreter::imported;
 use crate::interpreter::python_code::{Held, PythonCode};
-use crate::memory::buffer::{Shared, view_of_shared};
+use crate::interpreter::{imported, interned};
+use crate::memory::buffer::{Shared, new_tuple, view_of_shared};
 use crate::values::error::{call_python, check_signals_anywhere, unsupported};
 
 /// An object with `write`.
@@ -18,7 +17,7 @@ pub(crate) struct ObjectOutput(pub(crate) Held);
 
 impl ObjectOutput {
     fn fileno<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match self.0.bind(py).attribute(intern!(py, "fileno"))? {
+        match self.0.bind(py).attribute(interned!(py, "fileno")?)? {
             Some(fileno) => fileno.run(()),
             None => Err(unsupported(py, "the sink has no file descriptor to sync")),
         }
@@ -33,7 +32,7 @@ impl ObjectOutput {
     pub(crate) fn sync(&self) -> io::Result<()> {
         call_python(|py| {
             let fsync = imported!(py, "os", "fsync")?;
-            fsync.run((self.fileno(py)?,)).map(drop)
+            fsync.run(new_tuple(py, [self.fileno(py)?])?).map(drop)
         })
     }
 }
@@ -50,7 +49,7 @@ impl Sink for ObjectOutput {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        call_python(|py| match self.0.bind(py).attribute(intern!(py, "flush"))? {
+        call_python(|py| match self.0.bind(py).attribute(interned!(py, "flush")?)? {
             Some(flush) => flush.run(()).map(drop),
             None => Ok(()),
         })
@@ -70,7 +69,8 @@ impl Write for Showing<'_> {
         call_python(|py| {
             let unwritten = Shared::Unwritten(Arc::clone(bytes), bytes.len() - rest.len());
             let view = view_of_shared(py, unwritten)?;
-            let answer = object.bind(py).run_method(intern!(py, "write"), (view,))?;
+            let write = interned!(py, "write")?;
+            let answer = object.bind(py).run_method(write, new_tuple(py, [view.into_any()])?)?;
             if answer.is_none() {
                 // A class whose `write` returns `None` has written everything; Python's raw files
                 // and sockets have then written no byte.

@@ -8,15 +8,15 @@ use cordwood::codec::Grid;
 use cordwood::read::{FileReader, SeekSource, Source, StreamSource};
 use cordwood::{Error, ErrorKind, ReadOptions};
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::{PyBlockingIOError, PyException, PyOSError, PyTypeError, PyValueError};
-use pyo3::intern;
+use pyo3::exceptions::{PyBlockingIOError, PyException, PyMemoryError, PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyMemoryView};
 
+use crate::interpreter::interned;
 use crate::interpreter::kept_exception::KeptException;
 use crate::interpreter::python_code::{Arguments, Held, PythonCode, module};
-use crate::memory::buffer::copy_from_buffer;
+use crate::memory::buffer::{copy_from_buffer, new_int, new_tuple};
 use crate::values::arguments::{
     bytes_of, check_contiguous, is_of_buffer, is_path, is_url, path_of, refuse_text, view_of,
 };
@@ -96,7 +96,7 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
     {
         let error = to_python(py, error, None);
         let hint = "bytes are the content of a log, not its path: pass a path as str or os.PathLike";
-        let noted = error.value(py).run_method(intern!(py, "add_note"), (hint,));
+        let noted = error.value(py).run_method(interned!(py, "add_note")?, (hint,));
         return Err(noted.err().unwrap_or(error));
     }
     if options.must_look() && options.start > 0 && can_seek {
@@ -166,11 +166,11 @@ fn open_any(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyR
     let no_view = match view_of(source)? {
         Ok(view) => {
             check_contiguous(&view)?;
-            let len = view.getattr(intern!(py, "nbytes"))?.extract()?;
+            let len = view.getattr(interned!(py, "nbytes")?)?.extract()?;
             let mut view = view.into_any();
             if PyUntypedBuffer::get(&view).is_err() {
                 // PyO3 refuses a buffer without dimensions, such as that of a scalar of NumPy.
-                view = view.run_method(intern!(py, "cast"), ("B",))?;
+                view = view.run_method(interned!(py, "cast")?, ("B",))?;
             }
             let view = Arc::new(Held::new(&view));
             let (content, position) = (Content::View(view.clone()), 0);
@@ -179,7 +179,7 @@ fn open_any(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyR
         }
         Err(error) => error,
     };
-    if source.attribute(intern!(py, "read"))?.is_some() {
+    if source.attribute(interned!(py, "read")?)?.is_some() {
         return open_object(source, begin);
     }
     let refused = PyTypeError::new_err(format!(
@@ -232,9 +232,11 @@ fn open_ranges(file: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
         base: 0,
         is_seekable: true,
         len: Some(file.len()? as u64),
+        position: 0,
+        is_lost: false,
     };
     let source = source_at(Box::new(input), begin)?;
-    let path = file.getattr(intern!(py, "name"))?.extract()?;
+    let path = file.getattr(interned!(py, "name")?)?.extract()?;
     Ok((source.with_path(path), Some(referent)))
 }
 
@@ -281,7 +283,7 @@ impl Seek for FileInput {
 
 /// Whether an object with `read` can seek, as it says itself.
 pub(crate) fn is_seekable(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    match object.attribute(intern!(object.py(), "seekable"))? {
+    match object.attribute(interned!(object.py(), "seekable")?)? {
         Some(seekable) => seekable.run(())?.is_truthy(),
         None => Ok(false),
     }
@@ -292,12 +294,12 @@ fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
     refuse_text(object)?;
     let is_seekable = is_seekable(object)?;
     let base = match is_seekable {
-        true => object.run_method(intern!(py, "tell"), ())?.extract()?,
+        true => object.run_method(interned!(py, "tell")?, ())?.extract()?,
         false => 0,
     };
     // An object of `cordwood.beam`.
     let path = object
-        .attribute(intern!(py, "cordwood_path"))?
+        .attribute(interned!(py, "cordwood_path")?)?
         .map_or(Ok(None), |path| path.extract())?;
     let referent = Arc::new(Held::new(object));
     let input = ObjectInput {
@@ -305,6 +307,8 @@ fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
         base,
         is_seekable,
         len: None,
+        position: 0,
+        is_lost: false,
     };
     // A source that cannot seek is read from its beginning, and the bytes before the range are
     // discarded. The length is not queried: that may cost as much as reading everything, for
@@ -380,6 +384,11 @@ struct ObjectInput {
     is_seekable: bool,
     /// The length of a file object made by [`range_file`], which is closed when this is dropped.
     len: Option<u64>,
+    /// The file offset of the next byte to read.
+    position: u64,
+    /// Whether the object may be elsewhere: its `read` or `seek` has raised an exception, perhaps
+    /// because there was no memory for bytes that it had already taken.
+    is_lost: bool,
 }
 
 impl Input for ObjectInput {
@@ -400,7 +409,8 @@ impl Drop for ObjectInput {
                 let _kept = KeptException::new(py);
                 // An object that the garbage collector has cleared is already closed, and cannot be
                 // closed again.
-                let _ = self.object.bind(py).run_method(intern!(py, "close"), ());
+                let close = interned!(py, "close");
+                let _ = close.and_then(|close| self.object.bind(py).run_method(close, ()));
             });
         }
     }
@@ -408,32 +418,48 @@ impl Drop for ObjectInput {
 
 impl Read for ObjectInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        call_python(|py| {
-            let answer = self.object.bind(py).run_method(intern!(py, "read"), (buffer.len(),))?;
-            if answer.is_none() {
-                return Err(PyBlockingIOError::new_err(
-                    "read() returned None: the source must be in blocking mode",
-                ));
-            }
-            let bytes = bytes_of("the result of read", &answer).map_err(|_| {
-                let name = answer.get_type().name();
-                let name = name.map_or_else(|_| "?".to_owned(), |name| name.to_string());
-                PyTypeError::new_err(format!(
-                    "read() must return bytes, not {name}; open a file in binary mode ('rb')"
-                ))
-            })?;
-            let bytes = bytes.as_bytes();
-            let (len, len_max) = (bytes.len(), buffer.len());
-            if len > len_max {
-                return Err(PyValueError::new_err(format!("read({len_max}) returned {len} bytes")));
-            }
-            buffer[..len].copy_from_slice(bytes);
-            self.checked(py, len)
-        })
+        if self.is_lost {
+            self.seek(SeekFrom::Start(self.position))?;
+        }
+        self.is_lost = true;
+        let mut has_read_none = false;
+        let read = call_python(|py| {
+            self.read_once(py, buffer).inspect_err(|error| {
+                has_read_none = !self.is_seekable && !error.is_instance_of::<PyMemoryError>(py);
+            })
+        });
+        self.position += *read.as_ref().unwrap_or(&0) as u64;
+        self.is_lost = read.is_err() && !has_read_none;
+        read
     }
 }
 
 impl ObjectInput {
+    fn read_once(&self, py: Python<'_>, buffer: &mut [u8]) -> PyResult<usize> {
+        let size = new_int(py, buffer.len() as u64)?;
+        let read = interned!(py, "read")?;
+        let answer = self.object.bind(py).run_method(read, new_tuple(py, [size])?)?;
+        if answer.is_none() {
+            return Err(PyBlockingIOError::new_err(
+                "read() returned None: the source must be in blocking mode",
+            ));
+        }
+        let bytes = bytes_of("the result of read", &answer).map_err(|_| {
+            let name = answer.get_type().name();
+            let name = name.map_or_else(|_| "?".to_owned(), |name| name.to_string());
+            PyTypeError::new_err(format!(
+                "read() must return bytes, not {name}; open a file in binary mode ('rb')"
+            ))
+        })?;
+        let bytes = bytes.as_bytes();
+        let (len, len_max) = (bytes.len(), buffer.len());
+        if len > len_max {
+            return Err(PyValueError::new_err(format!("read({len_max}) returned {len} bytes")));
+        }
+        buffer[..len].copy_from_slice(bytes);
+        self.checked(py, len)
+    }
+
     /// Returns the length of an answer, once checked. A remote file whose answer is cut short may
     /// look like one that ends there: its `size` says that it does not.
     fn checked(&self, py: Python<'_>, len: usize) -> PyResult<usize> {
@@ -441,10 +467,13 @@ impl ObjectInput {
             return Ok(len);
         }
         let object = self.object.bind(py);
-        let Some(Ok(size)) = object.attribute(intern!(py, "size"))?.map(|size| size.extract::<u64>()) else {
+        let Some(Ok(size)) = object
+            .attribute(interned!(py, "size")?)?
+            .map(|size| size.extract::<u64>())
+        else {
             return Ok(len);
         };
-        let position: u64 = object.run_method(intern!(py, "tell"), ())?.extract()?;
+        let position: u64 = object.run_method(interned!(py, "tell")?, ())?.extract()?;
         if position < size {
             return Err(PyOSError::new_err(format!(
                 "the source ended after {position} bytes, and its size is {size}"
@@ -459,15 +488,24 @@ impl Seek for ObjectInput {
         let SeekFrom::Start(offset) = to else {
             return Err(io::ErrorKind::Unsupported.into());
         };
+        if !self.is_seekable {
+            return call_python(|py| match self.is_lost {
+                true => Err(PyOSError::new_err(
+                    "the source cannot be read on: there was no memory for bytes that it has returned",
+                )),
+                false => Err(unsupported(py, "the source cannot seek")),
+            });
+        }
+        self.is_lost = true;
         call_python(|py| {
-            if !self.is_seekable {
-                return Err(unsupported(py, "the source cannot seek"));
-            }
             // No object has the largest position: it reports that itself.
-            let position = self.base.saturating_add(offset);
-            self.object.bind(py).run_method(intern!(py, "seek"), (position,))?;
-            Ok(offset)
-        })
+            let position = new_int(py, self.base.saturating_add(offset))?;
+            let seek = interned!(py, "seek")?;
+            self.object.bind(py).run_method(seek, new_tuple(py, [position])?)?;
+            Ok(())
+        })?;
+        (self.position, self.is_lost) = (offset, false);
+        Ok(offset)
     }
 }
 

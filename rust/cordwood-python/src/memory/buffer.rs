@@ -138,6 +138,21 @@ pub(crate) fn new_text<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, 
     }
 }
 
+/// The same, interned.
+///
+/// # Errors
+///
+/// `MemoryError`.
+pub(crate) fn new_interned<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
+    let mut object = new_text(py, text)?.into_ptr();
+    // SAFETY: the thread is attached. The reference is replaced by one to an equal `str`, or kept if
+    // there is no memory to intern it.
+    unsafe {
+        ffi::PyUnicode_InternInPlace(&mut object);
+        Ok(Bound::from_owned_ptr(py, object).cast_into_unchecked())
+    }
+}
+
 /// A number as an `int`.
 ///
 /// # Errors
@@ -238,7 +253,7 @@ pub(crate) fn view_of_shared(py: Python<'_>, memory: Shared) -> PyResult<Bound<'
 
 /// The memory that a view refers to.
 #[pyclass(frozen, module = "cordwood._native")]
-struct Exporter(Shared);
+pub(crate) struct Exporter(Shared);
 
 #[pymethods]
 impl Exporter {

@@ -11,12 +11,12 @@ use std::thread;
 
 use cordwood_payload::table::{self, Batch, Builder, Learner, Limits, NotAdded, Row, Rows, Selection, Type, Values};
 use pyo3::exceptions::PyValueError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyString};
 
 use super::table_source::{Records, Source, Took, column_name, given_name};
 use crate::arrow::{Array, DataType, Field, Memory, array_capsules};
+use crate::interpreter::interned;
 use crate::interpreter::python_code::{PythonCode, module};
 use crate::memory::buffer::no_memory;
 
@@ -520,7 +520,7 @@ pub(crate) fn batch_crc(source: &Bound<'_, PyAny>, crc: u32) -> PyResult<u32> {
         Ok(list) => {
             let offsets = list
                 .iter()
-                .map(|record| record.getattr(intern!(py, "offset"))?.extract());
+                .map(|record| record.getattr(interned!(py, "offset")?)?.extract());
             offsets.collect::<PyResult<_>>()?
         }
         Err(_) => Vec::new(),

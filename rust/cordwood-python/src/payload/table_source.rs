@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use cordwood_payload::table::{Item, Row, Rows, Value};
 use pyo3::exceptions::PyTypeError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString};
 
-use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
+use crate::interpreter::{imported, interned};
 use crate::memory::batch_pool::PooledBatch;
 use crate::reader::record_batch::RecordBatch;
 
@@ -31,7 +30,7 @@ impl Records {
         if let Ok(batch) = records.cast::<RecordBatch>() {
             return Ok(Records::Batch(batch.get().shared()));
         }
-        let data = intern!(records.py(), "data");
+        let data = interned!(records.py(), "data")?;
         let records = records.cast::<PyList>()?.iter();
         let records = records.map(|record| Ok(record.getattr(data)?.extract()?));
         Ok(Records::List(records.collect::<PyResult<_>>()?))
@@ -217,7 +216,7 @@ fn text_of(text: &Bound<'_, PyString>) -> PyResult<String> {
 }
 
 fn encoded<'py>(text: &Bound<'py, PyString>, errors: &str) -> PyResult<Bound<'py, PyBytes>> {
-    let bytes = text.run_method(intern!(text.py(), "encode"), ("utf-8", errors))?;
+    let bytes = text.run_method(interned!(text.py(), "encode")?, ("utf-8", errors))?;
     Ok(bytes.cast_into()?)
 }
 
@@ -257,6 +256,6 @@ pub(super) fn given_name<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py
         return Ok(PyString::new(py, name).into_any());
     };
     let bytes = imported!(py, "builtins", "bytes")?;
-    let bytes = bytes.run_method(intern!(py, "fromhex"), (digits,))?;
-    bytes.run_method(intern!(py, "decode"), ("utf-8", "surrogatepass"))
+    let bytes = bytes.run_method(interned!(py, "fromhex")?, (digits,))?;
+    bytes.run_method(interned!(py, "decode")?, ("utf-8", "surrogatepass"))
 }

@@ -12,7 +12,7 @@ use crate::interpreter::fast_call::{FastClass, FastNext};
 /// `Reader.records`.
 // The module creates objects of a final subclass, which has a fast path: see `fast_call.rs`.
 #[pyclass(frozen, weakref, subclass, module = "cordwood._native")]
-pub(super) struct ReaderIterator {
+pub(crate) struct ReaderIterator {
     reader: Py<Reader>,
     has_offsets: bool,
 }
@@ -55,7 +55,7 @@ impl ReaderIterator {
 
 /// The result of `Reader.record_batches`.
 #[pyclass(frozen, weakref, module = "cordwood._native")]
-pub(super) struct RecordBatches {
+pub(crate) struct RecordBatches {
     pub(super) reader: Py<Reader>,
     pub(super) batches: Batches,
 }

@@ -1,7 +1,7 @@
 //! The class `Reader`. Its state is in `cursor.rs`, the classes of its iterators in `iterators.rs`.
 
 pub(crate) mod cursor;
-mod iterators;
+pub(crate) mod iterators;
 pub(crate) mod log;
 mod read_ahead;
 pub(crate) mod record_batch;

@@ -4,15 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::exceptions::PyIndexError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList, PyMemoryView, PySlice};
 
 use crate::arrow::columns::{Column, offset_column, record_column};
 use crate::arrow::{Array, array_capsules, schema_capsule};
 use crate::interpreter::fast_call::{FastClass, FastNext, class_with_next};
-use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
+use crate::interpreter::{imported, interned};
 use crate::memory::batch_pool::PooledBatch;
 use crate::memory::buffer::{BatchBuffer, Shared, new_bytes, try_bytes, view_of_shared};
 use crate::values::arguments::place_of;
@@ -77,7 +76,7 @@ impl RecordBatch {
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.column(py, BatchBuffer::Offsets)?
-            .run_method(intern!(py, "cast"), (intern!(py, "q"),))
+            .run_method(interned!(py, "cast")?, (interned!(py, "q")?,))
     }
 
     /// The file offset of each record.
@@ -86,7 +85,7 @@ impl RecordBatch {
     #[getter]
     fn record_offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.column(py, BatchBuffer::RecordOffsets)?
-            .run_method(intern!(py, "cast"), (intern!(py, "Q"),))
+            .run_method(interned!(py, "cast")?, (interned!(py, "Q")?,))
     }
 
     /// The file offset after the last record.

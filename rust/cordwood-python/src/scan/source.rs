@@ -5,14 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cordwood::ReadOptions;
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMemoryView};
 
 use crate::arrow::Failure;
 use crate::arrow::failure::{attached, failure};
-use crate::interpreter::imported;
 use crate::interpreter::python_code::{Held, PythonCode};
+use crate::interpreter::{imported, interned};
 use crate::io::source::{OpenedReader, is_seekable, open_path, open_reader, ranges_of};
 use crate::values::arguments::{path_of, refuse_text};
 use crate::values::error::of_call;
@@ -73,7 +72,7 @@ impl Source {
             Ok(Some(Source { object, path, kind }))
         };
         if let Some(ranges) = ranges_of(object)? {
-            let name = ranges.attribute(intern!(py, "name"))?;
+            let name = ranges.attribute(interned!(py, "name")?)?;
             let name = name.map_or(Ok(None), |name| name.extract())?;
             return source(&ranges, name, Kind::Content);
         }
@@ -83,12 +82,12 @@ impl Source {
         if object.is_instance_of::<PyBytes>() || PyMemoryView::from(object).is_ok() {
             return source(object, None, Kind::Content);
         }
-        if object.attribute(intern!(py, "read"))?.is_none() {
+        if object.attribute(interned!(py, "read")?)?.is_none() {
             return Ok(None);
         }
         refuse_text(object)?;
         let begin = is_seekable(object)?
-            .then(|| object.run_method(intern!(py, "tell"), ()))
+            .then(|| object.run_method(interned!(py, "tell")?, ()))
             .transpose()?;
         source(object, None, Kind::Object(begin.map(Bound::unbind)))
     }
@@ -136,7 +135,7 @@ impl Source {
         attached(|py| {
             let object = self.object.bind(py);
             match &self.kind {
-                Kind::Object(Some(begin)) => drop(object.run_method(intern!(py, "seek"), (begin,))?),
+                Kind::Object(Some(begin)) => drop(object.run_method(interned!(py, "seek")?, (begin,))?),
                 Kind::Object(None) if is_again => {
                     return Err(PyValueError::new_err(
                         "the source was read once, and cannot seek: pass a path, or a file object that can",

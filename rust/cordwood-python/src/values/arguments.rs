@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 
 use pyo3::exceptions::{PyException, PyMemoryError, PyOverflowError, PyTypeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
 
-use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
+use crate::interpreter::{imported, interned};
 use crate::memory::buffer::bytes_of_buffer;
 
 /// Refuses a text file, which would return text instead of bytes.
@@ -34,7 +33,7 @@ pub(crate) fn is_url(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// Whether `object` is a `str` or an `os.PathLike`.
 pub(crate) fn is_path(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(object.is_instance_of::<PyString>() || object.attribute(intern!(object.py(), "__fspath__"))?.is_some())
+    Ok(object.is_instance_of::<PyString>() || object.attribute(interned!(object.py(), "__fspath__")?)?.is_some())
 }
 
 /// Refuses a URL. The end of the message says `why`, and how to correct it.
@@ -77,7 +76,7 @@ pub(crate) fn required_path(name: &str, object: &Bound<'_, PyAny>) -> PyResult<P
 /// Refuses a buffer whose bytes are not adjacent; the type of its items does not matter.
 pub(crate) fn check_contiguous(view: &Bound<'_, PyMemoryView>) -> PyResult<()> {
     let py = view.py();
-    if view.getattr(intern!(py, "c_contiguous"))?.is_truthy()? || view.getattr(intern!(py, "nbytes"))?.eq(0)? {
+    if view.getattr(interned!(py, "c_contiguous")?)?.is_truthy()? || view.getattr(interned!(py, "nbytes")?)?.eq(0)? {
         return Ok(());
     }
     Err(PyTypeError::new_err("the buffer must be contiguous"))

@@ -11,13 +11,12 @@ use std::time::{Duration, Instant};
 use cordwood::damage::Reason;
 use cordwood::{Dialect, Error, ErrorKind, Hint};
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyStopAsyncIteration, PyStopIteration, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::enums::{HINT, PAYLOAD_REASON, REASON};
-use crate::interpreter::imported;
 use crate::interpreter::python_code::{PythonCode, module};
+use crate::interpreter::{imported, interned};
 use crate::memory::buffer::no_memory;
 
 /// The exception for an error of the core; `path` is the one that the user gave, if the core does
@@ -28,7 +27,12 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
         ErrorKind::NotASegment | ErrorKind::Foreign { .. } => error.path.as_deref().or(path),
         _ => path.or(error.path.as_deref()),
     };
-    let message = error.kind.to_string();
+    let message = match &error.kind {
+        // An exception has its own message, and making text of it runs Python code.
+        ErrorKind::Io { .. } => String::new(),
+        ErrorKind::Write { source, .. } if is_raised(source) => String::new(),
+        kind => kind.to_string(),
+    };
     let offset = error.offset();
     let exception = match error.kind {
         ErrorKind::Io { source, .. } => os_error(py, source, path),
@@ -268,8 +272,8 @@ static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
 /// Remembers this thread if it is the main one: without the interpreter, it cannot be recognised.
 pub(crate) fn note_main_thread(py: Python<'_>) -> PyResult<()> {
     let threading = module(py, "threading")?;
-    let current = threading.run_method(intern!(py, "current_thread"), ())?;
-    if current.is(&threading.run_method(intern!(py, "main_thread"), ())?) {
+    let current = threading.run_method(interned!(py, "current_thread")?, ())?;
+    if current.is(&threading.run_method(interned!(py, "main_thread")?, ())?) {
         let _ = MAIN_THREAD.set(thread::current().id());
     }
     Ok(())
