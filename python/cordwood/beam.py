@@ -43,7 +43,7 @@ from apache_beam.metrics import Metrics
 
 from cordwood._claims import WHOLE_LEN, ClaimedRange
 from cordwood._inputs.destinations import sync_folder
-from cordwood._inputs.files import has_magic
+from cordwood._inputs.files import has_magic, is_segment, segmented_elsewhere, segments_in
 from cordwood._native import (
     NUMBERED_DIALECTS,
     Position,
@@ -180,6 +180,8 @@ class _Match(beam.DoFn):
         self._place_len = place_len
 
     def process(self, element: Any) -> Iterator[Any]:
+        if isinstance(element, FileMetadata) and is_segment(element.path):
+            raise segmented_elsewhere(element.path)
         for file in [element] if isinstance(element, FileMetadata) else _matches(element):
             FileSystems.report_source_lineage(file.path)
             if file.size_in_bytes:
@@ -207,6 +209,7 @@ def _matches(pattern: str) -> list[Any]:
 
     Raises:
         FileNotFoundError: There is no such file.
+        OSError: It is a segmented log, or the pattern matches segments of one.
     """
     if _is_local(pattern) and not os.path.dirname(pattern):
         # Beam finds no file in the current folder without it.
@@ -216,6 +219,9 @@ def _matches(pattern: str) -> list[Any]:
     files: list[Any] = FileSystems.match([pattern])[0].metadata_list
     if not (files or is_pattern):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), pattern)
+    for file in files:
+        if segments_in(pattern) if file.path == pattern else is_segment(file.path):
+            raise segmented_elsewhere(file.path)
     return files
 
 
@@ -347,6 +353,8 @@ class ReadAllFromLog(PTransform):
 
     A path that ends in `/` stands for the files in that folder. A `FileMetadata`, such as `fileio.MatchAll` returns, is
     read as it is, whatever characters are in its name. The length of a file is that at the time when it is found.
+
+    A segmented log is refused, and so are its files, unless you name each: a missing one would not be noticed.
 
     Counters of the namespace `cordwood`: `records`; `record_bytes`, the bytes of the records; and `skipped_bytes`, the
     bytes of all regions in the output `damage`.

@@ -82,6 +82,70 @@ def test_a_folder_of_logs_contains_a_log_in_segments_as_one_log(orders, tmp_path
     assert (info.what, info.log_count, info.record_count, info.databases) == ("a log", 1, len(records), ())
 
 
+PATTERNS = ["orders/*.log", "orders/*000.log", "*/*", "**/*.log", "**", "ord*"]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_pattern_that_matches_segments_is_the_log(orders, pattern, monkeypatch):
+    """Otherwise nobody would notice that a segment is missing."""
+    folder, records = orders
+    pyarrow = pytest.importorskip("pyarrow")
+    monkeypatch.chdir(folder.parent)
+    assert {Path(name): report.record_count for name, report in cordwood.verify(pattern).items()} == {
+        Path("orders"): len(records)
+    }
+    assert cordwood.plan_splits([pattern], 32_768) == cordwood.plan_splits("orders", 32_768)
+    table = pyarrow.table(cordwood.scan(pattern, columns=["path", "offset"]))
+    assert table["offset"].to_pylist() == [offset for offset, _ in records]
+    assert {Path(name) for name in table["path"].to_pylist()} == {Path("orders")}
+    (folder / names_in(folder)[2]).unlink()
+    assert not cordwood.verify(pattern).ok
+    with pytest.raises(OSError, match="no segment has these bytes"):
+        pyarrow.table(cordwood.scan(pattern))
+
+
+def test_a_pattern_that_matches_segments_of_the_current_directory_is_its_log(orders, monkeypatch):
+    folder, records = orders
+    monkeypatch.chdir(folder)
+    [(name, report)] = cordwood.verify("*.log").items()
+    assert (name, report.record_count) == (".", len(records))
+
+
+def test_a_pattern_for_segments_and_other_logs_is_each_log_once(orders, monkeypatch):
+    folder, records = orders
+    monkeypatch.chdir(folder.parent)
+    with cordwood.open("a.log", "w") as writer:
+        writer.append(b"a")
+    reports = cordwood.verify(["**/*.log", "orders", "orders/*0.log"])
+    assert {name: report.record_count for name, report in reports.items()} == {"a.log": 1, "orders": len(records)}
+
+
+def test_a_segment_that_is_named_is_a_log_of_its_own(orders):
+    folder, records = orders
+    first = folder / names_in(folder)[0]
+    assert cordwood.verify([first])[str(first)].record_count == cordwood.verify(first).record_count < len(records)
+
+
+@pytest.mark.parametrize("name", ["orders/", "", "orders/*.log", "**/*.log"])
+def test_a_segmented_log_in_a_store_is_refused(orders, name):
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    folder, _ = orders
+    memory.store.clear()
+    for segment in names_in(folder):
+        memory.pipe_file(f"/shop/orders/{segment}", (folder / segment).read_bytes())
+    url = f"memory://shop/{name}"
+    text = "a segmented log is read only from a local directory: .* name its files"
+    with pytest.raises(OSError, match=text):
+        pytest.importorskip("pyarrow").table(cordwood.scan(url))
+    with pytest.raises(OSError, match=text) as caught:
+        cordwood.plan_splits(url, 32_768)
+    assert caught.value.filename == "memory:///shop/orders"
+    results = cordwood.verify(url)
+    assert not results.ok
+    assert list(results.errors) == ["memory:///shop/orders"]
+    assert cordwood.verify(f"memory://shop/orders/{names_in(folder)[0]}").record_count > 1
+
+
 def test_splits_of_a_log_that_was_pruned_return_each_record_once(tmp_path):
     folder = tmp_path / "orders"
     with cordwood.open(folder, "a", segment_len=100_000) as log:

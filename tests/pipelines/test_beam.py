@@ -318,11 +318,24 @@ def test_a_warning_names_the_file(reading, folder, tmp_path, monkeypatch, caplog
 
 
 @pytest.mark.cell("segmented", "beam")
-def test_a_segmented_log_is_refused(tmp_path):
+@pytest.mark.parametrize("pattern", ["log", "log/", "log/*.log", "log/*000.log", "**", "*/*"])
+def test_a_segmented_log_is_refused(pattern, tmp_path):
+    """Its files, read as logs of their own, would not show that one is missing."""
+    records = [b"one" * 20, b"two" * 20, b"three" * 20]
     with cordwood.open(tmp_path / "log", "a", segment_len=100) as writer:
-        writer.extend([b"one" * 20, b"two" * 20, b"three" * 20])
-    with pytest.raises((OSError, RuntimeError), match="Is a directory"), beam.Pipeline() as pipeline:
-        _ = pipeline | ReadFromLog(str(tmp_path / "log"))
+        writer.extend(records)
+    path, text = f"{tmp_path}/{pattern}", "a segmented log is read only from a local directory: .* name its files"
+    with pytest.raises(OSError, match=text):
+        ReadFromLog(path)
+    with pytest.raises((OSError, RuntimeError), match=text), beam.Pipeline() as pipeline:
+        _ = pipeline | beam.Create([path]) | ReadAllFromLog()
+    if "*" in pattern:
+        with pytest.raises((OSError, RuntimeError), match=text), beam.Pipeline() as pipeline:
+            _ = pipeline | MatchFiles(path) | ReadAllFromLog()
+    names = sorted(str(path) for path in (tmp_path / "log").glob("*.log"))
+    assert len(names) == 3
+    with beam.Pipeline() as pipeline:
+        assert_that(pipeline | beam.Create(names) | ReadAllFromLog(), equal_to(records))
 
 
 def test_the_policy_stop_is_refused():

@@ -197,11 +197,13 @@ def test_a_numbered_log_is_one_partition(tmp_path):
     assert ([row["record"] for row in rows], count) == (RECORDS, 1)
 
 
-def test_a_log_in_segments_is_one_table(tmp_path):
+@pytest.mark.parametrize("name", ["log", "log/*.log", "**/*.log"])
+def test_a_log_in_segments_is_one_table(name, tmp_path):
     with cordwood.open(tmp_path / "log", "a", segment_len=300_000) as writer:
         writer.extend(RECORDS)
-    rows, _ = rows_of(options(tmp_path / "log", partition_len="65536"))
+    rows, _ = rows_of(options(tmp_path / name, partition_len="65536"))
     assert [row["record"] for row in rows] == RECORDS
+    assert {row["path"] for row in rows} == {str(tmp_path / "log")}
 
 
 def test_no_partition_has_no_rows():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -195,12 +196,12 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
             yield from _on_filesystem(name)
         elif _is_pattern(name) and (matches := _matches(name)):
             above = _without_magic(name)
-            for match in matches:
+            for match in _with_whole_logs(matches):
                 # No path leads out of the folder, whatever the pattern.
                 parts = os.path.relpath(match, above).split(os.sep)
-                relative = os.sep.join(part for part in parts if part != os.pardir)
+                relative = os.sep.join(part for part in parts if part not in (os.curdir, os.pardir))
                 if segments := segments_in(match):
-                    yield _of_segments(match, relative, segments)
+                    yield _of_segments(match, relative or os.path.basename(os.path.abspath(match)), segments)
                 elif os.path.isdir(match):
                     # `**` also matches what is in the folder.
                     if "**" not in name:
@@ -212,6 +213,27 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
                     yield _named("./-" if match == "-" else match, relative)
         else:
             yield from _at(name)
+
+
+def _with_whole_logs(matches: list[str]) -> list[str]:
+    """The matches, with the directory of a segmented log in place of the files in it."""
+    folders = {os.path.dirname(match) for match in matches if is_segment(match)}
+    whole = (os.path.dirname(match) if os.path.dirname(match) in folders else match for match in matches)
+    return list(dict.fromkeys(name or os.curdir for name in whole))
+
+
+def is_segment(path: str) -> bool:
+    """Whether it has the name of a file of a segmented log."""
+    try:
+        return segment_offset(base_name(path)) is not None
+    except ValueError:  # No file has a name that cannot be encoded.
+        return False
+
+
+def segmented_elsewhere(path: str) -> OSError:
+    """The error for a segmented log, or files of one, where only single files are read."""
+    text = "a segmented log is read only from a local directory: copy it there, or name its files to read each as a log"
+    return OSError(errno.EOPNOTSUPP, text, path)
 
 
 def _at(name: str) -> list[tuple[Input, Identity | None]]:
@@ -233,8 +255,12 @@ def _on_filesystem(url: str) -> Iterator[tuple[Input, Identity | None]]:
         # Reading it raises the same.
         yield Input(url, ""), url
     else:
+        folders = dict.fromkeys(file[0].rpartition("/")[0] for file in files if is_segment(file[0]))
+        for folder in folders:
+            yield Input(folder, "", is_in_folder=True, error=segmented_elsewhere(folder)), folder
         for name, relative, is_in_folder, file_len, version in files:
-            yield Input(name, relative, is_in_folder, file_len=file_len, version=version), identity_of(name)
+            if name.rpartition("/")[0] not in folders:
+                yield Input(name, relative, is_in_folder, file_len=file_len, version=version), identity_of(name)
 
 
 def has_magic(name: str) -> bool:
@@ -304,11 +330,7 @@ def _of_segments(
 
 def _folder_of_segment(name: str) -> Identity | None:
     """The identity of the log in segments that a file belongs to, if it has the name of one of its files."""
-    try:
-        is_segment = segment_offset(os.path.basename(name)) is not None
-    except ValueError:  # No file has a name that cannot be encoded.
-        return None
-    return os.path.realpath(os.path.dirname(name)) if is_segment else None
+    return os.path.realpath(os.path.dirname(name)) if is_segment(name) else None
 
 
 def _walk(
