@@ -282,6 +282,13 @@ pub const fn encoded_len(offset: u64, record_len: u64) -> u64 {
         .saturating_add(later.saturating_mul(HEADER_LEN as u64))
 }
 
+/// `bytes` without the zeros at their end, which may be unwritten space, as in a preallocated file.
+/// Writes become visible in order, so all bytes before one that is not zero are written.
+pub(crate) fn without_zeros(bytes: &[u8]) -> &[u8] {
+    let len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    &bytes[..len]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

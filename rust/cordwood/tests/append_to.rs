@@ -494,7 +494,7 @@ fn damage_without_a_valid_fragment_is_padded_if_the_dialect_is_named() {
             matches!(
                 log,
                 Err(Error {
-                    kind: ErrorKind::Corruption { .. },
+                    kind: ErrorKind::Foreign { .. },
                     ..
                 })
             ),

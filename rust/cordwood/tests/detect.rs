@@ -36,6 +36,7 @@ fn foreign() -> Vec<(Foreign, Vec<u8>)> {
         (Foreign::Avro, b"Obj\x01\x04\x14avro.codec".to_vec()),
         (Foreign::Elf, [b"\x7fELF\x02\x01\x01\0".as_slice(), &[7; 300]].concat()),
         (Foreign::Png, b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec()),
+        (Foreign::NumPy, b"\x93NUMPY\x01\0v\0{'descr': '<f8'".to_vec()),
         (
             Foreign::GitLfs,
             b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 123\n".to_vec(),
@@ -61,6 +62,20 @@ fn foreign() -> Vec<(Foreign, Vec<u8>)> {
         (Foreign::Text, "{\"größe\": 1}\n".repeat(20_000).into_bytes()),
         (Foreign::Unknown, b"\x01\xff\x02\xfe\x03\xfd\x4d\x05\x06".to_vec()),
         (Foreign::Unknown, [0x4d, 0xff].repeat(100_000)),
+        // The beginning of compiled Python, of a TrueType font and of WebAssembly: byte 6 is 0, or a type
+        // that a dialect writes.
+        (
+            Foreign::Unknown,
+            b"\xa7\x0d\x0d\x0a\0\0\0\0\x83\x9e\x1b\x65\xc4\x08".to_vec(),
+        ),
+        (
+            Foreign::Unknown,
+            [b"\0\x01\0\0\0\x11\x01\0\0\x04\0\x10GDEF".as_slice(), &[7; 6_000]].concat(),
+        ),
+        (
+            Foreign::Unknown,
+            [b"\0asm\x01\0\0\0".as_slice(), &[1; 200_000]].concat(),
+        ),
     ]
 }
 
@@ -319,11 +334,16 @@ fn every_prefix_of_a_log_is_detected() {
             assert_may_be_log(&[&file[..len], &[0; 100]].concat());
         }
     }
-    for kind in (5..=11).chain([130, 131]) {
-        // A torn first record, with stale bytes after it.
-        let header = [0x4d, 0x3c, 0x2b, 0x1a, 0xe8, 0x03, kind, 9, 0, 0, 0];
-        for rest in [0, 5, 500, 50_000] {
-            assert_may_be_log(&[&header[..], &vec![0x55; rest]].concat());
+    // A torn first record, and after it the rest of an older log in the same file.
+    for (kind, [l0, l1]) in [(5, 1_000_u16), (6, 32_757)].map(|(kind, len)| (kind, len.to_le_bytes())) {
+        let mut older = Vec::new();
+        while older.len() < 100_000 {
+            Wire::Recyclable(8).append(&mut older, 0, &[0x55; 150]);
+        }
+        let header = [0x4d, 0x3c, 0x2b, 0x1a, l0, l1, kind, 9, 0, 0, 0];
+        older[..header.len()].copy_from_slice(&header);
+        for len in [11, 16, 500, 50_000, 100_000] {
+            assert_may_be_log(&older[..len]);
         }
     }
     for file in [&b""[..], b"x", &[0; 100_000], b":W&B\xe1\xbe\x00", b":SWL\xd6\xe1\x02"] {
@@ -381,7 +401,10 @@ fn golden_vectors() -> Vec<Vec<u8>> {
 #[test]
 fn every_part_of_a_golden_vector_is_detected() {
     for file in golden_vectors() {
-        for len in 0..=file.len() {
+        // Zeros and a part of a header do not show a log.
+        let zeros_len = file.iter().take_while(|&&byte| byte == 0).count();
+        let parts = (0..=zeros_len).chain(zeros_len + usize::from(zeros_len > 7) * 11..=file.len());
+        for len in parts {
             assert_may_be_log(&file[..len]);
         }
     }
@@ -452,6 +475,81 @@ fn no_flipped_bit_makes_a_log_no_log() {
             flipped[bit / 8] ^= 1 << (bit % 8);
             assert_may_be_log(&flipped);
         }
+    }
+}
+
+/// A log of one block without a valid fragment: each checksum is wrong by two bits. Its headers show that
+/// it is one, up to the end of the block or of the file.
+#[test]
+fn headers_that_lead_to_the_end_show_a_damaged_log() {
+    for wire in [Wire::Plain, Wire::Recyclable(7), Wire::Synced(7, 0), Wire::Ieee] {
+        for (record_len, count) in [(30, 1), (30, 3), (0, 3), (40_000, 1), (32_700, 2)] {
+            let (mut file, mut headers) = (Vec::new(), Vec::new());
+            for _ in 0..count {
+                if 32_768 - file.len() % 32_768 < wire.header_len() {
+                    file.resize(file.len().next_multiple_of(32_768), 0);
+                }
+                headers.push(file.len());
+                wire.append(&mut file, 0, &vec![0xd0; record_len]);
+            }
+            file.truncate(32_768);
+            for &at in &headers {
+                file[at] ^= 0b11;
+            }
+            assert_eq!(detect(&file), Detection::Unclear, "{wire:?} {record_len} {count}");
+            // In a preallocated file.
+            let preallocated = [&file[..], &[0; 500]].concat();
+            assert_eq!(
+                detect(&preallocated),
+                Detection::Unclear,
+                "{wire:?} {record_len} {count}"
+            );
+            let last = *headers.last().unwrap();
+            if file.len() < 32_768 {
+                file.push(0xd0);
+                assert_eq!(
+                    detect(&file),
+                    Detection::Foreign(Foreign::Unknown),
+                    "{wire:?}, a byte more"
+                );
+                file.pop();
+                file[last + 4] ^= 1;
+                file[last + 6] = 0x4d;
+                assert_eq!(
+                    detect(&file),
+                    Detection::Foreign(Foreign::Unknown),
+                    "{wire:?}, no header"
+                );
+            }
+        }
+    }
+}
+
+/// A file is a torn log if it ends in its first fragment, as its header states, or if its zeros begin there.
+/// A FIRST fills its block.
+#[test]
+fn a_header_whose_fragment_is_cut_shows_a_torn_log() {
+    let header = |len: u16, kind| [&[0x9d, 0xff, 0xfe, 0xfd], &len.to_le_bytes()[..], &[kind]].concat();
+    let unknown = Detection::Foreign(Foreign::Unknown);
+    for (len, kind, written_len, zeros, expected) in [
+        (100, 1, 100, 0, Detection::Unclear),
+        (100, 1, 100, 50_000, Detection::Unclear),
+        (100, 1, 102, 0, unknown),
+        (32_761, 1, 100, 0, Detection::Unclear),
+        (32_762, 1, 100, 0, unknown),
+        (32_761, 2, 100, 0, Detection::Unclear),
+        (20_000, 2, 100, 0, unknown),
+        (100, 3, 100, 0, unknown),
+        (100, 4, 100, 0, unknown),
+        (100, 5, 100, 0, Detection::Log(Dialect::RECYCLABLE.into())),
+        (100, 5, 100, 50_000, Detection::Log(Dialect::RECYCLABLE.into())),
+        (100, 9, 100, 0, Detection::Log(Dialect::PEBBLE.into())),
+        (100, 0, 100, 0, unknown),
+    ] {
+        let written = [header(len, kind), vec![0xd0; written_len - 1]].concat();
+        let file = [written, vec![0; zeros]].concat();
+        // Its last byte before the zeros is missing.
+        assert_eq!(detect(&file), expected, "{len} {kind} {written_len} {zeros}");
     }
 }
 

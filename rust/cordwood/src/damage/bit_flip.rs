@@ -101,7 +101,7 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
 /// Each of the flipped bits that alone would explain the damage that `bytes` begin with, as for
 /// [`locate_bit_flip`].
 #[cold]
-pub(super) fn explanations(bytes: &[u8], dialect: Dialect) -> Vec<Place> {
+pub(crate) fn explanations(bytes: &[u8], dialect: Dialect) -> Vec<Place> {
     let Some(damaged) = Damaged::new(bytes, dialect) else {
         return Vec::new();
     };

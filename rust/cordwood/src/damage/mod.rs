@@ -11,8 +11,8 @@ mod scanner;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::bit_flip::only_difference;
 pub use self::bit_flip::{BitFlip, FragmentPart, locate_bit_flip};
+pub(crate) use self::bit_flip::{explanations, only_difference};
 pub use self::region::{Reason, Severity, SkippedRegion};
 pub(crate) use self::report::LastZeros;
 pub use self::report::{Finding, Findings};

@@ -6,7 +6,7 @@ use super::by_file_header::{nearest_file_header, of_file_header};
 use crate::container::{Codec, Mark};
 use crate::damage::Scanner;
 use crate::dialect::{Compression, Dialect, Form, LogFormat, Metadata, NO_COMPRESSION, Role, Unsupported, Valid, ZSTD};
-use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT, Kind};
+use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT, Kind, without_zeros};
 use crate::fragment::is_written;
 
 /// The format of the log to which the valid fragment at the beginning of `block` belongs; `find`
@@ -189,7 +189,7 @@ pub(crate) fn ends_in_first_fragment(head: &[u8]) -> bool {
     }
     let metadata_len = head.len() - after_metadata(head).len();
     let head = &head[metadata_len..];
-    let written_len = head.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    let written_len = without_zeros(head).len();
     match head.first_chunk().map(Header::decode) {
         Some(header) if written_len >= HEADER_LEN => {
             let left = BLOCK_LEN - metadata_len % BLOCK_LEN;

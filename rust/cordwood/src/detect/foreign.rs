@@ -42,6 +42,8 @@ pub enum Foreign {
     Elf,
     /// A PNG image.
     Png,
+    /// A NumPy array.
+    NumPy,
     /// A Git LFS pointer to a file that was not fetched.
     GitLfs,
     /// A git-annex pointer to a file that was not fetched.
@@ -82,6 +84,7 @@ impl Foreign {
             Foreign::Avro => "Avro",
             Foreign::Elf => "ELF",
             Foreign::Png => "PNG",
+            Foreign::NumPy => "NumPy",
             Foreign::GitLfs => "Git LFS pointer",
             Foreign::GitAnnex => "git-annex pointer",
             Foreign::NetEase => "encrypted by NetEase",
@@ -113,6 +116,7 @@ impl Foreign {
             Foreign::Avro => "an Avro container, which the libraries avro and fastavro read",
             Foreign::Elf => "an ELF program or library, which `readelf` reads",
             Foreign::Png => "a PNG image, which an image viewer shows",
+            Foreign::NumPy => "a NumPy array, which `numpy.load` reads",
             Foreign::GitLfs => "a Git LFS pointer: `git lfs pull` fetches the file itself",
             Foreign::GitAnnex => "a git-annex pointer: `git annex get` fetches the file itself",
             Foreign::NetEase => {
@@ -125,7 +129,7 @@ impl Foreign {
             Foreign::PebbleTable => "a Pebble table, which `pebble sstable` of Pebble reads",
             Foreign::Text => "text",
             Foreign::Unknown => {
-                "in an unknown format: it has no valid fragment and does not begin with the header of a log"
+                "in an unknown format: it has no valid fragment, and neither the headers nor the name of a log"
             }
         }
     }
@@ -164,6 +168,7 @@ pub(super) fn foreign(head: &[u8]) -> Option<Foreign> {
         (b"Obj\x01", Foreign::Avro),
         (b"\x7fELF", Foreign::Elf),
         (b"\x89PNG\r\n\x1a\n", Foreign::Png),
+        (b"\x93NUMPY", Foreign::NumPy),
         (b"\xfd7zXZ\0", Foreign::Xz),
         (b"version https://git-lfs.github.com/spec/", Foreign::GitLfs),
         (b"/annex/objects/", Foreign::GitAnnex),

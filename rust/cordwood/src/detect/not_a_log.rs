@@ -6,8 +6,10 @@ use std::io;
 use super::by_fragment::{first_fragments, grid_offsets, has_fragment, is_written_kind, of_empty_log, of_fragment};
 use super::detection::{DETECT_LEN, PartialDetection};
 use super::foreign::{FOOTER_LEN, Foreign, footer, foreign};
-use crate::dialect::Dialect;
-use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT};
+use crate::damage::explanations;
+use crate::dialect::{Dialect, Form, LogFormat};
+use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT, without_zeros};
+use crate::fragment::{is_written, stated_end};
 use crate::text::is_text;
 
 /// The format of a file that begins with `head`, in which no dialect was detected. A `head` of
@@ -24,63 +26,90 @@ pub(super) fn no_log(head: &[u8]) -> PartialDetection {
     if head.iter().all(|&byte| byte == 0) || has_wrong_type(head) || has_fragment(head) {
         return PartialDetection::Unclear;
     }
-    if let Some(foreign) = foreign(head) {
+    let footer = if is_whole { footer(head) } else { None };
+    if let Some(foreign) = foreign(head).or(footer) {
         return PartialDetection::Foreign(foreign);
     }
-    let is_text = is_text(head, is_whole);
-    if !is_text && let Some(detection) = torn_first(header, is_whole.then_some(head.len())) {
+    let block = &head[..head.len().min(BLOCK_LEN)];
+    let weak = if is_text(head, is_whole) {
+        Foreign::Text
+    } else if let Some(detection) = torn_first(header, head) {
         return detection;
-    }
-    let kind = header.kind;
-    let weak = if is_text {
-        Some(Foreign::Text)
+    } else if has_flipped_bit(block)
+        || Dialect::BY_RANK
+            .iter()
+            .any(|&dialect| are_chained(&dialect.into(), block))
+    {
+        return PartialDetection::Unclear;
     } else {
-        (kind != 0 && !is_written_kind(kind)).then_some(Foreign::Unknown)
+        Foreign::Unknown
     };
     if is_whole {
-        footer(head)
-            .or(weak)
-            .map_or(PartialDetection::Unclear, PartialDetection::Foreign)
+        PartialDetection::Foreign(weak)
     } else {
-        PartialDetection::Longer(weak)
+        PartialDetection::Longer(Some(weak))
     }
 }
 
-/// The format of a file whose first header can be that of an incomplete record: a log in the first
-/// dialect in which the file ends in that record. (The header of one in LevelDB's dialect is no
-/// evidence.)
+/// The format of a file that ends in its first fragment, as the header states: a log in the first
+/// dialect in which the file ends there. (The header of one in LevelDB's dialect is no evidence.)
+/// It may also end in that header.
 ///
-/// One with a log number may be followed by the rest of an older log.
-fn torn_first(header: Header, file_len: Option<usize>) -> Option<PartialDetection> {
-    let fragments: Vec<_> = first_fragments(header, BLOCK_LEN).collect();
-    let torn = fragments
-        .iter()
-        .find(|(.., end)| file_len.is_some_and(|len| *end > len));
-    match torn {
-        Some((dialect, ..)) if *dialect != Dialect::LEVELDB => Some(PartialDetection::Log((*dialect).into())),
-        Some(_) => Some(PartialDetection::Unclear),
-        None => fragments
-            .iter()
-            .any(|(_, form, end)| form.has_log_number() || file_len == Some(*end))
-            .then_some(PartialDetection::Unclear),
+/// Zeros at the end may be a preallocated part of the file.
+fn torn_first(header: Header, head: &[u8]) -> Option<PartialDetection> {
+    let written_len = without_zeros(head).len();
+    if written_len < HEADER_LEN {
+        return Some(PartialDetection::Unclear);
     }
+    let is_cut = |len| first_fragments(header, BLOCK_LEN).find(|(.., end)| *end > len);
+    let (dialect, ..) = is_cut(head.len()).or_else(|| is_cut(written_len))?;
+    Some(if dialect == Dialect::LEVELDB {
+        PartialDetection::Unclear
+    } else {
+        PartialDetection::Log(dialect.into())
+    })
 }
 
-/// Whether the first fragment is valid except for one or more wrong bits in its type, or is, except
-/// for one bit of its type, the end-of-log trailer of a log without records. A flipped bit
-/// elsewhere leaves a known type.
+/// Whether the headers in the first block, or in all of a shorter file, lead from one to the next,
+/// up to its end. Their checksums may be wrong.
+fn are_chained(format: &LogFormat, block: &[u8]) -> bool {
+    let written_len = without_zeros(block).len();
+    let mut end = 0;
+    while end < written_len {
+        let Some(header) = block[end..].first_chunk().map(Header::decode) else {
+            // The trailer of a block.
+            return block.len() == BLOCK_LEN;
+        };
+        if !is_written(format, header, BLOCK_LEN - end) {
+            return false;
+        }
+        end += stated_end(format, header);
+    }
+    end <= block.len()
+}
+
+/// Whether the first fragment is valid except for one bit, or is, except for one bit, the end-of-log
+/// trailer of a log without records.
+fn has_flipped_bit(block: &[u8]) -> bool {
+    let mut trailer = block[..block.len().min(Form::Recyclable.header_len())].to_vec();
+    Dialect::BY_RANK
+        .iter()
+        .any(|&dialect| !explanations(block, dialect).is_empty())
+        || (0..HEADER_LEN * 8).any(|bit| {
+            trailer[bit / 8] ^= 1 << (bit % 8);
+            let is_trailer = of_empty_log(&trailer).is_some();
+            trailer[bit / 8] ^= 1 << (bit % 8);
+            is_trailer
+        })
+}
+
+/// Whether the first fragment is valid except for one or more wrong bits in its type.
 fn has_wrong_type(head: &[u8]) -> bool {
     let mut block = head[..head.len().min(BLOCK_LEN)].to_vec();
-    let kind = block[KIND_AT];
-    let is_fragment = (0..=u8::MAX).filter(|&kind| is_written_kind(kind)).any(|kind| {
+    (0..=u8::MAX).filter(|&kind| is_written_kind(kind)).any(|kind| {
         block[KIND_AT] = kind;
         of_fragment(&block, |dialect| dialect.valid(&block, true)).is_some()
-    });
-    is_fragment
-        || (0..u8::BITS).any(|bit| {
-            block[KIND_AT] = kind ^ (1 << bit);
-            of_empty_log(&block).is_some()
-        })
+    })
 }
 
 /// The format of a file of `file_len` bytes whose first [`DETECT_LEN`] bytes show no log: a table

@@ -14,7 +14,7 @@ use crate::damage::resync::written_len;
 use crate::detect::{DETECT_LEN, ends_in_first_fragment};
 use crate::dialect::{Dialect, Form, LogFormat, Role};
 use crate::error::Error;
-use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT};
+use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT, without_zeros};
 use crate::fragment::{Found, find, is_written, stated_end};
 use crate::trace::trace;
 
@@ -222,13 +222,6 @@ impl Follower {
         self.unreported.head_probes.has_probed_all = None;
         true
     }
-}
-
-/// `bytes` without the zeros at their end, which may be unwritten space, as in a preallocated file.
-/// Writes become visible in order, so all bytes before one that is not zero are written.
-fn without_zeros(bytes: &[u8]) -> &[u8] {
-    let len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-    &bytes[..len]
 }
 
 fn is_hole(header: Header) -> bool {

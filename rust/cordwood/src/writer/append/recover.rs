@@ -135,7 +135,8 @@ fn format_of(
     if let (Err(Some(foreign)), None) = (found, named) {
         return Err(Error::new(ErrorKind::Foreign { foreign }, path));
     }
-    let foreign = found.err().flatten();
+    // Whether it is a log at all is not known, and the caller knows its dialect.
+    let foreign = found.err().flatten().filter(|&foreign| foreign != Foreign::Unknown);
     let found = found.ok();
     if let (Some(named), Some(found)) = (named, found)
         && !reads(named, found.dialect, &head, file_len)
