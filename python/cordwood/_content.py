@@ -13,7 +13,7 @@ from cordwood._databases import databases_of
 from cordwood._inputs.each import Progress, each
 from cordwood._inputs.exports import exports_of, overall_message
 from cordwood._inputs.files import expand, is_stream
-from cordwood._inputs.input import Input, is_of_export
+from cordwood._inputs.input import Input, dialect_of_empty_run, is_of_export
 from cordwood._native import Reader, decode_wandb, verify
 from cordwood._summary import summary_of
 from cordwood._tables.payloads import VERSION_EDIT, kinds_of
@@ -94,12 +94,14 @@ class Content:
     def _add(self, file: Input, report: Report) -> None:
         """Adds a log. It is read again, for its first record, and all of a run."""
         path = file.name
-        log: dict[str, Any] = {"dialect": report.dialect, "log_number": report.log_number, "on_corruption": "salvage"}
-        payload = _payload(path, report.dialect, log)
+        empty = dialect_of_empty_run(path, report.file_len)
+        dialect = empty or report.dialect
+        log: dict[str, Any] = {"dialect": dialect, "log_number": report.log_number, "on_corruption": "salvage"}
+        payload = _payload(path, dialect, log)
         file_len = file.file_len if file.segments else report.file_len or 0
         summary = summary_of(report)
-        if payload == "wandb":
-            state = "damaged" if not report.ok else "torn" if summary.is_torn else "ok"
+        if payload == "wandb" or empty:
+            state = "empty" if empty else "damaged" if not report.ok else "torn" if summary.is_torn else "ok"
             first_time, last_time = _times_of(path, log)
             self._runs.append(Run(path, report.record_count, first_time, last_time, state))
         if payload == "entity" and file.is_in_folder:
@@ -116,7 +118,7 @@ class Content:
             zeros_len=zeros_len,
             zeros_inside_len=zeros_inside_len,
         )
-        self._dialects[str(report.dialect)] += 1
+        self._dialects[str(dialect)] += 1
         self._compressions[report.compression or "none"] += 1
         self._payloads.update([payload] if payload else [])
         self._record_counts[os.path.realpath(path)] = report.record_count

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from cordwood._inputs.input import dialect_of_empty_run
 from cordwood._native import Reader, left_out_count
 from cordwood._text import quantity
 from cordwood.types import BLOCK_LEN, FragmentPart, LogFormat, Outcome, OutcomeKind, Reason, Report, SkippedRegion
@@ -98,6 +99,8 @@ class LogSummary(NamedTuple):
     """The number of another log, if the whole file belongs to that."""
     has_no_dialect: bool
     """Whether it is damaged, and its dialect could not be detected: it may be another than the one it was read in."""
+    is_empty_run: bool
+    """Whether it is the log of a run, by its name, and has no byte."""
 
     @property
     def is_torn(self) -> bool:
@@ -108,11 +111,14 @@ class LogSummary(NamedTuple):
     def is_incomplete(self) -> bool:
         """Whether `--strict` fails on it, damaged or not."""
         has_zeros = self.zeros_at_end is not None and not self.zeros_at_end.is_padding
-        return self.is_torn or bool(self.zeros_inside) or has_zeros
+        return self.is_torn or bool(self.zeros_inside) or has_zeros or self.is_empty_run
 
 
-def summary_of(read: Report | Reader, record_count: int | None = None) -> LogSummary:
-    """The summary of a report, or of a reader of `reader_of`, which has returned this many records."""
+def summary_of(read: Report | Reader, record_count: int | None = None, *, path: str = "") -> LogSummary:
+    """The summary of a report, or of a reader of `reader_of`, which has returned this many records.
+
+    Only `path` shows that a log without a byte is that of a run.
+    """
     if isinstance(read, Report):
         record_count, left_out = read.record_count, 0
     else:
@@ -134,6 +140,7 @@ def summary_of(read: Report | Reader, record_count: int | None = None) -> LogSum
         log_number=read.log_number,
         other_log_number=read.other_log_number,
         has_no_dialect=not (ok or has_records or read.dialect_known or _shows_flip(regions)),
+        is_empty_run=dialect_of_empty_run(path, end.offset) is not None,
     )
 
 

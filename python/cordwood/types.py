@@ -995,14 +995,14 @@ class Export(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A run of Weights & Biases.
+    """A run of Weights & Biases, or one of SwanLab whose log has no byte.
 
     Attributes:
         path: The path of its log.
         record_count: Records that can be read.
         first_time: When its first step was logged: seconds of Unix time; `None` if no step has a time.
         last_time: When its last step was logged; `None` if no step has a time.
-        state: `"ok"`, `"torn"` if it ends in an incomplete record, or `"damaged"`.
+        state: `"ok"`, `"torn"` if it ends in an incomplete record, `"damaged"`, or `"empty"` if its log has no byte.
     """
 
     path: str
@@ -1032,7 +1032,7 @@ class Info(NamedTuple):
         zeros_count: Logs that end in zeros which are not padding.
         zeros_len: Bytes of these zeros.
         zeros_inside_len: Bytes of zeros that a record follows.
-        runs: The runs of Weights & Biases.
+        runs: The runs of Weights & Biases, and those of SwanLab whose logs have no byte.
         databases: The databases in a folder.
         exports: The exports of Datastore or Firestore in a folder.
         unlisted_logs: The paths of logs of entities in a folder that the metadata of no export lists: missing entities

@@ -122,7 +122,7 @@ def page(evidence: Evidence) -> str:
 def counts_text(evidence: Evidence) -> str:
     """How many logs, databases and exports there are, and how many of them are damaged or incomplete."""
     logs, databases, exports = evidence.logs, evidence.databases, evidence.exports
-    states = Counter(_STATES[rank(log.report)] for log in logs)
+    states = Counter(_STATES[rank(log.report, log.path)] for log in logs)
     incomplete = f", {states['incomplete']:,} incomplete" if states["incomplete"] else ""
     parts = [f"{quantity(len(logs), 'log')}, {states['damaged']:,} damaged{incomplete}"]
     if databases:
@@ -135,7 +135,7 @@ def counts_text(evidence: Evidence) -> str:
 def _summary_row(index: int, log: LogEvidence) -> Sequence[str]:
     name = _text(log.path)
     link = f'<a href="#log-{index}">{name}</a>' if index < DETAILED_MAX else f'<span class="name">{name}</span>'
-    return link, _state(log.report), f"{log.report.record_count:,}", f"{log.report.file_len or 0:,}"
+    return link, _state(log.report, log.path), f"{log.report.record_count:,}", f"{log.report.file_len or 0:,}"
 
 
 def _database_row(database: Database) -> Sequence[str]:
@@ -153,7 +153,7 @@ def _export_row(export: Export) -> Sequence[str]:
 def _section(index: int, log: LogEvidence) -> str:
     report = log.report
     facts = [
-        ("state", _state(report)),
+        ("state", _state(report, log.path)),
         ("size", _bytes(report.file_len)),
         ("modified", log.modified or "not known"),
         ("SHA-256", _code(log.sha256) if log.sha256 else "not computed"),
@@ -194,10 +194,10 @@ def _section(index: int, log: LogEvidence) -> str:
     return "\n".join([*parts, "</section>"])
 
 
-def _state(report: Report) -> str:
+def _state(report: Report, path: str) -> str:
     if report.ok and report.other_log_number is not None:
         return f'<span class="bad">the whole file belongs to log {report.other_log_number}</span>'
-    state = _STATES[rank(report)]
+    state = _STATES[rank(report, path)]
     return f'<span class="bad">{state}</span>' if state == "damaged" else state
 
 

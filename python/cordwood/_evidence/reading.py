@@ -90,7 +90,7 @@ def evidence_of(results: Iterable[tuple[Input, LogEvidence | str | Exception]], 
             other_files.append((file.name, found))
         else:
             failed.append((file.name, _reason(found)))
-    logs.sort(key=lambda log: rank(log.report))
+    logs.sort(key=lambda log: rank(log.report, log.path))
     fragments_max = FRAGMENTS_MAX
     for index, log in enumerate(logs[:DETAILED_MAX]):
         log_format = format_of(log.report)
@@ -127,11 +127,11 @@ def _reason(error: Exception) -> str:
     return reason or str(error)
 
 
-def rank(report: Report) -> int:
+def rank(report: Report, path: str = "") -> int:
     """0 for a damaged log, or one of which all belongs to another log; 1 for an incomplete one; 2 for a whole one."""
     if not report.ok or report.other_log_number is not None:
         return 0
-    return 1 if summary_of(report).is_incomplete else 2
+    return 1 if summary_of(report, path=path).is_incomplete else 2
 
 
 def utc(time_ns: int) -> str | None:

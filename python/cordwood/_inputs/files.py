@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, TypeGuard
 
-from cordwood._inputs.input import EMPTY, NO_FILE, RUN_SUFFIX, Identity, Input, is_of_export
+from cordwood._inputs.input import EMPTY, NO_FILE, RUN_SUFFIXES, Identity, Input, is_of_export
 from cordwood._native import segment_offset
 from cordwood._remote import base_name, is_listed, is_url, listed, own_path
 
@@ -373,7 +373,7 @@ def _in_folder(folder: str, above: str) -> list[tuple[Input, Identity | None]]:
             except OSError:
                 found.append((_file_in(folder, above, path, name, None), None))
                 continue
-            may_be_log = status.st_size or name.endswith(RUN_SUFFIX)
+            may_be_log = status.st_size or name.endswith(RUN_SUFFIXES)
             format_ = NO_FILE if not stat.S_ISREG(status.st_mode) else None if may_be_log else EMPTY
             file = _file_in(folder, above, path, name, format_)
             if not format_:

@@ -22,9 +22,8 @@ LIST_SUFFIX = ".export_metadata"
 _OVERALL_SUFFIX = ".overall_export_metadata"
 """The end of the name of the log that describes a whole export."""
 
-
-RUN_SUFFIX = ".wandb"
-"""The end of the name of the log of a run, which has no byte if the run was killed before its first records."""
+RUN_SUFFIXES = (".wandb", ".swanlab")
+"""The ends of the names of the logs of runs, each of which names the dialect."""
 
 
 class Input(NamedTuple):
@@ -62,6 +61,14 @@ class Input(NamedTuple):
     def not_decoded(self) -> str | None:
         """The kind of file, if no verb that decodes records reads it."""
         return METADATA if self.is_metadata else self.format
+
+
+def dialect_of_empty_run(path: str, file_len: int | None) -> str | None:
+    """The dialect of a run without a byte, as one is that was killed before its first records: by the name of its log.
+
+    `None` for all other files.
+    """
+    return path.rpartition(".")[2] if file_len == 0 and path.endswith(RUN_SUFFIXES) else None
 
 
 def is_of_export(path: str) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 import cordwood
-from cordwood._inputs.input import RUN_SUFFIX
+from cordwood._inputs.input import dialect_of_empty_run
 from cordwood._jsonable import jsonable
 from cordwood._tables.schema import ColumnType, FieldsOf, ToJson
 from cordwood.errors import PayloadError
@@ -272,7 +272,7 @@ def _is_run(log: Log) -> bool:
     if log.dialect in ("wandb", "wandb_old"):
         return True
     with contextlib.suppress(OSError):
-        return log.path is not None and log.path.endswith(RUN_SUFFIX) and os.path.getsize(log.path) == 0
+        return log.path is not None and dialect_of_empty_run(log.path, os.path.getsize(log.path)) == "wandb"
     return False
 
 

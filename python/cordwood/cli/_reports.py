@@ -21,6 +21,10 @@ NO_DIALECT = "the dialect could not be detected, so the log was read as leveldb;
 """The text about a damaged log whose dialect could not be detected."""
 
 
+EMPTY_RUN = "a run without a byte"
+"""The text about the log of a run that has no byte, as after the run was killed before its first record."""
+
+
 def format_text(dialect: str, compression: str | None) -> str:
     """The dialect of a log, and how it is compressed, if its dialect has compression: `packed, stored`."""
     how = compression or ("stored" if dialect == "packed" else None)
@@ -101,6 +105,8 @@ def _left_out(summary: LogSummary, policy: str) -> Iterator[str]:
     if (summary.is_torn or not summary.ok) and sum(region.length for region in summary.regions) < summary.skipped_len:
         regions = quantity(len(summary.regions), "region")
         yield f"more than {regions} were left out; for the totals: cordwood verify --json"
+    if summary.is_empty_run:
+        yield EMPTY_RUN
     if summary.has_no_dialect:
         yield NO_DIALECT
     if not summary.ok:
@@ -204,6 +210,8 @@ def _print_text(
         why = f"; {why}, and {says}"
     if other is None and zeros and zeros.is_all:
         content = quantity(zeros.length, "byte")
+    elif summary.is_empty_run:
+        state, content = f"{red('INCOMPLETE') if options.strict else 'ok'}, ", EMPTY_RUN
     else:
         # Not "DAMAGED, 1 record", which could be read as the extent of the damage.
         records = ("" if summary.ok else "read ") + quantity(report.record_count, "record")

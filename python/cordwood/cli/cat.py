@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> Status:
                     count += len(batch)
                     if position >= file_len:
                         break
-            damage = report_left_out(name, summary_of(reader, count), options)
+            damage = report_left_out(name, summary_of(reader, count, path=name), options)
         return max(status, damage)
 
     tally = for_each_source(options, cat, other_kind=other_kind(options, lambda: selection.is_full))

@@ -131,8 +131,7 @@ def _print_text(info: Info, tally: Tally) -> None:
     _print("records", f"{records}: {_held(held, info.log_count)}" if held else records)
     if info.first_time is not None and info.last_time is not None:
         _print("time", f"{_time(info.first_time)} to {_time(info.last_time)}")
-    if info.log_count > 1:
-        _print_runs(info.runs)
+    _print_runs(info.runs, are_several=info.log_count > 1)
     _print_databases(info)
     for export in info.exports:
         is_only_one = export.ok and len(info.exports) == 1 and not info.unlisted_logs
@@ -235,7 +234,13 @@ def _held(payloads: Mapping[str, int], log_count: int) -> str:
     return ", ".join([*texts, *([f"none ({quantity(without, 'log')})"] if without else [])])
 
 
-def _print_runs(runs: Sequence[Run]) -> None:
+def _print_runs(runs: Sequence[Run], *, are_several: bool) -> None:
+    """Prints the first of several runs, and those without a byte, each of which is named only once."""
+    if empty := [run.path for run in runs if run.state == "empty"]:
+        _print("run", f"without a byte, as if killed before its first record: {_names(empty, 'run')}")
+    if not are_several:
+        return
+    runs = [run for run in runs if run.state != "empty"]
     for run in runs[:RUNS_MAX]:
         begin = "" if run.first_time is None else f"{_time(run.first_time)}, "
         state = {"ok": "", "torn": ", with a torn tail", "damaged": f", {red('DAMAGED')}"}[run.state]

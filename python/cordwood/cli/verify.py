@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> Status:
     # Of all records, by the real paths of the logs.
     counts: dict[str, int] | None = None if options.start or options.end is not None else {}
     for file, (report, sha256, batches) in tally.read(options, read):
-        summary = summary_of(report)
+        summary = summary_of(report, path=file.name)
         is_damaged = not summary.ok or bool(batches and batches.fault_count)
         is_damaged |= options.strict and summary.is_incomplete
         # A range after the beginning may contain only an older log.

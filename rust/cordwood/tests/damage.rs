@@ -631,7 +631,7 @@ fn each_reason_in_words() {
         ),
         (
             Reason::UnknownKind { kind: 200 },
-            "unknown fragment type 200, with a valid checksum",
+            "unknown fragment type 200, with a valid checksum: a newer engine may have written it",
         ),
         (
             Reason::MissingStart,

@@ -113,7 +113,7 @@ class LogRows:
 
     def summary(self) -> LogSummary:
         """The findings in the log: after the last row."""
-        return summary_of(self.reader, self.read.record_count)
+        return summary_of(self.reader, self.read.record_count, path=self.source)
 
     @property
     def status(self) -> Status:

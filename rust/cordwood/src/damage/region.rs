@@ -252,7 +252,7 @@ impl fmt::Display for Reason {
                 match Dialect::PACKED.kind_of(*kind) {
                     FragmentKind::Packed(_) => write!(f, ": a container of the dialect packed"),
                     FragmentKind::PackedMark => write!(f, ": the mark of the dialect packed"),
-                    _ => Ok(()),
+                    _ => write!(f, ": a newer engine may have written it"),
                 }
             }
             Reason::MissingStart => {
