@@ -142,6 +142,8 @@ class Content:
         what = "a log" if is_one else "a folder" if os.path.isdir(path) else "several files"
         if is_one and self._report and self._report.outcome.zeros_offset == 0:
             what = "only zeros"
+        if is_one and exports and not self._sums["log_count"]:
+            what = FOLDERS["entity"][0]
         if what == "a folder":
             what = _folder(self._payloads, databases, exports, unlisted) or what
         return Info(

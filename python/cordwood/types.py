@@ -1074,14 +1074,14 @@ class Info(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether there is a log or a database, all could be read, and none has a fault.
+        """Whether there is a log, a database or an export, all could be read, and none has a fault.
 
         Damage is a fault, and so is a log of which all belongs to another log, or a database or an export that is not
         `ok`.
         """
         is_whole = all(folder.ok for folder in self.databases + self.exports)
         is_whole &= not (self.damaged_logs or self.misnamed_logs or self.failures)
-        return is_whole and bool(self.log_count or self.databases)
+        return is_whole and bool(self.log_count or self.databases or self.exports)
 
     def __repr__(self) -> str:
         from cordwood._text import quantity

@@ -130,10 +130,11 @@ def test_the_metadata_of_an_export_is_verified(export, capfd):
     assert "\n  1 file is not a log: text\n" in capfd.readouterr().out
 
 
-def test_a_folder_of_nothing_but_metadata_of_an_export_has_no_log(tmp_path, capfd):
+def test_a_folder_of_nothing_but_metadata_of_an_export_is_an_export_without_an_entity(tmp_path, capfd):
     (tmp_path / "x.export_metadata").write_bytes(list_of_files([]))
-    assert main(["verify", str(tmp_path)]) == 1
-    assert "no log was found; 1 file is not a log: metadata of an export\n" in capfd.readouterr().err
+    assert main(["verify", str(tmp_path)]) == 0
+    out, err = capfd.readouterr()
+    assert (": ok, an export: 0 entities in 0 bytes" in out, err) == (True, "")
 
 
 @pytest.mark.parametrize("verb", ["verify", "stat", "info", "cat --as entity", "convert --as entity", "salvage"])
@@ -663,13 +664,12 @@ def test_evidence_judges_exports(export, tmp_path, capsys):
 @pytest.mark.parametrize("is_overall", [True, False])
 def test_metadata_that_is_named_alone_stands_for_its_export(is_overall, export, capfd):
     metadata = next(export.rglob("*.overall_export_metadata" if is_overall else "*kind_User.export_metadata"))
-    # A list is not a log.
-    assert main(["verify", str(metadata)]) == (0 if is_overall else 1)
+    assert main(["verify", str(metadata)]) == 0
     assert f"{metadata}: ok, an export: " in capfd.readouterr().out
     (export / "all_namespaces/kind_User/output-1").unlink()
-    assert main(["verify", str(metadata)]) == (3 if is_overall else 1)
+    assert main(["verify", str(metadata)]) == 3
     assert "output-1 is missing" in " ".join(capfd.readouterr().out.split())
-    assert main(["info", str(metadata)]) == (3 if is_overall else 1)
+    assert main(["info", str(metadata)]) == 3
     # None of its records is an entity.
     assert main(["convert", "--as", "entity", str(metadata)]) == 1
     assert "no log was found; 1 file is not a log: metadata of an export" in capfd.readouterr().err
@@ -686,3 +686,77 @@ def test_metadata_of_an_unknown_version_is_an_error(export, capfd):
     # So is one of other records.
     metadata.write_bytes(reference.encode([b"other", message]))
     assert main(["verify", str(export)]) == 0
+
+
+@pytest.mark.parametrize("is_in_windows_form", [False, True])
+def test_an_export_made_on_windows_is_judged_as_any_other(is_in_windows_form, export, capsys):
+    """The Firestore emulator on Windows separates folders by backslashes."""
+    [metadata] = export.glob("*.overall_export_metadata")
+    if is_in_windows_form:
+        version, message = list(cordwood.open(metadata))
+        assert b"all_namespaces/" in message
+        metadata.write_bytes(reference.encode([version, message.replace(b"/", b"\\")]))
+    assert main(["verify", str(export)]) == 0
+    out = capsys.readouterr().out
+    assert "ok, an export: 30 entities in " in out
+    assert "as its metadata states" in out
+    assert "total: 1 export, 0 incomplete" in out
+    reports = cordwood.verify(export)
+    assert (reports.ok, len(reports.exports), reports.exports[0].entity_count) == (True, 1, 30)
+    (export / "all_namespaces/kind_Task/output-1").unlink()
+    assert main(["verify", "--quiet", str(export)]) == 1
+    assert "output-1: missing" in capsys.readouterr().err
+
+
+def write(path, content):
+    path.write_bytes(content)
+    return str(path)
+
+
+def test_a_name_with_a_backslash_is_a_name_if_there_is_such_a_file(tmp_path):
+    (tmp_path / "folder").mkdir()
+    for name in ("folder\\output-0", "folder/output-0"):
+        (tmp_path / name).write_bytes(reference.encode([b"entity"] * (1 + len(name) % 2)))
+    metadata = tmp_path / "x.export_metadata"
+    metadata.write_bytes(list_of_files(["folder\\output-0"]))
+    assert cordwood.verify(metadata).exports[0].files == (f"{tmp_path}/folder\\output-0",)
+    (tmp_path / "folder\\output-0").unlink()
+    assert cordwood.verify(metadata).exports[0].files == (f"{tmp_path}/folder/output-0",)
+    for name in ("..\\x\\output-0", "\\\\server\\output-0"):
+        with pytest.raises(ValueError, match="is not the name of a file"):
+            listed_files(write(metadata, list_of_files([name])))
+
+
+@pytest.mark.parametrize("form", ["ndjson", "csv", "parquet", "arrow"])
+def test_an_export_without_an_entity_converts_to_no_rows(form, tmp_path, capsys):
+    folder = tmp_path / "export"
+    folder.mkdir()
+    (folder / "export.overall_export_metadata").write_bytes(reference.encode([b"3", overall([])]))
+    assert main(["verify", str(folder)]) == 0
+    assert "ok, an export: 0 entities in 0 bytes, as its metadata states" in capsys.readouterr().out
+    table = tmp_path / f"table.{form}"
+    assert main(["convert", "--as", "entity", str(folder), str(table)]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert table.exists()
+    assert main(["convert", "--as", "entity", "--by-kind", str(tmp_path / "kinds"), str(folder)]) == 0
+    assert main(["cat", str(folder)]) == 0
+
+
+def test_a_list_that_is_named_alone_is_judged_alike_in_python_and_by_the_command(export, capsys):
+    [metadata] = export.glob("all_namespaces/kind_Task/*.export_metadata")
+    assert main(["verify", str(metadata)]) == 0
+    out, err = capsys.readouterr()
+    assert (f"{metadata}: ok, an export: " in out, err) == (True, "")
+    reports = cordwood.verify(metadata)
+    assert (reports.ok, dict(reports.others), len(reports.exports)) == (
+        True,
+        {str(metadata): "metadata of an export"},
+        1,
+    )
+    info = cordwood.info(metadata)
+    assert (info.what, info.ok) == ("an export of Datastore or Firestore", True)
+    (metadata.parent / "output-0").write_bytes(b"")
+    assert not cordwood.verify(metadata).ok
+    assert main(["verify", "--quiet", str(metadata)]) == 3
+    assert main(["convert", "--as", "entity", str(metadata), str(export / "x.ndjson")]) == 1
+    assert "no log was found; 1 file is not a log: metadata of an export" in capsys.readouterr().err

@@ -11,10 +11,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from cordwood._inputs.input import EMPTY, LIST_SUFFIX, METADATA, Identity, Input, is_of_export
+from cordwood._inputs.input import EMPTY, LIST_SUFFIX, METADATA, OVERALL_SUFFIX, Identity, Input, is_of_export
 from cordwood._native import Reader, detect
 from cordwood._text import quantity
 from cordwood.errors import CordwoodError, DialectError
@@ -137,7 +138,7 @@ def _paths(message: bytes, entries: int) -> list[str]:
 def _path(name: bytes) -> str:
     """A path in the metadata."""
     text = os.fsdecode(name)
-    if not text or text.startswith("/") or ".." in text.split("/") or "\0" in text:
+    if not text or text.startswith(("/", "\\")) or ".." in re.split(r"[/\\]", text) or "\0" in text:
         raise ValueError(f"{text!r} is not the name of a file")
     return text
 
@@ -245,17 +246,26 @@ def _in_state(paths: Sequence[str], state: str) -> str:
 
 
 def _beside(path: str, names: Iterable[str]) -> list[str]:
-    """The paths of the files that the metadata of an export names. A link is in another folder than these."""
-    metadata = os.path.realpath(path) if os.path.islink(path) else path
-    return [os.path.join(os.path.dirname(metadata), name) for name in names]
+    """The paths of the files that the metadata of an export names. A link is in another folder than these.
+
+    The Firestore emulator on Windows separates folders by backslashes, which a name elsewhere may contain.
+    """
+    folder = os.path.dirname(os.path.realpath(path) if os.path.islink(path) else path)
+
+    def path_of(name: str) -> str:
+        path = os.path.join(folder, name)
+        is_of_windows = "\\" in name and not os.path.lexists(path)
+        return os.path.join(folder, name.replace("\\", "/")) if is_of_windows else path
+
+    return [path_of(name) for name in names]
 
 
 def _export(path: str, files: Iterable[str], stated: tuple[int, int] = (0, 0)) -> Export:
     lens = {name: _len(name) for name in files}
     missing = tuple(name for name, length in lens.items() if length is None)
     empty = tuple(name for name, length in lens.items() if length == 0)
-    # Not all exporters count the entities.
-    count, stated_len = (number or None for number in stated)
+    # Not all exporters count the entities. Of an export without a file, there are none.
+    count, stated_len = (number or (0 if path.endswith(OVERALL_SUFFIX) and not lens else None) for number in stated)
     return Export(path, tuple(lens), sum(filter(None, lens.values())), missing, empty, count, stated_len)
 
 

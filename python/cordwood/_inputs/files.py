@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, TypeGuard
 
-from cordwood._inputs.input import EMPTY, NO_FILE, RUN_SUFFIXES, Identity, Input, is_of_export
+from cordwood._inputs.input import EMPTY, LIST_SUFFIX, METADATA, NO_FILE, RUN_SUFFIXES, Identity, Input, is_of_export
 from cordwood._native import segment_offset
 from cordwood._remote import base_name, is_listed, is_url, listed, own_path
 
@@ -136,6 +136,14 @@ def is_path(source: object) -> TypeGuard[str | os.PathLike[str]]:
 def is_plain_file(source: object) -> TypeGuard[str | os.PathLike[str]]:
     """Whether it is the path of a regular file: the most common source, which needs no further look."""
     return is_path(source) and "://" not in os.fsdecode(source) and os.path.isfile(source)
+
+
+def list_of_export(source: object) -> list[Input] | None:
+    """The file, if it is the list of the files of an export: it is no log, and is judged with these."""
+    if not (is_plain_file(source) and os.fsdecode(source).endswith(LIST_SUFFIX)):
+        return None
+    files = expand([os.fsdecode(source)])
+    return files if files[0].format == METADATA else None
 
 
 def named_files(sources: Any) -> list[Input]:

@@ -19,7 +19,7 @@ NO_FILE = "pipe, socket or device"
 LIST_SUFFIX = ".export_metadata"
 """The end of the name of the list of the files in one folder of a Datastore or Firestore export."""
 
-_OVERALL_SUFFIX = ".overall_export_metadata"
+OVERALL_SUFFIX = ".overall_export_metadata"
 """The end of the name of the log that describes a whole export."""
 
 RUN_SUFFIXES = (".wandb", ".swanlab")
@@ -73,4 +73,4 @@ def dialect_of_empty_run(path: str, file_len: int | None) -> str | None:
 
 def is_of_export(path: str) -> bool:
     """Whether a file is named like one that describes an export."""
-    return path.endswith((LIST_SUFFIX, _OVERALL_SUFFIX))
+    return path.endswith((LIST_SUFFIX, OVERALL_SUFFIX))

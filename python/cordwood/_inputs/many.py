@@ -92,12 +92,13 @@ class Results(Mapping[str | Split, T], Generic[T]):
 
     @property
     def ok(self) -> bool:
-        """Whether there is a log, all files could be read, and no log is damaged or belongs to another log.
+        """Whether there is a log or an export, all files could be read, and no log has a fault.
 
-        For `verify`, all `databases` and `exports` must be `ok`, too.
+        Damage is a fault, and so is a log that belongs to another log. For `verify`, all `databases` and `exports` must
+        be `ok`, too.
         """
         is_whole = all(folder.ok for folder in self.databases + self.exports) and not self.errors
-        return is_whole and bool(self._results) and all(_is_ok(*item) for item in self._results.items())
+        return is_whole and bool(self._results or self.exports) and all(_is_ok(*item) for item in self._results.items())
 
     def __repr__(self) -> str:
         from cordwood._text import quantity
@@ -224,11 +225,12 @@ def for_many(one: Callable[..., T], *own: str, judges_folders: bool = False) -> 
         return one(source, **options)
 
     def function(source: object, **options: Any) -> T | Results[T]:
-        from cordwood._inputs.files import is_plain_file
+        from cordwood._inputs.files import is_plain_file, list_of_export
 
-        if is_plain_file(source):
+        files = list_of_export(source)
+        if not files and is_plain_file(source):
             return one(source, **options)
-        if (files := files_of(source)) is None:
+        if files is None and (files := files_of(source)) is None:
             return of(source, options)
 
         def read(file: Input, threads: int, progress: Progress) -> T:

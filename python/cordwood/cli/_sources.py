@@ -55,6 +55,7 @@ class Tally:
     Attributes:
         names: Files, patterns and folders.
         as_json: Whether a source that fails also has a JSON object: its `source`, and the `error`.
+        judges_exports: Whether the verb prints the exports among the files.
         log_count: Logs that were read, damaged ones among them.
         damaged_count: How many of those are damaged.
         only_other_count: How many of the damaged ones are so only because all of the file belongs to another log.
@@ -63,12 +64,20 @@ class Tally:
         other_kinds: Logs in folders that contain other records than requested, by kind.
     """
 
-    def __init__(self, names: Sequence[str], files: Sequence[Input] | None = None, *, as_json: bool = False) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        files: Sequence[Input] | None = None,
+        *,
+        as_json: bool = False,
+        judges_exports: bool = False,
+    ) -> None:
         """A tally before the first source. It looks for the files of the names later, unless they are given."""
         self.names = names
         if files is not None:
             self.files = files
         self.as_json = as_json
+        self.judges_exports = judges_exports
         self.log_count = self.damaged_count = self.only_other_count = self.failed_count = 0
         self.other_files: list[tuple[str, str]] = []
         self.other_kinds: dict[str, list[str]] = {}
@@ -81,15 +90,24 @@ class Tally:
         """The files that the names stand for."""
         return inputs_of(self.names)
 
-    @property
+    @cached_property
     def is_one_file(self) -> bool:
         """Whether the names are a single file, rather than several, a pattern or a folder."""
         return len(self.names) == 1 and [file.name for file in self.files] == [self.names[0]]
 
     @property
+    def is_export(self) -> bool:
+        """Whether the files are no logs, but metadata of an export that has no entity, or that the verb judges."""
+        from cordwood._inputs.exports import exports_of
+
+        exports, failures = exports_of(self.files)
+        is_other = failures or self.other_kinds or not exports
+        return not is_other and all(self.judges_exports or not export.files for export in exports)
+
+    @property
     def status(self) -> Status:
         """The exit status: the worst of all, and a failure is worse than damage."""
-        if self.failed_count or not self.log_count:
+        if self.failed_count or not (self.log_count or self.is_export):
             return Status.FAILURE
         return Status.DAMAGE if self.damaged_count else Status.CLEAN
 
@@ -114,7 +132,7 @@ class Tally:
                     print_json({"source": source_name(file.name), "error": text})
             else:
                 yield file, found
-        if not (self.log_count or self.failed_count or self.other_kinds):
+        if not (self.log_count or self.failed_count or self.other_kinds or self.is_export):
             found_files = self.others_text() if self.other_files else "there are no files"
             complain(f"{' '.join(map(display_name, self.names))}: no log was found; {found_files}")
 

@@ -71,14 +71,14 @@ def _describe(
     options: argparse.Namespace,
 ) -> Status:
     content = _content.Content()
-    tally = Tally([name], files, as_json=options.json)
+    tally = Tally([name], files, as_json=options.json, judges_exports=True)
     for file, report in tally.taken(content.taken(islice(results, len(files)))):
         if summary_of(report).has_no_dialect:
             complain(f"{display_name(file.name)}: {NO_DIALECT}")
         tally.count(Status.CLEAN if report.ok else Status.DAMAGE)
     reported_count = len(content.failures)
     info = content.info(name, files)
-    if not (tally.log_count or info.databases):
+    if not (tally.log_count or info.databases or info.exports):
         if options.json and not tally.failed_count:
             print_json({"source": source_name(name), "error": "no log was found"})
         return tally.status

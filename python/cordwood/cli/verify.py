@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> Status:
         sha256 = sha256_of(file.name, report.file_len, progress) if options.json else None
         return report, sha256, batches
 
-    tally = Tally(options.sources, as_json=options.json)
+    tally = Tally(options.sources, as_json=options.json, judges_exports=True)
     # Of all records, by the real paths of the logs.
     counts: dict[str, int] | None = None if options.start or options.end is not None else {}
     for file, (report, sha256, batches) in tally.read(options, read):

@@ -66,6 +66,7 @@ class Logs:
         # The first log that was not read because there were enough rows.
         self._unread: str | None = None
         self._row_count = 0
+        self._is_export = False
         # The logs that were read.
         self._begun: dict[str, None] = {}
 
@@ -76,7 +77,7 @@ class Logs:
         options = self._options
         with draft_of(options, self.selection, self._form, self.origins) as draft:
             status = self.find(draft)
-            if not self.firsts:
+            if not (self.firsts or self._is_export):
                 return status
             columns = columns_found(options.payload, draft.columns, self._form)
             if draft.is_table():
@@ -87,7 +88,10 @@ class Logs:
 
     def find(self, draft: Draft) -> Status:
         """Reads the logs for their columns."""
-        status = self._for_each(lambda name: self._read_log(name, draft=draft)).status
+        tally = self._for_each(lambda name: self._read_log(name, draft=draft))
+        status = tally.status
+        # Of an export without an entity, there is a table without rows.
+        self._is_export = not (self.firsts or tally.failed_count) and tally.is_export
         if self.firsts:
             self.selection.check_names()
         self._report_unread()
@@ -121,7 +125,7 @@ class Logs:
                 self._if_more_is_wanted(name, lambda name: self._read_log(name, table=table))
             return Status.CLEAN
         tally = self._for_each(lambda name: self._read_log(name, table=table))
-        if not tally.log_count:
+        if not (tally.log_count or tally.is_export):
             raise Failure("no log was converted: there is no table")
         self.selection.check_names()
         return tally.status
