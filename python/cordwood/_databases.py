@@ -15,6 +15,7 @@ import stat
 from collections.abc import Iterable, Iterator
 
 from cordwood._inputs.input import Input
+from cordwood._inputs.stores import unjudged
 from cordwood._native import Reader
 from cordwood.errors import CordwoodError, PayloadError
 from cordwood.types import Database, Engine, OutcomeKind, Problem, ProblemKind
@@ -50,10 +51,14 @@ _ROCKSDB_TAG_MIN = 10
 
 
 def databases_of(files: Iterable[Input]) -> tuple[list[Database], list[tuple[str, OSError]]]:
-    """The databases in the folders in which these files were found, and the folders that cannot be read."""
-    parts = (os.path.split(file.name) for file in files if file.is_in_folder)
+    """The databases in the folders in which these files were found, and the folders that are not read.
+
+    These are the folders that cannot be read, and those by URL: see `unjudged`.
+    """
+    files = list(files)
+    parts = (os.path.split(file.name) for file in files if file.is_in_folder and "://" not in file.name)
     databases: list[Database] = []
-    failures: list[tuple[str, OSError]] = []
+    failures = unjudged(files)
     for folder in dict.fromkeys(folder for folder, name in parts if _is_of_database(name)):
         try:
             if database := database_in(folder):

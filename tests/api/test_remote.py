@@ -9,11 +9,13 @@ import itertools
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import threading
 import time
 import weakref
+from pathlib import Path
 
 import fsspec
 import obstore
@@ -21,6 +23,7 @@ import pyarrow
 import pytest
 import reference
 import upath
+from entities import field, varint
 from fsspec.implementations.memory import MemoryFileSystem
 from interrupts import Interrupt, interrupting
 from obstore.store import MemoryStore
@@ -29,6 +32,7 @@ from support import PAYLOAD
 
 import cordwood
 from cordwood import _remote
+from cordwood.cli import main
 
 TIMEOUT = 120  # seconds
 MIB = 1 << 20
@@ -1054,3 +1058,79 @@ def test_an_object_that_is_replaced_while_it_is_read_is_an_error():
                 list(reader)
     finally:
         cordwood.set_read_ahead(64 << 20)
+
+
+VECTORS = Path(__file__).parents[1] / "vectors"
+SEGMENTS = ["00000000000000000000.log", "00000000000000000100.log"]
+
+
+def copied_to_store(folder):
+    """The folder, in a store."""
+    memory = fsspec.filesystem("memory")
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            memory.pipe_file(f"/bucket/{path.relative_to(folder.parent).as_posix()}", path.read_bytes())
+    return f"memory://bucket/{folder.name}/"
+
+
+@pytest.mark.parametrize("damage", ["none", "missing", "empty", "short"])
+def test_an_export_in_a_store_is_judged_as_on_a_disk(damage, tmp_path, capsys):
+    folder = tmp_path / "export"
+    (folder / "kind").mkdir(parents=True)
+    for name in ("output-0", "output-1"):
+        shutil.copy(VECTORS / "appengine/export/output-0", folder / "kind" / name)
+    file_len = (folder / "kind/output-0").stat().st_size
+    count = len(list(cordwood.open(folder / "kind/output-0")))
+    list_name = "kind.export_metadata"
+    (folder / "kind" / list_name).write_bytes(
+        field(1, field(1, b"an_export")) + b"".join(field(2, field(2, name)) for name in (b"output-0", b"output-1"))
+    )
+    stated = varint(3 << 3) + varint(2 * count) + varint(4 << 3) + varint(2 * file_len)
+    message = field(1, field(2, b"kind/" + list_name.encode()) + stated)
+    (folder / "x.overall_export_metadata").write_bytes(reference.encode([b"3", message]))
+    output = folder / "kind/output-1"
+    if damage == "missing":
+        output.unlink()
+    elif damage != "none":
+        output.write_bytes(output.read_bytes()[: 0 if damage == "empty" else -1])
+    url = copied_to_store(folder)
+    on_disk, reports = cordwood.verify(folder), cordwood.verify(url)
+    assert (reports.ok, on_disk.ok) == (damage == "none",) * 2
+    [export], [own] = reports.exports, on_disk.exports
+    for name in ("file_len", "stated_entity_count", "stated_len", "entity_count", "ok"):
+        assert getattr(export, name) == getattr(own, name)
+    assert len(reports.errors) == len(on_disk.errors)
+    assert sorted(reports.others.values()) == sorted(on_disk.others.values())
+    status = main(["verify", "--quiet", str(folder)])
+    assert main(["verify", "--quiet", url]) == status
+    table = str(tmp_path / "x.ndjson")
+    status = main(["convert", "--as", "entity", str(folder), table])
+    assert main(["convert", "--overwrite", "--as", "entity", url, table]) == status
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    "names", [["CURRENT", "MANIFEST-000001"], ["marker.manifest.000001.MANIFEST-000001"], SEGMENTS]
+)
+def test_a_database_and_a_log_in_segments_in_a_store_are_not_judged(names, tmp_path, capsys):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in (*names, "000003.log"):
+        (folder / name).write_bytes(reference.encode([b"one"]))
+    url = copied_to_store(folder)
+    kind = "a log in segments" if names == SEGMENTS else "a database"
+    text = f"{kind} in a store: not judged, because its files are compared only on a disk"
+    reports = cordwood.verify(url)
+    assert (reports.ok, reports.databases) == (False, ())
+    [(path, error)] = reports.errors.items()
+    assert (path, error.strerror) == ("memory:///bucket/folder/", text)
+    assert all(report.ok for report in reports.values())
+    info = cordwood.info(url)
+    assert (info.ok, [failed for failed, _ in info.failures]) == (False, ["memory:///bucket/folder/"])
+    assert cordwood.evidence(url).failed == (("memory:///bucket/folder/", text),)
+    for verb in ("verify", "info"):
+        assert main([verb, url]) == 1
+        out, err = capsys.readouterr()
+        assert err == f"cordwood: memory:///bucket/folder/: {text}\n"
+        assert "DAMAGED" not in out
+    assert main(["cat", url]) == 0

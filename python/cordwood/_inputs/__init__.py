@@ -3,6 +3,7 @@
 * `input` describes one of them,
 * `files` lists them, and decides which names are those of one file,
 * `kind` decides which files are not logs, and names their formats,
+* `stores` names the folders by URL that are not judged as a whole,
 * `exports` compares a folder with the lists of files that a Datastore or Firestore export has,
 * `each` reads several files at a time,
 * `many` makes functions for one log take many,

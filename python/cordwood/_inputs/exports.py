@@ -16,7 +16,9 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cordwood._inputs.input import EMPTY, LIST_SUFFIX, METADATA, OVERALL_SUFFIX, Identity, Input, is_of_export
+from cordwood._inputs.stores import is_in_archive
 from cordwood._native import Reader, detect
+from cordwood._remote import is_url, ranges_of_url
 from cordwood._text import quantity
 from cordwood.errors import CordwoodError, DialectError
 from cordwood.types import Export
@@ -49,7 +51,7 @@ def compared(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Id
     places = {os.path.realpath(file.name): place for place, (file, _) in enumerate(files)}
     missing: dict[int, list[tuple[str, str]]] = {}
     for real, (by, path) in listed.items():
-        if not os.path.isfile(path):
+        if _len(path) is None:
             missing.setdefault(by, []).append((path, real))
         elif (place := places.get(real)) is not None and files[place][0].format in (None, EMPTY):
             file, identity = files[place]
@@ -73,7 +75,7 @@ def _missing(path: str, text: str) -> Input:
 
 def _judged(file: Input) -> tuple[Input, list[str]]:
     """A file in a folder, with its contents if it is metadata, and the paths that it lists."""
-    if not is_of_export(file.name) or file.format not in (None, EMPTY):
+    if not is_of_export(file.name) or is_in_archive(file.name) or file.format not in (None, EMPTY):
         return file, []
     try:
         names = listed_files(file.name)
@@ -109,8 +111,12 @@ def listed_files(path: str) -> list[str] | None:
     if not path.endswith(LIST_SUFFIX):
         overall = overall_message(path)
         return None if overall is None else _paths(overall, 1)
-    with open(path, "rb") as file:
-        message = file.read(_LEN_MAX + 1)
+    if is_url(path):
+        ranges = ranges_of_url(path)
+        message = bytes(ranges.read_range(0, min(ranges.size(), _LEN_MAX + 1)))
+    else:
+        with open(path, "rb") as file:
+            message = file.read(_LEN_MAX + 1)
     try:
         return _listed(message)
     except ValueError:
@@ -159,6 +165,8 @@ def exports_of(
     """
     metadata: dict[str, None] = {}
     for file in files:
+        if is_in_archive(file.name):
+            continue
         if file.is_metadata or (file.format == METADATA and not file.error):
             metadata[file.name] = None
         elif file.is_empty:
@@ -250,6 +258,8 @@ def _beside(path: str, names: Iterable[str]) -> list[str]:
 
     The Firestore emulator on Windows separates folders by backslashes, which a name elsewhere may contain.
     """
+    if is_url(path):
+        return [f"{path.rpartition('/')[0]}/{name.replace(chr(92), '/')}" for name in names]
     folder = os.path.dirname(os.path.realpath(path) if os.path.islink(path) else path)
 
     def path_of(name: str) -> str:
@@ -278,6 +288,10 @@ def _entity_count(export: Export, counts: Mapping[str, int]) -> int | None:
 
 def _len(path: str) -> int | None:
     """The length of a file in bytes; `None` if there is none."""
+    if is_url(path):
+        with contextlib.suppress(OSError):
+            return ranges_of_url(path).size()
+        return None
     try:
         status = os.stat(path)
     except OSError:

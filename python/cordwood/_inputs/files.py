@@ -266,9 +266,12 @@ def _on_filesystem(url: str) -> Iterator[tuple[Input, Identity | None]]:
         folders = dict.fromkeys(file[0].rpartition("/")[0] for file in files if is_segment(file[0]))
         for folder in folders:
             yield Input(folder, "", is_in_folder=True, error=segmented_elsewhere(folder)), folder
-        for name, relative, is_in_folder, file_len, version in files:
-            if name.rpartition("/")[0] not in folders:
-                yield Input(name, relative, is_in_folder, file_len=file_len, version=version), identity_of(name)
+        found = [
+            (Input(name, relative, is_in_folder, file_len=file_len, version=version), identity_of(name))
+            for name, relative, is_in_folder, file_len, version in files
+            if name.rpartition("/")[0] not in folders
+        ]
+        yield from _with_exports(found)
 
 
 def has_magic(name: str) -> bool:
@@ -389,12 +392,17 @@ def _in_folder(folder: str, above: str) -> list[tuple[Input, Identity | None]]:
             (links if os.path.islink(full) else found).append((file, file_identity(status)))
     identities = {identity for _, identity in found}
     found += (link for link in links if link[1] is None or link[1] not in identities)
-    if any(is_of_export(file.name) for file, _ in found):
-        # Rarely needed.
-        from cordwood._inputs.exports import compared
+    return sorted(_with_exports(found), key=lambda file: file[0].name)
 
-        found = compared(found)
-    return sorted(found, key=lambda file: file[0].name)
+
+def _with_exports(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Identity | None]]:
+    """The files in a folder, compared with the lists of the exports among them."""
+    if not any(is_of_export(file.name) for file, _ in found):
+        return found
+    # Rarely needed.
+    from cordwood._inputs.exports import compared
+
+    return compared(found)
 
 
 def _file_in(folder: str, above: str, path: str, name: str, format_: str | None) -> Input:
