@@ -4,6 +4,7 @@
 imported do not.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import sys
 import pytest
 import reference
 
+import cordwood
 from cordwood.cli import VERBS
 
 # Modules of the standard library that take a millisecond or more, and everything from outside it.
@@ -128,3 +130,33 @@ def test_the_package_imports_no_more(tmp_path):
     assert "cordwood.types" in modules
     assert {name.partition(".")[0] for name in modules} & SLOW == set()
     assert {name for name in modules if re.match(r"cordwood\.(cli|payload|compat|_html|_map\.)", name)} == set()
+
+
+@pytest.mark.parametrize(
+    ("package", "command", "need"),
+    [
+        ("pyarrow", ["convert", "x.log", "x.parquet"], "parquet needs"),
+        ("pyarrow", ["convert", "--to", "arrow", "x.log", "-"], "arrow needs"),
+        ("wandb", ["convert", "--as", "wandb", "x.wandb", "x.ndjson"], "all fields of a record need"),
+    ],
+)
+def test_a_package_that_is_installed_and_cannot_be_imported_is_one_sentence(package, command, need, tmp_path):
+    folder = tmp_path / "packages" / package
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("raise AttributeError('no float_\\nin this release')")
+    for name, dialect in (("x.log", "leveldb"), ("x.wandb", "wandb")):
+        with cordwood.open(tmp_path / name, "w", dialect=dialect) as writer:
+            writer.append(b"\x12\x00")
+    done = subprocess.run(
+        [sys.executable, "-m", "cordwood", *command],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder.parent), os.environ.get("PYTHONPATH", "")])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith(f"cordwood: {need} the package {package}, which is installed, but cannot be imported")
+    assert done.stderr.endswith(" (AttributeError: no float_ in this release)\n")
+    assert not (tmp_path / command[-1]).exists()

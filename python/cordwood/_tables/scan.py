@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cordwood._native import Reader, Record
+from cordwood._optional import imported
 from cordwood._splits import Split, part_of
 from cordwood.errors import PayloadError
 from cordwood.types import Outcome, OutcomeKind, SkippedRegion
@@ -366,7 +367,7 @@ def decoded_scan(
     """Called by the native `scan` if `decode` is given.
 
     Raises:
-        ModuleNotFoundError: pyarrow is not installed.
+        ImportError: pyarrow is not installed, or cannot be imported.
         TypeError: `schema` is not a pyarrow schema.
         ValueError: `decode` has an invalid value, the options contradict each other, or `schema` names a column that
             the table cannot have.
@@ -376,11 +377,7 @@ def decoded_scan(
     payload = PAYLOADS.get(decode)
     if payload is None:
         raise ValueError(f"decode must be one of {', '.join(map(repr, PAYLOADS))}, not {decode!r}")
-    try:
-        pa: Any = import_module("pyarrow")
-    except ModuleNotFoundError as error:
-        text = f"scan with decode= needs the package pyarrow: pip install 'cordwood[arrow]' ({error})"
-        raise ModuleNotFoundError(text, name=error.name) from error
+    pa: Any = imported("pyarrow", "scan with decode= needs", "arrow")
     if schema is not None and not isinstance(schema, pa.Schema):
         raise TypeError(f"schema must be a pyarrow.Schema, not {type(schema).__name__}")
     if schema is not None and columns is not None:

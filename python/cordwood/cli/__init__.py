@@ -243,8 +243,8 @@ def _run(arguments: Sequence[str]) -> int:
         # The reader of our output has closed it, as `head` does.
         drop_failed()
         return Status.BROKEN_PIPE
-    # A package of one of the extras is not installed: the message names it.
-    except (OSError, MemoryError, cordwood.CordwoodError, ModuleNotFoundError, Failure) as error:
+    # A package of one of the extras is not installed, or cannot be imported: the message names it.
+    except (OSError, MemoryError, cordwood.CordwoodError, ImportError, Failure) as error:
         complain(error)
         drop_failed()
         return Status.FAILURE

@@ -17,12 +17,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
 from os import PathLike
 from typing import Any, TypeAlias, cast
 
 from cordwood._native import decode_wandb
 from cordwood._open import open as open_log
+from cordwood._optional import imported
 from cordwood.errors import PayloadError
 from cordwood.payload._error import payload_error
 from cordwood.payload._json_parser import DEPTH_MAX, is_too_deep, parsed
@@ -50,7 +50,7 @@ def to_dict(record: bytes) -> dict[str, object]:
 
     Raises:
         PayloadError: The record is not such a message, or a value of it cannot be represented in JSON.
-        ModuleNotFoundError: `wandb` is not installed.
+        ImportError: `wandb` is not installed, or cannot be imported.
     """
     # These modules have no types: their classes are created when they are imported.
     message = _imported("wandb.proto.wandb_internal_pb2").Record()
@@ -71,14 +71,8 @@ def to_dict(record: bytes) -> dict[str, object]:
 
 
 def _imported(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        text = (
-            "all fields of a record need the package wandb: pip install 'cordwood[wandb]'; "
-            f"the logged data of a run is read without it, for example as wandb-history ({error})"
-        )
-        raise ModuleNotFoundError(text, name=error.name) from error
+    without = "; the logged data of a run is read without it, for example as wandb-history"
+    return imported(name, "all fields of a record need", "wandb", without=without)
 
 
 def history(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str, Any]]:

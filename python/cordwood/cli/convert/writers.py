@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
+from cordwood._optional import imported
 from cordwood._tables.decoders import Row
 from cordwood._tables.json_text import json_text
 from cordwood._tables.payloads import PAYLOADS
@@ -60,14 +60,10 @@ def check_installed(form: str) -> None:
     A library for which there is not enough memory may end the process: here, there is no unfinished table yet.
 
     Raises:
-        ModuleNotFoundError: It is not; the message says which extra has it.
+        ImportError: It is not, or cannot be imported.
     """
     if form in BINARY_FORMATS:
-        try:
-            import_module("pyarrow.parquet" if form == "parquet" else "pyarrow")
-        except ModuleNotFoundError as error:
-            text = f"{form} needs the package pyarrow: pip install 'cordwood[arrow]' ({error})"
-            raise ModuleNotFoundError(text, name=error.name) from error
+        imported("pyarrow.parquet" if form == "parquet" else "pyarrow", f"{form} needs", "arrow")
 
 
 ENCODINGS: dict[str, Callable[[bytes], str]] = {
