@@ -63,7 +63,7 @@ class Content:
         self._payloads = Counter[str]()
         # The attributes of `Info` that are sums.
         self._sums = Counter(dict.fromkeys((*_OF_REPORT, *_OF_SUMMARY), 0))
-        # By the real paths of the logs.
+        # By the paths of the logs.
         self._record_counts: dict[str, int] = {}
         self._entity_logs: list[str] = []
         self._runs: list[Run] = []
@@ -121,7 +121,7 @@ class Content:
         self._dialects[str(dialect)] += 1
         self._compressions[report.compression or "none"] += 1
         self._payloads.update([payload] if payload else [])
-        self._record_counts[os.path.realpath(path)] = report.record_count
+        self._record_counts[path] = report.record_count
         if not report.ok:
             self._damaged.append(path)
             if payload == VERSION_EDIT.name or VERSION_EDIT.is_name(path):

@@ -82,7 +82,7 @@ def evidence_of(results: Iterable[tuple[Input, LogEvidence | str | Exception]], 
     files = [file for file, _ in results]
     read = [found for _, found in results if isinstance(found, LogEvidence)]
     databases, failures = databases_of(files)
-    exports, more_failures = exports_of(files, {os.path.realpath(log.path): log.report.record_count for log in read})
+    exports, more_failures = exports_of(files, {log.path: log.report.record_count for log in read})
     for file, found in [*results, *((Input(path, path), error) for path, error in failures + more_failures)]:
         if isinstance(found, LogEvidence):
             logs.append(found)

@@ -158,7 +158,7 @@ def exports_of(
 
     Args:
         files: The files.
-        counts: How many records were read from each log, by its real path.
+        counts: How many records were read from each log, by its path.
 
     Returns:
         The exports, and the path and the exception of each metadata that cannot be read any more.
@@ -203,7 +203,8 @@ def exports_of(
         except (OSError, ValueError) as error:
             failures.append((path, error))
     exports += (part for real, part in parts.items() if real not in in_others)
-    if counts is not None:
+    if counts is not None and exports:
+        counts = {os.path.realpath(path): count for path, count in counts.items()}
         exports = [export._replace(entity_count=_entity_count(export, counts)) for export in exports]
     return sorted(exports), failures
 

@@ -372,24 +372,33 @@ def _in_folder(folder: str, above: str) -> list[tuple[Input, Identity | None]]:
             relative = os.path.normpath(os.path.join(above, os.path.relpath(path, folder)))
             found.append(_of_segments(path, relative, segments_in(path), is_in_folder=True))
             continue
-        linked = [name for name in folders if os.path.islink(os.path.join(path, name))]
-        found += ((_file_in(folder, above, path, name, "link to a folder"), None) for name in linked)
+        # Joined once for all files in the folder.
+        before = os.path.join(path, "")
+        relative = os.path.normpath(os.path.join(above, os.path.relpath(path, folder)))
+        relative_before = "" if relative == os.curdir else os.path.join(relative, "")
+        linked = [name for name in folders if os.path.islink(before + name)]
+        found += (
+            (Input(before + name, relative_before + name, is_in_folder=True, format="link to a folder"), None)
+            for name in linked
+        )
         for name in names:
-            full = os.path.join(path, name)
+            full, below = before + name, relative_before + name
             try:
-                status = os.stat(full)
+                status = os.lstat(full)
+                is_link = stat.S_ISLNK(status.st_mode)
+                if is_link:
+                    status = os.stat(full)
             except FileNotFoundError:
-                found.append((_file_in(folder, above, path, name, "dangling link"), None))
+                found.append((Input(full, below, is_in_folder=True, format="dangling link"), None))
                 continue
             except OSError:
-                found.append((_file_in(folder, above, path, name, None), None))
+                found.append((Input(full, below, is_in_folder=True), None))
                 continue
             may_be_log = status.st_size or name.endswith(RUN_SUFFIXES)
             format_ = NO_FILE if not stat.S_ISREG(status.st_mode) else None if may_be_log else EMPTY
-            file = _file_in(folder, above, path, name, format_)
-            if not format_:
-                file = file._replace(file_len=status.st_size)
-            (links if os.path.islink(full) else found).append((file, file_identity(status)))
+            file_len = 0 if format_ else status.st_size
+            file = Input(full, below, is_in_folder=True, format=format_, file_len=file_len)
+            (links if is_link else found).append((file, file_identity(status)))
     identities = {identity for _, identity in found}
     found += (link for link in links if link[1] is None or link[1] not in identities)
     return sorted(_with_exports(found), key=lambda file: file[0].name)
@@ -403,8 +412,3 @@ def _with_exports(found: list[tuple[Input, Identity | None]]) -> list[tuple[Inpu
     from cordwood._inputs.exports import compared
 
     return compared(found)
-
-
-def _file_in(folder: str, above: str, path: str, name: str, format_: str | None) -> Input:
-    relative = os.path.normpath(os.path.join(above, os.path.relpath(path, folder), name))
-    return Input(os.path.join(path, name), relative, is_in_folder=True, format=format_)

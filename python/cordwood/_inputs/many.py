@@ -299,7 +299,7 @@ def _results_of(
     counts: dict[str, int] | None = None
     if not options.get("start") and options.get("end") is None:
         reports = [(name, report) for name, report in results.items() if isinstance(report, Report)]
-        counts = {os.path.realpath(name): report.record_count for name, report in reports if isinstance(name, str)}
+        counts = {name: report.record_count for name, report in reports if isinstance(name, str)}
     databases, unread = databases_of(files)
     exports, unread_metadata = exports_of(files, counts)
     errors.update([*unread, *unread_metadata])

@@ -13,7 +13,6 @@ import argparse
 import cordwood
 from cordwood import _native
 from cordwood._inputs.each import Progress
-from cordwood._inputs.files import segments_in
 from cordwood._inputs.input import Input
 from cordwood._summary import zeros_at_end, zeros_inside_text
 from cordwood._text import display_name, quantity, source_name
@@ -63,15 +62,15 @@ def run(options: argparse.Namespace) -> Status:
             counts = {name: getattr(stat, name) for name in _JSON_FIELDS}
             print_json({"source": source_name(file.name), **counts, "outcome": stat.outcome._asdict()})
         else:
-            _print_text(file.name, stat)
+            _print_text(file, stat)
         tally.add_sums(stat)
         tally.count(Status.CLEAN if stat.ok else Status.DAMAGE)
     return tally.print_totals()
 
 
-def _print_text(name: str, stat: cordwood.Stat) -> None:
+def _print_text(file: Input, stat: cordwood.Stat) -> None:
     """Prints the counts in four lines, and further notes."""
-    if segments := segments_in(name):
+    if segments := file.segments:
         size = f"{quantity(sum(length for _, length in segments), 'byte')} in {quantity(len(segments), 'segment')}"
     elif stat.file_len is None:
         size = "not read to its end"
@@ -80,7 +79,7 @@ def _print_text(name: str, stat: cordwood.Stat) -> None:
     end = stat.outcome
     zeros = zeros_at_end(end.zeros_offset, end.offset, has_records=stat.record_count > 0)
     state = state_of_log(end, zeros, ok=stat.ok, has_zeros_inside=stat.zeros_inside_len > 0)
-    print(f"{display_name(name)}: {state}, {format_text(stat.dialect, stat.compression)}, {size}")
+    print(f"{display_name(file.name)}: {state}, {format_text(stat.dialect, stat.compression)}, {size}")
     lengths = ""
     if stat.record_len_mean is not None:
         lengths = f": from {stat.record_len_min:,} to {stat.record_len_max:,}, {stat.record_len_mean:,.1f} on average"

@@ -24,7 +24,6 @@ of entities. After several logs, their totals are printed.
 from __future__ import annotations
 
 import argparse
-import os
 from contextlib import nullcontext
 
 import cordwood
@@ -85,7 +84,7 @@ def run(options: argparse.Namespace) -> Status:
         return report, sha256, batches
 
     tally = Tally(options.sources, as_json=options.json, judges_exports=True)
-    # Of all records, by the real paths of the logs.
+    # Of all records, by the paths of the logs.
     counts: dict[str, int] | None = None if options.start or options.end is not None else {}
     for file, (report, sha256, batches) in tally.read(options, read):
         summary = summary_of(report, path=file.name)
@@ -99,7 +98,7 @@ def run(options: argparse.Namespace) -> Status:
             if batches and not options.json:
                 batches.print()
         if counts is not None:
-            counts[os.path.realpath(file.name)] = report.record_count
+            counts[file.name] = report.record_count
         tally.add_sums(report)
         tally.count(Status.DAMAGE if is_damaged or is_other else Status.CLEAN)
         tally.only_other_count += is_other and not is_damaged
