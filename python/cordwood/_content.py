@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from cordwood._databases import databases_of
+from cordwood._databases import databases_of, judged
 from cordwood._inputs.each import Progress, each
 from cordwood._inputs.exports import exports_of, overall_message
 from cordwood._inputs.files import expand, is_stream
@@ -45,7 +45,7 @@ def read(file: Input, threads: int, progress: Progress) -> Report:
     if file.source or is_stream(file.name):
         text = "info reads a log more than once, and this is stdin, a pipe or a device: copy it to a file"
         raise OSError(errno.ESPIPE, text, source_name(file.name))
-    return verify(file.name, threads=threads, progress=progress)
+    return judged(file.name, verify(file.name, threads=threads, progress=progress))
 
 
 class Content:
@@ -68,6 +68,7 @@ class Content:
         self._entity_logs: list[str] = []
         self._runs: list[Run] = []
         self._damaged: list[str] = []
+        self._not_logs: list[str] = []
         self._damaged_manifests: list[str] = []
         self._misnamed: list[tuple[str, int | None, int]] = []
         # The last one.
@@ -81,6 +82,7 @@ class Content:
             result = found
             if isinstance(found, str):
                 self._others[found] += 1
+                self._not_logs.append(file.name)
             elif isinstance(found, Report):
                 try:
                     self._add(file, found)
@@ -97,7 +99,7 @@ class Content:
         empty = dialect_of_empty_run(path, report.file_len)
         dialect = empty or report.dialect
         log: dict[str, Any] = {"dialect": dialect, "log_number": report.log_number, "on_corruption": "salvage"}
-        payload = _payload(path, dialect, log)
+        payload = _payload(path, report, dialect, log)
         file_len = file.file_len if file.segments else report.file_len or 0
         summary = summary_of(report)
         if payload == "wandb" or empty:
@@ -132,7 +134,7 @@ class Content:
 
     def info(self, path: str, files: Sequence[Input]) -> Info:
         """The description of a source that stands for these files, once all of their results are taken."""
-        databases, failures = databases_of(files)
+        databases, failures = databases_of(files, self._damaged + self._not_logs)
         self.failures += failures
         exports, more_failures = exports_of(files, self._record_counts)
         self.failures += more_failures
@@ -170,9 +172,11 @@ _OF_REPORT = ("record_count", "salvaged_count", "payload_len", "damaged_len")
 _OF_SUMMARY = ("log_count", "file_len", "torn_count", "zeros_count", "zeros_len", "zeros_inside_len")
 
 
-def _payload(path: str, dialect: str, log: dict[str, Any]) -> str | None:
-    with Reader(path, **log) as reader:
-        first = next(reader.records(), None)
+def _payload(path: str, report: Report, dialect: str, log: dict[str, Any]) -> str | None:
+    first = None
+    if report.record_count:
+        with Reader(path, **log) as reader:
+            first = next(reader.records(), None)
     with contextlib.suppress(ValueError):
         if is_of_export(path) and overall_message(path) is not None:
             return "export-metadata"

@@ -12,13 +12,18 @@ import itertools
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+import struct
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
 
+from cordwood._inputs.files import is_path
 from cordwood._inputs.input import Input
 from cordwood._inputs.stores import unjudged
-from cordwood._native import Reader
-from cordwood.errors import CordwoodError, PayloadError
-from cordwood.types import Database, Engine, OutcomeKind, Problem, ProblemKind
+from cordwood._native import Reader, detect, verify
+from cordwood.errors import CordwoodError, DialectError, PayloadError
+from cordwood.types import OF_CURRENT, Database, Engine, OutcomeKind, Problem, ProblemKind, Severity
 
 _READINGS_MAX = 10
 """How often a folder is read if the database in it changes each time."""
@@ -33,6 +38,9 @@ _MANIFEST = re.compile(r"MANIFEST-([0-9]{1,20})")
 _MARKER = re.compile(r"marker\.manifest\.([0-9]+)\.(MANIFEST-[0-9]+)")
 _TABLE = re.compile(r"[0-9]+\.(ldb|sst)")
 _LOG = re.compile(r"[0-9]+\.log")
+_ANY_LOG = re.compile(r"([0-9]+)(?:-[0-9]+)?\.log")
+"""Also the further files in which Pebble continues a log."""
+_OTHER_CURRENT = re.compile(r"CURRENT\.([0-9]{1,20}|bak)")
 _OPTIONS = re.compile(r"OPTIONS-([0-9]{1,20})")
 _INFO_LOG = re.compile(r"LOG(\.old\.[0-9]+)?")
 
@@ -41,27 +49,35 @@ _OWN_FOLDER = re.compile(r"(?m)^(?>.*?manifest file: ?)(.*)/MANIFEST-")
 _FOLDERS = re.compile(r"(?m)^(?>.*?SST files in )(.*) dir, Total Num|^(?>.*?cf_paths does not yet exist: )(.*)$")
 _HAS_LOG_FOLDER = re.compile(rb"(?m)^[ \t]*wal_dir=.")
 _SKIPS_TORN_LOGS = re.compile(rb"(?m)^[ \t]*wal_recovery_mode=k(Skip|Tolerate)")
+_ACCEPTS_TORN_LOGS = re.compile(rb"(?m)^[ \t]*strict_wal_tail=false")
 _REFUSES_TORN_LOGS = re.compile(rb"(?m)^[ \t]*wal_recovery_mode=kAbsoluteConsistency")
 
 _NETEASE = b"\x80\x1d\x30\x01"
 """A `CURRENT` that begins with these bytes is encrypted, and so is the MANIFEST."""
 
+_BATCH = struct.Struct("<QI")
+"""The beginning of a write batch: its first sequence number, and how many it has."""
+
 _ROCKSDB_TAG_MIN = 10
 """The fields that LevelDB knows have smaller tags."""
 
 
-def databases_of(files: Iterable[Input]) -> tuple[list[Database], list[tuple[str, OSError]]]:
+def databases_of(files: Iterable[Input], damaged: Iterable[object]) -> tuple[list[Database], list[tuple[str, OSError]]]:
     """The databases in the folders in which these files were found, and the folders that are not read.
 
-    These are the folders that cannot be read, and those by URL: see `unjudged`.
+    These are the folders that cannot be read, and those by URL: see `unjudged`. `damaged` are the paths of the damaged
+    logs, and of the files that are not logs. Other values are left out.
     """
     files = list(files)
     parts = (os.path.split(file.name) for file in files if file.is_in_folder and "://" not in file.name)
+    names: dict[str, set[str]] = defaultdict(set)
+    for folder, name in (os.path.split(path) for path in damaged if isinstance(path, str)):
+        names[folder].add(name)
     databases: list[Database] = []
     failures = unjudged(files)
     for folder in dict.fromkeys(folder for folder, name in parts if _is_of_database(name)):
         try:
-            if database := database_in(folder):
+            if database := database_in(folder, names[folder]):
                 databases.append(database)
         except OSError as error:
             failures.append((folder, error))
@@ -72,11 +88,12 @@ def _is_of_database(name: str) -> bool:
     return name == "CURRENT" or bool(_MANIFEST.fullmatch(name) or _MARKER.fullmatch(name))
 
 
-def database_in(folder: str) -> Database | None:
+def database_in(folder: str, damaged: Collection[str] = ()) -> Database | None:
     """Judges the folder of a database.
 
     Args:
         folder: The path of the folder.
+        damaged: The names of the damaged files in it. Only those of logs that the engine reads matter.
 
     Returns:
         The database; `None` if there is none in the folder, or if NetEase has encrypted it.
@@ -87,10 +104,44 @@ def database_in(folder: str) -> Database | None:
     database = None
     for _ in range(_READINGS_MAX):
         found = _Folder(folder)
-        database = found.database()
+        database = found.database(damaged)
         if database is None or database.ok or _Folder(folder).version == found.version:
             break
     return database
+
+
+_Read = TypeVar("_Read")
+
+
+def judged(path: object, read: _Read) -> _Read:
+    """A `Report`, a `Stat` or a `LogSummary` of a log, once the files beside it have been considered.
+
+    If all of the file belongs to another log, and it is the newest log of a database, that is no fault:
+    `other_log_number` is then `None`.
+    """
+    log: Any = read
+    is_fault = log.other_log_number is None or not is_without_record(path, log.log_number)
+    return read if is_fault else log._replace(other_log_number=None)
+
+
+def is_without_record(path: object, number: int | None) -> bool:
+    """Whether a file is the newest log of a database, and has no record.
+
+    RocksDB writes a new log over an older one (`recycle_log_file_num`). Until its first record, all of the new log
+    belongs to the older one.
+
+    Args:
+        path: Its path; any other value is that of no log.
+        number: The number that it was read with. It must be that of its name.
+    """
+    if not is_path(path):
+        return False
+    folder, name = os.path.split(os.fsdecode(path))
+    with suppress(OSError):
+        if number == log_number(name) and (database := database_in(folder or os.curdir)):
+            kinds = (problem.kind for problem in database.problems if os.path.basename(problem.path) == name)
+            return ProblemKind.LOG_EMPTY in kinds
+    return False
 
 
 class _Manifest:
@@ -210,12 +261,27 @@ class _Folder:
     def _matching(self, pattern: re.Pattern[str]) -> list[str]:
         return [name for name in self.names if pattern.fullmatch(name)]
 
-    def database(self) -> Database | None:
+    def database(self, damaged: Collection[str]) -> Database | None:
         """The database; `None` if there is none, or if NetEase has encrypted it."""
         if not self._is_database():
             return None
+        database = self._judged()
+        # Where the number is not known, the engine may read every log. Those of other files are empty.
+        oldest = database.log_number_min or 0
+        logs = ((name, _ANY_LOG.fullmatch(name)) for name in sorted(damaged))
+        needed = [self._path(name) for name, match in logs if match and int(match[1]) >= oldest and self._len(name)]
+        # The writes that are missing at the end of such a log may be those in its damaged part.
+        rest = [each for each in database.problems if each.kind != ProblemKind.LOG_CUT or each.path not in needed]
+        problems = [*rest, *(Problem(ProblemKind.LOG_DAMAGED, path) for path in needed)]
+        # Once the files have been fetched, the other problems are gone.
+        pointers = [Problem(kind, problem.path) for problem in problems if (kind := _pointer_kind(problem.path))]
+        return database._replace(problems=tuple(pointers or problems))
+
+    def _judged(self) -> Database:
+        """The database, without the problem that logs in it are damaged."""
         current, name = self._named()
         problems = [Problem(current, self._path("CURRENT"))] if current else []
+        problems += [Problem(ProblemKind.CURRENT_OTHER, self._path(other)) for other in self._others() if current]
         manifest = newest = None
         if name is not None and self._len(name) is None:
             problems.append(Problem(ProblemKind.MANIFEST_MISSING, self._path(name)))
@@ -240,6 +306,7 @@ class _Folder:
             problems += self._table_problems(manifest, engine)
             problems += self._log_problems(manifest, engine)
             problems += self._lost_writes(manifest)
+            problems += self._missing_writes(manifest)
             problems += self._cut_logs(manifest) if engine == Engine.LEVELDB else self._torn_logs(manifest, engine)
         count, log_number_min = (len(manifest.tables), manifest.log_number_min) if manifest else (None, None)
         return Database(self.path, engine, name, newest, count, tuple(problems), log_number_min)
@@ -268,10 +335,19 @@ class _Folder:
         if not _MANIFEST.fullmatch(first):
             is_zeros = not self.current.strip(b"\0")
             kind = ProblemKind.CURRENT_ZEROS if is_zeros else ProblemKind.CURRENT_INVALID
+            if newline and not more and _MANIFEST.fullmatch(first.removesuffix("\r")):
+                kind = ProblemKind.CURRENT_CRLF
             return kind if self.current else ProblemKind.CURRENT_EMPTY, None
         if not newline:
             return ProblemKind.CURRENT_NO_NEWLINE, None
         return (ProblemKind.CURRENT_MORE_LINES, None) if more else (None, first)
+
+    def _others(self) -> list[str]:
+        """The file by which goleveldb opens a database whose `CURRENT` is wrong, if it names a MANIFEST."""
+        names = [name for name in self.names if _OTHER_CURRENT.fullmatch(name)]
+        # The newest one comes first, `CURRENT.bak` last.
+        names.sort(key=lambda name: int(name[8:]) if name[8:].isdecimal() else -1, reverse=True)
+        return [name for name in names if (self._text(name) or b"").decode(errors="replace")[:-1] in self.manifests][:1]
 
     def _options(self) -> bytes:
         """The newest file of options of RocksDB or Pebble; empty if there is none."""
@@ -362,13 +438,59 @@ class _Folder:
             yield Problem(ProblemKind.LOG_ABSENT, self._path(name))
 
     def _lost_writes(self, manifest: _Manifest) -> Iterator[Problem]:
-        """The newest log if it is empty, or, without any log or table, the folder: a new database, or a loss."""
+        """The newest log if it has no record, or, without any log or table, the folder: a new database, or a loss."""
         if logs := self._matching(_LOG):
             newest = max(logs, key=_table_or_log_number)
-            if self._len(newest) == 0:
+            if self._has_no_record(newest, manifest):
                 yield Problem(ProblemKind.LOG_EMPTY, self._path(newest))
         elif not (manifest.tables or manifest.oldest_log_number or _HAS_LOG_FOLDER.search(self._options())):
             yield Problem(ProblemKind.DATABASE_EMPTY, self.path)
+
+    def _has_no_record(self, name: str, manifest: _Manifest) -> bool:
+        """Whether a log is empty, contains only zeros, or is an older log that its engine is about to write over."""
+        if not (log_len := self._len(name)):
+            return log_len == 0
+        number, path = _table_or_log_number(name), self._path(name)
+        # Unlike a reader, `verify` warns of no other log. Nearly always, there is a first record.
+        with suppress(CordwoodError, FileNotFoundError):
+            if not verify(path, end=1).record_count and (report := verify(path)).ok and not report.record_count:
+                is_recycled = number >= manifest.oldest_log_number and (report.other_log_number or number) < number
+                return is_recycled or report.outcome.zeros_offset == 0
+        return False
+
+    def _written_logs(self, manifest: _Manifest) -> list[tuple[int, str]]:
+        """Those of the needed logs that have a record."""
+        logs = self._needed_logs(manifest)
+        return [(number, path) for number, path in logs if not self._has_no_record(os.path.basename(path), manifest)]
+
+    def _missing_writes(self, manifest: _Manifest) -> Iterator[Problem]:
+        """The newest log, if the logs end before the last sequence number of the MANIFEST, but after their first one.
+
+        The engine writes a number to a log before it states it in the MANIFEST. The disk may keep them otherwise, and
+        RocksDB also counts writes without a log.
+        """
+        logs = self._written_logs(manifest)
+        last = manifest.numbers.get("last_sequence", 0)
+        end = 0
+        for begin, batch_end in self._batches(logs):
+            if batch_end > last or begin > last:
+                return
+            end = max(end, batch_end)
+        if end:
+            yield Problem(ProblemKind.LOG_BEHIND, logs[-1][1], (end, last))
+
+    def _batches(self, logs: list[tuple[int, str]]) -> Iterator[tuple[int, int]]:
+        """Of each write batch in these logs, the first sequence number, and the one after the last."""
+        for _, path in logs:
+            # It may have other contents, or a live database has removed it.
+            with (
+                suppress(CordwoodError, FileNotFoundError, struct.error),
+                Reader(path, on_corruption="skip") as reader,
+            ):
+                for record in reader:
+                    begin, count = _BATCH.unpack_from(record)
+                    if count:
+                        yield begin, begin + count
 
     def _cut_logs(self, manifest: _Manifest) -> Iterator[Problem]:
         """The logs that are cut off, empty or torn, although a newer log has later writes.
@@ -404,7 +526,8 @@ class _Folder:
                     elif kind:
                         yield Problem(kind, log)
                 earlier, end = [], found.end
-            kind = ProblemKind.LOG_EMPTY if self._len(os.path.basename(path)) == 0 else note
+            is_empty = found.begin is None and self._has_no_record(os.path.basename(path), manifest)
+            kind = ProblemKind.LOG_EMPTY if is_empty else note
             earlier.append((path, found.begin is not None, kind))
 
     def _torn_logs(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
@@ -412,14 +535,18 @@ class _Folder:
 
         Unless its options skip or tolerate such a record, RocksDB reads a newer log only if the sequence numbers
         continue in it, as they do after a crash. If not, it refuses the database, or opens it without the newer logs.
-        With absolute consistency, it always refuses.
+        With absolute consistency, it always refuses, and so does Pebble.
         """
         from cordwood.payload.write_batch import WriteBatch
 
-        logs = self._needed_logs(manifest)
+        logs = self._written_logs(manifest)
         is_rocksdb = engine == Engine.ROCKSDB
         is_strict = is_rocksdb and not _SKIPS_TORN_LOGS.search(self._options())
-        is_refused = is_rocksdb and bool(_REFUSES_TORN_LOGS.search(self._options()))
+        is_refused = bool(_REFUSES_TORN_LOGS.search(self._options()))
+        if not is_rocksdb:
+            # Pebble may also continue a log in a further file.
+            is_continued = len(self._matching(_ANY_LOG)) > len(self._matching(_LOG))
+            is_refused = not (is_continued or _ACCEPTS_TORN_LOGS.search(self._options()))
         torn: list[tuple[str, int | None]] = []
         end = None
         for _, path in logs if len(logs) > 1 else ():
@@ -463,7 +590,9 @@ class _Folder:
         Pebble may have no log.
 
         RocksDB begins a log before it writes the table of the log before. So if its MANIFEST ends with a whole edit, or
-        the next log had been begun before the last edit that is left, the missing edits may not be seen.
+        the next log had been begun before the last edit that is left, only the sequence numbers show the missing edits:
+        the log of the last edit is gone, and the writes between it and the first log are neither in a log nor in a
+        listed table. Writes without a log leave such a gap, too, but not with that log.
         """
         next_number, oldest = manifest.numbers["next_file_number"], manifest.oldest_log_number
         listed = {table.file_number for _, _, table in manifest.tables}
@@ -477,6 +606,9 @@ class _Folder:
         elif not logs and _HAS_LOG_FOLDER.search(self._options()):
             return []
         else:
+            begin, _ = next(self._batches(self._written_logs(manifest)), (0, 0))
+            if oldest and oldest not in logs and begin > manifest.numbers["last_sequence"] + 1:
+                return [names[number] for number in sorted(names.keys() - listed) if number > oldest]
             has_log = any(oldest <= number < (next_number if manifest.is_torn else newer[0]) for number in logs)
         return [] if has_log else [names[number] for number in newer]
 
@@ -497,6 +629,22 @@ class _Folder:
         # The list of the folder is older than the log may be.
         has_log = numbered(_LOG) or self._len(_file_name(without, "log")) is not None
         return None if has_log or max(tables, default=0) < without else tables[max(tables)]
+
+
+_POINTERS = {"Git LFS pointer": ProblemKind.GIT_LFS_POINTER, "git-annex pointer": ProblemKind.GIT_ANNEX_POINTER}
+"""The formats of files whose content was not fetched."""
+
+
+def _pointer_kind(path: str) -> ProblemKind | None:
+    """Which program has left a pointer in place of a file; `None` if it is no pointer."""
+    try:
+        if os.path.isfile(path):  # Opening a pipe may take forever.
+            detect(path)
+    except DialectError as error:
+        return _POINTERS.get(error.format)
+    except (OSError, CordwoodError):
+        pass
+    return None
 
 
 def log_number(name: str) -> int | None:
@@ -524,12 +672,41 @@ _CURRENT_TEXTS = {
     ProblemKind.CURRENT_NO_NEWLINE: "does not end with a newline",
     ProblemKind.CURRENT_MORE_LINES: "has more than one line",
     ProblemKind.CURRENT_INVALID: "does not name a MANIFEST",
+    ProblemKind.CURRENT_CRLF: "ends with CR LF, as Git writes it on Windows without `* -text` in .gitattributes",
     ProblemKind.MANIFEST_MISSING: "names {}, which is missing",
     ProblemKind.MANIFEST_EMPTY: "names {}, which has no usable edit",
     ProblemKind.MANIFEST_INCOMPLETE: "names {}, which lacks the next file, log or sequence number",
     ProblemKind.MANIFEST_DAMAGED: "names {}, which is damaged: its list of tables is not whole",
     ProblemKind.MANIFEST_UNKNOWN: "names {}, which has edits of an unknown kind: its list of tables is not known",
 }
+
+
+def _current_texts(database: Database, names: Mapping[ProblemKind, list[str]]) -> list[str]:
+    """The faults of `CURRENT`, and the MANIFEST that it should name, in words."""
+    texts = [text.format(database.manifest) for kind, text in _CURRENT_TEXTS.items() if names[kind]]
+    if database.newest_manifest:
+        texts.append(f"{database.newest_manifest} is intact and the newest")
+    elif database.table_count is None and any(names[kind] for kind in OF_CURRENT):
+        texts.append("no MANIFEST is intact")
+    others = names[ProblemKind.CURRENT_OTHER]
+    return texts + [f"goleveldb opens it by {name}, {database.engine} does not" for name in others]
+
+
+_OF_LOGS = {
+    Engine.LEVELDB: (
+        "{{}} damaged: {} drops the rest of each damaged block",
+        "{{}} cut off or empty, which {} does not report: a newer log has later writes",
+    ),
+    Engine.ROCKSDB: (
+        "{{}} damaged: {} would refuse the database, or drop the writes that follow",
+        "{{}} torn, and a newer log has later writes: {} would refuse the database, or drop the newer log",
+    ),
+    Engine.PEBBLE: (
+        "{{}} damaged: {} would refuse the database, or drop the writes that follow",
+        "{{}} torn, and a newer log has later writes: {} would refuse the database",
+    ),
+}
+"""What an engine does with a log that is damaged, and with one that lacks its end."""
 
 
 def database_lines(database: Database, *, is_brief: bool = False) -> list[tuple[str, str, bool]]:
@@ -541,11 +718,10 @@ def database_lines(database: Database, *, is_brief: bool = False) -> list[tuple[
     names: dict[ProblemKind, list[str]] = {kind: [] for kind in ProblemKind}
     for problem in database.problems:
         names[problem.kind].append(os.path.basename(problem.path))
-    texts = [text.format(database.manifest) for kind, text in _CURRENT_TEXTS.items() if names[kind]]
-    if database.newest_manifest:
-        texts.append(f"{database.newest_manifest} is intact and the newest")
-    elif not (database.ok or database.table_count is not None or names[ProblemKind.MANIFEST_DAMAGED]):
-        texts.append("no MANIFEST is intact")
+    for kind, program in ((ProblemKind.GIT_LFS_POINTER, "Git LFS"), (ProblemKind.GIT_ANNEX_POINTER, "git-annex")):
+        if names[kind]:
+            return [("files", f"{_listed(names[kind])} not fetched: {program} left a pointer instead", True)]
+    texts = _current_texts(database, names)
     if texts or not is_brief:
         is_fault = bool(texts) and not names[ProblemKind.MANIFEST_UNKNOWN]
         lines.append(("current", "; ".join(texts) or str(database.manifest), is_fault))
@@ -566,24 +742,25 @@ def database_lines(database: Database, *, is_brief: bool = False) -> list[tuple[
         lines.append(("tables", f"{text} {'it' if len(unlisted) == 1 else 'them'}", True))
     silently = ", which LevelDB does not report: the writes in it, and in any newer log that is missing, are lost"
     silently *= database.engine == Engine.LEVELDB
+    damaged, cut = _OF_LOGS[database.engine]
+    missing_writes = (problem.missing_sequences for problem in database.problems if problem.missing_sequences)
+    behind = "".join(f"{{}} without the writes {first:,} to {last:,}" for first, last in missing_writes)
+    behind += ", which the MANIFEST counts: they are lost"
+    behind += ", or were written without a log" * (database.engine == Engine.ROCKSDB)
     for kind, text in (
         (ProblemKind.LOG_MISSING, f"{{}} missing{silently}"),
         (ProblemKind.TABLE_NEWER, "a newer log may be missing: {} newer than the MANIFEST"),
         (ProblemKind.LOG_SHORT, "{} shorter than the part that was synced"),
+        (ProblemKind.LOG_DAMAGED, damaged.format(database.engine)),
         (ProblemKind.LOG_ABSENT, f"{{}} not there: {database.engine} may have had nothing to write to it"),
-        (
-            ProblemKind.LOG_CUT,
-            "{} cut off or empty, which LevelDB does not report: a newer log has later writes"
-            if database.engine == Engine.LEVELDB
-            else "{} torn, and a newer log has later writes: RocksDB would refuse the database, or drop the newer log",
-        ),
+        (ProblemKind.LOG_CUT, cut.format(database.engine)),
         (ProblemKind.LOG_TORN, "{} followed by a newer log, and torn: writes after the incomplete record may be lost"),
-        (ProblemKind.LOG_EMPTY, "{} empty: no write reached it, or its writes were lost"),
+        (ProblemKind.LOG_EMPTY, "{} without a record: no write reached it, or its writes were lost"),
+        (ProblemKind.LOG_BEHIND, behind),
         (ProblemKind.DATABASE_EMPTY, "there is neither a log nor a table: no key was written, or all were lost"),
     ):
         if names[kind]:
-            faults = (ProblemKind.LOG_MISSING, ProblemKind.LOG_SHORT, ProblemKind.LOG_CUT)
-            lines.append(("log", text.format(_listed(names[kind])), kind in faults))
+            lines.append(("log", text.format(_listed(names[kind])), Problem(kind, "").severity == Severity.CORRUPTION))
     return lines
 
 

@@ -824,6 +824,8 @@ class ProblemKind(StrEnum):
         CURRENT_NO_NEWLINE: `CURRENT` does not end with a newline.
         CURRENT_MORE_LINES: `CURRENT` has more than one line.
         CURRENT_INVALID: `CURRENT` does not contain the name of a MANIFEST.
+        CURRENT_CRLF: `CURRENT` ends with CR LF, as Git may write it on Windows.
+        CURRENT_OTHER: `CURRENT` has a fault, but goleveldb opens the database by this file. LevelDB does not.
         MANIFEST_MISSING: The MANIFEST that `CURRENT` or Pebble's marker names is missing.
         MANIFEST_DAMAGED: That MANIFEST is damaged, or is not a log.
         MANIFEST_EMPTY: That MANIFEST is empty, or contains no edit that states a number.
@@ -837,16 +839,25 @@ class ProblemKind(StrEnum):
         LOG_CUT: A log of LevelDB lacks its last writes, or all: a newer log has later ones. LevelDB does not report it.
             Or a log of RocksDB ends in an incomplete record, and a newer log does not begin with the next write: by
             default, RocksDB refuses the database, or opens it without the newer log. With absolute consistency, it
-            refuses each such log.
+            refuses each such log, and so does Pebble.
         LOG_TORN: A log ends in an incomplete record, and a newer log follows. Writes may have been lost.
         LOG_ABSENT: The oldest log that RocksDB or Pebble would read is not there. It may never have been written.
-        LOG_EMPTY: The newest log, or a log of LevelDB that a newer one follows, has no byte. No write may have reached
-            it, or its writes were lost.
+        LOG_DAMAGED: A log that the engine reads is damaged, or is not a log. LevelDB drops the rest of each damaged
+            block. RocksDB refuses the database, or drops the writes that follow, or only damaged ones, by its
+            `wal_recovery_mode`. Pebble refuses the database, or drops the writes that follow.
+        LOG_BEHIND: The newest log ends before the last sequence number that the MANIFEST states. The writes with the
+            numbers between, `missing_sequences`, were lost, as after a loss of power, or RocksDB wrote them without a
+            log.
+        LOG_EMPTY: The newest log, or a log of LevelDB that a newer one follows, has no record: it has no byte, contains
+            only zeros, or is an older log that RocksDB or Pebble is about to write over. No write may have reached it,
+            or its writes were lost.
         DATABASE_EMPTY: The MANIFEST lists no table, and there is no log: no key was written, or all were lost.
         TABLE_NEWER: LevelDB made this table after the last edit of the MANIFEST, and the log that it made before the
             table may be missing.
         TABLE_UNLISTED: This table is newer than the last edit of the MANIFEST, and the log from before the table is
             gone: so are the last edits, or the log was lost. The engine removes the table when it opens the database.
+        GIT_LFS_POINTER: Git LFS has not fetched this file, and left a pointer in its place. There is no other problem.
+        GIT_ANNEX_POINTER: The same of git-annex.
     """
 
     CURRENT_MISSING = "current_missing"
@@ -855,6 +866,8 @@ class ProblemKind(StrEnum):
     CURRENT_NO_NEWLINE = "current_no_newline"
     CURRENT_MORE_LINES = "current_more_lines"
     CURRENT_INVALID = "current_invalid"
+    CURRENT_CRLF = "current_crlf"
+    CURRENT_OTHER = "current_other"
     MANIFEST_MISSING = "manifest_missing"
     MANIFEST_DAMAGED = "manifest_damaged"
     MANIFEST_EMPTY = "manifest_empty"
@@ -868,10 +881,14 @@ class ProblemKind(StrEnum):
     LOG_CUT = "log_cut"
     LOG_TORN = "log_torn"
     LOG_ABSENT = "log_absent"
+    LOG_DAMAGED = "log_damaged"
+    LOG_BEHIND = "log_behind"
     LOG_EMPTY = "log_empty"
     DATABASE_EMPTY = "database_empty"
     TABLE_NEWER = "table_newer"
     TABLE_UNLISTED = "table_unlisted"
+    GIT_LFS_POINTER = "git_lfs_pointer"
+    GIT_ANNEX_POINTER = "git_annex_pointer"
 
 
 class Problem(NamedTuple):
@@ -880,10 +897,12 @@ class Problem(NamedTuple):
     Attributes:
         kind: Which fault or peculiarity.
         path: The path of the file, which may be missing.
+        missing_sequences: For `LOG_BEHIND`, the first and the last sequence number that is in no log; else `None`.
     """
 
     kind: ProblemKind
     path: str
+    missing_sequences: tuple[int, int] | None = None
 
     @property
     def severity(self) -> Severity:
@@ -894,7 +913,8 @@ class Problem(NamedTuple):
 _NOTES = frozenset(
     (
         *(ProblemKind.MANIFEST_UNKNOWN, ProblemKind.TABLE_ELSEWHERE, ProblemKind.TABLE_NEWER),
-        *(ProblemKind.LOG_ABSENT, ProblemKind.LOG_EMPTY, ProblemKind.LOG_TORN, ProblemKind.DATABASE_EMPTY),
+        *(ProblemKind.LOG_ABSENT, ProblemKind.LOG_BEHIND, ProblemKind.LOG_EMPTY, ProblemKind.LOG_TORN),
+        *(ProblemKind.DATABASE_EMPTY, ProblemKind.CURRENT_OTHER),
     )
 )
 """The kinds that are not faults."""
@@ -932,17 +952,20 @@ class Database(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether the engine finds everything that it needs."""
+        """Whether the engine opens it and loses no more than an incomplete last write in the newest log.
+
+        Only `info`, `verify` of a folder and `evidence` read the logs. Tables are not read.
+        """
         return all(problem.severity == Severity.INFO for problem in self.problems)
 
     @property
     def right_current(self) -> str | None:
         """The text that repairs `CURRENT`: the name of a MANIFEST and a newline; `None` if it is right or not known."""
-        is_wrong = any(problem.kind in _OF_CURRENT for problem in self.problems)
+        is_wrong = any(problem.kind in OF_CURRENT for problem in self.problems)
         return f"{self.newest_manifest}\n" if is_wrong and self.newest_manifest else None
 
 
-_OF_CURRENT = frozenset(
+OF_CURRENT = frozenset(
     (
         ProblemKind.CURRENT_MISSING,
         ProblemKind.CURRENT_EMPTY,
@@ -950,6 +973,7 @@ _OF_CURRENT = frozenset(
         ProblemKind.CURRENT_NO_NEWLINE,
         ProblemKind.CURRENT_MORE_LINES,
         ProblemKind.CURRENT_INVALID,
+        ProblemKind.CURRENT_CRLF,
         ProblemKind.MANIFEST_MISSING,
         ProblemKind.MANIFEST_EMPTY,
         ProblemKind.MANIFEST_INCOMPLETE,

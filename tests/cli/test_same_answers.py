@@ -83,7 +83,8 @@ def test_verify(folder, capfd):
     assert list(printed) == sorted([*results, *results.errors])
     for path, report in results.items():
         value = printed[path]
-        for name in ("dialect", "log_number", "ok", "record_count", "payload_len", "file_len", "len_by_reason"):
+        assert value["ok"] == (report.ok and report.other_log_number is None)
+        for name in ("dialect", "log_number", "record_count", "payload_len", "file_len", "len_by_reason"):
             assert value[name] == getattr(report, name), (path, name)
         regions = [
             (region["offset"], region["end_offset"], region["reason"], region["severity"])

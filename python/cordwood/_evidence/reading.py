@@ -12,7 +12,7 @@ from functools import partial
 from os.path import basename
 from typing import Any, NamedTuple
 
-from cordwood._databases import databases_of
+from cordwood._databases import databases_of, judged
 from cordwood._evidence import Evidence, KeyChange, KeyChanges, LogEvidence, RegionEvidence
 from cordwood._inputs.each import Progress
 from cordwood._inputs.exports import exports_of
@@ -57,7 +57,7 @@ def reads(**log: Any) -> Callable[[Input, int, Progress], LogEvidence]:
             raise CordwoodError("evidence reads a log several times, and this is a pipe or a device: copy it to a file")
         path = own_path(file.name)
         before = _stats(path)
-        report = verify(file.name, threads=threads, progress=progress, **log)
+        report = judged(file.name, verify(file.name, threads=threads, progress=progress, **log))
         if path is None:
             return LogEvidence(file.name, report)
         sha256 = sha256_of(path, report.file_len, progress)
@@ -81,7 +81,9 @@ def evidence_of(results: Iterable[tuple[Input, LogEvidence | str | Exception]], 
     results = list(results)
     files = [file for file, _ in results]
     read = [found for _, found in results if isinstance(found, LogEvidence)]
-    databases, failures = databases_of(files)
+    damaged = [log.path for log in read if not log.report.ok]
+    others = [file.name for file, found in results if isinstance(found, str)]
+    databases, failures = databases_of(files, damaged + others)
     exports, more_failures = exports_of(files, {log.path: log.report.record_count for log in read})
     for file, found in [*results, *((Input(path, path), error) for path, error in failures + more_failures)]:
         if isinstance(found, LogEvidence):

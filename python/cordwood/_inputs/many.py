@@ -92,13 +92,14 @@ class Results(Mapping[str | Split, T], Generic[T]):
 
     @property
     def ok(self) -> bool:
-        """Whether there is a log or an export, all files could be read, and no log has a fault.
+        """Whether there is a log, a database or an export, all could be read, and no log has a fault.
 
         Damage is a fault, and so is a log that belongs to another log. For `verify`, all `databases` and `exports` must
         be `ok`, too.
         """
         is_whole = all(folder.ok for folder in self.databases + self.exports) and not self.errors
-        return is_whole and bool(self._results or self.exports) and all(_is_ok(*item) for item in self._results.items())
+        is_any = bool(self._results or self._databases or self.exports)
+        return is_whole and is_any and all(_is_ok(*item) for item in self._results.items())
 
     def __repr__(self) -> str:
         from cordwood._text import quantity
@@ -214,7 +215,8 @@ def for_many(one: Callable[..., T], *own: str, judges_folders: bool = False) -> 
     Args:
         one: A function for one log.
         own: Its options, among `"threads"`, `"progress"` and `"start"`; with the last, it takes splits.
-        judges_folders: Whether the results include the databases and the exports in folders.
+        judges_folders: Whether the results include the databases and the exports in folders, and each `Report`
+            considers the files beside its log.
     """
 
     def of(source: object, options: dict[str, Any]) -> T:
@@ -222,14 +224,19 @@ def for_many(one: Callable[..., T], *own: str, judges_folders: bool = False) -> 
             if "start" not in own:
                 raise TypeError("a Split is a part of a log: pass its path")
             source, options = part_of(source, options)
-        return one(source, **options)
+        result: Any = one(source, **options)
+        if judges_folders and result.other_log_number is not None:
+            from cordwood._databases import judged
+
+            return judged(source, result)
+        return result
 
     def function(source: object, **options: Any) -> T | Results[T]:
         from cordwood._inputs.files import is_plain_file, list_of_export
 
         files = list_of_export(source)
         if not files and is_plain_file(source):
-            return one(source, **options)
+            return of(source, options)
         if files is None and (files := files_of(source)) is None:
             return of(source, options)
 
@@ -300,7 +307,8 @@ def _results_of(
     if not options.get("start") and options.get("end") is None:
         reports = [(name, report) for name, report in results.items() if isinstance(report, Report)]
         counts = {name: report.record_count for name, report in reports if isinstance(name, str)}
-    databases, unread = databases_of(files)
+    damaged = (name for name, report in results.items() if isinstance(report, Report) and not report.ok)
+    databases, unread = databases_of(files, [*damaged, *others])
     exports, unread_metadata = exports_of(files, counts)
     errors.update([*unread, *unread_metadata])
     return Results(results, errors, others, tuple(databases), tuple(exports))

@@ -67,7 +67,7 @@ class Batches(NamedTuple):
         if numbers.begin is None or numbers.end is None:
             print("  no sequence numbers")
             return
-        missing = f"{numbers.missing_count:,} missing" if numbers.missing_count else "none missing"
+        missing = f"{numbers.missing_count:,} missing" if numbers.missing_count else "no gap"
         print(f"  sequence numbers {numbers.begin:,} to {numbers.end - 1:,}: {missing}")
         for gap in numbers.gaps[:LISTED_MAX]:
             print_folded(f"    {_gap_text(gap)}", indent=6)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from cordwood._databases import database_lines, databases_of
 from cordwood._inputs.exports import export_text, exports_of
@@ -15,14 +15,16 @@ from cordwood.cli._terminal import print_commands, print_folded, red, shell_word
 from cordwood.types import Database, Export
 
 
-def print_databases(files: Sequence[Input], *, as_json: bool, is_quiet: bool) -> tuple[Status, dict[str, int]]:
-    """Prints the databases among these files, or with `is_quiet` those with faults.
+def print_databases(
+    files: Sequence[Input], damaged: Iterable[str], *, as_json: bool, is_quiet: bool
+) -> tuple[Status, dict[str, int]]:
+    """Prints the databases among these files, or with `is_quiet` those with faults. `damaged` is as for `databases_of`.
 
     Returns the exit status, and the totals of the databases for JSON.
 
     As text, their number follows, since the totals of the logs do not count them.
     """
-    databases, failures = databases_of(files)
+    databases, failures = databases_of(files, damaged)
     for _, error in failures:
         complain(error)
     for database in databases:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import cordwood
+from cordwood._databases import is_without_record, judged
 from cordwood._summary import LogSummary, ZerosAtEnd, zeros_inside_text
 from cordwood._text import display_name, quantity, source_name
 from cordwood.cli._messages import REPORTED_MAX, Status, complain
@@ -56,7 +57,7 @@ def salvaged_text(count: int, engine: Engine | None = None) -> str:
         Engine.ROCKSDB: "RocksDB, by default, stops at the first damage",
         Engine.PEBBLE: "Pebble stops at the first damage",
     }
-    return f"{where}: {stops.get(engine, f'only salvage returns {them}')}"
+    return f"{where}: {stops.get(engine, f'engines drop {them}')}, salvage keeps {them}"
 
 
 def other_log_parts(own: int | None, number: int, options: argparse.Namespace) -> tuple[str, str, str]:
@@ -67,7 +68,7 @@ def other_log_parts(own: int | None, number: int, options: argparse.Namespace) -
 
 def report_other_log(name: str, own: int | None, number: int | None, options: argparse.Namespace) -> None:
     """Reports such a file on stderr. With `None` there is no message."""
-    if number is not None:
+    if number is not None and not is_without_record(name, own):
         complain(f"{display_name(name)}: {'; '.join(other_log_parts(own, number, options))}")
 
 
@@ -79,6 +80,7 @@ def report_left_out(name: str, summary: LogSummary, options: argparse.Namespace)
     for text in _left_out(summary, options.on_corruption):
         complain(f"{display_name(name)}: {text}")
     # A range that contains only an older log is not a fault.
+    summary = judged(name, summary)
     if summary.other_log_number is not None and not (summary.record_count or options.start):
         report_other_log(name, summary.log_number, summary.other_log_number, options)
         return Status.DAMAGE
@@ -181,7 +183,7 @@ def print_report(
         {
             "source": source_name(name),
             **{field: getattr(report, field) for field in _JSON_FIELDS},
-            "ok": summary.ok and not (options.strict and summary.is_incomplete),
+            "ok": summary.ok and other is None and not (options.strict and summary.is_incomplete),
             "outcome": report.outcome._asdict(),
             "skipped": [region_fields(region) for region in summary.regions],
             "sha256": sha256,

@@ -51,12 +51,38 @@ def print_commands(label: str, commands: Sequence[str]) -> None:
         label = ""
 
 
+IS_WINDOWS = os.name == "nt"
+
+
+def write_command(line: str, path: str) -> str:
+    """The command that makes a file of one line."""
+    if IS_WINDOWS:
+        # `echo` of its shells adds a space or a byte order mark, and CR.
+        return f"python -c \"open({_literal(path)}, 'wb').write(b'{line}\\n')\""
+    return f"echo {line} > {shell_word(path)}"
+
+
+def move_command(old: str, new: str) -> str:
+    """The command that puts a file in the place of another one."""
+    if IS_WINDOWS:
+        return f'python -c "import os; os.replace({_literal(old)}, {_literal(new)})"'
+    return f"mv {shell_word(old)} {shell_word(new)}"
+
+
+def _literal(path: str) -> str:
+    """A path in Python, without a character that means something else to a shell of Windows."""
+    safe = (c if c.isalnum() or c in "/:. -_" else f"\\x{ord(c):02x}" for c in path.replace("\\", "/"))
+    return f"'{''.join(safe)}'"
+
+
 def shell_word(path: str) -> str:
     """A path as an argument in a shell: it is not taken for an option, and shows no control characters."""
-    import shlex
-
     if path.startswith("-"):
         path = f"./{path}"
+    if IS_WINDOWS:
+        return f'"{path}"' if " " in path else path
+    import shlex
+
     if path.isprintable():
         return shlex.quote(path)
     # Three digits each: one may follow, which would belong to a shorter number.

@@ -10,7 +10,6 @@ or if an export is not complete.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
@@ -33,7 +32,7 @@ from cordwood.cli._output import print_json
 from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reports import NO_DIALECT, format_text, salvaged_text
 from cordwood.cli._sources import Tally, inputs_of
-from cordwood.cli._terminal import print_commands, print_folded, red, shell_word
+from cordwood.cli._terminal import move_command, print_commands, print_folded, red, shell_word, write_command
 from cordwood.errors import CordwoodError
 from cordwood.types import Database, Engine, Info, ProblemKind, Run, Severity
 
@@ -79,6 +78,9 @@ def _describe(
     reported_count = len(content.failures)
     info = content.info(name, files)
     if not (tally.log_count or info.databases or info.exports):
+        for engine, tool in _TOOLS.items():
+            if f"{engine} table" in info.other_file_count_by_format:
+                complain(f"{display_name(name)}: tables without their list; on a copy: the engine's own repair{tool}")
         if options.json and not tally.failed_count:
             print_json({"source": source_name(name), "error": "no log was found"})
         return tally.status
@@ -162,30 +164,43 @@ def _print_text(info: Info, tally: Tally) -> None:
 
 
 def _repairs(database: Database) -> Iterator[str]:
-    """What to do about the faults of a database, in lines."""
+    """What to do about the faults of a database, in lines that name it."""
+    paths: dict[ProblemKind, list[str]] = {kind: [] for kind in ProblemKind}
+    for problem in database.problems:
+        paths[problem.kind].append(problem.path)
+    folder = shell_word(database.path)
+    for kind, command in _FETCH.items():
+        if paths[kind]:
+            yield f"git -C {folder} {command}"
+            return
     if database.right_current:
-        yield f"echo {database.right_current.rstrip()} > {shell_word(os.path.join(database.path, 'CURRENT'))}"
-    problems = database.problems
-    tool = {Engine.LEVELDB: "plyvel.repair_db", Engine.ROCKSDB: "ldb repair"}.get(database.engine)
-    own_repair = f"the engine's own repair{f', such as {tool}' if tool else ''}"
-    if tables := [problem.path for problem in problems if problem.kind == ProblemKind.TABLE_MISSING]:
+        yield write_command(database.right_current.rstrip(), os.path.join(database.path, "CURRENT"))
+    not_salvaged: list[str] = []
+    for log in paths[ProblemKind.LOG_DAMAGED]:
+        commands = _salvage_commands(log)
+        not_salvaged += [] if commands else [log]
+        yield from commands
+    own_repair = f"the engine's own repair{_TOOLS.get(database.engine, '')}"
+    if tables := paths[ProblemKind.TABLE_MISSING] + paths[ProblemKind.TABLE_SHORT]:
         without = f"; without {'it' if len(tables) == 1 else 'them'}: {own_repair}"
-        yield f"put {_names(tables, 'table')} back{without if tool else ''}"
-    kinds = {problem.kind: problem.path for problem in problems}
-    logs = [problem.path for problem in problems if problem.kind in (ProblemKind.LOG_MISSING, ProblemKind.LOG_CUT)]
-    manifest = kinds.get(ProblemKind.MANIFEST_DAMAGED)
-    if manifest and _is_repairable(manifest):
-        path, repaired = shell_word(manifest), f"{database.manifest}.repaired"
-        yield f"cordwood salvage --repair-bit-flips {path} {repaired}"
-        yield f"mv {repaired} {path}"
-    elif not kinds.keys().isdisjoint(_OF_REPAIR) or (database.table_count is None and not database.ok):
-        yield f"before you open it: {own_repair}"
+        yield f"put {_names(tables, 'table')} back{without if database.engine in _TOOLS else ''}"
+    logs = not_salvaged + paths[ProblemKind.LOG_MISSING] + paths[ProblemKind.LOG_CUT]
+    manifests = paths[ProblemKind.MANIFEST_DAMAGED]
+    has_no_list = database.table_count is None and not (database.ok or paths[ProblemKind.MANIFEST_UNKNOWN])
+    if manifests and (commands := _salvage_commands(manifests[0], must_repair=True)):
+        yield from commands
+    elif any(paths[kind] for kind in _OF_REPAIR) or has_no_list:
+        yield f"before you open {folder}: {own_repair}"
         if logs:
             yield f"if you have a copy of {_names(logs, 'log')}, put it back instead"
         return
     if logs:
         yield f"put {_names(logs, 'log')} back before you open the database"
 
+
+_FETCH = {ProblemKind.GIT_LFS_POINTER: "lfs pull", ProblemKind.GIT_ANNEX_POINTER: "annex get ."}
+
+_TOOLS = {Engine.LEVELDB: ", such as plyvel.repair_db", Engine.ROCKSDB: ", such as ldb repair"}
 
 _OF_REPAIR = frozenset((ProblemKind.TABLE_UNLISTED, ProblemKind.LOG_CUT))
 """The faults after which the engine's repair keeps writes that it would lose when it opens the database."""
@@ -197,26 +212,31 @@ def _names(paths: Sequence[str], noun: str) -> str:
     return f"{display_name(paths[0])}{more}"
 
 
-def _is_repairable(path: str) -> bool:
-    """Whether flipped bits explain all damage to a log, so that `salvage` can repair it."""
-    with contextlib.suppress(OSError, CordwoodError):
-        regions = cordwood.verify(path).skipped
-        return all(region.bit_flip for region in regions if region.severity == Severity.CORRUPTION)
-    return False
+def _salvage_commands(path: str, *, must_repair: bool = False) -> list[str]:
+    """The commands that put a salvaged log in the place of a damaged one; none if that returns no record.
+
+    With `must_repair`, there are none either unless flipped bits explain all damage.
+    """
+    try:
+        report: cordwood.Report = cordwood.verify(path)
+    except (OSError, CordwoodError):
+        return []
+    flips = [region.bit_flip is not None for region in report.skipped if region.severity == Severity.CORRUPTION]
+    if not (all(flips) if must_repair else report.record_count or any(flips)):
+        return []
+    new = f"{os.path.basename(path)}.repaired"
+    option = "--repair-bit-flips " if any(flips) else ""
+    return [f"cordwood salvage {option}{shell_word(path)} {shell_word(new)}", move_command(new, path)]
 
 
 def _print_databases(info: Info) -> None:
-    """Prints a database, or, of several, those with faults or damaged logs."""
+    """Prints a database, or, of several, those with faults."""
     if len(info.databases) == 1:
         print_database_lines(info.databases[0])
         return
     for database in info.databases:
-        beginning = os.path.join(database.path, "")
-        damaged = [path for path in info.damaged_logs if path.startswith(beginning)]
-        if damaged or not database.ok:
-            logs = f", {quantity(len(damaged), 'damaged log')}" if damaged else ""
-            print(f"  {red('DAMAGED')}  {display_name(database.path)}, a database of {database.engine}{logs}")
         if not database.ok:
+            print(f"  {red('DAMAGED')}  {display_name(database.path)}, a database of {database.engine}")
             print_database_lines(database, indent=4)
 
 
@@ -266,6 +286,8 @@ def _damage(info: Info) -> str:
     count = len(info.damaged_logs)
     # A log with a wrong name is not damaged.
     none = "none" if info._replace(misnamed_logs=()).ok else "none in the logs"
+    if any(database.table_count for database in info.databases):
+        none = "none in the logs; tables are not read"
     damage = f"{quantity(info.damaged_len, 'byte')} in {quantity(count, 'log')}" if count else none
     if count and not info.damaged_len:
         # A segment that is longer than the next one's name says: its other bytes are not those of the log.

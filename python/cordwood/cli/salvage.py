@@ -22,6 +22,7 @@ from typing import Any
 
 import cordwood
 from cordwood import _native
+from cordwood._databases import is_without_record
 from cordwood._inputs.input import Input
 from cordwood._summary import format_of
 from cordwood._tables.payloads import kind_of_records
@@ -81,9 +82,10 @@ def run(options: argparse.Namespace) -> Status:
         try:
             report = _native.salvage(source, new, repair_bit_flips=repair, progress=progress, **options.log)
         except cordwood.OtherLogError as error:
-            raise SourceFailure(
-                "; ".join(other_log_parts(error.log_number, error.other_log_number, options))
-            ) from error
+            parts = other_log_parts(error.log_number, error.other_log_number, options)
+            # Its old records are in tables.
+            advised = 2 if is_without_record(file.name, error.log_number) else 3
+            raise SourceFailure("; ".join(parts[:advised])) from error
         fields = _fields(report) if options.json else {}
         return Copied(report, quantity(report.record_count, "record"), fields, list(_notes(file.name, new, report)))
 

@@ -12,6 +12,7 @@ import argparse
 
 import cordwood
 from cordwood import _native
+from cordwood._databases import judged
 from cordwood._inputs.each import Progress
 from cordwood._inputs.input import Input
 from cordwood._summary import zeros_at_end, zeros_inside_text
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace) -> Status:
 
     def read(file: Input, threads: int, progress: Progress) -> cordwood.Stat:
         stat: cordwood.Stat = _native.stat(file.source or file.name, threads=threads, progress=progress, **options.log)
-        return stat
+        return judged(file.name, stat)
 
     tally = Tally(options.sources, as_json=options.json)
     for file, stat in tally.read(options, read):

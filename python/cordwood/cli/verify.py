@@ -28,6 +28,7 @@ from contextlib import nullcontext
 
 import cordwood
 from cordwood import _native
+from cordwood._databases import judged
 from cordwood._inputs.each import Progress
 from cordwood._inputs.files import sha256_of
 from cordwood._inputs.input import Input
@@ -79,11 +80,13 @@ def run(options: argparse.Namespace) -> Status:
             report = _native.verify(
                 source, threads=threads, progress=progress, start=options.start, end=options.end, **options.log
             )
+            report = judged(file.name, report)
             batches = read_batches(file.name, again.open(), report, options, progress) if again else None
         sha256 = sha256_of(file.name, report.file_len, progress) if options.json else None
         return report, sha256, batches
 
     tally = Tally(options.sources, as_json=options.json, judges_exports=True)
+    damaged: list[str] = []
     # Of all records, by the paths of the logs.
     counts: dict[str, int] | None = None if options.start or options.end is not None else {}
     for file, (report, sha256, batches) in tally.read(options, read):
@@ -101,11 +104,15 @@ def run(options: argparse.Namespace) -> Status:
             counts[file.name] = report.record_count
         tally.add_sums(report)
         tally.count(Status.DAMAGE if is_damaged or is_other else Status.CLEAN)
-        tally.only_other_count += is_other and not is_damaged
+        tally.other_log_count += is_other and not is_damaged
+        damaged += [] if summary.ok else [file.name]
     if tally.is_one_file and tally.files[0].file_len and not tally.files[0].not_decoded:
         return tally.status
-    databases, database_counts = print_databases(tally.files, as_json=options.json, is_quiet=options.quiet)
+    damaged += [name for name, _ in tally.other_files]
+    databases, database_counts = print_databases(tally.files, damaged, as_json=options.json, is_quiet=options.quiet)
     exports, export_counts = print_exports(tally.files, counts, as_json=options.json, is_quiet=options.quiet)
-    damaged = "damaged or incomplete" if options.strict else "damaged"
-    logs = tally.print_totals(names_others=True, damaged=damaged, **database_counts, **export_counts)
+    tally.judged_count = database_counts["database_count"] + export_counts["export_count"]
+    adjective = "damaged or incomplete" if options.strict else "damaged"
+    counts = {"other_log_count": tally.other_log_count, **database_counts, **export_counts}
+    logs = tally.print_totals(names_others=True, damaged=adjective, **counts)
     return worst(logs, databases, exports)
