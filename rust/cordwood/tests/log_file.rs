@@ -225,6 +225,71 @@ fn an_append_whose_write_fails_is_taken_back() -> Result<(), Error> {
     Ok(())
 }
 
+/// After a call that fails, either nothing has changed, or the log takes no more records.
+#[test]
+fn a_call_that_fails_changes_nothing_or_ends_all_work() {
+    type Call = (&'static str, fn(&LogFile) -> Result<u64, Error>);
+    let calls: [Call; 7] = [
+        ("append", |log| log.append(b"two")),
+        ("a long append", |log| log.append(&[9; 1 << 20])),
+        ("append_sync", |log| log.append_sync(b"two")),
+        // Of several records, those before the one that fails are appended.
+        ("extend", |log| log.extend([&[9; 1 << 20]])),
+        ("flush", |log| log.flush().map(|()| 0)),
+        ("sync", |log| log.sync().map(|()| 0)),
+        ("wait_durable", |log| log.wait_durable(log.offset()).map(|()| 0)),
+    ];
+    let writes = [
+        vec![Fault::Error(ENOSPC)],
+        vec![Fault::ErrorAfter(3, EIO)],
+        vec![Fault::Short(5), Fault::Error(EIO)],
+        vec![Fault::None, Fault::Error(ENOSPC)],
+    ];
+    let (mut unchanged, mut ended) = (BTreeSet::new(), BTreeSet::new());
+    for options in [LogFileOptions::default(), buffered()] {
+        for (name, call) in calls {
+            for (write, cut, sync) in (0..=writes.len()).flat_map(|write| {
+                [(false, false), (true, false), (false, true), (true, true)].map(|(cut, sync)| (write, cut, sync))
+            }) {
+                let double = Double::default();
+                let log = create(&double, options.clone());
+                log.append(b"one").expect("a record");
+                let (offset, bytes) = (log.offset(), double.bytes());
+                let mut state = double.state();
+                state.write_faults = writes.get(write).cloned().unwrap_or_default().into();
+                state.set_len_faults = vec![Fault::Error(EIO); usize::from(cut)].into();
+                state.sync_faults = vec![Fault::Error(EIO); usize::from(sync)].into();
+                drop(state);
+                if call(&log).is_ok() {
+                    continue;
+                }
+                if log.has_failed() {
+                    ended.insert(name);
+                    let (offset, bytes) = (log.offset(), double.bytes());
+                    log.append(b"next").expect_err("a log that has failed");
+                    log.sync().expect_err("a log that has failed");
+                    assert_eq!((log.offset(), double.bytes()), (offset, bytes));
+                } else {
+                    unchanged.insert(name);
+                    assert_eq!(log.offset(), offset, "{name}, {write}, {cut}, {sync}");
+                    // A record that was gathered before may have been written.
+                    let found = records(&double.bytes());
+                    assert!(
+                        found == records(&bytes) || found == [b"one"],
+                        "{name}, {write}, {cut}, {sync}"
+                    );
+                    assert_eq!(log.append(b"next").expect("a record"), offset);
+                    log.close().expect("a log");
+                    assert_eq!(records(&double.bytes()), [&b"one"[..], b"next"]);
+                }
+            }
+        }
+    }
+    // Each call has failed in both ways.
+    let all = BTreeSet::from(calls.map(|(name, _)| name));
+    assert_eq!((&unchanged, &ended), (&all, &all));
+}
+
 type Append = fn(&LogFile, &[u8]) -> Result<u64, Error>;
 
 /// A record of more than 256 KiB is written in pieces. If one of them fails, no part of the record
