@@ -1059,6 +1059,56 @@ fn a_folder_with_other_files_is_left_as_it_is() {
     }
 }
 
+/// Only its name shows that the first segment is one, if the machine has stopped before a byte of its
+/// first record reached the disk.
+#[test]
+fn the_first_segment_without_a_byte_of_a_log_is_one_if_the_directory_has_its_lock() -> Result<(), Error> {
+    let lost = |rest: &[u8]| [&[0; 512][..], rest].concat();
+    let files = [
+        lost(&[b'x'; 3_000]),
+        lost(b"{\"item\": \"two coffees\"}"),
+        lost(&[0xa5; 3_000]),
+    ];
+    for (bytes, policy) in files.iter().flat_map(|bytes| {
+        [OnTornTail::Refuse, OnTornTail::Truncate, OnTornTail::PadToBlock].map(|policy| (bytes, policy))
+    }) {
+        for dialect in [None, Some(Dialect::LEVELDB), Some(Dialect::PACKED)] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join(name_of(0));
+            fs::write(&path, bytes).expect("a file");
+            let options = LogFileOptions::default()
+                .with_on_torn_tail(policy)
+                .with_dialect(dialect);
+            // As a single file is padded if its dialect is named.
+            let is_padded = policy == OnTornTail::PadToBlock && dialect.is_some();
+            // The first attempt leaves no lock that would let the second one succeed.
+            for _ in 0..if is_padded { 0 } else { 2 } {
+                let error = SegmentedLog::open(folder.path(), options.clone()).expect_err("no log");
+                let kind = &error.kind;
+                assert!(
+                    matches!(kind, ErrorKind::Corruption { .. } | ErrorKind::Foreign { .. }),
+                    "{error}"
+                );
+                assert!(!folder.path().join(LOCK_NAME).exists());
+                assert_eq!(fs::read(&path).expect("a file"), *bytes);
+            }
+            fs::write(folder.path().join(LOCK_NAME), "").expect("a file");
+            for number in 0..3 {
+                let opened = SegmentedLog::open(folder.path(), options.clone());
+                if policy == OnTornTail::Refuse {
+                    assert!(matches!(opened.expect_err("damage").kind, ErrorKind::Corruption { .. }));
+                    continue;
+                }
+                let log = opened?;
+                assert_eq!(log.discarded_tail().is_some(), number == 0);
+                log.append(b"one")?;
+                log.close()?;
+            }
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn errors_have_the_path_as_given() -> Result<(), Error> {
     let folder = tempfile::tempdir_in(".").expect("a folder");

@@ -40,6 +40,8 @@ pub(crate) struct FolderState {
     /// The process is killed within that call: all later ones fail, too.
     pub(crate) is_kill: bool,
     pub(crate) is_dead: bool,
+    /// Whether it is the directory of a log, even if no byte of its files shows that.
+    pub(crate) had_lock: bool,
     /// The offsets of the files that were opened.
     pub(crate) opened: Vec<u64>,
     pub(crate) process: Process,
@@ -174,6 +176,10 @@ impl Folder for FolderDouble {
         next(&mut state.sync_faults)?;
         state.ops.push(FolderOp::Sync);
         Ok(())
+    }
+
+    fn had_lock(&self) -> bool {
+        self.state().had_lock
     }
 
     fn process(&self) -> Process {

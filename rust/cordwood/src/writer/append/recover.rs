@@ -259,7 +259,7 @@ impl LogBefore<'_> {
         let has_lost_sector =
             self.options.on_torn_tail == OnTornTail::PadToBlock && self.options.dialect.is_some() && tail.is_torn();
         let may_be_log = self.foreign.is_none() && (has_lost_sector || self.is_torn_first(tail.begin)?);
-        let is_log = tail.has_fragment || !tail.has_data || may_be_log || self.options.follows_segment;
+        let is_log = tail.has_fragment || !tail.has_data || may_be_log || self.options.is_segment;
         if !is_log {
             return Err(match (self.foreign, tail.damage) {
                 (None, Some(region)) => {

@@ -129,9 +129,9 @@ pub struct LogFileOptions {
     /// by the rules for readers: a longer container counts as whole, and is not opened. A log whose
     /// containers exceed the budget of a reader is refused, unless this is more than 1 GiB.
     pub record_len_max: u64,
-    /// Whether the file is a segment, and the one before it ends where it starts. So it is a log, even if
-    /// none of its bytes shows it.
-    pub(in crate::writer) follows_segment: bool,
+    /// Whether the file is a segment: the one before it ends where it starts, or its directory had a lock.
+    /// So it is a log, even if none of its bytes shows it.
+    pub(in crate::writer) is_segment: bool,
 }
 
 impl Default for LogFileOptions {
@@ -146,7 +146,7 @@ impl Default for LogFileOptions {
             log_number: None,
             compression: None,
             record_len_max: RECORD_LEN_MAX,
-            follows_segment: false,
+            is_segment: false,
         }
     }
 }

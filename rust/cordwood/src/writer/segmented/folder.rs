@@ -35,6 +35,12 @@ pub trait Folder: Debug + Send + Sync {
     /// Waits until all names in the folder, and the lack of those removed, are on the disk.
     fn sync(&self) -> io::Result<()>;
 
+    /// Whether the folder had its lock before it was opened. So it is that of a log, even if no byte of
+    /// its files shows that.
+    fn had_lock(&self) -> bool {
+        false
+    }
+
     /// The process that uses the folder.
     fn process(&self) -> Process {
         Process::current()
@@ -49,6 +55,7 @@ pub(super) struct DiskFolder {
     /// So that a change of the working directory does not matter.
     absolute: PathBuf,
     lock: DiskFile,
+    had_lock: bool,
 }
 
 impl DiskFolder {
@@ -65,21 +72,41 @@ impl DiskFolder {
         }
         // Before it is locked: in a folder that is not a log in segments, no file is created.
         segments::list(path)?;
+        let lock_path = path.join(LOCK_NAME);
         let mut open = OpenOptions::new();
-        let lock = DiskFile::open(
-            &path.join(LOCK_NAME),
-            open.read(true).write(true).create(true).truncate(false),
-        );
+        open.read(true).write(true);
+        let (lock, had_lock) = match DiskFile::open(&lock_path, &open) {
+            Err(Error {
+                kind: ErrorKind::Io { source },
+                ..
+            }) if source.kind() == io::ErrorKind::NotFound => (DiskFile::open(&lock_path, open.create(true)), false),
+            lock => (lock, true),
+        };
         let lock = lock.map_err(|error| match error.kind {
             ErrorKind::Locked => Error::new(ErrorKind::Locked, Some(path)),
-            _ if path.join(LOCK_NAME).is_dir() => Error::new(ErrorKind::NotASegment, Some(&path.join(LOCK_NAME))),
+            _ if lock_path.is_dir() => Error::new(ErrorKind::NotASegment, Some(&lock_path)),
             _ => error,
         })?;
+        if !had_lock {
+            // Before the first segment is created: otherwise a crash could leave one that no byte of it
+            // and no lock shows to be one.
+            lock.sync_folder().map_err(failed)?;
+        }
         Ok(DiskFolder {
             path: path.to_owned(),
             absolute,
             lock,
+            had_lock,
         })
+    }
+
+    /// Removes the lock if opening has created it: the files may be those of no log, and a lock would
+    /// let the next attempt take them for one.
+    pub(super) fn remove_new_lock(&self) {
+        if !self.had_lock {
+            // If it stays, no byte is lost: see `is_segment` of the options.
+            let _ = fs::remove_file(self.absolute.join(LOCK_NAME));
+        }
     }
 
     fn path_of(&self, offset: u64) -> PathBuf {
@@ -146,6 +173,10 @@ impl Folder for DiskFolder {
 
     fn sync(&self) -> io::Result<()> {
         self.lock.sync_folder()
+    }
+
+    fn had_lock(&self) -> bool {
+        self.had_lock
     }
 }
 

@@ -137,8 +137,9 @@ impl SegmentedLog {
         check_options(&options, Some(path))?;
         // A log that has a checkpoint exists.
         let is_created = options.checkpoint.unwrap_or(0) == 0;
-        let folder = DiskFolder::open(path, is_created)?;
-        Self::open_folder(Arc::new(folder), options, Some(path), interrupted)
+        let folder = Arc::new(DiskFolder::open(path, is_created)?);
+        Self::open_folder(Arc::clone(&folder) as Arc<dyn Folder>, options, Some(path), interrupted)
+            .inspect_err(|_| folder.remove_new_lock())
     }
 
     /// [`open`](Self::open), for tests.
@@ -167,7 +168,7 @@ impl SegmentedLog {
                 // Everything before this segment was on the disk when it was created.
                 let in_segment = checkpoint.map(|offset| offset.saturating_sub(newest.offset));
                 let mut options = options.clone().with_checkpoint(in_segment);
-                options.follows_segment = segments.len() > 1;
+                options.is_segment = segments.len() > 1 || folder.had_lock();
                 let file = name_of(newest.offset);
                 LogFile::append_to_storage(storage, options, path, Some(Path::new(&file)), interrupted)
                     .map_err(|error| error.in_segment(newest.offset))?
@@ -604,14 +605,16 @@ fn set_format(
                     return Ok(());
                 }
             }
-            // After a crash, a sector of zeros may be followed by text. If it is the only segment,
-            // opening it fails.
+            // After a crash, a sector of zeros may be followed by text.
             Detection::Foreign(_) => is_foreign = true,
             // After a crash, its bytes may be zeros.
             Detection::Unclear => {}
         }
     }
     let Some(before) = segments.iter().rev().nth(1) else {
+        if is_foreign && options.dialect.is_none() && folder.had_lock() {
+            *options = options.clone().with_dialect(Some(Dialect::LEVELDB));
+        }
         return Ok(());
     };
     if let Detection::Log(found) = detect(&head_of(&*folder.open(before.offset)?)?) {
