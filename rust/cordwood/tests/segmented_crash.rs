@@ -599,3 +599,303 @@ fn check_lost(
     let unique: HashSet<_> = found.iter().collect();
     assert_eq!(unique.len(), found.len(), "{what}: a record is there twice");
 }
+
+// Random histories ------------------------------------------------------------------------------
+
+/// Random numbers (xorshift64*), the same for each seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % end
+    }
+
+    fn one_of<T: Copy>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len())]
+    }
+}
+
+/// A process is killed within a random call, then the machine stops: names that were not synced are there
+/// or not, and so is each sector, in any of the states that it had since its last sync. The log opens
+/// under `truncate` or else under `pad`, and under `pad`; each durable record is there once. So it goes
+/// on, three times for each log. `CRASHES` is the number of crashes.
+#[test]
+#[expect(clippy::print_stdout, reason = "with --nocapture, the figures")]
+fn random_kills_and_losses_of_power() {
+    let crash_count = std::env::var("CRASHES").map_or(2_000, |count| count.parse().expect("a number"));
+    let mut open_counts = [0; 3];
+    let mut seed = 0;
+    let mut count = 0;
+    while count < crash_count {
+        seed += 1;
+        let mut life = Life::new(seed);
+        for _ in 0..3 {
+            life.work();
+            life.stop(&mut open_counts);
+            count += 1;
+        }
+    }
+    println!("{count} crashes: {open_counts:?} logs opened under refuse, truncate, pad");
+    assert!(open_counts[0] < open_counts[1] && open_counts[1] < open_counts[2]);
+    assert_eq!(open_counts[2], count);
+}
+
+/// A log, through several crashes.
+struct Life {
+    seed: u64,
+    random: Random,
+    options: LogFileOptions,
+    is_named: bool,
+    folder: FolderDouble,
+    /// On the disk since the last crash.
+    initial: Files,
+    /// All records that a call was given.
+    attempted: HashSet<Vec<u8>>,
+    /// Those that are durable, with the offsets after them.
+    durable: BTreeMap<u64, (u64, Vec<u8>)>,
+    /// Those for which `append` has returned since the last crash, as in `durable`.
+    acknowledged: BTreeMap<u64, (u64, Vec<u8>)>,
+    /// No record from here on was pruned.
+    pruned: u64,
+    record_count: usize,
+}
+
+impl Life {
+    fn new(seed: u64) -> Self {
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let dialect = random.one_of(&[Dialect::LEVELDB, Dialect::PACKED]);
+        let options = LogFileOptions::default()
+            .with_dialect(dialect)
+            .with_segment_len(random.one_of(&[60, 700, 3_000, 50_000]))
+            .with_flush(random.one_of(&[FlushPolicy::EveryAppend, FlushPolicy::OnClose]))
+            .with_sync(random.one_of(&[
+                SyncPolicy::Never,
+                SyncPolicy::Never,
+                SyncPolicy::OnClose,
+                SyncPolicy::EveryAppend,
+                SyncPolicy::EveryBytes(1_500),
+            ]));
+        Life {
+            seed,
+            is_named: random.below(3) > 0,
+            random,
+            options,
+            folder: FolderDouble::default(),
+            initial: Files::new(),
+            attempted: HashSet::new(),
+            durable: BTreeMap::new(),
+            acknowledged: BTreeMap::new(),
+            pruned: 0,
+            record_count: 0,
+        }
+    }
+
+    fn what(&self) -> String {
+        format!("seed {}, {:?}, named {}", self.seed, self.options, self.is_named)
+    }
+
+    /// Opens the log under a policy. The dialect is named for a new log, and if it always is.
+    fn open(&self, folder: &FolderDouble, policy: OnTornTail) -> Result<SegmentedLog, Error> {
+        let mut options = self.options.clone().with_on_torn_tail(policy);
+        if !self.is_named && !folder.files().is_empty() {
+            options.dialect = None;
+        }
+        SegmentedLog::open_in(folder.arc(), options)
+    }
+
+    fn open_anyhow(&self, folder: &FolderDouble) -> SegmentedLog {
+        let opened = self.open(folder, OnTornTail::Truncate);
+        opened
+            .or_else(|_| self.open(folder, OnTornTail::PadToBlock))
+            .unwrap_or_else(|error| panic!("{}: {error}", self.what()))
+    }
+
+    /// Random calls, of which one may be the last of its process; then another process goes on.
+    fn work(&mut self) {
+        for _ in 0..2 {
+            let log = self.open_anyhow(&self.folder);
+            self.options.dialect = Some(log.format().dialect);
+            self.note_kill();
+            {
+                let calls_left = self.random.below(40);
+                let mut state = self.folder.state();
+                state.calls_left = (calls_left < 30).then_some(calls_left);
+                state.is_kill = true;
+            }
+            for _ in 0..self.random.below(25) {
+                self.call(&log);
+                self.note_durable(&log);
+                if self.folder.state().is_dead {
+                    break;
+                }
+            }
+            if self.random.below(2) == 0 {
+                let _ = log.close();
+                self.note_durable(&log);
+            }
+            drop(log);
+            let mut state = self.folder.state();
+            (state.calls_left, state.is_dead) = (None, false);
+        }
+    }
+
+    /// A kill loses records that the process has gathered, and no others.
+    fn note_kill(&mut self) {
+        let found: HashSet<_> = read(&self.folder.files(), &self.options).into_iter().collect();
+        let (is_gathered, pruned) = (self.options.flush == FlushPolicy::OnClose, self.pruned);
+        let what = self.what();
+        self.acknowledged.retain(|&offset, (_, data)| {
+            let is_there = found.contains(&(offset, data.clone()));
+            assert!(
+                is_there || is_gathered || offset < pruned,
+                "{what}: a kill lost the one at {offset}"
+            );
+            is_there
+        });
+    }
+
+    fn call(&mut self, log: &SegmentedLog) {
+        let len = self.random.one_of(&[0, 3, 40, 90, 500, 700, 1_400, 5_000]);
+        let kind = self.random.below(12);
+        match kind {
+            0 => drop(log.rotate()),
+            1 => drop(log.sync()),
+            2 => {
+                let offset = self.random.below(log.offset() as usize + 1) as u64;
+                self.pruned = self.pruned.max(offset);
+                drop(log.prune_before(offset));
+            }
+            _ => {
+                self.record_count += 1;
+                let mut data = format!("{{\"record\": {}}}", self.record_count).into_bytes();
+                data.resize(data.len() + len, b'x');
+                self.attempted.insert(data.clone());
+                let appended = match kind {
+                    3 => log.append_sync(&data),
+                    _ => log.append(&data),
+                };
+                if let Ok(offset) = appended {
+                    self.acknowledged.insert(offset, (log.offset(), data));
+                }
+            }
+        }
+    }
+
+    fn note_durable(&mut self, log: &SegmentedLog) {
+        let end = log.durable_offset();
+        let is_durable = |(_, (record_end, _)): &(&u64, &(u64, Vec<u8>))| *record_end <= end;
+        let durable = self.acknowledged.iter().filter(is_durable);
+        self.durable
+            .extend(durable.map(|(offset, record)| (*offset, record.clone())));
+    }
+
+    /// The machine stops. The log is opened under each policy, and goes on as after one of them.
+    fn stop(&mut self, open_counts: &mut [usize; 3]) {
+        let files = self.crashed();
+        let policies = [OnTornTail::Refuse, OnTornTail::Truncate, OnTornTail::PadToBlock];
+        let mut folders = Vec::new();
+        for (policy, count) in policies.into_iter().zip(open_counts) {
+            let folder = FolderDouble::with_files(files.clone());
+            // It is on the disk before the first segment is created.
+            folder.state().had_lock = true;
+            match self.open(&folder, policy) {
+                Ok(log) => {
+                    *count += 1;
+                    self.check(&folder, &log);
+                    folders.push(folder);
+                }
+                Err(error) if policy == OnTornTail::PadToBlock => panic!("{}: {error}", self.what()),
+                Err(_) => {
+                    assert_eq!(folder.files(), files, "{}: changed, and not opened", self.what());
+                }
+            }
+        }
+        self.folder = FolderDouble::with_files(folders[self.random.below(folders.len())].files());
+        self.folder.state().had_lock = true;
+        self.initial = self.folder.files();
+        self.acknowledged.clear();
+    }
+
+    /// The records are some of those that were given, and among them each durable one, once.
+    fn check(&self, folder: &FolderDouble, log: &SegmentedLog) {
+        let mut expected = self.options.clone();
+        expected.dialect = Some(log.format().dialect);
+        // Without a name and without a durable byte, nothing shows the dialect.
+        if self.is_named || self.durable.range(self.pruned..).next().is_some() {
+            assert_eq!(expected.dialect, self.options.dialect, "{}", self.what());
+        }
+        let found = read(&folder.files(), &expected);
+        let unique: HashSet<_> = found.iter().map(|(_, data)| data).collect();
+        assert_eq!(unique.len(), found.len(), "{}: a record is there twice", self.what());
+        let is_known = |record: &Vec<u8>| self.attempted.contains(record);
+        assert!(
+            unique.into_iter().all(is_known),
+            "{}: a record that nobody wrote",
+            self.what()
+        );
+        let found: HashSet<_> = found.into_iter().collect();
+        for (&offset, (_, data)) in self.durable.range(self.pruned..) {
+            assert!(
+                found.contains(&(offset, data.clone())),
+                "{}: lost the one at {offset}",
+                self.what()
+            );
+        }
+    }
+
+    /// The files after a crash.
+    fn crashed(&mut self) -> Files {
+        let ops = self.folder.ops();
+        let synced = ops.iter().rposition(|op| *op == FolderOp::Sync).map_or(0, |at| at + 1);
+        let mut names: HashSet<u64> = self.initial.keys().copied().collect();
+        for (at, op) in ops.iter().enumerate() {
+            // A removal is synced before the next one.
+            let is_on_disk = at < synced || self.random.below(2) == 0;
+            match op {
+                FolderOp::Create(base) if is_on_disk => drop(names.insert(*base)),
+                FolderOp::Remove(base) if is_on_disk => drop(names.remove(base)),
+                _ => {}
+            }
+        }
+        let mut bases: Vec<u64> = names.into_iter().collect();
+        bases.sort_unstable();
+        let mut files = Files::new();
+        for base in bases {
+            let initial = self.initial.get(&base).cloned().unwrap_or_default();
+            let bytes = self.crashed_file(initial, &ops, base);
+            files.insert(base, bytes);
+        }
+        files
+    }
+
+    /// A file after a crash: each sector as it was after its last sync, or after any call since.
+    fn crashed_file(&mut self, initial: Vec<u8>, ops: &[FolderOp], base: u64) -> Vec<u8> {
+        const SECTOR_LEN: usize = 512;
+        let mut versions = vec![initial];
+        for op in ops {
+            let FolderOp::File(offset, op) = op else { continue };
+            if *offset != base {
+                continue;
+            }
+            let mut bytes = versions.last().expect("a version").clone();
+            apply(op, &mut bytes);
+            match op {
+                Op::SyncData => versions = vec![bytes],
+                _ => versions.push(bytes),
+            }
+        }
+        let count = versions.len();
+        let mut bytes = vec![0; versions[self.random.below(count)].len()];
+        for (index, sector) in bytes.chunks_mut(SECTOR_LEN).enumerate() {
+            let version = versions[self.random.below(count)]
+                .get(index * SECTOR_LEN..)
+                .unwrap_or_default();
+            let len = version.len().min(sector.len());
+            sector[..len].copy_from_slice(&version[..len]);
+        }
+        bytes
+    }
+}
