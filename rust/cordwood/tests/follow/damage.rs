@@ -302,7 +302,7 @@ fn a_start_in_a_damaged_block_waits_for_its_end(place: Place) {
     drain(&mut follower, &mut reported);
     drain(&mut later, &mut reported_later);
     let next = Reported::Record(BLOCK_LEN as u64, file.len() as u64, b"next".to_vec());
-    assert_eq!(reported_later, [next.clone()]);
+    assert_eq!(reported_later, std::slice::from_ref(&next));
     assert_eq!(reported.len(), 3, "{reported:?}");
     assert_eq!(reported[2], next);
     assert!(

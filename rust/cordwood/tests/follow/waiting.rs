@@ -216,6 +216,7 @@ fn in_a_log_with_a_number_damage_may_be_an_older_log(place: Place) {
     let (own, other) = (Wire::Recyclable(5), Wire::Recyclable(4));
     let record = own.full(b"one");
     let unknown = own.fragment(41, &[b'x'; 20]);
+    let room = BLOCK_LEN - record.len() - 7;
     for (line, tail, reason) in [
         (3, other.full(b"two"), Stale),
         (3, other.full(b""), Stale),
@@ -225,6 +226,14 @@ fn in_a_log_with_a_number_damage_may_be_an_older_log(place: Place) {
         // A type to come, with its longer header.
         (8, unknown[..7 + 20].to_vec(), Incomplete),
         (8, unknown[..11 + 19].to_vec(), Incomplete),
+        (8, own.fragment(41, &vec![b'x'; room - 4])[..50].to_vec(), Incomplete),
+        (
+            8,
+            Wire::Plain.fragment(42, &vec![b'x'; room])[..50].to_vec(),
+            Incomplete,
+        ),
+        (9, flipped(unknown.clone(), 20), Stale),
+        (9, Wire::Plain.fragment(42, &vec![b'x'; room + 1])[..50].to_vec(), Stale),
         // One bit of it is flipped, so this log has written it whole.
         (9, flipped(own.full(b"two"), 12), Suspect),
         (9, flipped(other.full(b"two"), 12), Stale),
