@@ -192,14 +192,15 @@ fn damage_that_heals_within_the_retries_is_not_reported(place: Place) {
 }
 
 /// No writer writes such a header there, so it is damage before its payload is written. That holds if
-/// its checksum fits a payload of zeros, too: the payload is not zeros once it is written.
+/// its checksum fits a payload of zeros, too, or of another byte that may stand for those still to be
+/// written: the payload is different once it is written.
 fn bytes_still_to_be_written_complete_no_fragment(place: Place) {
     const FIRST: u8 = 2;
     const LAST: u8 = 4;
     const UNKNOWN: u8 = 77;
-    for kind in [FIRST, LAST, UNKNOWN] {
-        let header = &Wire::Plain.fragment(kind, &[0; 50])[..7];
-        let mut file = [header, &[1; 50], &Wire::Plain.full(b"in the same block")].concat();
+    for (kind, byte) in [(FIRST, 0), (FIRST, 1), (FIRST, 0xff), (LAST, 0), (UNKNOWN, 0)] {
+        let header = &Wire::Plain.fragment(kind, &[byte; 50])[..7];
+        let mut file = [header, &[b'x'; 50], &Wire::Plain.full(b"in the same block")].concat();
         file.resize(BLOCK_LEN, 0);
         file.extend(Wire::Plain.full(b"next"));
         let (_folder, path) = place.folder();
