@@ -1,6 +1,7 @@
 //! Which log it is, while its beginning is being written or if it is damaged.
 
 use super::*;
+use cordwood_log::Unsupported;
 use cordwood_log::ops::Foreign;
 
 follow_tests! {
@@ -15,6 +16,7 @@ follow_tests! {
     in_file_only, "No log of compressed records is segmented.": [
         metadata_before_the_first_record_is_not_waited_at,
         after_metadata_the_first_block_is_waited_for,
+        a_number_is_refused_once_the_log_is_of_a_dialect_without_numbers,
     ],
     in_file_only, "The segment before it shows that it is a log.": [
         a_file_of_another_format_is_an_error_once_its_signature_is_there,
@@ -365,4 +367,24 @@ fn a_file_of_another_format_is_an_error_once_its_signature_is_there(place: Place
     }
     let mut named = Follower::open_with(&path, skipping().with_dialect(Dialect::LEVELDB)).unwrap();
     assert!(matches!(named.poll(), Ok(Poll::Skipped(region)) if region.begin == 0));
+}
+
+fn a_number_is_refused_once_the_log_is_of_a_dialect_without_numbers(place: Place) {
+    let (run, _) = run_file(0, &[10]);
+    for file in [run, Wire::Plain.full(b"one")] {
+        let (_folder, path) = place.folder();
+        let mut growing = Growing::new(&path, 0);
+        let mut follower = Follower::open_with(&path, skipping().with_log_number(5)).unwrap();
+        assert!(matches!(follower.poll(), Ok(Poll::NotYet(_))));
+        growing.write(0, &file);
+        for _ in 0..2 {
+            let error = follower.follower.poll().unwrap_err();
+            let expected = Unsupported::LogNumber;
+            assert!(
+                matches!(error.kind, ErrorKind::Unsupported { unsupported, .. } if unsupported == expected),
+                "{error:?}"
+            );
+            assert_eq!(error.path.as_deref(), Some(&*path));
+        }
+    }
 }
