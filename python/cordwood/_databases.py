@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from cordwood._inputs.files import is_path
 from cordwood._inputs.input import Input
 from cordwood._inputs.stores import unjudged
-from cordwood._native import Reader, detect, verify
+from cordwood._native import Reader, VersionState, detect, verify
 from cordwood.errors import CordwoodError, DialectError, PayloadError
 from cordwood.types import OF_CURRENT, Database, Engine, OutcomeKind, Problem, ProblemKind, Severity
 
@@ -57,9 +57,6 @@ _NETEASE = b"\x80\x1d\x30\x01"
 
 _BATCH = struct.Struct("<QI")
 """The beginning of a write batch: its first sequence number, and how many it has."""
-
-_ROCKSDB_TAG_MIN = 10
-"""The fields that LevelDB knows have smaller tags."""
 
 
 def databases_of(files: Iterable[Input], damaged: Iterable[object]) -> tuple[list[Database], list[tuple[str, OSError]]]:
@@ -159,42 +156,21 @@ class _Manifest:
     """
 
     def __init__(self, path: str) -> None:
-        from cordwood.payload.version_edit import FieldKind, LiveFiles, VersionEdit, WalAddition
-
-        live = LiveFiles()
-        self.is_intact = self.is_decoded = self.is_of_leveldb = True
+        state = VersionState()
+        self.is_intact = self.is_decoded = True
         self.is_torn = False
-        self.numbers: dict[str, int] = {}
-        self.log_numbers: dict[int, int] = {}
-        self.synced_lens: dict[int, int] = {}
         try:
             with Reader(path, on_corruption="skip") as reader:
                 for record in reader:
-                    edit = VersionEdit(record)
-                    # RocksDB writes the log number before the family that it is about.
-                    family = next((v for k, _, v in edit if k == FieldKind.COLUMN_FAMILY and isinstance(v, int)), 0)
-                    for kind, tag, value in edit:
-                        self.is_of_leveldb &= tag < _ROCKSDB_TAG_MIN
-                        if kind == FieldKind.COLUMN_FAMILY_DROP:
-                            self.log_numbers.pop(family, None)
-                        elif isinstance(value, WalAddition):
-                            if value.synced_len is not None:
-                                self.synced_lens[value.log_number] = value.synced_len
-                        elif isinstance(value, int):
-                            self.numbers[kind] = value
-                            if kind == FieldKind.LOG_NUMBER:
-                                self.log_numbers[family] = value
-                            elif kind == FieldKind.WAL_DELETION:
-                                for number in [number for number in self.synced_lens if number < value]:
-                                    del self.synced_lens[number]
-                    live.apply(edit)
+                    state.apply(record)
                 self.is_intact = reader.ok
                 self.is_torn = reader.outcome.kind == OutcomeKind.TORN_TAIL
         except PayloadError:
             self.is_decoded = False
         except (CordwoodError, FileNotFoundError):
             self.is_intact = False
-        self.tables = live.files()
+        self.numbers, self.log_numbers, self.synced_lens, self.is_of_leveldb = state.numbers()
+        self.tables = state.tables()
 
     @property
     def oldest_log_number(self) -> int:

@@ -9,7 +9,7 @@ from cordwood._inputs.many import Results
 from cordwood._splits import Split
 from cordwood._tables.scan import DecodedScan
 from cordwood.payload.entity import Entity
-from cordwood.payload.version_edit import Field
+from cordwood.payload.version_edit import Field, NewFile
 from cordwood.payload.write_batch import Operation
 from cordwood.types import Fragment, LogFormat, NotYet, Outcome, Report, SkippedRegion, Stat
 from cordwood.typing import (
@@ -40,6 +40,7 @@ __all__ = [
     "Scan",
     "TableBuilder",
     "TableLearner",
+    "VersionState",
     "WriteBatchOperations",
     "Writer",
     "__version__",
@@ -1184,6 +1185,35 @@ def operation_count(record: bytes, engine: str, /) -> int:
     Raises:
         PayloadError: The batch is damaged.
     """
+
+@final
+class VersionState:
+    """The state of a database after the edits in its MANIFEST: its tables, and the last value of each number."""
+    def apply(self, record: ReadableBuffer, /) -> None:
+        """Applies the edit in the next record.
+
+        Args:
+            record: `bytes` or any other buffer.
+
+        Raises:
+            PayloadError: The record is not a version edit. The state is then that before it.
+            TypeError: `record` is not bytes-like.
+        """
+    def numbers(self) -> tuple[dict[str, int], dict[int, int], dict[int, int], bool]:
+        """The numbers that the edits state.
+
+        Returns:
+            The last value of each field that is a number, by the name of the field; for each column family,
+            the smallest number of a log that it needs; for each log that RocksDB keeps track of, its synced
+            length in bytes; and whether LevelDB knows all fields.
+        """
+    def tables(self) -> list[tuple[int, bytes | None, NewFile]]:
+        """The tables, by column family, level and number.
+
+        Returns:
+            For each, the number of its column family; the name of that family, if the MANIFEST states it;
+            and the table.
+        """
 
 def checked_version_edit(record: ReadableBuffer, /) -> bytes:
     """The record of a version edit, once all of it has been decoded.

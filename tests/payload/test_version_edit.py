@@ -11,11 +11,12 @@ from pathlib import Path
 
 import plyvel
 import pytest
-from real_files import MANIFESTS
+from real_files import MANIFESTS, VECTORS
 from rocksdict import Options, Rdict
 from write_batch import take_varint, varint
 
 import cordwood
+from cordwood._native import VersionState
 from cordwood.payload import PayloadError, VersionEdit, version_edit
 from cordwood.payload.version_edit import (
     BlobFileAddition,
@@ -471,3 +472,89 @@ def test_a_dictionary_for_json():
         ]
     }
     assert version_edit.to_dict(record) == expected == json.loads(json.dumps(version_edit.to_dict(record)))
+
+
+class NaiveState:
+    """The state that `VersionState` keeps, from the fields of each edit."""
+
+    def __init__(self):
+        self.numbers, self.log_numbers, self.synced_lens, self.is_of_leveldb = {}, {}, {}, True
+        self.files, self.names, self.group = {}, {}, []
+
+    def apply(self, record):
+        fields = VersionEdit(record).fields
+        family = next((value for kind, _, value in fields if kind == FieldKind.COLUMN_FAMILY), 0)
+        for kind, tag, value in fields:
+            self.is_of_leveldb &= tag < 10
+            if kind == FieldKind.COLUMN_FAMILY_DROP:
+                self.log_numbers.pop(family, None)
+            elif isinstance(value, WalAddition) and value.synced_len is not None:
+                self.synced_lens[value.log_number] = value.synced_len
+            elif isinstance(value, int) and not isinstance(value, bool):
+                self.numbers[str(kind)] = value
+                if kind == FieldKind.LOG_NUMBER:
+                    self.log_numbers[family] = value
+                elif kind == FieldKind.WAL_DELETION:
+                    self.synced_lens = {
+                        number: length for number, length in self.synced_lens.items() if number >= value
+                    }
+        rest = next((value for kind, _, value in fields if kind == FieldKind.IN_ATOMIC_GROUP), None)
+        if rest is None:
+            self.group = []
+            self.apply_files(fields, family)
+            return
+        self.group.append((fields, family))
+        if rest == 0:
+            for edit in self.group:
+                self.apply_files(*edit)
+            self.group = []
+
+    def apply_files(self, fields, family):
+        for field in fields:
+            if isinstance(field.value, DeletedFile):
+                self.files.pop((family, *field.value), None)
+        for field in fields:
+            if isinstance(field.value, NewFile):
+                self.files[family, field.value.level, field.value.file_number] = field.value
+            elif field.kind == FieldKind.COLUMN_FAMILY_ADD:
+                self.names[family] = field.value
+            elif field.kind == FieldKind.COLUMN_FAMILY_DROP:
+                self.files = {key: file for key, file in self.files.items() if key[0] != family}
+
+    def tables(self):
+        return [(key[0], self.names.get(key[0]), file) for key, file in sorted(self.files.items())]
+
+
+def random_edit(chosen):
+    """An edit of any of the fields that the state keeps, with small numbers, so that they meet."""
+    number = lambda: varint(chosen.randrange(6))  # noqa: E731
+    fields = [
+        *(varint(tag) + number() for tag in (2, 3, 4, 9, 10, 203)),
+        varint(6) + varint(chosen.randrange(2)) + number(),
+        *(varint(7) + varint(chosen.randrange(2)) + number() + number() + 2 * KEY for _ in range(3)),
+        varint(8196) + number() + chosen.choice([b"", varint(2) + number()]) + varint(1),
+        varint(8197) + number(),
+        varint(201) + b"\x01a",
+        varint(202),
+    ]
+    edit = chosen.sample(fields, chosen.randrange(1, 5))
+    edit += [varint(200) + varint(chosen.randrange(1, 3))] if chosen.random() < 0.4 else []
+    edit += [varint(300) + varint(chosen.randrange(3))] if chosen.random() < 0.4 else []
+    chosen.shuffle(edit)
+    return b"".join(edit)
+
+
+def test_the_state_is_that_of_the_fields_of_all_edits():
+    chosen = random.Random(5)
+    manifests = [list(cordwood.open(path)) for path in sorted(VECTORS.rglob("MANIFEST-*"))]
+    for edits in [*manifests, *([random_edit(chosen) for _ in range(30)] for _ in range(300))]:
+        state, naive = VersionState(), NaiveState()
+        for edit in edits:
+            state.apply(edit)
+            naive.apply(edit)
+            assert state.tables() == naive.tables()
+            assert state.numbers() == (naive.numbers, naive.log_numbers, naive.synced_lens, naive.is_of_leveldb)
+        # One that is not an edit changes nothing.
+        with pytest.raises(PayloadError):
+            state.apply(b"\x02\x07junk")
+        assert state.numbers()[0] == naive.numbers

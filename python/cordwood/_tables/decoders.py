@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 import cordwood
 from cordwood._inputs.input import dialect_of_empty_run
 from cordwood._jsonable import jsonable
+from cordwood._native import VersionState
 from cordwood._tables.schema import ColumnType, FieldsOf, ToJson
 from cordwood.errors import PayloadError
 
@@ -238,16 +239,14 @@ _ADDS_FAMILY = b"\xc9\x01"
 
 def live_files(_: Log) -> Rows:
     """One row for each table that a database has after all edits in its MANIFEST."""
-    from cordwood.payload.version_edit import LiveFiles, VersionEdit
-
-    state = LiveFiles()
+    state = VersionState()
 
     def apply(record: cordwood.Record) -> Iterable[Row]:
-        state.apply(VersionEdit(record.data))
+        state.apply(record.data)
         return []
 
     def rows() -> Iterator[Row]:
-        for family, name, file in state.files():
+        for family, name, file in state.tables():
             yield {
                 "column_family": family,
                 "column_family_name": name,

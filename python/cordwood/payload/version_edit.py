@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast, final
+from itertools import islice, starmap
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, final
 
 from cordwood._jsonable import jsonable
-from cordwood._native import checked_version_edit, encoded_version_edit, version_edit_field
+from cordwood._native import VersionState, checked_version_edit, encoded_version_edit, version_edit_field
 
 if TYPE_CHECKING:
     from cordwood.typing import ReadableBuffer
@@ -399,71 +399,10 @@ def live_files(records: Iterable[bytes]) -> list[LiveFile]:
     ...     print(live.file.level, live.file.file_number, live.file.file_len)
     1 6 42
     """
-    state = LiveFiles()
+    state = VersionState()
     for record in records:
-        state.apply(VersionEdit(record))
-    return state.files()
-
-
-class LiveFiles:
-    """The state of `live_files`."""
-
-    def __init__(self) -> None:
-        self._files: dict[int, dict[DeletedFile, NewFile]] = {}
-        self._names: dict[int, bytes] = {}
-        # Edits that take effect together with some that follow.
-        self._group: list[tuple[Field, ...]] = []
-
-    def apply(self, edit: VersionEdit) -> None:
-        """Applies the edit of the next record."""
-        # Fields that do not matter here are not kept.
-        fields = tuple(field for field in edit if field.kind in _OF_FILES)
-        rest = next((field.value for field in fields if field.kind == FieldKind.IN_ATOMIC_GROUP), None)
-        if rest is None:
-            # A group that another edit interrupts is incomplete, and never took effect.
-            self._group.clear()
-            self._apply(fields)
-            return
-        self._group.append(fields)
-        if rest == 0:
-            for edit_of_group in self._group:
-                self._apply(edit_of_group)
-            self._group.clear()
-
-    def _apply(self, fields: tuple[Field, ...]) -> None:
-        family = next((cast("int", field.value) for field in fields if field.kind == FieldKind.COLUMN_FAMILY), 0)
-        files = self._files.setdefault(family, {})
-        # The engines delete first, in any order of the fields: a file can return to where it was.
-        for field in fields:
-            if isinstance(field.value, DeletedFile):
-                files.pop(field.value, None)
-        for field in fields:
-            if isinstance(field.value, NewFile):
-                files[DeletedFile(field.value.level, field.value.file_number)] = field.value
-            elif field.kind == FieldKind.COLUMN_FAMILY_ADD:
-                self._names[family] = cast("bytes", field.value)
-            elif field.kind == FieldKind.COLUMN_FAMILY_DROP:
-                files.clear()
-
-    def files(self) -> list[LiveFile]:
-        """The tables by column family, level and number."""
-        return [
-            LiveFile(family, self._names.get(family), file)
-            for family, files in sorted(self._files.items())
-            for _, file in sorted(files.items(), key=lambda item: item[0])
-        ]
-
-
-_OF_FILES = frozenset(
-    (
-        FieldKind.DELETED_FILE,
-        FieldKind.NEW_FILE,
-        FieldKind.COLUMN_FAMILY,
-        FieldKind.COLUMN_FAMILY_ADD,
-        FieldKind.COLUMN_FAMILY_DROP,
-        FieldKind.IN_ATOMIC_GROUP,
-    )
-)
+        state.apply(record)
+    return list(starmap(LiveFile, state.tables()))
 
 
 def to_dict(record: bytes) -> dict[str, object]:

@@ -59,7 +59,7 @@ mod native {
         payload::entity::decode_entity,
         payload::swanlab::decode_swanlab,
         payload::table::{TableBuilder, TableLearner, batch_crc, entity_kinds},
-        payload::version_edit::{checked_version_edit, encoded_version_edit, version_edit_field},
+        payload::version_edit::{VersionState, checked_version_edit, encoded_version_edit, version_edit_field},
         payload::wandb::decode_wandb,
         payload::write_batch::{WriteBatchOperations, build_write_batch, operation_count, write_batch_header},
         reader::record_batch::RecordBatch,

@@ -1,10 +1,13 @@
 //! The functions of `cordwood.payload.VersionEdit`. The values of its fields are named tuples, written
 //! in Python, in `cordwood.payload.version_edit`.
 
+use std::collections::BTreeMap;
+
 use cordwood_payload::{self as payload, CustomField, Field, InternalKey, NewFile, PayloadError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
+use crate::exclusive::Exclusive;
 use crate::interpreter::python_code::{Arguments, PythonCode, module};
 use crate::memory::buffer::try_bytes;
 use crate::values::IntoField;
@@ -82,6 +85,76 @@ pub(crate) fn version_edit_field<'py>(
     };
     let module = Module(module(py, "cordwood.payload.version_edit")?);
     Ok(Some((module.field(&field)?, end_offset)))
+}
+
+/// The state of a database after the edits in its MANIFEST: its tables, and the last value of each number.
+#[pyclass(frozen, module = "cordwood._native")]
+pub(crate) struct VersionState(Exclusive<payload::VersionState>);
+
+#[pymethods]
+impl VersionState {
+    #[new]
+    fn new() -> Self {
+        VersionState(Exclusive::new(payload::VersionState::default()))
+    }
+
+    /// Applies the edit in the next record.
+    ///
+    /// Args:
+    ///     record: `bytes` or any other buffer.
+    ///
+    /// Raises:
+    ///     PayloadError: The record is not a version edit. The state is then that before it.
+    ///     TypeError: `record` is not bytes-like.
+    #[pyo3(signature = (record, /))]
+    fn apply(&self, record: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = record.py();
+        let record = bytes_of("record", record)?;
+        let applied = self.0.lock(py)?.apply(record.as_bytes());
+        applied.map_err(|error| payload_error(py, error))
+    }
+
+    /// The numbers that the edits state.
+    ///
+    /// Returns:
+    ///     The last value of each field that is a number, by the name of the field; for each column family,
+    ///     the smallest number of a log that it needs; for each log that RocksDB keeps track of, its synced
+    ///     length in bytes; and whether LevelDB knows all fields.
+    #[expect(clippy::type_complexity, reason = "a tuple, which Python unpacks")]
+    fn numbers(
+        &self,
+        py: Python<'_>,
+    ) -> PyResult<(
+        BTreeMap<&'static str, u64>,
+        BTreeMap<u32, u64>,
+        BTreeMap<u64, u64>,
+        bool,
+    )> {
+        let state = self.0.lock(py)?;
+        Ok((
+            state.numbers().into_iter().collect(),
+            state.log_numbers().clone(),
+            state.synced_lens().clone(),
+            state.is_of_leveldb(),
+        ))
+    }
+
+    /// The tables, by column family, level and number.
+    ///
+    /// Returns:
+    ///     For each, the number of its column family; the name of that family, if the MANIFEST states it;
+    ///     and the table.
+    #[expect(clippy::type_complexity, reason = "a tuple, which Python unpacks")]
+    fn tables<'py>(&self, py: Python<'py>) -> PyResult<Vec<(u32, Option<Bound<'py, PyBytes>>, Bound<'py, PyAny>)>> {
+        let state = self.0.lock(py)?;
+        let _owner = self.0.may_run_python();
+        let module = Module(module(py, "cordwood.payload.version_edit")?);
+        let table = |(family, file): (u32, NewFile<'_>)| {
+            let name = state.name(family).map(|name| try_bytes(py, name)).transpose()?;
+            Ok((family, name, module.new_file(&file)?))
+        };
+        state.tables().map(table).collect()
+    }
 }
 
 /// `cordwood.payload.version_edit`, for its classes.
