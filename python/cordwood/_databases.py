@@ -583,7 +583,9 @@ class _Folder:
             return []
         else:
             begin, _ = next(self._batches(self._written_logs(manifest)), (0, 0))
-            if oldest and oldest not in logs and begin > manifest.numbers["last_sequence"] + 1:
+            # The first edit names no log: the first one has a smaller number than the next file.
+            is_gone = oldest not in logs if oldest else min(logs, default=0) >= next_number
+            if is_gone and begin > manifest.numbers["last_sequence"] + 1:
                 return [names[number] for number in sorted(names.keys() - listed) if number > oldest]
             has_log = any(oldest <= number < (next_number if manifest.is_torn else newer[0]) for number in logs)
         return [] if has_log else [names[number] for number in newer]

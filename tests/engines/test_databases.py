@@ -736,6 +736,20 @@ def test_sequence_numbers_show_that_a_manifest_of_rocksdb_lacks_its_last_edits(t
     assert {0, 205, 305} <= {*counts}
 
 
+@pytest.mark.parametrize(
+    ("logs", "begin", "unlisted"),
+    [([32, 34], 113, [33, 35]), ([32, 34], 1, []), ([28, 34], 113, []), ([32], 113, [33, 35])],
+)
+def test_a_manifest_of_rocksdb_may_lack_all_edits_but_the_first(logs, begin, unlisted, tmp_path):
+    """It says that the next file is number 30: a log with a smaller number is the first one."""
+    folder = edited(tmp_path)
+    for number in logs:
+        (folder / f"{number:06}.log").write_bytes(reference.encode([begin.to_bytes(8, "little") + b"\1\0\0\0\0\1k"]))
+    for number in (33, 35):
+        (folder / f"{number:06}.sst").write_bytes(b"table")
+    assert kinds(folder) == [("table_unlisted", f"{number:06}.sst") for number in unlisted]
+
+
 def test_writes_without_a_log_leave_a_gap_that_is_no_fault(tmp_path):
     folder = tmp_path / "db"
     database = rocksdb(folder)
