@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from cordwood._databases import databases_of, judged
-from cordwood._inputs.each import Progress, each
+from cordwood._inputs.each import Progress, each, is_gone
 from cordwood._inputs.exports import exports_of, overall_message
 from cordwood._inputs.files import expand, is_stream
 from cordwood._inputs.input import Input, dialect_of_empty_run, is_of_export
@@ -87,7 +87,9 @@ class Content:
                 try:
                     self._add(file, found)
                 except (OSError, CordwoodError, MemoryError) as error:
-                    # It was read again. A live database may have removed the log.
+                    # It was read again.
+                    if is_gone(file, error):
+                        continue
                     result = error
             if isinstance(result, Exception):
                 self.failures.append((file.name, result))

@@ -11,6 +11,8 @@ import pytest
 import reference
 
 import cordwood
+from cordwood._inputs import each
+from cordwood._inputs.files import expand
 from cordwood.cli import main
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -348,3 +350,69 @@ def test_a_split_without_a_dialect_is_read_in_the_one_that_is_asked_for(content,
         cordwood.open(split, start=7)
     with pytest.raises(ValueError, match="'leveldb' in the Split, not 'rocksdb': open its path instead"):
         cordwood.open(split._replace(dialect="leveldb"), dialect="rocksdb")
+
+
+class Removes:
+    """Progress of a function that, at its first read, removes a file that was listed, and makes another one."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __call__(self, _):
+        gone = self.folder / "2.log"
+        if gone.exists():
+            gone.rename(self.folder / "4.log")
+
+
+@pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_file_that_is_removed_from_a_listed_folder_is_no_error(function, threads, tmp_path):
+    """As by a live database. The files that have come instead are read."""
+    for name in ("1.log", "2.log", "below/3.log"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(reference.encode([b"one"]))
+    results = function(tmp_path, threads=threads, progress=Removes(tmp_path))
+    assert [Path(name).name for name in results] == ["1.log", "3.log", "4.log"]
+    assert (results.ok, results.errors, results.others) == (True, {}, {})
+
+
+def test_a_named_file_that_is_removed_is_an_error(tmp_path):
+    for name in ("1.log", "2.log"):
+        (tmp_path / name).write_bytes(reference.encode([b"one"]))
+    results = cordwood.verify([tmp_path / "1.log", tmp_path / "2.log"], progress=Removes(tmp_path))
+    assert list(results.errors) == [str(tmp_path / "2.log")]
+    (tmp_path / "link.log").symlink_to("missing")
+    assert cordwood.verify(tmp_path).others == {str(tmp_path / "link.log"): "dangling link"}
+
+
+def test_a_folder_from_which_files_disappear_each_time_is_not_listed_for_ever(tmp_path):
+    (tmp_path / "1.log").write_bytes(reference.encode([b"one"]))
+    (tmp_path / "2-0.log").write_bytes(reference.encode([b"two"]))
+    listings = 0
+
+    def read(file, *_):
+        nonlocal listings
+        if file.relative != "1.log":
+            Path(file.name).rename(tmp_path / f"2-{listings + 1}.log")
+            listings += 1
+            raise FileNotFoundError
+        return file.relative
+
+    found = list(each.each(expand([str(tmp_path)]), read))
+    assert ([result for _, result in found], listings) == (["1.log"], 10)
+
+
+@pytest.mark.parametrize("verb", ["verify", "info", "stat", "evidence"])
+def test_no_verb_complains_of_a_file_that_is_removed_from_a_listed_folder(verb, tmp_path, monkeypatch, capsys):
+    for name in ("1.log", "2.log"):
+        (tmp_path / name).write_bytes(reference.encode([b"one"]))
+    result_of = each.result_of
+
+    def removes(file, *arguments, **options):
+        Removes(tmp_path)(0)
+        return result_of(file, *arguments, **options)
+
+    monkeypatch.setattr(each, "result_of", removes)
+    assert main([verb, str(tmp_path), *([str(tmp_path) + ".html"] if verb == "evidence" else [])]) == 0
+    printed = capsys.readouterr()
+    assert "2.log" not in printed.out + printed.err

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+from cordwood._inputs.files import listed_beside
 from cordwood._inputs.input import Input
 from cordwood._inputs.kind import without_fragment
 from cordwood._native import detect, is_log_name
@@ -33,6 +34,9 @@ THREADS_MAX = 256
 
 LEN_MIN = 1 << 21
 """A shorter file is read when its turn comes: handing it to a thread takes longer than reading it."""
+
+_LISTINGS_MAX = 10
+"""How often a folder is listed if files disappear from it each time."""
 
 _POLL_SECONDS = 0.1
 """How often the progress of the current file is reported."""
@@ -69,6 +73,12 @@ def result_of(
         return error
 
 
+def is_gone(file: Input, found: object) -> bool:
+    """Whether a file was found by listing a folder, and has been removed since, as by a live database."""
+    is_listed = file.is_in_folder and file.error is None and isinstance(found, FileNotFoundError)
+    return is_listed and "://" not in file.name and not os.path.lexists(file.name)
+
+
 def each(
     files: Sequence[Input],
     read: Read[T],
@@ -78,6 +88,8 @@ def each(
     shown: Callable[[str], AbstractContextManager[Progress]] | None = None,
 ) -> Iterator[Result[T]]:
     """Each file with its `result_of`, in their order.
+
+    A file that `is_gone` is left out. Its folder is listed again, and the new files in it follow.
 
     Long files are read in a pool of threads before their turn comes, and a file gets as many threads of its own as its
     share of the bytes: a single file gets all. Each other file, and each file in a folder that does not have the name
@@ -95,6 +107,27 @@ def each(
     """
     if not 1 <= threads <= THREADS_MAX:
         raise ValueError(f"threads must be from 1 to {THREADS_MAX}, not {threads}")
+    known = {file.name for file in files}
+    for _ in range(_LISTINGS_MAX):
+        gone: dict[str, Input] = {}
+        for file, found in _each_once(files, read, threads, dialect, shown):
+            if is_gone(file, found):
+                gone[os.path.dirname(file.name)] = file
+            else:
+                yield file, found
+        files = [file for first in gone.values() for file in listed_beside(first) if file.name not in known]
+        if not files:
+            return
+        known.update(file.name for file in files)
+
+
+def _each_once(
+    files: Sequence[Input],
+    read: Read[T],
+    threads: int,
+    dialect: str | None,
+    shown: Callable[[str], AbstractContextManager[Progress]] | None,
+) -> Iterator[Result[T]]:
     total_len = sum(file.file_len for file in files)
 
     def result(file: Input, progress: Progress) -> T | str | Exception:

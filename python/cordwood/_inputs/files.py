@@ -412,3 +412,8 @@ def _with_exports(found: list[tuple[Input, Identity | None]]) -> list[tuple[Inpu
     from cordwood._inputs.exports import compared
 
     return compared(found)
+
+
+def listed_beside(file: Input) -> list[Input]:
+    """The files that are now in the folder in which this one was found, and below it."""
+    return [found for found, _ in _in_folder(os.path.dirname(file.name), os.path.dirname(file.relative))]

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, islice
 
 import cordwood
 from cordwood import _content
@@ -57,21 +56,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Describes each source."""
-    files = [inputs_of([name]) for name in options.sources]
-    results = each(list(chain.from_iterable(files)), _content.read, processor_count(), shown=ProgressBar)
-    statuses = [_describe(name, own, results, options) for name, own in zip(options.sources, files, strict=True)]
-    return worst(*statuses)
+    return worst(*(_describe(name, inputs_of([name]), options) for name in options.sources))
 
 
 def _describe(
     name: str,
     files: Sequence[Input],
-    results: Iterator[tuple[Input, cordwood.Report | str | Exception]],
     options: argparse.Namespace,
 ) -> Status:
     content = _content.Content()
     tally = Tally([name], files, as_json=options.json, judges_exports=True)
-    for file, report in tally.taken(content.taken(islice(results, len(files)))):
+    results = each(files, _content.read, processor_count(), shown=ProgressBar)
+    for file, report in tally.taken(content.taken(results)):
         if summary_of(report).has_no_dialect:
             complain(f"{display_name(file.name)}: {NO_DIALECT}")
         tally.count(Status.CLEAN if report.ok else Status.DAMAGE)
