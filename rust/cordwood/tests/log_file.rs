@@ -697,9 +697,9 @@ fn an_interval_is_waited_for() -> Result<(), Error> {
     Ok(())
 }
 
-/// Threads that wait for the disk share a sync: each record is there once. Each sync here ends only when all
-/// threads wait for the disk. Those that it does not serve are served by the next one, so a thread
-/// needs at most two syncs for a record.
+/// Threads that wait for the disk share a sync: each record is there once. Each sync here ends only
+/// when all threads wait for the disk. Those that it does not serve are served by the next one, so a
+/// thread needs at most two syncs for a record.
 #[test]
 fn sixteen_threads_share_syncs() -> Result<(), Error> {
     const THREADS: usize = 16;

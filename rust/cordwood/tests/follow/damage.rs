@@ -191,9 +191,9 @@ fn damage_that_heals_within_the_retries_is_not_reported(place: Place) {
     assert_eq!(follower.delay(), FollowOptions::default().poll_interval);
 }
 
-/// No writer writes such a header there, so it is damage before its payload is written. That holds if
-/// its checksum fits a payload of zeros, too, or of another byte that may stand for those still to be
-/// written: the payload is different once it is written.
+/// No writer writes such a header there, so it is damage before its payload is written. That holds
+/// if its checksum fits a payload of zeros, too, or of another byte that may stand for those still
+/// to be written: the payload is different once it is written.
 fn bytes_still_to_be_written_complete_no_fragment(place: Place) {
     const FIRST: u8 = 2;
     const LAST: u8 = 4;
@@ -243,7 +243,8 @@ fn the_retries_are_spent_once_for_all_events_at_a_place(place: Place) {
     );
 }
 
-/// No event is reported between the two places, because the first one turns out to be a part of a record.
+/// No event is reported between the two places, because the first one turns out to be a part of a
+/// record.
 fn the_retries_begin_again_at_another_place(place: Place) {
     let mut file = Wire::Plain.part(2, &[b'x'; BLOCK_LEN - 7]);
     file.extend(Wire::Plain.part(4, b"rest"));
@@ -264,8 +265,8 @@ fn the_retries_begin_again_at_another_place(place: Place) {
     assert!(!is_suspect(&mut follower));
 }
 
-/// As the follower that reported the damage. The rest of the block is lost to both, but only that one
-/// reports it.
+/// As the follower that reported the damage. The rest of the block is lost to both, but only that
+/// one reports it.
 fn a_start_in_a_damaged_block_waits_for_its_end(place: Place) {
     let mut damaged = Wire::Plain.full(b"bad");
     damaged[8] ^= 1;
