@@ -8,7 +8,17 @@ from typing import NamedTuple
 from cordwood._inputs.input import dialect_of_empty_run
 from cordwood._native import Reader, left_out_count
 from cordwood._text import quantity
-from cordwood.types import BLOCK_LEN, FragmentPart, LogFormat, Outcome, OutcomeKind, Reason, Report, SkippedRegion
+from cordwood.types import (
+    BLOCK_LEN,
+    FragmentPart,
+    LogFormat,
+    Outcome,
+    OutcomeKind,
+    Reason,
+    Report,
+    Severity,
+    SkippedRegion,
+)
 
 _HEADER_LEN_MIN = 7
 """No record is shorter than the shortest header. Between two regions, fewer bytes are the trailer of a block."""
@@ -18,7 +28,6 @@ def _zeros_inside(regions: Sequence[SkippedRegion], end: int) -> list[SkippedReg
     """The zeros, among the regions skipped up to the file offset `end`, that a record follows."""
     found: list[SkippedRegion] = []
     has_record = False
-    # Each region is an object that is made when it is looked at, so each is looked at once.
     for region in reversed(regions):
         has_record = has_record or end - region.end_offset >= _HEADER_LEN_MIN
         end = region.offset
@@ -39,7 +48,7 @@ def suspect_regions(report: Report) -> list[SkippedRegion]:
     Zeros that are taken for padding at the end are not among them.
     """
     end = report.outcome
-    zeros = zeros_at_end(end.zeros_offset, end.offset, has_records=report.record_count > 0)
+    zeros = _zeros_of(end, report.skipped, has_records=report.record_count > 0)
     end_offset = zeros.offset if zeros and zeros.is_padding else end.offset + 1
     return [each for each in report.skipped if each.reason not in _HIDES_NO_DATA and each.offset < end_offset]
 
@@ -59,7 +68,8 @@ class ZerosAtEnd(NamedTuple):
     offset: int
     length: int
     is_padding: bool
-    """Whether they fill the block of the last record, in a file of whole blocks, as App Engine's writer leaves it."""
+    """Whether they fill the block of the last record, which is whole, in a file of whole blocks, as App Engine's writer
+    leaves it."""
     is_all: bool
     """Whether the file consists of zeros only."""
 
@@ -68,13 +78,26 @@ class ZerosAtEnd(NamedTuple):
         return f"at {self.offset:,}: {quantity(self.length, 'zero')} at the end: {what}"
 
 
-def zeros_at_end(offset: int | None, file_len: int, *, has_records: bool) -> ZerosAtEnd | None:
-    """The zeros at the end of a log, which begin at this offset, if there are any."""
+def zeros_at_end(
+    offset: int | None, file_len: int, *, has_records: bool, follow_damage: bool = False
+) -> ZerosAtEnd | None:
+    """The zeros at the end of a log, which begin at this offset, if there are any.
+
+    If they follow damage, they are part of a record that never reached the disk, and no padding.
+    """
     if offset is None:
         return None
     length = file_len - offset
-    is_padding = has_records and length < BLOCK_LEN and file_len % BLOCK_LEN == 0
+    is_padding = has_records and not follow_damage and length < BLOCK_LEN and file_len % BLOCK_LEN == 0
     return ZerosAtEnd(offset, length, is_padding, is_all=offset == 0)
+
+
+def _zeros_of(end: Outcome, regions: Sequence[SkippedRegion], *, has_records: bool) -> ZerosAtEnd | None:
+    offset = end.zeros_offset
+    follow_damage = offset is not None and any(
+        region.severity == Severity.CORRUPTION and region.end_offset >= offset for region in regions
+    )
+    return zeros_at_end(offset, end.offset, has_records=has_records, follow_damage=follow_damage)
 
 
 class LogSummary(NamedTuple):
@@ -126,7 +149,7 @@ def summary_of(read: Report | Reader, record_count: int | None = None, *, path: 
     regions, end = read.skipped, read.outcome
     has_records = record_count + left_out > 0
     zeros_inside = _zeros_inside(regions, end.offset)
-    at_end = zeros_at_end(end.zeros_offset, end.offset, has_records=has_records)
+    at_end = _zeros_of(end, regions, has_records=has_records)
     ok = read.ok
     return LogSummary(
         end=end,

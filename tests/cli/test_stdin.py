@@ -90,3 +90,20 @@ def test_a_signal_that_ends_no_read_ends_the_command(command, tmp_path):
             for descriptor in (outer, inner, order, orders):
                 os.close(descriptor)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("verb", ["verify", "stat", "cat", "fragments"])
+def test_a_pipe_is_read_without_a_name(verb, tmp_path):
+    log = reference.encode([b"one", b"two"])
+    (tmp_path / "log").write_bytes(log)
+    run = {"cwd": tmp_path, "capture_output": True, "timeout": 60}
+    piped = subprocess.run([*COMMAND, verb, "-"], check=False, input=log, **run)
+    assert (piped.returncode, piped.stderr) == (0, b"")
+    assert subprocess.run([*COMMAND, verb], check=False, input=log, **run).stdout == piped.stdout
+    with (tmp_path / "log").open("rb") as file:
+        done = subprocess.run([*COMMAND, verb], check=False, stdin=file, **run)
+    assert (done.returncode, done.stdout) == (0, piped.stdout)
+    # There is nobody who puts data there.
+    done = subprocess.run([*COMMAND, verb], check=False, stdin=subprocess.DEVNULL, **run)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"the following arguments are required: SOURCE" in done.stderr

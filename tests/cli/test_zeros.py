@@ -174,3 +174,15 @@ def test_a_run_without_a_byte_is_said_in_every_list(suffix, run, tmp_path):
     assert "other" in str(cordwood.verify(folder).others)
     assert cordwood.evidence(folder).ok
     assert "2 logs, 0 damaged, 1 incomplete" in cordwood.evidence(folder).html
+
+
+@pytest.mark.parametrize("verb", ["verify", "stat", "info", "map"])
+def test_zeros_after_a_record_of_which_a_part_is_missing_are_not_padding(verb, run, tmp_path):
+    torn = reference.encode([b"a record of which the second half never reached the disk"], len(LOG))[:40]
+    path = write(tmp_path / "log", LOG + torn + bytes(BLOCK_LEN - len(LOG) - len(torn)))
+    out = run(verb, path)[1]
+    assert f"zeros at the end: {MEANING}" in out
+    assert "padding" not in out
+    path = write(tmp_path / "log", LOG + bytes(BLOCK_LEN - len(LOG)))
+    out = run(verb, path)[1]
+    assert "zeros at the end: padding" in out

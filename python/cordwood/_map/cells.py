@@ -95,6 +95,7 @@ class Cells:
         zeros_inside_len: Bytes of zeros that a record follows.
         zeros_offset: Where the zeros at the end of the log begin; `None` if it does not end in zeros.
         has_records: Whether the log has any.
+        damage_end: Where the last damage ends.
         salvaged_count: How many of its records are after damage in their block.
         log: Which log it is.
         other_log_number: The number of another log, if all of it belongs to that.
@@ -111,6 +112,7 @@ class Cells:
         self.region_count = self.fragment_count = self.zeros_inside_len = self.salvaged_count = 0
         self.zeros_offset: int | None = None
         self.has_records = False
+        self.damage_end = 0
         self.log: LogFormat = LogFormat("leveldb")
         self.other_log_number: int | None = None
 
@@ -123,6 +125,8 @@ class Cells:
         for begin, end, name, reason, severity, count in found:
             category = category_of(name, reason, severity)
             cells.add(begin, end, category)
+            if severity == "corruption":
+                cells.damage_end = end
             if reason == "zero_fill":
                 # Those of adjacent blocks are one.
                 zeros.append((zeros.pop()[0] if zeros and zeros[-1][1] == begin else begin, end))

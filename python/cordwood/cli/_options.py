@@ -10,6 +10,7 @@ from typing import Any, get_args
 import cordwood
 from cordwood._inputs.each import THREADS_MAX
 from cordwood._native import leave_out_salvaged
+from cordwood.cli._stdin import is_piped
 from cordwood.typing import DialectName
 
 
@@ -33,9 +34,23 @@ def add_json_argument(parser: argparse.ArgumentParser) -> None:
 def add_source_arguments(
     parser: argparse.ArgumentParser,
     what: str = "a log; a folder, for all logs in it; a pattern such as '*.log'; a URL; - for stdin",
+    *,
+    may_be_piped: bool = False,
 ) -> None:
-    """Adds the sources of a verb that accepts several."""
-    parser.add_argument("sources", nargs="+", metavar="SOURCE", help=what)
+    """Adds the sources of a verb that accepts several. If it `may_be_piped`, a pipe on stdin is one without `-`."""
+    if may_be_piped:
+        parser.add_argument("sources", nargs="*", action=_Sources, metavar="SOURCE", help=what)
+    else:
+        parser.add_argument("sources", nargs="+", metavar="SOURCE", help=what)
+
+
+class _Sources(argparse.Action):
+    """Takes stdin as the source if none is named, and stdin is a pipe or a file: a terminal would wait."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any) -> None:
+        if not values and not is_piped():
+            parser.error(f"the following arguments are required: {self.metavar}")
+        setattr(namespace, self.dest, values or ["-"])
 
 
 def add_dialect_argument(

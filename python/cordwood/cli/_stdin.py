@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import select
+import stat
 import sys
 from io import BufferedReader, RawIOBase
 from typing import TYPE_CHECKING, cast
@@ -63,6 +64,15 @@ def stdin() -> BufferedReader:
         if sys.platform == "win32" or buffered.seekable()
         else BufferedReader(_Pipe(cast("FileIO", buffered.raw)))
     )
+
+
+def is_piped() -> bool:
+    """Whether stdin is a pipe, a socket or a file, rather than a terminal or a device: somebody has put data there."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (AttributeError, OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISREG(mode)
 
 
 def stdin_or_path(name: str) -> Source:

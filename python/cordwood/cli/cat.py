@@ -39,7 +39,7 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `cat`."""
-    _options.add_source_arguments(parser)
+    _options.add_source_arguments(parser, may_be_piped=True)
     add_output_arguments(parser)
     _options.add_reading_arguments(parser)
     _options.add_quiet_argument(parser)

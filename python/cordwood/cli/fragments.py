@@ -51,7 +51,7 @@ class Region(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `fragments`."""
-    _options.add_source_arguments(parser)
+    _options.add_source_arguments(parser, may_be_piped=True)
     _options.add_dialect_argument(parser)
     parser.add_argument("--damaged", action="store_true", help="only damaged entries")
     parser.add_argument(

@@ -49,7 +49,9 @@ RUNS_MAX = 10
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `info`."""
-    add_source_arguments(parser, "a log; a folder, for all logs in it; a pattern such as '*.log'; a URL")
+    add_source_arguments(
+        parser, "a log; a folder, for all logs in it; a pattern such as '*.log'; a URL", may_be_piped=True
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object for each SOURCE")
     add_quiet_argument(parser)
 

@@ -41,7 +41,7 @@ _JSON_FIELDS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `stat`."""
-    _options.add_source_arguments(parser)
+    _options.add_source_arguments(parser, may_be_piped=True)
     _options.add_dialect_argument(parser)
     _options.add_record_len_max_argument(parser)
     _options.add_threads_argument(parser)
@@ -78,7 +78,8 @@ def _print_text(file: Input, stat: cordwood.Stat) -> None:
     else:
         size = f"{quantity(stat.file_len, 'byte')} in {quantity(stat.block_count or 0, 'block')}"
     end = stat.outcome
-    zeros = zeros_at_end(end.zeros_offset, end.offset, has_records=stat.record_count > 0)
+    has_records = stat.record_count > 0
+    zeros = zeros_at_end(end.zeros_offset, end.offset, has_records=has_records, follow_damage=not stat.ok)
     state = state_of_log(end, zeros, ok=stat.ok, has_zeros_inside=stat.zeros_inside_len > 0)
     print(f"{display_name(file.name)}: {state}, {format_text(stat.dialect, stat.compression)}, {size}")
     lengths = ""

@@ -54,7 +54,7 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `verify`."""
-    _options.add_source_arguments(parser)
+    _options.add_source_arguments(parser, may_be_piped=True)
     _options.add_dialect_argument(parser)
     _options.add_range_arguments(parser)
     _options.add_record_len_max_argument(parser)

@@ -85,7 +85,8 @@ impl Encoder {
     /// # Errors
     ///
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if logs in the dialect have no
-    /// number or are not compressed, or if records are to be compressed and this build does not have the feature `zstd`.
+    /// number or are not compressed, or if records are to be compressed and this build does not have
+    /// the feature `zstd`.
     pub fn with_format(file_len: u64, format: impl Into<LogFormat>) -> Result<Self, Error> {
         let format = format.into();
         unsupported(format.check_to_write(), None)?;
@@ -340,8 +341,8 @@ impl Encoder {
 
     /// [`encode`](Self::encode) for consecutive records, until `out` contains `out_len` bytes or
     /// there are no more records. Stops before a record that has `out_len` bytes or more and is
-    /// not one FULL fragment. A container stays open at the end. Returns how many were encoded, and why it stopped. If most are short,
-    /// it takes half the time of separate calls.
+    /// not one FULL fragment. A container stays open at the end. Returns how many were encoded, and
+    /// why it stopped. If most are short, it takes half the time of separate calls.
     /// Fails at a record that is longer than `record_len_max` bytes or for which there is not
     /// enough memory; the records before it are encoded.
     pub(crate) fn encode_all<R: AsRef<[u8]>>(

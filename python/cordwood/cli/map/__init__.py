@@ -108,5 +108,6 @@ def _notes(cells: Cells) -> list[str]:
     notes = [salvaged_text(cells.salvaged_count)] if cells.salvaged_count else []
     if cells.zeros_inside_len:
         notes.append(zeros_inside_text(cells.zeros_inside_len))
-    zeros = zeros_at_end(cells.zeros_offset, cells.file_len, has_records=cells.has_records)
+    follow_damage = cells.zeros_offset is not None and cells.damage_end >= cells.zeros_offset
+    zeros = zeros_at_end(cells.zeros_offset, cells.file_len, has_records=cells.has_records, follow_damage=follow_damage)
     return [*notes, str(zeros)] if zeros else notes

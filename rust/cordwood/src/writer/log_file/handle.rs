@@ -240,8 +240,8 @@ impl LogFile {
     }
 
     /// Adds a record to the open container, if that is all that has to be done: the container stays
-    // open, and no byte is written or synced. Inlined, it would make appending to other logs
-    // slower.
+    /// open, and no byte is written or synced.
+    // Inlined, it would make appending to other logs slower.
     #[inline(never)]
     fn gather(&self, state: &mut State, record: &[u8]) -> Option<u64> {
         let is_never_due = matches!(self.options.sync, SyncPolicy::Never | SyncPolicy::OnClose);
