@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import Any, cast
 
@@ -21,6 +21,18 @@ def page_of(value: Any, names: Iterable[str], regions: Sequence[Any] = ()) -> st
     html += _table("skipped", rows, ("offset", "end_offset", "reason", "severity"))
     more = len(regions) - len(listed)
     return f"{html}<p>and {more:,} more</p>" if more else html
+
+
+def results_page(results: Any, is_ok: Callable[[Any, Any], bool]) -> str:
+    """The results for many logs: the first of them, the damaged ones before the others."""
+    logs = sorted(results.items(), key=lambda item: is_ok(*item))
+    rows = (
+        (getattr(name, "path", name), is_ok(name, result), getattr(result, "record_count", None))
+        for name, result in logs[:_REGIONS_MAX]
+    )
+    html = _table(repr(results), rows, ("log", "ok", "record_count"))
+    more = len(logs) - _REGIONS_MAX
+    return f"{html}<p>and {more:,} more</p>" if more > 0 else html
 
 
 def _reason(region: Any) -> str:
@@ -42,7 +54,9 @@ def _text(value: object) -> str:
     if (kind := getattr(value, "kind", None)) is not None:
         outcome = cast("Any", value)
         zeros = "" if outcome.zeros_offset is None else f"; zeros from {outcome.zeros_offset:,} on"
-        return f"{kind} at {outcome.offset:,}{zeros}"
+        # A damaged log may end with a whole record, too.
+        end = "no torn tail," if kind == "clean" else kind
+        return f"{end} at {outcome.offset:,}{zeros}"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from os import PathLike
+from os import PathLike, fsdecode
 from typing import Any, Literal, overload
 
 from cordwood._native import Follower, Position, Reader, Writer
 from cordwood._splits import Split, part_of
-from cordwood.types import BLOCK_LEN
+from cordwood.errors import _add_hint  # pyright: ignore[reportPrivateUsage] - of the package, not for users
+from cordwood.types import BLOCK_LEN, Hint
 from cordwood.typing import CompressionName, DialectName, Sink, Source
 
 
@@ -145,7 +146,13 @@ def open(  # noqa: A001
     for name in options.keys() & (_OF_WRITER if is_reading else _OF_READER):
         raise TypeError(f"{name} is an option for {'writing' if is_reading else 'reading'}, and the mode is {mode!r}")
     if is_reading:
-        return Reader(source, **options)  # type: ignore[arg-type]  # Reader names the types that it accepts.
+        try:
+            return Reader(source, **options)  # type: ignore[arg-type]  # Reader names the types that it accepts.
+        except FileNotFoundError as error:
+            # A pattern, which the functions for many logs take.
+            if isinstance(source, str | PathLike) and not {*"*?["}.isdisjoint(fsdecode(source)):
+                _add_hint(error, Hint.READ_FOLDER)
+            raise
     return Writer(source, mode[0] if mode in {"wb", "xb", "ab"} else mode, **options)  # type: ignore[arg-type]  # Writer names the modes.
 
 

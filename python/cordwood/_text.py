@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from binascii import b2a_base64
+from collections.abc import Sequence
 
 
 def source_name(name: str) -> str:
@@ -18,6 +19,12 @@ def display_name(name: str) -> str:
 def quantity(count: int, noun: str) -> str:
     """`1 record`, `2 records`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def damaged_text(paths: Sequence[str]) -> list[str]:
+    """How many logs are damaged, and the first: an item of a list, or none."""
+    more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
+    return [f"{len(paths):,} damaged: {display_name(paths[0])}{more}"] if paths else []
 
 
 def base64_text(data: bytes) -> str:

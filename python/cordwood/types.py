@@ -1108,10 +1108,17 @@ class Info(NamedTuple):
         return is_whole and bool(self.log_count or self.databases or self.exports)
 
     def __repr__(self) -> str:
-        from cordwood._text import quantity
+        from cordwood._text import damaged_text, quantity
 
-        counts = quantity(self.log_count, "log"), quantity(self.record_count, "record")
-        return f"<cordwood.types.Info: {self.what}, {', '.join(counts)}; ok={self.ok}>"
+        logs, records = quantity(self.log_count, "log"), quantity(self.record_count, "record")
+        texts = [logs, *damaged_text(self.damaged_logs), records]
+        return f"<cordwood.types.Info: {self.what}, {', '.join(texts)}; ok={self.ok}>"
+
+    def _repr_html_(self) -> str:
+        from cordwood._html import page_of
+
+        names = ("what", "log_count", "record_count", "payload_len", "damaged_len", "torn_count", "damaged_logs", "ok")
+        return page_of(self, names)
 
     @property
     def first_time(self) -> float | None:

@@ -416,3 +416,33 @@ def test_no_verb_complains_of_a_file_that_is_removed_from_a_listed_folder(verb, 
     assert main([verb, str(tmp_path), *([str(tmp_path) + ".html"] if verb == "evidence" else [])]) == 0
     printed = capsys.readouterr()
     assert "2.log" not in printed.out + printed.err
+
+
+def test_values_for_many_logs_are_short_and_name_the_damaged_ones(tmp_path):
+    whole = reference.encode([b"one", b"two"])
+    damaged = whole[:-1] + b"x"
+    for index in range(30):
+        (tmp_path / f"{index:02}.log").write_bytes(damaged if index > 27 else whole)
+    first = f"2 damaged: {tmp_path}/28.log and 1 more"
+    reports, info = cordwood.verify(tmp_path), cordwood.info(tmp_path)
+    assert repr(reports) == f"<cordwood.Results: 30 logs, {first}, 0 errors, 0 other files; ok=False>"
+    assert repr(info) == f"<cordwood.types.Info: a folder, 30 logs, {first}, 58 records; ok=False>"
+    html = reports._repr_html_()
+    assert html.index("28.log</td><td>no</td>") < html.index("00.log</td><td>yes</td><td>2</td>")
+    assert html.endswith("<p>and 20 more</p>")
+    assert "<td>damaged_logs</td>" in info._repr_html_()
+    (tmp_path / "other.log").write_bytes(damaged + reference.encode([b"three"], len(damaged)))
+    html = cordwood.verify(tmp_path / "other.log")._repr_html_()
+    assert ("clean" in html, "<td>no torn tail, at 32</td>" in html) == (False, True)
+    evidence = cordwood.evidence(tmp_path)
+    assert evidence.logs[0].svg
+    assert len(repr(evidence.logs[0])) < 500
+
+
+def test_a_pattern_where_one_log_is_wanted_has_a_hint(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        cordwood.open(tmp_path / "*.log")
+    assert caught.value.hint == cordwood.Hint.READ_FOLDER
+    with pytest.raises(FileNotFoundError) as caught:
+        cordwood.open(tmp_path / "a.log")
+    assert not hasattr(caught.value, "hint")

@@ -101,6 +101,10 @@ class LogEvidence(NamedTuple):
     keys: KeyChanges | None = None
     svg: str = ""
 
+    def __repr__(self) -> str:
+        # The picture has kilobytes, and the regions may be many.
+        return f"<cordwood.LogEvidence: {self.path}, {self.report!r}>"
+
 
 class Evidence(NamedTuple):
     """The findings in logs: the result of `cordwood.evidence`. A notebook shows it as a page.

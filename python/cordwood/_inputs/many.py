@@ -102,10 +102,19 @@ class Results(Mapping[str | Split, T], Generic[T]):
         return is_whole and is_any and all(_is_ok(*item) for item in self._results.items())
 
     def __repr__(self) -> str:
-        from cordwood._text import quantity
+        from cordwood._text import damaged_text, quantity
 
         counts = (len(self), "log"), (len(self.errors), "error"), (len(self.others), "other file")
-        return f"<cordwood.Results: {', '.join(quantity(*count) for count in counts)}; ok={self.ok}>"
+        texts = [quantity(*count) for count in counts]
+        damaged = [
+            name if isinstance(name, str) else name.path for name, result in self.items() if not _is_ok(name, result)
+        ]
+        return f"<cordwood.Results: {', '.join([texts[0], *damaged_text(damaged), *texts[1:]])}; ok={self.ok}>"
+
+    def _repr_html_(self) -> str:
+        from cordwood._html import results_page
+
+        return results_page(self, _is_ok)
 
 
 def _is_ok(name: str | Split, result: Any) -> bool:
