@@ -6,9 +6,11 @@ import os
 import plyvel
 import pytest
 import reference
+from rocksdict import Rdict
 
 import cordwood
 from cordwood import _content
+from cordwood.cli import info as cli_info
 from cordwood.cli import main
 
 
@@ -121,3 +123,22 @@ def test_a_log_that_disappears_is_a_failure_only_if_it_is_named(folder, monkeypa
     gone.write_bytes(data)
     with pytest.raises(FileNotFoundError):
         cordwood.info(gone)
+
+
+@pytest.mark.parametrize("engine", ["LevelDB", "RocksDB"])
+def test_a_long_manifest_is_named_with_the_cure_which_the_engine_applies(engine, tmp_path, monkeypatch, capsys):
+    def opened():
+        return plyvel.DB(str(tmp_path), create_if_missing=True) if engine == "LevelDB" else Rdict(str(tmp_path))
+
+    opened().close()
+    manifest = tmp_path / (tmp_path / "CURRENT").read_text().strip()
+    *_, last = cordwood.open(manifest)
+    with cordwood.open(manifest, "a") as writer:
+        writer.extend([last] * 1_000)
+    monkeypatch.setattr(cli_info, "MANIFEST_LEN_LONG", 10_000)
+    text = f"{manifest} has {manifest.stat().st_size:,} bytes: {engine} writes a short one when it opens the database"
+    assert main(["info", str(tmp_path)]) == 0
+    assert text in " ".join(capsys.readouterr().out.split())
+    opened().close()
+    assert main(["info", str(tmp_path)]) == 0
+    assert "writes a short one" not in " ".join(capsys.readouterr().out.split())

@@ -385,7 +385,7 @@ def test_a_named_file_that_is_removed_is_an_error(tmp_path):
     assert cordwood.verify(tmp_path).others == {str(tmp_path / "link.log"): "dangling link"}
 
 
-def test_a_folder_from_which_files_disappear_each_time_is_not_listed_for_ever(tmp_path):
+def test_a_folder_from_which_files_disappear_each_time_is_not_listed_forever(tmp_path):
     (tmp_path / "1.log").write_bytes(reference.encode([b"one"]))
     (tmp_path / "2-0.log").write_bytes(reference.encode([b"two"]))
     listings = 0

@@ -10,6 +10,7 @@ or if an export is not complete.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -42,6 +43,9 @@ EXAMPLES = """\
 
 HOLDS = {**{kind.name: kind.plural for kind in KINDS}, "export-metadata": METADATA, "other": "other records"}
 """The contents of a log's records, by the names of their kinds where there is one."""
+
+MANIFEST_LEN_LONG = 64 << 20
+"""A MANIFEST of this many bytes is mentioned: that of a database of usual size has a thousandth of it."""
 
 RUNS_MAX = 10
 """At most this many runs have a line each."""
@@ -228,7 +232,9 @@ def _salvage_commands(path: str, *, must_repair: bool = False) -> list[str]:
 
 
 def _print_databases(info: Info) -> None:
-    """Prints a database, or, of several, those with faults."""
+    """Prints a database, or, of several, those with faults; and each long MANIFEST."""
+    for text in filter(None, map(_long_manifest, info.databases)):
+        _print("manifest", text)
     if len(info.databases) == 1:
         print_database_lines(info.databases[0])
         return
@@ -236,6 +242,19 @@ def _print_databases(info: Info) -> None:
         if not database.ok:
             print(f"  {red('DAMAGED')}  {display_name(database.path)}, a database of {database.engine}")
             print_database_lines(database, indent=4)
+
+
+def _long_manifest(database: Database) -> str | None:
+    """A MANIFEST with the edits of months, which take long to read, and the cure, in a line."""
+    path = os.path.join(database.path, database.manifest or "")
+    length = 0
+    with contextlib.suppress(OSError):
+        length = os.path.getsize(path) if database.manifest else 0
+    if length < MANIFEST_LEN_LONG:
+        return None
+    writes = {Engine.LEVELDB, Engine.ROCKSDB}
+    cure = f": {database.engine} writes a short one when it opens the database" if database.engine in writes else ""
+    return f"{display_name(path)} has {quantity(length, 'byte')}{cure}"
 
 
 def _print(label: str, text: str, *, is_damage: bool = False) -> None:
