@@ -1227,6 +1227,25 @@ def test_pebble_accepts_an_incomplete_record_only_in_the_newest_log(more, option
     assert database_in(str(folder)).ok == (kind == "log_torn")
 
 
+@pytest.mark.parametrize("is_newest", [False, True])
+def test_a_closed_log_of_pebble_whose_last_record_is_overwritten_is_damaged(is_newest, tmp_path):
+    """Its end trailer, with the number of the next log, shows that the record had been written."""
+    folder = edited(tmp_path)
+    (folder / "marker.manifest.000001.MANIFEST-000005").write_bytes(b"")
+    batches = [number.to_bytes(8, "little") + b"\1\0\0\0\0\1k" for number in (1, 2, 3)]
+    with cordwood.open(folder / "000006.log", "w", dialect="pebble", log_number=6) as log:
+        log.extend(batches[:2])
+    closed = bytearray((folder / "000006.log").read_bytes())
+    assert closed.endswith(b"k\0\0\0\0\0\0\5\7\0\0\0")
+    closed[-15:-11] = b"????"
+    (folder / "000006.log").write_bytes(closed)
+    if not is_newest:
+        (folder / "000007.log").write_bytes(reference.encode(batches[2:]))
+    found = verdict(folder)
+    assert ("log_damaged", "000006.log") in [(each.kind, Path(each.path).name) for each in found.problems]
+    assert not found.ok
+
+
 def wal_addition(number, synced_len=None):
     """The edit of RocksDB (tag 8196) that says how much of a log was synced."""
     synced = b"" if synced_len is None else b"\2" + varint(synced_len)

@@ -164,10 +164,12 @@ pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> E
 }
 
 /// The length of the damaged fragment that `rest` begins with, if it carries the number of this log
-/// and was written whole: its checksum is valid with one bit flipped back, or for another length.
-/// `form` is the form of the log's fragments, if any has been seen.
+/// and was written whole: its checksum is valid with one bit flipped back, or for another length, or
+/// the end trailer of this log follows, which no older log can have left. `form` is the form of the
+/// log's fragments, if any has been seen.
 ///
-/// `None` in a log with synced offsets: there, only a later fragment shows that this one was synced.
+/// In a log with synced offsets, only the trailer counts, or a later fragment: it shows that this one
+/// was synced.
 #[cold]
 pub(crate) fn written_len(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> Option<usize> {
     let (dialect, number) = (format.dialect, format.log_number?);
@@ -187,6 +189,14 @@ pub(crate) fn written_len(format: &LogFormat, form: Option<Form>, rest: &[u8]) -
     }
     let header = header_at(rest, 0)?;
     let meaning = dialect.meaning(header.kind);
+    let stated_end = meaning.form.header_len() + usize::from(header.len);
+    // The form carries this log's number, also one with a synced offset.
+    let is_closed = Dialect::log_number_at(rest, meaning.form) == Some(number)
+        && form.is_none_or(|own| own == meaning.form)
+        && rest.get(stated_end..).is_some_and(|after| format.is_end_trailer(after));
+    if is_closed && matches!(meaning.role, Role::Fragment(_)) {
+        return Some(stated_end);
+    }
     if !is_own(rest, meaning.role, meaning.form) {
         return None;
     }
