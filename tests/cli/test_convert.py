@@ -677,3 +677,25 @@ def test_version_edits_say_so_too(tmp_path, capfd):
     assert capfd.readouterr().out == (
         '{"offset":0,"salvaged":false,"fields":[{"kind":"comparator","tag":1,"value":"order"}]}\n'
     )
+
+
+@pytest.mark.parametrize(
+    ("edit", "is_flipped", "words"),
+    [
+        # A table with a reference to a blob file (custom field 69), as CockroachDB 25.4 writes it.
+        (
+            b"\x67\0\x09\x0a\x09a\1\0\0\0\0\0\0\0\x09a\1\0\0\0\0\0\0\0\0\0\x45\2\1\x0a\x64\1",
+            False,
+            "edits with unknown tags, as a newer",
+        ),
+        (b"\x69\5\5", True, "records were lost: its live files"),
+        (b"\x67\0", False, "records were lost: its live files"),
+    ],
+)
+def test_edits_that_are_not_decoded_are_not_called_lost(edit, is_flipped, words, tmp_path, capsys):
+    manifest = tmp_path / "MANIFEST-000005"
+    content = bytearray(reference.encode([b"\1\x1aleveldb.BytewiseComparator\2\0\x09\0\3\x1e\4\0", edit]))
+    content[8] ^= is_flipped
+    manifest.write_bytes(content)
+    assert main(["convert", "--as", "live-files", str(manifest), str(tmp_path / "x.ndjson")]) == 3
+    assert f"{manifest}: {words}" in capsys.readouterr().err

@@ -74,6 +74,9 @@ LOST_EDITS = (
 """The meaning of damage to a MANIFEST: its records say which files and column families were added, and which
 removed."""
 
+UNKNOWN_EDITS = "edits with unknown tags, as a newer Pebble writes them, are not decoded: its live files may be wrong"
+"""The same of a MANIFEST without damage."""
+
 
 def hint_at_payload(files: Iterable[Input], options: argparse.Namespace) -> None:
     """On a terminal, says how to decode the records of the first log, if that is known; a script gets no hint."""

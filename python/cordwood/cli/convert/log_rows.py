@@ -18,11 +18,12 @@ from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import TooManyColumnsError
 from cordwood._text import display_name, quantity
 from cordwood.cli._messages import REPORTED_MAX, Failure, Status, complain
-from cordwood.cli._payloads import LOST_EDITS, other_payload, report_engine
+from cordwood.cli._payloads import LOST_EDITS, UNKNOWN_EDITS, other_payload, report_engine
 from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reports import report_left_out
 from cordwood.cli._selection import Selection
 from cordwood.errors import PayloadError
+from cordwood.types import PayloadReason
 
 if TYPE_CHECKING:
     from cordwood.cli.convert.draft import Draft
@@ -108,6 +109,7 @@ class LogRows:
         # Otherwise, rows are passed on unchanged.
         self._is_selecting = bool(self._first or selection.is_active)
         self._left_out = dict.fromkeys(_IN_ALL, 0)
+        self._unknown_count = 0
         self.is_other_kind: bool = False
         self._reported_max = dict.fromkeys(_IN_ALL, REPORTED_MAX)
 
@@ -228,7 +230,13 @@ class LogRows:
             complain(f"{self._name}: the record at offset {first.offset} is {advice}")
             self.is_other_kind = True
 
+    @property
+    def are_all_unknown(self) -> bool:
+        """Whether all records that were left out have a tag that is not known."""
+        return self._unknown_count == sum(self._left_out.values())
+
     def _leave_out(self, record: cordwood.Record, error: PayloadError) -> None:
+        self._unknown_count += error.reason == PayloadReason.UNKNOWN_TAG
         is_first = self._is_reporting and not self._left_out["record"]
         advice = other_payload(record.data, self._payload, self.reader.dialect) if is_first else None
         self._report(
@@ -263,5 +271,6 @@ def report_damage(options: argparse.Namespace, log_rows: LogRows, summary: LogSu
     status = report_left_out(log_rows.source, summary, options)
     is_lost = max(status, log_rows.status) == Status.DAMAGE and not log_rows.is_other_kind
     if options.payload == "live-files" and is_lost:
-        complain(f"{display_name(log_rows.source)}: {LOST_EDITS}")
+        why = UNKNOWN_EDITS if summary.ok and log_rows.are_all_unknown else LOST_EDITS
+        complain(f"{display_name(log_rows.source)}: {why}")
     return Status.DAMAGE if options.strict and summary.is_incomplete else status
