@@ -67,14 +67,16 @@ def databases_of(files: Iterable[Input], damaged: Iterable[object]) -> tuple[lis
     """
     files = list(files)
     parts = (os.path.split(file.name) for file in files if file.is_in_folder and "://" not in file.name)
+    # A log may be named by another path of its folder.
     names: dict[str, set[str]] = defaultdict(set)
     for folder, name in (os.path.split(path) for path in damaged if isinstance(path, str)):
-        names[folder].add(name)
+        if _ANY_LOG.fullmatch(name):
+            names[os.path.realpath(folder)].add(name)
     databases: list[Database] = []
     failures = unjudged(files)
     for folder in dict.fromkeys(folder for folder, name in parts if _is_of_database(name)):
         try:
-            if database := database_in(folder, names[folder]):
+            if database := database_in(folder, names[os.path.realpath(folder)]):
                 databases.append(database)
         except OSError as error:
             failures.append((folder, error))

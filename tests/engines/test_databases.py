@@ -526,6 +526,7 @@ def test_a_needed_log_that_is_damaged_is_a_fault_and_has_a_cure(is_rocksdb, bits
     assert keys(copied(folder, tmp_path / "opened")) < 999
     database = verdict(folder)
     assert (database.ok, database.problems) == (False, (cordwood.Problem("log_damaged", str(log)),))
+    assert cordwood.verify([tmp_path / "db/../db" / log.name, folder]).databases == (database,)
     assert main(["verify", str(folder)]) == 3
     printed = " ".join(capsys.readouterr().out.split())
     does = "RocksDB would refuse the database, or drop the writes" if is_rocksdb else "LevelDB drops the rest of each"
