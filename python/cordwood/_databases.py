@@ -214,6 +214,8 @@ class _Folder:
         self.marker = max(markers, key=lambda match: int(match[1]), default=None)
         self.version = (self.current, self.marker and self.marker[0], lens)
         """Changes whenever the engine changes which files it needs."""
+        self._no_record: dict[str, bool] = {}
+        """The results of `_has_no_record`, each of which reads a log."""
 
     def _path(self, name: str) -> str:
         return os.path.join(self.path, name)
@@ -426,6 +428,11 @@ class _Folder:
 
     def _has_no_record(self, name: str, manifest: _Manifest) -> bool:
         """Whether a log is empty, contains only zeros, or is an older log that its engine is about to write over."""
+        if name not in self._no_record:
+            self._no_record[name] = self._is_without_record(name, manifest)
+        return self._no_record[name]
+
+    def _is_without_record(self, name: str, manifest: _Manifest) -> bool:
         if not (log_len := self._len(name)):
             return log_len == 0
         number, path = _table_or_log_number(name), self._path(name)
