@@ -59,7 +59,7 @@ class Tally:
         log_count: Logs that were read, damaged ones among them.
         damaged_count: How many of those are damaged.
         other_log_count: How many of the damaged ones are so only because all of the file belongs to another log.
-        judged_count: Databases and exports that were judged.
+        database_count: Databases that were judged.
         failed_count: Sources that could not be read.
         other_files: The name of each file in a folder that is not a log, and its format.
         other_kinds: Logs in folders that contain other records than requested, by kind.
@@ -79,7 +79,7 @@ class Tally:
             self.files = files
         self.as_json = as_json
         self.judges_exports = judges_exports
-        self.log_count = self.damaged_count = self.other_log_count = self.failed_count = self.judged_count = 0
+        self.log_count = self.damaged_count = self.other_log_count = self.failed_count = self.database_count = 0
         self.other_files: list[tuple[str, str]] = []
         self.other_kinds: dict[str, list[str]] = {}
         self._sums: dict[str, int | None] = dict.fromkeys(
@@ -108,7 +108,7 @@ class Tally:
     @property
     def status(self) -> Status:
         """The exit status: the worst of all, and a failure is worse than damage."""
-        if self.failed_count or not (self.log_count or self.judged_count or self.is_export):
+        if self.failed_count or not (self.log_count or self.database_count or self.is_export):
             return Status.FAILURE
         return Status.DAMAGE if self.damaged_count else Status.CLEAN
 

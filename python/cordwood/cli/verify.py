@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> Status:
     damaged += [name for name, _ in tally.other_files]
     databases, database_counts = print_databases(tally.files, damaged, as_json=options.json, is_quiet=options.quiet)
     exports, export_counts = print_exports(tally.files, counts, as_json=options.json, is_quiet=options.quiet)
-    tally.judged_count = database_counts["database_count"] + export_counts["export_count"]
+    tally.database_count = database_counts["database_count"]
     adjective = "damaged or incomplete" if options.strict else "damaged"
     counts = {"other_log_count": tally.other_log_count, **database_counts, **export_counts}
     logs = tally.print_totals(names_others=True, damaged=adjective, **counts)
