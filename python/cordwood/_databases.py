@@ -285,7 +285,7 @@ class _Folder:
         if manifest:
             problems += self._table_problems(manifest, engine)
             problems += self._log_problems(manifest, engine)
-            problems += self._lost_writes(manifest)
+            problems += self._lost_writes(manifest, engine)
             problems += self._missing_writes(manifest)
             problems += self._cut_logs(manifest) if engine == Engine.LEVELDB else self._torn_logs(manifest, engine)
         count, log_number_min = (len(manifest.tables), manifest.log_number_min) if manifest else (None, None)
@@ -417,12 +417,18 @@ class _Folder:
         if oldest and not unlisted and oldest not in manifest.synced_lens and self._len(name) is None:
             yield Problem(ProblemKind.LOG_ABSENT, self._path(name))
 
-    def _lost_writes(self, manifest: _Manifest) -> Iterator[Problem]:
-        """The newest log if it has no record, or, without any log or table, the folder: a new database, or a loss."""
-        if logs := self._matching(_LOG):
-            newest = max(logs, key=_table_or_log_number)
-            if self._has_no_record(newest, manifest):
-                yield Problem(ProblemKind.LOG_EMPTY, self._path(newest))
+    def _lost_writes(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
+        """The logs without a record, or, without any log or table, the folder: a new database, or a loss.
+
+        Of LevelDB, only the newest log: the others follow from the sequence numbers.
+        """
+        if logs := sorted(self._matching(_LOG), key=_table_or_log_number):
+            older = (
+                [] if engine == Engine.LEVELDB else [os.path.basename(path) for _, path in self._needed_logs(manifest)]
+            )
+            for name in dict.fromkeys([*older, logs[-1]]):
+                if self._has_no_record(name, manifest):
+                    yield Problem(ProblemKind.LOG_EMPTY, self._path(name))
         elif not (manifest.tables or manifest.oldest_log_number or _HAS_LOG_FOLDER.search(self._options())):
             yield Problem(ProblemKind.DATABASE_EMPTY, self.path)
 
@@ -439,8 +445,9 @@ class _Folder:
         # Unlike a reader, `verify` warns of no other log. Nearly always, there is a first record.
         with suppress(CordwoodError, FileNotFoundError):
             if not verify(path, end=1).record_count and (report := verify(path)).ok and not report.record_count:
+                is_newest = number == max(map(_table_or_log_number, self._matching(_LOG)))
                 is_recycled = number >= manifest.oldest_log_number and (report.other_log_number or number) < number
-                return is_recycled or report.outcome.zeros_offset == 0
+                return (is_newest and is_recycled) or report.outcome.zeros_offset == 0
         return False
 
     def _written_logs(self, manifest: _Manifest) -> list[tuple[int, str]]:

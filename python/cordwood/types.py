@@ -848,9 +848,8 @@ class ProblemKind(StrEnum):
         LOG_BEHIND: The newest log ends before the last sequence number that the MANIFEST states. The writes with the
             numbers between, `missing_sequences`, were lost, as after a loss of power, or RocksDB wrote them without a
             log.
-        LOG_EMPTY: The newest log, or a log of LevelDB that a newer one follows, has no record: it has no byte, contains
-            only zeros, or is an older log that RocksDB or Pebble is about to write over. No write may have reached it,
-            or its writes were lost.
+        LOG_EMPTY: A log has no record: it has no byte, or contains only zeros; or the newest one is an older log that
+            RocksDB or Pebble is about to write over. No write may have reached it, or its writes were lost.
         DATABASE_EMPTY: The MANIFEST lists no table, and there is no log: no key was written, or all were lost.
         TABLE_NEWER: LevelDB made this table after the last edit of the MANIFEST, and the log that it made before the
             table may be missing.

@@ -1135,6 +1135,17 @@ def test_a_torn_log_is_no_fault_where_rocksdb_skips_it(mode, tmp_path):
     database.close()
 
 
+@pytest.mark.parametrize("content", [b"", bytes(100)])
+def test_an_older_log_of_rocksdb_without_a_record_is_mentioned(content, tmp_path):
+    """RocksDB opens the database without a report. It may also leave such a log itself."""
+    folder = tmp_path / "db"
+    logs = killed_rocksdb(folder)
+    logs[0].write_bytes(content)
+    assert notes_of_logs(folder) == [("log_empty", logs[0].name), ("log_torn", logs[1].name)]
+    assert verdict(folder).ok
+    assert keys_in_rocksdb(folder) < 298
+
+
 def test_a_newer_log_that_begins_before_the_next_write_is_dropped_and_a_fault(tmp_path):
     folder = tmp_path / "db"
     logs = killed_rocksdb(folder)
