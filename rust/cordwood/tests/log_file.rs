@@ -730,9 +730,9 @@ fn sixteen_threads_share_syncs() -> Result<(), Error> {
             until(|| {
                 let (returned, finished) = (returned.load(SeqCst), finished.load(SeqCst));
                 let all_wait = log.offset() as usize == (returned + THREADS - finished) * LEN;
-                let state = double.state();
-                let is_served = state.synced_len as usize == returned * LEN;
-                finished == THREADS || (state.begun_syncs == number && is_served && all_wait)
+                // Those that the last sync has served have returned, and wait again.
+                let is_served = log.durable_offset() as usize == returned * LEN;
+                finished == THREADS || (double.state().begun_syncs == number && is_served && all_wait)
             });
             if finished.load(SeqCst) == THREADS {
                 break;
