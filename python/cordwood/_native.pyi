@@ -33,6 +33,7 @@ __all__ = [
     "Follower",
     "FollowerRecords",
     "Fragments",
+    "Position",
     "Reader",
     "Record",
     "RecordBatch",
@@ -45,6 +46,8 @@ __all__ = [
     "Writer",
     "__version__",
     "batch_crc",
+    "beginning_at",
+    "beginning_of",
     "build_write_batch",
     "checked_version_edit",
     "crc32c",
@@ -59,7 +62,9 @@ __all__ = [
     "is_log_name",
     "leave_out_salvaged",
     "left_out_count",
+    "marks_of",
     "mask_crc",
+    "moved_to",
     "operation_count",
     "pack",
     "reason_in_words",
@@ -161,6 +166,7 @@ class Position:
         """The offset in the log, in bytes."""
     def __hash__(self) -> int: ...
 
+@final
 class Reader:
     """Reads the records of a log. `cordwood.open(source)` creates a reader; so does calling the class.
 
