@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from functools import wraps
 from os import fsdecode
 from os.path import basename
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from cordwood import _native
 from cordwood._splits import Split, part_of
@@ -233,8 +233,8 @@ def for_many(one: Callable[..., T], *own: str, judges_folders: bool = False) -> 
             if "start" not in own:
                 raise TypeError("a Split is a part of a log: pass its path")
             source, options = part_of(source, options)
-        result: Any = one(source, **options)
-        if judges_folders and result.other_log_number is not None:
+        result = one(source, **options)
+        if judges_folders and cast("Any", result).other_log_number is not None:
             from cordwood._databases import judged
 
             return judged(source, result)
