@@ -1109,28 +1109,41 @@ def test_an_export_in_a_store_is_judged_as_on_a_disk(damage, tmp_path, capsys):
     capsys.readouterr()
 
 
-@pytest.mark.parametrize(
-    "names", [["CURRENT", "MANIFEST-000001"], ["marker.manifest.000001.MANIFEST-000001"], SEGMENTS]
-)
-def test_a_database_and_a_log_in_segments_in_a_store_are_not_judged(names, tmp_path, capsys):
+@pytest.mark.parametrize("names", [["CURRENT", "MANIFEST-000001"], ["marker.manifest.000001.MANIFEST-000001"]])
+def test_a_database_in_a_store_is_not_judged(names, tmp_path, capsys):
     folder = tmp_path / "folder"
     folder.mkdir()
     for name in (*names, "000003.log"):
         (folder / name).write_bytes(reference.encode([b"one"]))
     url = copied_to_store(folder)
-    kind = "a log in segments" if names == SEGMENTS else "a database"
-    text = f"{kind} in a store: not judged, because its files are compared only on a disk"
+    text = "a database in a store: not judged, because its files are compared only on a disk"
+    check_refused(url, "memory:///bucket/folder/", text, capsys)
+    assert all(report.ok for report in cordwood.verify(url).values())
+    assert main(["cat", url]) == 0
+
+
+def test_a_segmented_log_in_a_store_is_an_error(tmp_path, capsys):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in SEGMENTS:
+        (folder / name).write_bytes(reference.encode([b"one"]))
+    url = copied_to_store(folder)
+    text = "a segmented log is read only from a local directory: copy it there, or name its files to read each as a log"
+    check_refused(url, "memory:///bucket/folder", text, capsys)
+    assert main(["cat", url]) == 1
+
+
+def check_refused(url, path, text, capsys):
+    """Checks that each verdict on a directory is an error."""
     reports = cordwood.verify(url)
     assert (reports.ok, reports.databases) == (False, ())
-    [(path, error)] = reports.errors.items()
-    assert (path, error.strerror) == ("memory:///bucket/folder/", text)
-    assert all(report.ok for report in reports.values())
+    [(found, error)] = reports.errors.items()
+    assert (found, error.strerror) == (path, text)
     info = cordwood.info(url)
-    assert (info.ok, [failed for failed, _ in info.failures]) == (False, ["memory:///bucket/folder/"])
-    assert cordwood.evidence(url).failed == (("memory:///bucket/folder/", text),)
+    assert (info.ok, [failed for failed, _ in info.failures]) == (False, [path])
+    assert cordwood.evidence(url).failed == ((path, text),)
     for verb in ("verify", "info"):
         assert main([verb, url]) == 1
         out, err = capsys.readouterr()
-        assert err == f"cordwood: memory:///bucket/folder/: {text}\n"
+        assert err.startswith(f"cordwood: {path}: {text}\n")
         assert "DAMAGED" not in out
-    assert main(["cat", url]) == 0

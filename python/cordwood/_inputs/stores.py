@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable
 
 from cordwood._inputs.input import Input, is_of_export
-from cordwood._native import segment_offset
 from cordwood._remote import base_name
 
 _OF_DATABASE = re.compile(r"CURRENT|MANIFEST-[0-9]+|marker\.manifest\..*")
@@ -22,7 +21,7 @@ def is_in_archive(name: str) -> bool:
 
 
 def unjudged(files: Iterable[Input]) -> list[tuple[str, OSError]]:
-    """The folders by URL that are a database, an export or a log in segments, each with an error that says so.
+    """The folders by URL that are a database or an export, each with an error that says so.
 
     Their logs are read one by one: a missing file would not be noticed.
     """
@@ -48,6 +47,4 @@ def _kind(path: str, name: str) -> str | None:
     """The kind of the folder in which there is a file of this name; `None` if it has none, or is judged."""
     if _OF_DATABASE.fullmatch(name):
         return "a database"
-    if is_of_export(name) and is_in_archive(path):
-        return "an export"
-    return "a log in segments" if segment_offset(name) is not None else None
+    return "an export" if is_of_export(name) and is_in_archive(path) else None
