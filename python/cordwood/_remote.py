@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from cordwood._native import crc32c, marks_of
+from cordwood._native import beginning_of, crc32c, detect, marks_of
 from cordwood.errors import CordwoodError, LogChangedError, _add_hint  # pyright: ignore[reportPrivateUsage] - of the package, not for users
 from cordwood.types import BLOCK_LEN, Hint
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
     from cordwood._native import Position
+    from cordwood.types import LogFormat
     from cordwood.typing import RangeReadable, ReadableBuffer
 
 RANGE_LENS = (1 << 20, 4 << 20, 16 << 20)
@@ -472,6 +473,21 @@ class RangeFile:
             range_.body.cancel()
         self._ranges.clear()
         self._count = 0
+
+
+def looked_at(ranges: RangeFile) -> tuple[LogFormat | None, Position]:
+    """The format of a log, and the position at its beginning: with one request, unless its beginning does not show it.
+
+    Raises:
+        DialectError: It is not a log.
+        OSError: It cannot be read.
+    """
+    # As much as `detect` reads. The range is kept until `detect` closes the file.
+    beginning = ranges.read(3 * BLOCK_LEN)
+    found = detect(cast("RangeReadable", ranges))
+    version: str | None = getattr(ranges.source, "version", None)
+    dialect, number, compression = found or (None, None, None)
+    return found, beginning_of(beginning, dialect, number, compression, version)
 
 
 @contextlib.contextmanager

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from cordwood._native import NUMBERED_DIALECTS, Position, Reader, beginning_at, beginning_of, detect, moved_to
 from cordwood.types import BLOCK_LEN, LogFormat
-from cordwood.typing import CompressionName, DialectName, RangeReadable
+from cordwood.typing import CompressionName, DialectName
 
 if TYPE_CHECKING:
     from cordwood._inputs.input import Input
@@ -194,18 +194,14 @@ def _planned(file: Input, named: LogFormat | None) -> tuple[int, int, LogFormat 
 
     A remote file is asked for its length once, if it is not known.
     """
-    from cordwood._remote import RangeFile, is_url, ranges_of_url
+    from cordwood._remote import RangeFile, is_url, looked_at, ranges_of_url
 
     if is_url(file.name):
         ranges = RangeFile(ranges_of_url(file.name, file.file_len or None, file.version), 0, 0)
-        found = named or detect(cast("RangeReadable", ranges))
-        beginning = b""
-        if found and not named:
-            ranges.seek(0)
-            beginning = ranges.read(BLOCK_LEN)
-        dialect, number, compression = found or (None, None, None)
+        if not named:
+            return 0, len(ranges), *looked_at(ranges)
         version: str | None = getattr(ranges.source, "version", None)
-        return 0, len(ranges), found, beginning_of(beginning, dialect, number, compression, version)
+        return 0, len(ranges), named, beginning_of(b"", None, None, None, version)
     from cordwood._inputs.files import segments_in
 
     first, file_len = 0, file.file_len

@@ -50,13 +50,11 @@ from cordwood._native import (
     Reader,
     RecordBatch,
     Writer,
-    beginning_of,
     crc32c,
-    detect,
     marks_of,
     scan,
 )
-from cordwood._remote import RangeFile
+from cordwood._remote import RangeFile, looked_at
 from cordwood._tables.payloads import PAYLOADS
 from cordwood.errors import LogChangedError
 from cordwood.types import BLOCK_LEN, LogFormat, SkippedRegion
@@ -195,10 +193,7 @@ class _Match(beam.DoFn):
         is_compressed = compression_type != CompressionTypes.UNCOMPRESSED
         position = None
         if not (log or is_compressed):
-            ranges = RangeFile(_Head(file), 0, 0)
-            if log := detect(ranges):
-                ranges.seek(0)
-                position = beginning_of(ranges.read(BLOCK_LEN), *log, None)
+            log, position = looked_at(RangeFile(_Head(file), 0, 0))
         is_whole = is_compressed or (log is not None and log.dialect in NUMBERED_DIALECTS)
         place_len = WHOLE_LEN if is_whole else self._place_len
         return _Log(file.path, file.size_in_bytes, compression_type, log, place_len, position)
