@@ -60,10 +60,10 @@ _BATCH = struct.Struct("<QI")
 
 
 def databases_of(files: Iterable[Input], damaged: Iterable[object]) -> tuple[list[Database], list[tuple[str, OSError]]]:
-    """The databases in the folders in which these files were found, and the folders that are not read.
+    """The databases in the directories of these files, and the directories that are not read.
 
-    These are the folders that cannot be read, and those by URL: see `unjudged`. `damaged` are the paths of the damaged
-    logs, and of the files that are not logs. Other values are left out.
+    These are the directories that cannot be read, and those by URL: see `unjudged`. `damaged` are the paths of the
+    damaged logs, and of the files that are not logs. Other values are left out.
     """
     files = list(files)
     parts = (os.path.split(file.name) for file in files if file.is_in_folder and "://" not in file.name)
@@ -442,7 +442,7 @@ class _Folder:
         if not (log_len := self._len(name)):
             return log_len == 0
         number, path = _table_or_log_number(name), self._path(name)
-        # Unlike a reader, `verify` warns of no other log. Nearly always, there is a first record.
+        # A reader would warn of the older log. Most logs have a first record, and are read no further.
         with suppress(CordwoodError, FileNotFoundError):
             if not verify(path, end=1).record_count and (report := verify(path)).ok and not report.record_count:
                 is_newest = number == max(map(_table_or_log_number, self._matching(_LOG)))

@@ -74,7 +74,7 @@ def result_of(
 
 
 def is_gone(file: Input, found: object) -> bool:
-    """Whether a file was found by listing a folder, and has been removed since, as by a live database."""
+    """Whether a file that was found in a directory is missing now. A live database removes files."""
     is_listed = file.is_in_folder and file.error is None and isinstance(found, FileNotFoundError)
     return is_listed and "://" not in file.name and not os.path.lexists(file.name)
 

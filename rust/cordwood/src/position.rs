@@ -146,20 +146,11 @@ impl Position {
         self.marks.iter().map(|mark| (mark.start, mark.len, mark.checksum))
     }
 
-    /// A position in a file that starts at the offset 0 of the log.
+    /// The same position, in an object that has this version.
     #[doc(hidden)]
-    pub fn of_marks(offset: u64, marks: impl IntoIterator<Item = (u64, u32, u32)>, version: Option<String>) -> Self {
-        let marks = marks.into_iter().map(|(start, len, checksum)| Mark {
-            base: 0,
-            start,
-            len,
-            checksum,
-        });
-        Position {
-            offset,
-            marks: marks.collect(),
-            version,
-        }
+    #[must_use]
+    pub fn with_version(self, version: Option<String>) -> Self {
+        Position { version, ..self }
     }
 
     /// The position at the beginning of a log, of whose first file `bytes` are the first ones. Its mark ends

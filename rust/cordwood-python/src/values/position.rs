@@ -112,12 +112,12 @@ pub(crate) fn beginning_of(
     #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
     version: Option<String>,
 ) -> Position {
-    let marks: Vec<_> = dialect.map_or(Vec::new(), |dialect| {
+    let position = dialect.map(|dialect| {
         let mut format = LogFormat::new(dialect);
         (format.log_number, format.compression) = (log_number, compression);
-        cordwood::Position::of_beginning(beginning, 0, format).marks().collect()
+        cordwood::Position::of_beginning(beginning, 0, format)
     });
-    Position(cordwood::Position::of_marks(0, marks, version))
+    Position(position.unwrap_or_default().with_version(version))
 }
 
 /// The position at the beginning of a log on a disk.
