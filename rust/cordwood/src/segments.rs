@@ -131,8 +131,10 @@ impl Listing {
 /// meanwhile, and not the one that was created before it; and all listed segments may be pruned before
 /// their lengths are read. The next list does not have such a fault. A log that changes faster than it is
 /// listed, or a segment that another program makes longer, never agrees: the last of many lists counts.
+/// A list without a segment is short, and says nothing about the log: there are many more tries for it.
 fn settled(folder: &Path) -> Result<Listing, Error> {
     const TRIES_MAX: usize = 100;
+    const PRUNED_TRIES_MAX: usize = 100_000;
     let mut before = None;
     for tries in 1.. {
         let listing = list_once(folder)?;
@@ -142,7 +144,8 @@ fn settled(folder: &Path) -> Result<Listing, Error> {
             return Ok(listing);
         }
         let faults = (is_pruned.then(|| listing.offsets.clone()), breaks);
-        if before.as_ref() == Some(&faults) || tries == TRIES_MAX {
+        let tries_max = if is_pruned { PRUNED_TRIES_MAX } else { TRIES_MAX };
+        if before.as_ref() == Some(&faults) || tries >= tries_max {
             return Ok(listing);
         }
         before = Some(faults);
