@@ -45,8 +45,8 @@ class Budget:
         self.total = 0
 
     def spend(self, length: int, begin: int, end: int) -> None:
-        """Counts a frame of the container at `[begin, end)`."""
-        if self.total + length > self.base + 200 * end:
+        """Line 6: counts a frame of the container at `[begin, end)`."""
+        if length > self.base or self.total + length > self.base + 200 * end:
             raise RefusedError("budget", begin)
         self.total += length
 
