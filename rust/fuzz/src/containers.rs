@@ -25,7 +25,7 @@ pub struct Place {
     pub is_trusted: bool,
 }
 
-/// How much the frames of a log may state together.
+/// How much the frames of a log may state together, and one of them.
 #[derive(Debug)]
 pub struct Budget {
     base: u64,
@@ -160,10 +160,11 @@ fn decompress(
     if header.content_len > len_max {
         return Ok(Err(Reason::RecordTooLarge));
     }
-    if budget.total + header.content_len > budget.base.saturating_add(200 * place.end) {
+    let len = header.content_len;
+    if len > budget.base || budget.total + len > budget.base.saturating_add(200 * place.end) {
         return Err(Refused::OverBudget(place.begin));
     }
-    budget.total += header.content_len;
+    budget.total += len;
     if header.end(frame) != Some(frame.len()) {
         return Ok(Err(Reason::BadCompression));
     }
