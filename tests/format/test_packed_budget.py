@@ -148,6 +148,20 @@ def test_k16_a_log_that_compresses_well_is_read_by_default(tmp_path, write, reco
     assert sum(batch.num_rows for batch in pyarrow.RecordBatchReader.from_stream(cordwood.scan(path))) == len(lens)
 
 
+def by_segments(path, records):
+    with cordwood.open(path, "a", dialect="packed", compression="zstd", segment_len=1 << 20) as writer:
+        writer.extend(records)
+
+
+@pytest.mark.parametrize("write", [by_append, by_extend, by_pack, by_segments])
+def test_c6_a_record_of_more_than_256_mib_is_in_no_container(tmp_path, write):
+    path = tmp_path / "packed.log"
+    write(path, [bytes(256 * MIB - 3)])
+    (file,) = path.glob("*.log") if path.is_dir() else [path]
+    assert list(frames(file.read_bytes())) == []
+    assert cordwood.stat(path).record_len_max == 256 * MIB - 3
+
+
 def test_k16_a_log_that_is_opened_again_has_no_budget_left(tmp_path):
     path = tmp_path / "packed.log"
     reopened(path, (bytes(3 * MIB) for _ in range(20)))

@@ -186,7 +186,7 @@ def is_over_budget(frames: list[tuple[int, int]], record_len_max: int) -> bool:
     for stated, end in frames:
         if stated <= max(record_len_max, MIB):  # The few bytes that C5 adds make no difference to these frames.
             total += stated
-            if total > 256 * MIB + 200 * end:
+            if stated > 256 * MIB or total > 256 * MIB + 200 * end:
                 return True
     return False
 

@@ -30,7 +30,8 @@ const CONTAINER_LEVEL: i32 = 1;
 #[cfg(feature = "zstd")]
 const FRAME_MAGIC: &[u8] = b"\x28\xb5\x2f\xfd";
 
-/// The bytes that all records of a compressed log may have in total, however little is read.
+/// The bytes that all records of a compressed log may have in total, however little is read, and the
+/// most that one frame of a container may state.
 pub(crate) const BUDGET_BASE: u64 = 256 << 20;
 
 /// The additional bytes allowed for each byte read. The ratio of an engine's frames rarely exceeds
@@ -67,6 +68,11 @@ impl Decompressor {
     /// The data of the last record that was decompressed.
     pub(crate) fn data(&self) -> &[u8] {
         &self.data
+    }
+
+    /// The count of decompressed bytes.
+    pub(crate) fn total(&self) -> u64 {
+        self.total
     }
 
     /// Resets the count of decompressed bytes.

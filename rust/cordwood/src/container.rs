@@ -28,9 +28,6 @@ pub(crate) const ZSTD_LEN_MAX: usize = BLOCK_LEN;
 /// The longest varint.
 pub(crate) const VARINT_LEN_MAX: usize = 5;
 
-/// The greatest length that a varint can state.
-pub(crate) const STATED_MAX: u64 = (1 << (7 * VARINT_LEN_MAX)) - 1;
-
 /// The most bytes before the body of a container.
 pub(crate) const HEAD_LEN_MAX: usize = 1 + VARINT_LEN_MAX;
 
@@ -243,10 +240,10 @@ pub(crate) fn read_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// Appends `value` as a varint, which must be at most [`STATED_MAX`].
+/// Appends `value` as a varint, which must be at most [`VARINT_LEN_MAX`] bytes long.
 #[inline]
 pub(crate) fn push_varint(mut value: u64, out: &mut Vec<u8>) {
-    debug_assert!(value <= STATED_MAX);
+    debug_assert!(varint_len(value) <= VARINT_LEN_MAX);
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;

@@ -52,7 +52,7 @@ pub enum ErrorKind {
         region: SkippedRegion,
     },
     /// The records of a compressed log, up to and including the next one, decompress to more than
-    /// is allowed for the bytes read: see
+    /// is allowed for the bytes read, or those of one container to more than it may state: see
     /// [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max). The record is neither
     /// skipped nor consumed under any policy: every further call returns the same error.
     #[non_exhaustive]
@@ -695,7 +695,7 @@ impl fmt::Display for Refused {
                 ..
             } => write!(
                 f,
-                "the compressed record at offset {offset} has {data_len} bytes: too many for the bytes read so far, \
+                "the compressed record at offset {offset} has {data_len} bytes: too many, \
                  unless the limit is {record_len_max} or more"
             ),
         }

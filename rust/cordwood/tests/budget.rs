@@ -1,5 +1,6 @@
 //! How much memory compressed records may use in total: [`ErrorKind::OverBudget`].
 
+use crate::made::varint;
 use cordwood_log::codec::{Encoder, RECORD_LEN_MAX};
 use cordwood_log::crc32c::{crc32c, mask};
 use cordwood_log::follow::Poll;
@@ -211,6 +212,78 @@ fn opening_to_append_has_the_budget_of_a_reader() {
     assert!(is_refused_at(&error, 17, 300 * MIB), "{error}");
     // Above this limit a frame is not decompressed, and its container counts as whole.
     assert_eq!(len_after_opening(&file, 1000).unwrap(), file.len() as u64);
+}
+
+/// A container of one record, whose length is a multiple of 128 KiB but for the bytes of its varint, and
+/// one more or none.
+fn container_of(record_len: u64) -> Vec<u8> {
+    let varint = varint(record_len as usize);
+    let body_len = record_len + varint.len() as u64;
+    let extra = body_len % (128 << 10);
+    let mut frame = bomb(body_len - extra);
+    frame[5..13].copy_from_slice(&body_len.to_le_bytes());
+    // The first block becomes a raw one, which has the varint, and the rest of the run.
+    let run_len = (128 << 10) + extra - varint.len() as u64;
+    let block = |kind: u64, len: u64| (kind << 1 | len << 3).to_le_bytes()[..3].to_vec();
+    let first = [block(0, varint.len() as u64), varint, block(1, run_len), b"x".to_vec()].concat();
+    frame.splice(13..17, first);
+    [b"\x01\x01".to_vec(), frame].concat()
+}
+
+/// Rule C6: however many bytes of the file precede it.
+#[test]
+fn a_container_states_at_most_256_mib() {
+    let fits = packed(&container_of(256 * MIB - 4));
+    let mut reader = Reader::from_slice(&fits, ReadOptions::default());
+    assert_eq!(reader.next_record().unwrap().unwrap().data.len() as u64, 256 * MIB - 4);
+    assert_eq!(len_after_opening(&fits, RECORD_LEN_MAX).unwrap(), fits.len() as u64);
+
+    let file = packed(&container_of(256 * MIB - 3));
+    // So the budget of all frames together does not refuse it.
+    assert!(200 * file.len() as u64 > MIB);
+    let error = Reader::from_slice(&file, ReadOptions::default())
+        .next_record()
+        .unwrap_err();
+    assert!(is_refused_at(&error, 17, 256 * MIB + 1), "{error}");
+    let error = len_after_opening(&file, RECORD_LEN_MAX).unwrap_err();
+    assert!(is_refused_at(&error, 17, 256 * MIB + 1), "{error}");
+    let error = ops::verify(SliceSource::new(&file), &ReadOptions::default()).unwrap_err();
+    let ErrorKind::OverBudget { record_len_max, .. } = error.kind else {
+        panic!("{error}")
+    };
+    let options = ReadOptions::default().with_record_len_max(record_len_max);
+    assert_eq!(ops::verify(SliceSource::new(&file), &options).unwrap().record_count, 1);
+    assert_eq!(record_len_max, RECORD_LEN_MAX + 1);
+}
+
+/// The option that the error names is enough for both limits of C6.
+#[test]
+fn the_option_that_is_named_is_enough_for_the_container() {
+    let bomb = container_of((2 << 30) - 4);
+    let file = packed(&bomb);
+    let options = ReadOptions::default().with_record_len_max((2 << 30) - 1);
+    let error = ops::verify(SliceSource::new(&file), &options).unwrap_err();
+    let ErrorKind::OverBudget { record_len_max, .. } = error.kind else {
+        panic!("{error}")
+    };
+    assert_eq!(record_len_max, (2 << 30) + 1);
+}
+
+/// A record that a container may not state is an ordinary one.
+#[test]
+fn a_record_of_more_than_256_mib_is_stored_alone() {
+    let format = LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd);
+    // Its length takes four bytes of the body.
+    for (len, is_packed) in [(256 * MIB - 4, true), (256 * MIB - 3, false)] {
+        let mut file = Vec::new();
+        Encoder::with_format(0, format)
+            .unwrap()
+            .encode(&vec![0; len as usize], &mut file);
+        // The type of the first fragment after the mark.
+        assert_eq!(file[17 + 6] == 0x40 || file[17 + 6] == 0x42, is_packed);
+        let stat = ops::stat(SliceSource::new(&file), &ReadOptions::default()).unwrap();
+        assert_eq!((stat.record_count, stat.payload_len), (1, len));
+    }
 }
 
 #[test]

@@ -312,6 +312,38 @@ fn vector_11_a_later_version_is_an_error_under_each_policy() {
     );
 }
 
+#[test]
+#[cfg(feature = "zstd")]
+fn vector_12_a_container_that_states_more_than_256_mib_is_an_error_under_each_policy() {
+    let begin = b"\xb7\x5b\xd2\x2d\x12\x20\x40\x01\x01\x28\xb5\x2f\xfd\xa0\x01\x00\x00\x10";
+    let blocks = b"\x20\x00\x00\xfd\xff\xff\x7f\xea\xff\x0f\x00";
+    let runs = b"\x02\x00\x10\x00".repeat(2_046);
+    let file = [begin, &blocks[..], &runs, b"\x03\x00\x10\x00", OK].concat();
+    for policy in [
+        OnCorruption::Fail,
+        OnCorruption::Skip,
+        OnCorruption::Stop,
+        OnCorruption::Salvage,
+    ] {
+        let options = ReadOptions::default().with_on_corruption(policy);
+        let error = Reader::from_slice(&file, options.clone()).next_record().unwrap_err();
+        assert!(
+            matches!(
+                error.kind,
+                cordwood_log::ErrorKind::OverBudget {
+                    offset: 0,
+                    end_offset: 8217,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+        let mut reader = Reader::from_slice(&file, options.with_record_len_max((1 << 30) + 1));
+        assert_eq!(reader.next_record().unwrap().unwrap().data.len(), (256 << 20) - 3);
+        assert_eq!(reader.next_record().unwrap().unwrap().data, b"ok");
+    }
+}
+
 /// The rest of the log may be of that version.
 #[test]
 fn a_mark_of_a_later_version_after_a_record_is_an_error_at_its_offset() {

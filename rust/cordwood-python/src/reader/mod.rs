@@ -93,9 +93,10 @@ use crate::values::shown::handle_repr;
 ///         intact. Default: `True`.
 ///     record_len_max: The longest record to accept, in bytes; a longer one is refused with
 ///         `RecordTooLargeError`. Default: 1 GiB. In a compressed log, all records together may
-///         also have only 256 MiB + 200 * (bytes read since the reader began or last sought). The
-///         record that would exceed this raises `RecordTooLargeError` under every policy, and is
-///         neither skipped nor consumed. A value above the default replaces the 256 MiB.
+///         also have only 256 MiB + 200 * (bytes read since the reader began or last sought), and
+///         those of one container of a packed log 256 MiB. The record that would exceed this raises
+///         `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
+///         above the default replaces the 256 MiB.
 ///
 /// Raises:
 ///     OSError: The file cannot be opened. If it does not exist: `FileNotFoundError`.

@@ -118,8 +118,8 @@ pub struct ReadOptions {
     ///
     /// The records of a compressed log may have a total of 256 MiB plus 200 times the bytes read
     /// since the reader began or its last seek; a record that would exceed that is
-    /// [`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget). A value above the default replaces the 256
-    /// MiB.
+    /// [`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget), and so is a container of a packed log with
+    /// more than 256 MiB. A value above the default replaces the 256 MiB.
     pub record_len_max: u64,
     /// Check each fragment's checksum. Default: `true`. If `false`, damaged data is returned as
     /// if it were intact.

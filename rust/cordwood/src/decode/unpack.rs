@@ -64,7 +64,12 @@ impl Unpacker {
     /// file as `frame`.
     #[cold]
     pub(super) fn unpack_container(&mut self, span: RecordSpan, frame: &[u8], count: usize) -> Contents {
-        let total_max = self.budget(span);
+        // However much was read, one frame states no more than a log of no bytes could.
+        let own_max = self
+            .decompressor
+            .total()
+            .saturating_add(ReadOptions::budget(self.record_len_max, 0));
+        let total_max = self.budget(span).min(own_max);
         let len_max = container::len_max(self.record_len_max, count);
         let decompressed = self.decompressor.decompress_one(frame, len_max, total_max);
         self.contents(span, decompressed)

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 
 use super::{Encoder, Stopped};
 use crate::compression::{BUDGET_BASE, BUDGET_RATIO, Compressor, lengthen};
-use crate::container::{Codec, HEAD_LEN_MAX, Head, STATED_MAX, STORED_LEN_MAX, VARINT_LEN_MAX, ZSTD_LEN_MAX};
+use crate::container::{Codec, HEAD_LEN_MAX, Head, STORED_LEN_MAX, VARINT_LEN_MAX, ZSTD_LEN_MAX};
 use crate::container::{push_varint, varint_len};
 use crate::copy::{SHORT, copy_short};
 use crate::dialect::{Form, LogFormat};
@@ -127,7 +127,7 @@ impl Packing {
 
     /// Reserves room for a long record that may be compressed: for a copy of it, and for the frame.
     pub(super) fn try_reserve(&mut self, record_len: usize) -> Result<(), TryReserveError> {
-        if self.codec == Codec::Zstd {
+        if self.may_compress(record_len) {
             let body_len = record_len.saturating_add(VARINT_LEN_MAX);
             self.long_body.clear();
             self.long_body.try_reserve(body_len)?;
@@ -135,6 +135,12 @@ impl Packing {
                 .try_reserve(body_len.saturating_add(HEAD_LEN_MAX), &mut self.compressed)?;
         }
         Ok(())
+    }
+
+    /// Whether a container may state a record of this length, alone: if not, it is an ordinary record.
+    fn may_compress(&self, record_len: usize) -> bool {
+        let body_len = record_len as u64 + varint_len(record_len as u64) as u64;
+        self.codec == Codec::Zstd && body_len <= BUDGET_BASE
     }
 
     /// Prepares for a container in a block that has `room` bytes left.
@@ -300,7 +306,7 @@ impl Encoder {
         let packing = self.packing.as_mut().expect(PACKS);
         let mut body = std::mem::take(&mut packing.long_body);
         body.clear();
-        let mut is_compressed = packing.codec == Codec::Zstd && record.len() as u64 <= STATED_MAX;
+        let mut is_compressed = packing.may_compress(record.len());
         if is_compressed {
             push_varint(record.len() as u64, &mut body);
             body.extend_from_slice(record);
