@@ -175,30 +175,30 @@ impl RecordIndex {
         indices: &[u64],
         mut each: impl FnMut(usize, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
+        // With the indices, so that sorting and what follows read memory in its order.
         let mut places = Vec::new();
         places.try_reserve_exact(indices.len()).map_err(no_memory)?;
-        places.extend(0..indices.len());
-        places.sort_unstable_by_key(|&place| indices[place]);
+        places.extend(indices.iter().copied().zip(0..));
+        places.sort_unstable();
         let mut places = &places[..];
         let first_of = |log: usize| self.ends[log] - self.logs[log].record_count;
-        while let Some(&first) = places.first() {
-            let log = self.ends.partition_point(|&end| end <= indices[first]);
+        while let Some(&(first, _)) = places.first() {
+            let log = self.ends.partition_point(|&end| end <= first);
             let Some(&end) = self.ends.get(log) else {
                 let error = io::Error::new(io::ErrorKind::InvalidInput, "an index is out of range");
                 return Err(Error::io(error, None).into());
             };
-            let of_log = places.partition_point(|&place| indices[place] < end);
+            let of_log = places.partition_point(|&(index, _)| index < end);
             let (here, rest) = places.split_at(of_log);
             let is_alone = |index: u64| self.logs[log].exact_offset(index - first_of(log)).is_some();
             // It is faster to read on than to seek, if the next record is so near.
-            let are_near = |&place: &usize, &next: &usize| {
-                let (index, next) = (indices[place], indices[next]);
+            let are_near = |&(index, _): &(u64, usize), &(next, _): &(u64, usize)| {
                 next == index || (next - index <= STRIDE && !is_alone(index) && !is_alone(next))
             };
             let mut reader = self.reader(log)?;
             let mut stays = false;
             for near in here.chunk_by(are_near) {
-                self.read_near(log, &mut reader, stays, near, indices, &mut each)?;
+                self.read_near(log, &mut reader, stays, near, &mut each)?;
                 stays = true;
             }
             self.keep(log, reader);
@@ -214,14 +214,12 @@ impl RecordIndex {
         number: usize,
         reader: &mut Reader,
         stays: bool,
-        places: &[usize],
-        indices: &[u64],
+        places: &[(u64, usize)],
         each: &mut impl FnMut(usize, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let log = &self.logs[number];
         let first_index = self.ends[number] - log.record_count;
-        let within = |place: usize| indices[place] - first_index;
-        let (first, last) = (within(places[0]), within(places[places.len() - 1]));
+        let (first, last) = (places[0].0 - first_index, places[places.len() - 1].0 - first_index);
         let range = log.range(first, last).ok_or_else(|| log.changed(0..0))?;
         let exact = log.exact_offset(first);
         let start = exact.unwrap_or(range.start);
@@ -236,13 +234,13 @@ impl RecordIndex {
             start: Some(start),
             end: range.end,
         };
-        for same in places.chunk_by(|&place, &next| indices[place] == indices[next]) {
-            while next.index < within(same[0]) {
+        for same in places.chunk_by(|one, next| one.0 == next.0) {
+            while next.index < same[0].0 - first_index {
                 next.record()?;
             }
             let span = next.record()?;
             let record = next.reader.data(span);
-            same.iter().try_for_each(|&place| each(place, record))?;
+            same.iter().try_for_each(|&(_, place)| each(place, record))?;
         }
         Ok(())
     }
