@@ -23,6 +23,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 from pyspark.sql.types import BinaryType, StringType, StructType
 
 from cordwood._spark import following, reading
@@ -87,16 +88,28 @@ class LogReader(_Batches, DataSourceReader):
         return [InputPartition(splits) for splits in reading.planned(self._options)]
 
 
-class LogStreamReader(_Batches, DataSourceStreamReader):
+class LogStreamReader(_Batches, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads a stream. An offset is a mapping from the path of each log to the text of its `Follower.position`."""
+
+    _left: set[str] | None = None
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """How many logs are in a batch."""
+        max_files = self._options.max_files
+        return ReadMaxFiles(max_files) if max_files else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Keeps the logs that the query reads, each to its end, once."""
+        self._left = following.paths_of_logs(self._options)
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802
         """The beginning of all logs."""
         return {}
 
-    def latestOffset(self, start: dict[str, str], limit: object) -> dict[str, str]:  # noqa: ARG002, N802
-        """The end of the last record of each log."""
-        return following.ends_of(self._options, start)
+    def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
+        """The end of the last record of each log, or of as many logs as are in a batch."""
+        options = self._options._replace(max_files=getattr(limit, "max_files", None))
+        return following.ends_of(options, start, self._left)
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[InputPartition]:
         """A partition for each group of splits of a batch."""

@@ -120,6 +120,25 @@ def test_a_subset_of_the_columns(spark, logs):
         spark.read.format("cordwood").schema("value BINARY").load(str(logs / "whole")).count()
 
 
+def test_a_temporary_view_is_a_table_of_sql_and_one_in_the_catalog_is_refused_in_words(spark, tmp_path):
+    write(tmp_path / "logs" / "a.log", [b"one", b"two"])
+    options = f"using cordwood options (path '{tmp_path / 'logs'}')"
+    spark.sql(f"create temporary view some_logs {options}")
+    assert records_of(spark.table("some_logs")) == [b"one", b"two"]
+    try:
+        with pytest.raises(PySparkException, match="CREATE TEMPORARY VIEW"):
+            spark.sql(f"create table more_logs {options}").collect() or spark.table("more_logs").collect()
+    finally:
+        spark.sql("drop table if exists more_logs")
+
+
+def test_the_records_that_decode_leaves_out_are_a_table(spark, tmp_path):
+    write(tmp_path / "logs" / "a.log", [b'{"n": 1}', b"no json"])
+    [row] = read(spark, tmp_path / "logs", decode="json", table="left_out").collect()
+    assert (row.path, row.offset) == (str(tmp_path / "logs" / "a.log"), 15)
+    assert "JSON" in row.error
+
+
 def test_a_wrong_option_fails_before_a_task_begins(spark, logs):
     for given in ({"onCorruption": "skip"}, {"on_corruption": "ignore"}, {"table": "damage"}):
         with pytest.raises(PySparkException, match=r"(?i)on_?corruption|table"):
@@ -273,6 +292,35 @@ def test_a_batch_that_is_repeated_is_not_written_twice(spark, tmp_path):
     write(source / "b.log", [b"three"])
     run_to_end(spark, *places)
     assert records_in(target) == [b"one", b"three", b"two"]
+
+
+@pytest.mark.parametrize("limit", [None, 7])
+def test_a_query_of_what_is_available_now_delivers_all_of_it_also_after_a_batch_that_was_not_committed(
+    spark, tmp_path, limit
+):
+    source, target, checkpoint = tmp_path / "in", tmp_path / "out", tmp_path / "checkpoint"
+
+    def run():
+        options = {"maxFilesPerTrigger": limit} if limit else {}
+        stream = spark.readStream.format("cordwood").options(**options).load(str(source)).select("record")
+        query = stream.writeStream.format("cordwood").option("checkpointLocation", str(checkpoint))
+        query.queryName(str(uuid4())).trigger(availableNow=True).start(str(target)).awaitTermination()
+
+    expected = [b"%d" % number for number in range(60)]
+    for number, record in enumerate(expected[:20]):
+        write(source / f"{number}.log", [record])
+    run()
+    assert records_in(target) == sorted(expected[:20])
+    batches = sorted((checkpoint / "commits").glob("[0-9]*"))
+    assert len(batches) == (3 if limit else 1)
+    # As if the driver had been killed before it noted the last one.
+    for note in (batches[-1], batches[-1].with_name(f".{batches[-1].name}.crc")):
+        note.unlink(missing_ok=True)
+    for number, record in enumerate(expected[20:]):
+        write(source / f"late {number}.log", [record])
+    run()
+    assert records_in(target) == sorted(expected)
+    assert all(len(list(folder.iterdir())) <= (limit or 60) for folder in target.iterdir())
 
 
 def test_a_second_query_appends_to_the_same_folder(spark, tmp_path):

@@ -1,5 +1,7 @@
 """The parts of the data source of Spark that need no Spark: options, partitions, batches, files, offsets of streams."""
 
+import json
+import os
 import random
 import shutil
 from pathlib import Path
@@ -43,10 +45,10 @@ def options(*paths, **given):
 
 
 def test_options_are_text_and_have_the_defaults_of_the_library():
-    assert options("a.log") == Options(("a.log",), "records", None, "raise", 128 << 20, {})
+    assert options("/a.log") == Options(("/a.log",), "records", None, "raise", 128 << 20, {})
     text = {"on_corruption": "skip", "partition_len": "40000", "dialect": "rocksdb", "log_number": "7"}
-    assert options("a.log", **text) == Options(
-        ("a.log",), on_corruption="skip", partition_len=40_000, log={"dialect": "rocksdb", "log_number": 7}
+    assert options("/a.log", **text) == Options(
+        ("/a.log",), on_corruption="skip", partition_len=40_000, log={"dialect": "rocksdb", "log_number": 7}
     )
 
 
@@ -54,6 +56,21 @@ def test_one_path_and_the_url_of_a_file_are_accepted():
     assert options_of({"path": "file:///folder/a.log"}).paths == ("/folder/a.log",)
     assert options_of({"path": "file:/folder/a.log"}).paths == ("/folder/a.log",)
     assert options_of({"path": "s3://folder/a.log"}).paths == ("s3://folder/a.log",)
+
+
+def test_a_relative_path_is_that_in_the_folder_of_the_driver(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = ["logs", "logs/**/*.log", "./a.log", "logs/"]
+    assert options(*names).paths == tuple(str(tmp_path / name) for name in ("logs", "logs/**/*.log", "a.log", "logs"))
+    assert options_of({"path": "file:logs"}).paths == (str(tmp_path / "logs"),)
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.log").write_bytes(reference.encode(RECORDS[:9]))
+    given = options("logs")
+    partitions = reading.planned(given)
+    # A worker has a folder of its own.
+    monkeypatch.chdir("/")
+    tables = [list(reading.batches(splits, reading.RECORDS, given)) for splits in partitions]
+    assert [row["record"] for table in tables for batch in table for row in batch.to_pylist()] == RECORDS[:9]
 
 
 @pytest.mark.parametrize(
@@ -77,10 +94,28 @@ def test_a_wrong_option_is_an_error_that_names_it(given, message):
         options("a.log", **given)
 
 
+def test_a_table_in_the_catalog_is_refused_with_what_to_make_instead():
+    """Spark passes the owner of a table that it makes, and nothing for one that it reads."""
+    for given in ({"owner": "me", "path": "/logs"}, {}):
+        with pytest.raises(ValueError, match=r"CREATE TEMPORARY VIEW name USING cordwood OPTIONS \(path"):
+            options_of(given)
+
+
 def test_a_stream_has_fewer_options():
     for given in ({"on_corruption": "salvage"}, {"table": "skipped"}, {"decode": "json"}):
         with pytest.raises(ValueError, match=r"stream|on_corruption must be"):
             options_of({"path": "logs", **given}, is_stream=True)
+
+
+def test_a_stream_has_options_of_its_own():
+    given = {"path": "/logs", "maxfilespertrigger": "500", "failondataloss": "false"}
+    found = options_of(given, is_stream=True)
+    assert (found.max_files, found.fails_on_data_loss) == (500, False)
+    found = options_of({"path": "/logs"}, is_stream=True)
+    assert (found.max_files, found.fails_on_data_loss) == (None, True)
+    for name, value in (("maxfilespertrigger", "0"), ("maxfilespertrigger", "all"), ("failondataloss", "no")):
+        with pytest.raises(ValueError, match=f"{name} is '{value}'"):
+            options_of({"path": "/logs", name: value}, is_stream=True)
 
 
 def test_a_job_needs_a_path():
@@ -254,6 +289,32 @@ def test_payloads_that_depend_on_earlier_records_are_not_cut(tmp_path):
         writer.extend([b""] * 10_000)
     assert len(reading.planned(options(tmp_path, partition_len="32768"))) == 3
     assert len(reading.planned(options(tmp_path, partition_len="32768", decode="wandb-history"))) == 1
+
+
+def test_the_records_that_are_no_json_are_a_table(tmp_path):
+    lines = [b'{"n": %d}' % number if number % 7 else b"{%d" % number for number in range(3_000)]
+    paths = [tmp_path / f"{number}.log" for number in range(2)]
+    for path in paths:
+        path.write_bytes(reference.encode(lines))
+    given = options(tmp_path, decode="json", table="left_out", partition_len="32768")
+    rows, count = rows_of(given)
+    assert count > 1
+    offsets = [offset for offset, line in zip(reference.record_offsets(lines), lines, strict=True) if line[:2] != b'{"']
+    assert [(row["path"], row["offset"]) for row in rows] == [(str(path), at) for path in paths for at in offsets]
+    assert all("JSON" in row["error"] for row in rows)
+    kept, _ = rows_of(options(tmp_path, decode="json", on_corruption="skip"))
+    assert len(kept) + len(rows) == 2 * len(lines)
+
+
+def test_the_table_of_records_that_are_left_out_needs_their_kind():
+    with pytest.raises(ValueError, match="left_out"):
+        options("a.log", table="left_out")
+
+
+def test_more_records_than_a_scan_lists_are_an_error(tmp_path):
+    (tmp_path / "a.log").write_bytes(reference.encode([b"no json"] * 1_000))
+    with pytest.raises(ValueError, match="lower partition_len"):
+        rows_of(options(tmp_path, decode="json", table="left_out"))
 
 
 # Writing ---------------------------------------------------------------------------------------
@@ -476,9 +537,9 @@ def stream_of(folder, **given):
     return options_of({"path": str(folder), **given}, is_stream=True)
 
 
-def read_batch(given, start):
+def read_batch(given, start, left=None):
     """The records of the next batch, and the offsets after it."""
-    end = following.ends_of(given, start)
+    end = following.ends_of(given, start, left)
     partitions = following.planned_between(given, start, end)
     found = [
         row["record"]
@@ -645,3 +706,154 @@ def test_records_after_a_torn_one_that_a_writer_truncates_are_delivered(tmp_path
     assert found == [b"a" * 100, b"whole"]
     newest.write_bytes(whole + reference.encode(records, len(whole)))
     assert read_batch(given, start)[0] == records
+
+
+# Batches of a few logs -------------------------------------------------------------------------
+
+
+def make_logs(folder, count):
+    folder.mkdir(exist_ok=True)
+    for number in range(count):
+        (folder / f"{number:05}.log").write_bytes(reference.encode([b"%d" % number]))
+
+
+def test_a_batch_has_at_most_so_many_logs_and_passes_none_over(tmp_path):
+    make_logs(tmp_path / "logs", 23)
+    given, start, found, count = stream_of(tmp_path / "logs", maxfilespertrigger="5"), {}, [], 0
+    while True:
+        records, end = read_batch(given, start)
+        if end == start:
+            break
+        assert len(records) <= 5
+        found, start, count = found + records, end, count + 1
+    assert (sorted(found, key=int), count) == ([b"%d" % number for number in range(23)], 5)
+
+
+def test_logs_that_wait_longer_come_first(tmp_path):
+    make_logs(tmp_path, 3)
+    for number, time in ((0, 300), (1, 100), (2, 200)):
+        os.utime(tmp_path / f"{number:05}.log", (time, time))
+    given, start, found = stream_of(tmp_path, maxfilespertrigger="1"), {}, []
+    for _ in range(3):
+        records, start = read_batch(given, start)
+        found += records
+    assert found == [b"1", b"2", b"0"]
+
+
+def test_logs_without_a_new_record_do_not_count(tmp_path):
+    make_logs(tmp_path, 10)
+    given = stream_of(tmp_path, maxfilespertrigger="3")
+    _, start = read_batch(stream_of(tmp_path), {})
+    late = tmp_path / "late.log"
+    late.write_bytes(reference.encode([b"late"]))
+    os.utime(late, (2**33, 2**33))
+    assert read_batch(given, start)[0] == [b"late"]
+
+
+@pytest.mark.parametrize("limit", [{}, {"maxfilespertrigger": "4"}])
+def test_all_that_is_available_now_is_delivered_and_the_query_ends(tmp_path, limit):
+    """Also if each log grows forever, and new logs come."""
+    make_logs(tmp_path / "logs", 10)
+    given, start, found = stream_of(tmp_path / "logs", **limit), {}, []
+    left = following.paths_of_logs(given)
+    for batch in range(100):
+        records, end = read_batch(given, start, left)
+        if end == start:
+            break
+        found, start = found + records, end
+        for path in list((tmp_path / "logs").iterdir()):
+            with cordwood.open(path, "a") as writer:
+                writer.append(b"more")
+        (tmp_path / "logs" / f"new {batch}.log").write_bytes(reference.encode([b"new"]))
+    assert sorted((record for record in found if record != b"more"), key=int) == [
+        b"%d" % number for number in range(10)
+    ]
+
+
+def test_the_offset_of_a_log_that_is_gone_is_dropped_after_two_batches(tmp_path):
+    make_logs(tmp_path, 3)
+    given = stream_of(tmp_path)
+    _, start = read_batch(given, {})
+    gone = tmp_path / "00001.log"
+    gone.unlink()
+    # A batch without a record is none.
+    assert read_batch(given, start) == ([], start)
+    lens = []
+    for number in range(2):
+        (tmp_path / f"new {number}.log").write_bytes(reference.encode([b"new"]))
+        records, start = read_batch(given, start)
+        assert records == [b"new"]
+        lens.append(len(start))
+    assert (lens, str(gone) in start) == ([4, 4], False)
+
+
+def test_a_log_that_comes_back_within_two_batches_goes_on(tmp_path):
+    make_logs(tmp_path, 2)
+    given = stream_of(tmp_path)
+    _, start = read_batch(given, {})
+    path = tmp_path / "00001.log"
+    data = path.read_bytes()
+    path.unlink()
+    (tmp_path / "new.log").write_bytes(reference.encode([b"new"]))
+    records, start = read_batch(given, start)
+    assert records == [b"new"]
+    path.write_bytes(data)
+    assert read_batch(given, start)[0] == []
+    path.write_bytes(data + reference.encode([b"more"], len(data)))
+    records, start = read_batch(given, start)
+    assert records == [b"more"]
+    assert all(cordwood.Position(text) for text in start.values())
+    # Another log of that name is none that comes back.
+    path.unlink()
+    (tmp_path / "newer.log").write_bytes(reference.encode([b"newer"]))
+    _, start = read_batch(given, start)
+    path.write_bytes(reference.encode([b"other"] * 30))
+    with pytest.raises(cordwood.LogChangedError):
+        read_batch(given, start)
+
+
+def test_offsets_of_logs_that_come_and_go_stay_short(tmp_path):
+    given, start = stream_of(tmp_path), {}
+    for number in range(30):
+        path = tmp_path / f"{number}.log"
+        path.write_bytes(reference.encode([b"%d" % number] * 1_000))
+        records, start = read_batch(given, start)
+        assert len(records) == 1_000
+        assert len(start) <= 3
+        assert all(len(json.dumps({name: text})) <= 200 + len(name) for name, text in start.items())
+        path.unlink()
+
+
+def test_a_stream_that_may_lose_records_reads_another_log_or_a_pruned_one_from_its_start(tmp_path):
+    path, given = tmp_path / "a.log", stream_of(tmp_path, failondataloss="false")
+    path.write_bytes(reference.encode([b"old"] * 10))
+    _, start = read_batch(given, {})
+    path.unlink()
+    path.write_bytes(reference.encode([b"new"] * 30))
+    found = []
+    for _ in range(2):
+        records, start = read_batch(given, start)
+        found += records
+    assert found == [b"new"] * 30
+    path.write_bytes(reference.encode([b"newest"]))
+    found = []
+    for _ in range(2):
+        records, start = read_batch(given, start)
+        found += records
+    assert found == [b"newest"]
+
+    given = stream_of(tmp_path / "log", failondataloss="false")
+    with cordwood.open(tmp_path / "log", "a", segment_len=100_000) as writer:
+        writer.extend(RECORDS[:10])
+        _, start = read_batch(given, {})
+        for at in range(10, 60, 10):
+            writer.extend(RECORDS[at : at + 10])
+        first_offset = writer.prune_before(writer.tell())
+    with pytest.raises(cordwood.LogTruncatedError):
+        read_batch(stream_of(tmp_path / "log"), start)
+    found = []
+    for _ in range(2):
+        records, start = read_batch(given, start)
+        found += records
+    assert 0 < len(found) < 50
+    assert found == list(cordwood.open(tmp_path / "log", start=first_offset))

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, BinaryIO
 
-from cordwood._inputs.files import named_files
+from cordwood._inputs.files import Input, named_files
 from cordwood._native import NUMBERED_DIALECTS, Follower, Position, crc32c, detect, marks_of
 from cordwood._spark.options import Options
 from cordwood._splits import Split, group_splits
-from cordwood.errors import DialectError, LogRotatedError
+from cordwood.errors import DialectError, LogChangedError, LogRotatedError, LogTruncatedError
 from cordwood.types import BLOCK_LEN, WaitReason
 
+_GONE = "gone "
+"""How the position of a log begins that was missing in the batch before. It is dropped if it is still missing."""
 
-def ends_of(options: Options, start: Mapping[str, str]) -> dict[str, str]:
+
+def paths_of_logs(options: Options) -> set[str]:
+    """The logs that there are now."""
+    return {os.path.realpath(file.name) for file in named_files(options.paths)}
+
+
+def ends_of(options: Options, start: Mapping[str, str], left: set[str] | None = None) -> dict[str, str]:
     """The position in each log after its last record, for the logs that have one: those of `start`, moved on.
+
+    Of the logs with new records, at most `options.max_files` are moved on: those that were written longest ago. With
+    `left`, only the logs in it are, each once; they are removed from it.
 
     Raises:
         CorruptionError: A log is damaged, under the policy `"raise"`.
@@ -27,31 +38,57 @@ def ends_of(options: Options, start: Mapping[str, str]) -> dict[str, str]:
         OSError: A log cannot be read.
         ValueError: A path is a URL.
     """
-    ends = dict(start)
-    missing = {path: text for path, text in start.items() if not os.path.exists(path)}
-    for file in named_files(options.paths):
+    known = {path: text.removeprefix(_GONE) for path, text in start.items()}
+    missing = {path: text for path, text in known.items() if not os.path.exists(path)}
+    moved: dict[str, str | None] = {}
+    for file, path in _logs(options):
+        if len(moved) == options.max_files:
+            break
+        begin = Position(known[path]) if path in known else None
+        if file.format or (file.is_in_folder and not begin and not _is_log(file.name)):
+            continue
+        if left is not None and path not in left:
+            continue
+        if not begin:
+            _check_not_renamed(path, missing)
+        try:
+            end = _end_of(file.name, begin, options)
+        except (LogChangedError, LogTruncatedError):
+            if options.fails_on_data_loss:
+                raise
+            # The next batch reads it from its beginning.
+            moved[path] = None
+            continue
+        if left is not None:
+            left.remove(path)
+        if end:
+            moved[path] = end
+    if not moved:
+        return dict(start)
+    stay = {path: _GONE + text if path in missing else text for path, text in known.items()}
+    ends = {path: text for path, text in stay.items() if not start[path].startswith(_GONE) or path not in missing}
+    return {path: text for path, text in (ends | moved).items() if text is not None}
+
+
+def _logs(options: Options) -> Iterator[tuple[Input, str]]:
+    """The files that may be logs, and their real paths: however they are spelled, through whichever links they lead."""
+    files = [(file, os.path.realpath(file.name)) for file in named_files(options.paths)]
+    if options.max_files:
+        files.sort(key=lambda found: os.stat(found[1]).st_mtime_ns if os.path.exists(found[1]) else 0)
+    for file, path in files:
         if "://" in file.name:
             raise ValueError(f"{file.name} is a URL, and only a log on a disk of this machine can be followed")
         if file.error:
             raise file.error
-        # However the path is spelled, and through whichever links it leads.
-        path = os.path.realpath(file.name)
-        begin = Position(start[path]) if path in start else None
-        if file.format or (file.is_in_folder and not begin and not _is_log(file.name)):
-            continue
-        if not begin:
-            _check_not_renamed(path, missing)
-        with Follower(
-            file.name,
-            start=begin or 0,
-            timeout=0,
-            on_corruption="skip" if options.on_corruption == "skip" else "raise",
-            **options.log,
-        ) as follower:
-            _read_all(follower)
-            if follower.tell() > (begin.offset if begin else 0):
-                ends[path] = str(follower.position())
-    return ends
+        yield file, path
+
+
+def _end_of(name: str, begin: Position | None, options: Options) -> str | None:
+    """The position after the last record of a log; `None` if that is where it begins."""
+    policy: Any = "skip" if options.on_corruption == "skip" else "raise"
+    with Follower(name, start=begin or 0, timeout=0, on_corruption=policy, **options.log) as follower:
+        _read_all(follower)
+        return str(follower.position()) if follower.tell() > (begin.offset if begin else 0) else None
 
 
 def _check_not_renamed(path: str, missing: Mapping[str, str]) -> None:
@@ -100,8 +137,9 @@ def planned_between(options: Options, start: Mapping[str, str], end: Mapping[str
     """The splits of each partition of a batch: the records from one position in each log to the next."""
     splits: list[Split] = []
     for path, text in end.items():
-        position = Position(text)
-        begin, last = Position(start[path]).offset if path in start else 0, position.offset
+        position = Position(text.removeprefix(_GONE))
+        begin = Position(start[path].removeprefix(_GONE)).offset if path in start else 0
+        last = position.offset
         if begin >= last:
             continue
         given = {name: value for name, value in options.log.items() if value != "auto"}

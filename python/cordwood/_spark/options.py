@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -20,20 +21,25 @@ class Options(NamedTuple):
     """The options of a job that reads.
 
     Attributes:
-        paths: The arguments of `load`: files, folders, patterns and URLs.
-        table: The rows: `"records"`, or `"skipped"` for the regions that readers skip.
+        paths: The arguments of `load`: files, folders, patterns and URLs, as absolute paths.
+        table: The rows: `"records"`, `"skipped"` for the regions that readers skip, or `"left_out"` for the records
+            that are not of the kind that `decode` names.
         decode: The contents of the records, as for `cordwood.scan`.
         on_corruption: The treatment of damage.
         partition_len: Bytes in a partition.
         log: `dialect`, `log_number` and `compression`, as for `cordwood.plan_splits`.
+        max_files: The most logs in a batch of a stream.
+        fails_on_data_loss: Whether a log that was pruned, truncated or replaced ends a stream.
     """
 
     paths: tuple[str, ...]
-    table: Literal["records", "skipped"] = "records"
+    table: Literal["records", "skipped", "left_out"] = "records"
     decode: DecoderName | None = None
     on_corruption: Literal["raise", "skip", "salvage"] = "raise"
     partition_len: int = PARTITION_LEN
     log: Mapping[str, Any] = {}
+    max_files: int | None = None
+    fails_on_data_loss: bool = True
 
 
 def options_of(options: Mapping[str, str], *, is_stream: bool = False) -> Options:
@@ -43,13 +49,15 @@ def options_of(options: Mapping[str, str], *, is_stream: bool = False) -> Option
         ValueError: There is no such option, or it has an invalid value.
     """
     values = _checked(options, _READ)
-    log = {name: values[name] for name in _LOG if name in values}
-    given = {name: value for name, value in values.items() if name not in _LOG}
+    log = {name: values.pop(name) for name in _LOG if name in values}
+    given = {_FIELDS.get(name, name): value for name, value in values.items()}
     found = Options(paths_of(options), **given, log=log)
     # Refuses values that no reader would accept.
     Reader(b"", on_corruption=found.on_corruption, **log).close()
     if found.table == "skipped" and (found.decode or found.on_corruption != "raise" or is_stream):
         raise ValueError("the table of skipped regions is about whole logs: no decode, no on_corruption, no stream")
+    if found.table == "left_out" and (not found.decode or found.on_corruption != "raise"):
+        raise ValueError("the table left_out has the records that decode leaves out: decode, and no on_corruption")
     policies = ("raise", "skip") if is_stream else ("raise", "skip", "salvage")
     if found.on_corruption not in policies:
         raise ValueError(f"on_corruption must be one of {_listed(policies)}, not {found.on_corruption!r}")
@@ -76,10 +84,11 @@ def paths_of(options: Mapping[str, str]) -> tuple[str, ...]:
     """
     paths = json.loads(options["paths"]) if "paths" in options else [options["path"]] if "path" in options else []
     if not paths:
-        raise ValueError("load and save need the path of a log or of a folder")
+        raise ValueError(f"load and save need the path of a log or of a folder; {_NO_TABLE}")
     # Spark also writes file:/folder, which is no URL.
-    names = (path.removeprefix("file:") if path.startswith("file:/") and "://" not in path else path for path in paths)
-    return tuple(local_path(name) or name for name in names)
+    names = (path.removeprefix("file:") if "://" not in path else path for path in paths)
+    # Workers have other working directories.
+    return tuple(name if (local := local_path(name)) is None else os.path.abspath(local) for name in names)
 
 
 def _checked(options: Mapping[str, str], known: Mapping[str, Callable[[str], Any]]) -> dict[str, Any]:
@@ -87,6 +96,8 @@ def _checked(options: Mapping[str, str], known: Mapping[str, Callable[[str], Any
     for name, text in options.items():
         if name in _OF_SPARK:
             continue
+        if name == "owner":
+            raise ValueError(_NO_TABLE)
         if name not in known:
             raise ValueError(f"there is no option {name!r}: the options are {_listed(known)}")
         try:
@@ -109,6 +120,12 @@ def _one_of(*names: str) -> Callable[[str], str]:
     return chosen
 
 
+def _count(text: str) -> int:
+    if (count := int(text)) < 1:
+        raise ValueError("it must be at least 1")
+    return count
+
+
 def _partition_len(text: str) -> int:
     if (length := int(text)) < BLOCK_LEN:
         raise ValueError(f"it must be at least {BLOCK_LEN} bytes, a block")
@@ -116,12 +133,20 @@ def _partition_len(text: str) -> int:
 
 
 _OF_SPARK = {"path", "paths", "checkpointlocation", "queryname"}
+# It has an owner when it is made, and no options at all when it is read.
+_NO_TABLE = (
+    "Spark keeps no path for a table in its catalog: CREATE TEMPORARY VIEW name USING cordwood OPTIONS (path '...')"
+)
 _LOG: dict[str, Callable[[str], Any]] = {"dialect": str, "log_number": int, "compression": str}
 _READ: dict[str, Callable[[str], Any]] = {
-    "table": _one_of("records", "skipped"),
+    "table": _one_of("records", "skipped", "left_out"),
     "decode": _one_of(*PAYLOADS),
     "on_corruption": str,
     "partition_len": _partition_len,
     **_LOG,
+    # Of streams. Spark asks for the columns of a table with the same options.
+    "maxfilespertrigger": _count,
+    "failondataloss": lambda text: _one_of("true", "false")(text) == "true",
 }
+_FIELDS = {"maxfilespertrigger": "max_files", "failondataloss": "fails_on_data_loss"}
 _WRITE = {"dialect": _one_of("leveldb", "packed")}

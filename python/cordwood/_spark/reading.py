@@ -31,16 +31,22 @@ MORE_COLUMNS = ("end_offset", "length", "salvaged")
 SKIPPED = _schema(path=pa.string(), offset=pa.int64(), end_offset=pa.int64(), reason=pa.string(), severity=pa.string())
 """The columns of skipped regions."""
 
+LEFT_OUT = _schema(path=pa.string(), offset=pa.int64(), error=pa.string())
+"""The columns of records that `decode` leaves out."""
+
+_TABLES = {"records": RECORDS, "skipped": SKIPPED, "left_out": LEFT_OUT}
+
+_LEFT_OUT_MAX = 1_000
+"""A scan lists this many records of a split at most."""
+
 _SKIPPED_MAX = 100_000
 """A report lists this many regions at most."""
 
 
 def schema_of(options: Options) -> Schema:
     """The columns of a job that names none, with the types that Spark has. With `decode`, it may read all logs once."""
-    if options.table == "skipped":
-        return SKIPPED
-    if not options.decode:
-        return RECORDS
+    if not options.decode or options.table != "records":
+        return _TABLES[options.table]
     decoded = scan(list(options.paths), decode=options.decode, on_corruption=options.on_corruption, **options.log)
     return pa.schema([field.with_type(_type_in_spark(field.type)) for field in pa.schema(decoded)])
 
@@ -51,10 +57,11 @@ def check_columns(names: Iterable[str], options: Options) -> None:
     Raises:
         ValueError: There is no such column.
     """
-    if options.decode:
+    if options.decode and options.table == "records":
         # A name that no record has is that of an empty column.
         return
-    check_columns_known(names, SKIPPED.names if options.table == "skipped" else [*RECORDS.names, *MORE_COLUMNS])
+    more = MORE_COLUMNS if options.table == "records" else ()
+    check_columns_known(names, [*_TABLES[options.table].names, *more])
 
 
 def planned(options: Options) -> list[list[Split]]:
@@ -70,6 +77,9 @@ def batches(splits: list[Split], schema: Schema, options: Options) -> Iterator[R
         return
     if options.table == "skipped":
         yield from _skipped(splits, schema)
+        return
+    if options.table == "left_out":
+        yield from _left_out(splits, schema, options)
         return
     if options.decode:
         table = scan(splits, decode=options.decode, schema=schema, on_corruption=options.on_corruption)
@@ -102,6 +112,19 @@ def _skipped(splits: list[Split], schema: Schema) -> Iterator[RecordBatch]:
     ]
     if rows:
         yield pa.RecordBatch.from_pylist(rows, schema=schema)
+
+
+def _left_out(splits: list[Split], schema: Schema, options: Options) -> Iterator[RecordBatch]:
+    for split in splits:
+        table: Any = scan(split, decode=options.decode, on_corruption="skip")
+        for _ in pa.RecordBatchReader.from_stream(table):
+            pass
+        [left_out] = table.left_out
+        if len(left_out) == _LEFT_OUT_MAX:
+            raise ValueError(f"{split} has {_LEFT_OUT_MAX} such records or more: name a lower partition_len")
+        if left_out:
+            rows = [{"path": split.path, "offset": offset, "error": str(error)} for offset, error in left_out]
+            yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
 
 def _type_in_spark(data_type: Any) -> Any:
