@@ -20,6 +20,7 @@ they are read: each record is returned once, by the worker that has the block in
 from __future__ import annotations
 
 import errno
+import io
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -123,10 +124,24 @@ class _Log(NamedTuple):
     def source(self) -> Generator[Any]:
         """The open file, as a source of `Reader`, with its path for errors and messages."""
         with FileSystems.open(self.path, compression_type=self.compression_type) as file:
-            # Beam can only read on in a file that it decompresses.
-            is_seekable = self.compression_type == CompressionTypes.UNCOMPRESSED
-            methods = ("read", "seek", "tell", "seekable") if is_seekable else ("read",)
-            yield SimpleNamespace(cordwood_path=self.path, **{name: getattr(file, name) for name in methods})
+            if self.compression_type == CompressionTypes.UNCOMPRESSED:
+                methods = {name: getattr(file, name) for name in ("read", "seek", "tell", "seekable")}
+            else:
+                # Beam can only read on in a file that it decompresses.
+                methods = {"read": partial(self._decompressed, file)}
+            yield SimpleNamespace(cordwood_path=self.path, **methods)
+
+    def _decompressed(self, file: Any, size: int) -> bytes:
+        """The next bytes of a file that Beam decompresses, which takes one that is cut for a shorter one.
+
+        Raises:
+            EOFError: The file is cut.
+        """
+        data: bytes = file.read(size)
+        # It is the only place where Beam says so.
+        if size and not data and not getattr(file._decompressor, "eof", True):  # noqa: SLF001
+            raise EOFError(f"{self.path}: the compressed file ends early")
+        return data
 
     def check(self) -> None:
         """Checks that the path names the same log as when it was found.
@@ -170,12 +185,7 @@ class _Head:
 
 
 class _Match(beam.DoFn):
-    """Turns paths, patterns and `FileMetadata` into a `_Log` for each file."""
-
-    def __init__(self, compression_type: str, dialect: DialectName | None, place_len: int = BLOCK_LEN) -> None:
-        self._compression_type = compression_type
-        self._dialect: DialectName | None = dialect
-        self._place_len = place_len
+    """Turns paths, patterns and `FileMetadata` into a `FileMetadata` for each file that is not empty."""
 
     def process(self, element: Any) -> Iterator[Any]:
         if isinstance(element, FileMetadata) and is_segment(element.path):
@@ -183,9 +193,18 @@ class _Match(beam.DoFn):
         for file in [element] if isinstance(element, FileMetadata) else _matches(element):
             FileSystems.report_source_lineage(file.path)
             if file.size_in_bytes:
-                yield self._log_of(file)
+                yield file
 
-    def _log_of(self, file: Any) -> _Log:
+
+class _Detect(beam.DoFn):
+    """Turns each `FileMetadata` into a `_Log`."""
+
+    def __init__(self, compression_type: str, dialect: DialectName | None, place_len: int = BLOCK_LEN) -> None:
+        self._compression_type = compression_type
+        self._dialect: DialectName | None = dialect
+        self._place_len = place_len
+
+    def process(self, file: Any) -> Iterator[Any]:
         compression_type = self._compression_type
         if compression_type == CompressionTypes.AUTO:
             compression_type = CompressionTypes.detect_compression_type(file.path)
@@ -196,7 +215,7 @@ class _Match(beam.DoFn):
             log, position = looked_at(RangeFile(_Head(file), 0, 0))
         is_whole = is_compressed or (log is not None and log.dialect in NUMBERED_DIALECTS)
         place_len = WHOLE_LEN if is_whole else self._place_len
-        return _Log(file.path, file.size_in_bytes, compression_type, log, place_len, position)
+        yield _Log(file.path, file.size_in_bytes, compression_type, log, place_len, position)
 
 
 def _matches(pattern: str) -> list[Any]:
@@ -359,7 +378,8 @@ class ReadAllFromLog(PTransform):
             at least one. Default: 64 MiB.
         min_bundle_size: Bytes in the last range of a file, at least. Default: 0.
         compression_type: One of `CompressionTypes` of Beam, how files are decompressed. A compressed file cannot be
-            cut, nor can a log of a dialect with log numbers. Default: `"auto"`: by the end of the name.
+            split, nor can a log of a dialect with log numbers. One that ends early is an `EOFError` under every policy.
+            Default: `"auto"`: by the end of the name.
         with_filename: Whether an element is a tuple of the path and the record or list. Default: `False`.
         as_batches: Whether an element is a list of records, of about 256 KiB, which takes half of the time; or, with
             `"arrow"`, a `pyarrow.RecordBatch` of as many, with the columns `offset` and `record`. Default: `False`: it
@@ -411,6 +431,12 @@ class ReadAllFromLog(PTransform):
             raise ValueError(f"on_corruption must be 'raise', 'skip' or 'salvage', not {on_corruption!r}")
         if as_batches not in (True, False, "arrow"):
             raise ValueError(f"as_batches must be True, False or 'arrow', not {as_batches!r}")
+        if not CompressionTypes.is_valid_compression_type(compression_type):
+            known = sorted(value for name, value in vars(CompressionTypes).items() if name.isupper())
+            raise ValueError(f"compression_type must be one of {known}, not {compression_type!r}")
+        _check_at_least("desired_bundle_size", desired_bundle_size, 1)
+        _check_at_least("min_bundle_size", min_bundle_size, 0)
+        Reader(b"", dialect=dialect).close()
         options: dict[str, Any] = {
             "bundle_len": desired_bundle_size,
             "bundle_len_min": min_bundle_size,
@@ -428,7 +454,7 @@ class ReadAllFromLog(PTransform):
             raise ValueError("columns and schema choose from the contents of records: pass decode, too")
         else:
             self._read = _Read(_arrow if as_batches == "arrow" else _list, **options)
-        self._match = _Match(compression_type, dialect, place_len)
+        self._detect = _Detect(compression_type, dialect, place_len)
         self._with_filename = with_filename
         self._as_batches = as_batches or decode
         self._with_damage = with_damage
@@ -442,7 +468,9 @@ class ReadAllFromLog(PTransform):
         Returns:
             A `PCollection`, or the `LogOutputs`.
         """
-        logs = pcoll | "Match" >> beam.ParDo(self._match) | "Reshuffle" >> beam.Reshuffle()
+        # One worker lists the files, and many look at their beginnings.
+        files = pcoll | "Match" >> beam.ParDo(_Match()) | "Reshuffle" >> beam.Reshuffle()
+        logs = files | "Detect" >> beam.ParDo(self._detect)
         outputs = logs | "Read" >> beam.ParDo(self._read).with_outputs(_DAMAGE, main="batches")
         records = outputs.batches
         if not self._as_batches:
@@ -453,6 +481,16 @@ class ReadAllFromLog(PTransform):
                 else beam.FlatMap(_each).with_output_types(bytes)
             )
         return LogOutputs(records, outputs.damage) if self._with_damage else records
+
+
+def _check_at_least(name: str, value: int, least: int) -> None:
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, not {value}")
+
+
+def _check_text(name: str, path: object) -> None:
+    if not isinstance(path, str):
+        raise TypeError(f"{name} must be a str, not {type(path).__name__}")
 
 
 def _check(table: dict[str, Any]) -> None:
@@ -483,6 +521,7 @@ class ReadFromLog(PTransform):
 
     Raises:
         FileNotFoundError: There is no such file.
+        TypeError: `file_pattern` is not text, or as for `ReadAllFromLog`.
         ValueError: As for `ReadAllFromLog`.
 
     >>> import apache_beam, cordwood
@@ -497,6 +536,7 @@ class ReadFromLog(PTransform):
 
     def __init__(self, file_pattern: str, min_bundle_size: int = 0, *, validate: bool = True, **options: Any) -> None:
         super().__init__()
+        _check_text("file_pattern", file_pattern)
         if validate and not _matches(file_pattern):
             raise FileNotFoundError(errno.ENOENT, "no file matches the pattern", file_pattern)
         self._file_pattern = file_pattern
@@ -618,6 +658,11 @@ class WriteToLog(PTransform):
         compression: CompressionName | None = None,
     ) -> None:
         super().__init__()
+        _check_text("file_path_prefix", file_path_prefix)
+        _check_at_least("num_shards", num_shards, 0)
+        if triggering_frequency is not None and triggering_frequency <= 0:
+            raise ValueError(f"triggering_frequency must be more than 0, not {triggering_frequency}")
+        Writer(io.BytesIO(), "w", dialect=dialect, compression=compression).close()
         if has_magic(file_path_prefix):
             raise ValueError(f"file_path_prefix has a character of a pattern, *, ? or [: {file_path_prefix}")
         self._sink_for = partial(

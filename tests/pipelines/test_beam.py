@@ -1,15 +1,18 @@
 """Logs in pipelines of Apache Beam: `make test-engines`. `tests/api/test_claims.py` tests all that needs no Beam."""
 
+import bz2
 import gzip
 import hashlib
 import io
 import logging
+import lzma
 import os
 import signal
 import subprocess
 import sys
 import threading
 import traceback
+import zlib
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -40,7 +43,19 @@ from apache_beam.transforms.window import FixedWindows, TimestampedValue
 import cordwood
 from cordwood import BLOCK_LEN
 from cordwood._claims import ClaimedRange
-from cordwood.beam import ReadAllFromLog, ReadFromLog, WriteToLog, _arrow, _Decode, _list, _Log, _Match, _Read, _Sink
+from cordwood.beam import (
+    ReadAllFromLog,
+    ReadFromLog,
+    WriteToLog,
+    _arrow,
+    _Decode,
+    _Detect,
+    _list,
+    _Log,
+    _Match,
+    _Read,
+    _Sink,
+)
 
 pytestmark = pytest.mark.filterwarnings("default")  # Beam's own.
 
@@ -93,6 +108,12 @@ def summary_of(paths, on_corruption):
         total += sum(numbers)
         skipped_len += reader.skipped_len
     return count, total, skipped_len
+
+
+def found_logs(path):
+    """What a pipeline finds before it reads."""
+    detect = _Detect(CompressionTypes.AUTO, None)
+    return [log for file in _Match().process(path) for log in detect.process(file)]
 
 
 def counters_of(result):
@@ -254,7 +275,7 @@ def test_a_pattern_in_the_current_folder_is_relative(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["000012.log", "zeros.log.gz"])
 def test_a_log_that_cannot_be_read_in_parts_is_one_restriction(folder, name):
     path = str(folder / name)
-    (log,) = _Match(CompressionTypes.AUTO, None).process(path)
+    (log,) = found_logs(path)
     read = _Read(_list, bundle_len=1, bundle_len_min=0, with_filename=False, on_corruption="raise")
     (restriction,) = read.split(log, read.initial_restriction(log))
     assert read.restriction_size(log, restriction) == Path(path).stat().st_size
@@ -287,7 +308,7 @@ def test_a_missing_file_is_an_error_when_the_pipeline_is_made_or_runs(tmp_path):
 
 def test_an_error_names_the_file_and_the_step(tmp_path):
     (tmp_path / "a.txt").write_text("not a log\n")
-    with pytest.raises(cordwood.DialectError, match=r"a\.txt: not a log, but text \[while.*Match"):
+    with pytest.raises(cordwood.DialectError, match=r"a\.txt: not a log, but text \[while.*Detect"):
         elements_of(ReadFromLog(str(tmp_path / "a.txt")), tmp_path)
 
 
@@ -309,7 +330,7 @@ def test_a_warning_names_the_file(reading, folder, tmp_path, monkeypatch, caplog
     for name, content in ("a.log", data), ("a.log.gz", gzip.compress(data)):
         path = tmp_path / name
         path.write_bytes(content)
-        (log,) = _Match(CompressionTypes.AUTO, None).process(str(path))
+        (log,) = found_logs(str(path))
         read = reading(bundle_len=1 << 26, bundle_len_min=0, with_filename=False, on_corruption="skip")
         assert list(read.process(log, read.create_tracker(read.initial_restriction(log))))
         assert caplog.messages
@@ -341,6 +362,96 @@ def test_a_segmented_log_is_refused(pattern, tmp_path):
 def test_the_policy_stop_is_refused():
     with pytest.raises(ValueError, match="on_corruption must be 'raise', 'skip' or 'salvage', not 'stop'"):
         ReadAllFromLog(on_corruption="stop")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"dialect": "bogus"}, "dialect.*bogus"),
+        ({"compression_type": "bogus"}, "compression_type must be .*'gzip'.*, not 'bogus'"),
+        ({"desired_bundle_size": 0}, "desired_bundle_size must be at least 1, not 0"),
+        ({"min_bundle_size": -1}, "min_bundle_size must be at least 0, not -1"),
+    ],
+)
+def test_a_wrong_value_for_reading_is_refused_when_the_pipeline_is_made(given, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        ReadAllFromLog(**given)
+    with pytest.raises(ValueError, match=message):
+        ReadFromLog(str(tmp_path / "*.log"), validate=False, **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"dialect": "bogus"}, "dialect.*bogus"),
+        ({"dialect": "leveldb", "compression": "zstd"}, "compress"),
+        ({"num_shards": -1}, "num_shards must be at least 0, not -1"),
+        ({"triggering_frequency": 0}, "triggering_frequency must be more than 0, not 0"),
+    ],
+)
+def test_a_wrong_value_for_writing_is_refused_when_the_pipeline_is_made(given, message, tmp_path):
+    with pytest.raises((ValueError, cordwood.DialectError), match=message):
+        WriteToLog(str(tmp_path / "a"), **given)
+
+
+@pytest.mark.parametrize("path", [Path("a.log"), ["a.log"], b"a.log", None])
+def test_a_path_that_is_no_text_is_refused_when_the_pipeline_is_made(path):
+    for name, made in (("file_pattern", ReadFromLog), ("file_path_prefix", WriteToLog)):
+        with pytest.raises(TypeError, match=f"{name} must be a str, not {type(path).__name__}"):
+            made(path)
+
+
+COMPRESSED = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".deflate": zlib.compress,
+    ".zst": lambda data: pa.compress(data, codec="zstd", asbytes=True),
+}
+
+
+@pytest.mark.parametrize("suffix", COMPRESSED)
+@pytest.mark.parametrize("decode", [None, "raw"])
+def test_a_compressed_file_that_is_cut_is_an_error(suffix, decode, tmp_path):
+    records = random_records(50, 30_000)
+    log = Path(write(tmp_path / "plain", records)).read_bytes()
+    half = len(log) // 2
+    # Of two parts, as `cat` joins them.
+    parts = [COMPRESSED[suffix](part) for part in (log[:half], log[half:])]
+    path = tmp_path / f"a.log{suffix}"
+    path.write_bytes(b"".join(parts) if suffix != ".deflate" else COMPRESSED[suffix](log))
+    options = {"decode": decode, "on_corruption": "skip"}
+    with beam.Pipeline() as pipeline:
+        counted = pipeline | ReadFromLog(str(path), **options) | beam.Map(lambda found: len(found) if decode else 1)
+        assert_that(counted | beam.CombineGlobally(sum), equal_to([len(records)]))
+    whole = path.read_bytes()
+    for cut in (1, 9, len(parts[1]) // 2):
+        path.write_bytes(whole[:-cut])
+        with (
+            pytest.raises(Exception, match=rf"a\.log{suffix}: the compressed file ends early"),
+            beam.Pipeline() as again,
+        ):
+            _ = again | ReadFromLog(str(path), **options)
+
+
+def test_the_formats_of_files_are_detected_on_many_workers(tmp_path):
+    """A bundle of the step that detects has one file, after a reshuffle."""
+    for number in range(20):
+        write(tmp_path / f"{number}.log", [b"%d" % number])
+    pipeline = beam.Pipeline()
+    _ = pipeline | ReadFromLog(str(tmp_path / "*.log"))
+    labels = []
+
+    class Visitor(beam.pipeline.PipelineVisitor):
+        def visit_transform(self, node):
+            labels.append(node.full_label)
+
+    pipeline.visit(Visitor())
+    steps = [label.split("/")[2] for label in labels if label.count("/") >= 2]
+    order = list(dict.fromkeys(step for step in steps if step in ("Match", "Reshuffle", "Detect", "Read")))
+    assert order == ["Match", "Reshuffle", "Detect", "Read"]
+    [match] = [_Match().process(str(tmp_path / "*.log"))]
+    assert all(isinstance(file, FileMetadata) for file in match)
 
 
 def test_batches_of_an_unknown_kind_are_refused():
@@ -886,7 +997,7 @@ def test_a_log_that_was_found_is_recognised_when_it_is_read(change, cell, tmp_pa
     path = tmp_path / "logs" / "a.log"
     path.parent.mkdir()
     write_log(path, OLD)
-    [log] = _Match(CompressionTypes.AUTO, None).process(str(path))
+    [log] = found_logs(str(path))
     changed, now = getattr(Changes(), name_of(change))(path)
     reader = _Read(_list, bundle_len=1, bundle_len_min=0, with_filename=False, on_corruption="raise")
 
