@@ -47,7 +47,7 @@ _INFO_LOG = re.compile(r"LOG(\.old\.[0-9]+)?")
 # Each line of a text that anybody may have written is looked at once, whatever it contains.
 _OWN_FOLDER = re.compile(r"(?m)^(?>.*?manifest file: ?)(.*)/MANIFEST-")
 _FOLDERS = re.compile(r"(?m)^(?>.*?SST files in )(.*) dir, Total Num|^(?>.*?cf_paths does not yet exist: )(.*)$")
-_HAS_LOG_FOLDER = re.compile(rb"(?m)^[ \t]*wal_dir=.")
+_LOG_FOLDER = re.compile(r"(?m)^[ \t]*wal_dir=(.+)$")
 _SKIPS_TORN_LOGS = re.compile(rb"(?m)^[ \t]*wal_recovery_mode=k(Skip|Tolerate)")
 _ACCEPTS_TORN_LOGS = re.compile(rb"(?m)^[ \t]*strict_wal_tail=false")
 _REFUSES_TORN_LOGS = re.compile(rb"(?m)^[ \t]*wal_recovery_mode=kAbsoluteConsistency")
@@ -380,13 +380,23 @@ class _Folder:
             return True
         if engine == Engine.PEBBLE:
             return any(name.startswith("REMOTE-OBJ-CATALOG") for name in self.names)
-        infos = [text.decode(errors="replace") for name in self._matching(_INFO_LOG) if (text := self._text(name))]
+        infos = self._infos()
         for info in infos:
             own = _OWN_FOLDER.search(info)
             folders = _FOLDERS.findall(info)
             if any((first or second).rstrip("/") != (own and own[1].rstrip("/")) for first, second in folders):
                 return True
         return not infos
+
+    def _infos(self) -> list[str]:
+        """RocksDB's info logs."""
+        return [text.decode(errors="replace") for name in self._matching(_INFO_LOG) if (text := self._text(name))]
+
+    def _has_other_log_folder(self) -> bool:
+        """Whether the options name another folder for the logs. Those of RocksDB before 7 name each one's own."""
+        found = _LOG_FOLDER.search(self._options().decode(errors="replace"))
+        own = (_OWN_FOLDER.search(info) for info in self._infos())
+        return bool(found) and found[1].rstrip("/") not in [match[1] for match in own if match]
 
     def _log_problems(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
         unlisted = self._unlisted_tables(manifest, engine)
@@ -404,7 +414,7 @@ class _Folder:
             if newer and not unlisted:
                 yield Problem(ProblemKind.TABLE_NEWER, self._path(newer))
             return
-        if not self._matching(_LOG) and _HAS_LOG_FOLDER.search(self._options()):
+        if not self._matching(_LOG) and self._has_other_log_folder():
             return
         for number, synced_len in manifest.synced_lens.items():
             name = _file_name(number, "log")
@@ -413,9 +423,12 @@ class _Folder:
                 kind = ProblemKind.LOG_MISSING if log_len is None else ProblemKind.LOG_SHORT
                 yield Problem(kind, self._path(name))
         oldest = manifest.oldest_log_number
-        name = _file_name(oldest, "log")
-        if oldest and not unlisted and oldest not in manifest.synced_lens and self._len(name) is None:
-            yield Problem(ProblemKind.LOG_ABSENT, self._path(name))
+        # RocksDB removes the oldest logs only: each family's own is there, unless it was never made.
+        needed = {number for number in (oldest, *manifest.log_numbers.values()) if number >= max(oldest, 1)}
+        for number in sorted(needed - manifest.synced_lens.keys()) if not unlisted else ():
+            name = _file_name(number, "log")
+            if self._len(name) is None:
+                yield Problem(ProblemKind.LOG_ABSENT, self._path(name))
 
     def _lost_writes(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
         """The logs without a record, or, without any log or table, the folder: a new database, or a loss.
@@ -429,7 +442,7 @@ class _Folder:
             for name in dict.fromkeys([*older, logs[-1]]):
                 if self._has_no_record(name, manifest):
                     yield Problem(ProblemKind.LOG_EMPTY, self._path(name))
-        elif not (manifest.tables or manifest.oldest_log_number or _HAS_LOG_FOLDER.search(self._options())):
+        elif not (manifest.tables or manifest.oldest_log_number or self._has_other_log_folder()):
             yield Problem(ProblemKind.DATABASE_EMPTY, self.path)
 
     def _has_no_record(self, name: str, manifest: _Manifest) -> bool:
@@ -595,7 +608,7 @@ class _Folder:
             return []
         if engine == Engine.LEVELDB:
             has_log = not oldest or self._len(_file_name(oldest, "log")) is not None
-        elif not logs and _HAS_LOG_FOLDER.search(self._options()):
+        elif not logs and self._has_other_log_folder():
             return []
         else:
             begin, _ = next(self._batches(self._written_logs(manifest)), (0, 0))

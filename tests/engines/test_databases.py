@@ -1201,6 +1201,39 @@ def test_a_torn_log_that_makes_rocksdb_refuse_the_database_is_a_fault(tmp_path, 
     assert refuses(folder, is_rocksdb=True) is None
 
 
+def test_each_log_that_a_column_family_needs_and_is_not_there_is_mentioned(tmp_path):
+    """RocksDB opens the database without a report. The default family may never have been flushed."""
+    folder = tmp_path / "db"
+    subprocess.run([sys.executable, "-c", FAMILIES, str(folder), "0", "3000"], check=False)
+    [*_, log] = sorted(folder.glob("*.log"))
+    assert kinds(folder) == []
+    log.unlink()
+    assert kinds(folder) == [("log_absent", log.name)]
+    assert verdict(folder).ok
+    assert refuses(folder, is_rocksdb=True) is None
+
+
+@pytest.mark.parametrize(
+    ("here", "expected"), [([4, 12], []), ([4], [12]), ([12], [4]), ([4, 12, 20], []), ([20], [4, 12])]
+)
+def test_the_families_of_rocksdb_need_their_logs(here, expected, tmp_path):
+    """By the MANIFEST, the default family needs each log, one family those from 4 on, another those from 12 on."""
+    edits = [bytes([2, number]) + varint(200) + bytes([family]) for family, number in ((1, 4), (2, 12))]
+    folder = edited(tmp_path, *edits)
+    for number in here:
+        (folder / f"{number:06}.log").write_bytes(reference.encode([bytes([1, *bytes(7), 1, 0, 0, 0, 0, 1]) + b"k"]))
+    assert kinds(folder) == [("log_absent", f"{number:06}.log") for number in expected]
+
+
+@pytest.mark.parametrize(("path", "expected"), [("/old/db", [("log_absent", "000006.log")]), ("/old/logs", [])])
+def test_the_options_may_name_the_folder_itself_as_that_of_the_logs(path, expected, tmp_path):
+    """So do those of RocksDB before 7, also once the folder has been moved."""
+    folder = edited(tmp_path, bytes([2, 6]))
+    (folder / "OPTIONS-000004").write_text(f"[DBOptions]\n  wal_dir={path}\n")
+    (folder / "LOG").write_text("[/version_set.cc:4595] Recovering from manifest file: /old/db/MANIFEST-000001\n")
+    assert kinds(folder) == expected
+
+
 def test_a_rocksdb_that_is_killed_again_and_again_is_healthy(tmp_path):
     chance = random.Random(0)
     for seed in range(100 if FULL else 6):
