@@ -42,10 +42,10 @@ def described(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
 
 def read(file: Input, threads: int, progress: Progress) -> Report:
     """Reads a log, as `each` calls it."""
-    if file.source or is_stream(file.name):
+    if file.name == "-" or is_stream(file.name):
         text = "info reads a log more than once, and this is stdin, a pipe or a device: copy it to a file"
         raise OSError(errno.ESPIPE, text, source_name(file.name))
-    return judged(file.name, verify(file.name, threads=threads, progress=progress))
+    return judged(file.name, verify(file.opened, threads=threads, progress=progress))
 
 
 class Content:
@@ -101,7 +101,7 @@ class Content:
         empty = dialect_of_empty_run(path, report.file_len)
         dialect = empty or report.dialect
         log: dict[str, Any] = {"dialect": dialect, "log_number": report.log_number, "on_corruption": "salvage"}
-        payload = _payload(path, report, dialect, log)
+        payload = _payload(file, report, dialect, log)
         file_len = file.file_len if file.segments else report.file_len or 0
         summary = summary_of(report)
         if payload == "wandb" or empty:
@@ -174,13 +174,13 @@ _OF_REPORT = ("record_count", "salvaged_count", "payload_len", "damaged_len")
 _OF_SUMMARY = ("log_count", "file_len", "torn_count", "zeros_count", "zeros_len", "zeros_inside_len")
 
 
-def _payload(path: str, report: Report, dialect: str, log: dict[str, Any]) -> str | None:
+def _payload(file: Input, report: Report, dialect: str, log: dict[str, Any]) -> str | None:
     first = None
     if report.record_count:
-        with Reader(path, **log) as reader:
+        with Reader(file.opened, **log) as reader:
             first = next(reader.records(), None)
     with contextlib.suppress(ValueError):
-        if is_of_export(path) and overall_message(path) is not None:
+        if is_of_export(file.name) and overall_message(file.name) is not None:
             return "export-metadata"
     # For a log without records, it is known only if the dialect says it.
     fits = kinds_of(first.data if first else b"", dialect)

@@ -140,6 +140,11 @@ def ranges_of_url(url: str, file_len: int | None = None, version: str | None = N
     return _OnFilesystem(*_filesystem_of(url), url, file_len, version)
 
 
+def ranges_of_listed(url: str, file_len: int, version: str | None) -> RangeReadable:
+    """The same for a file that is looked at before it is read: the bytes of its beginning are kept."""
+    return _Listed(*_filesystem_of(url), url, file_len, version)
+
+
 def is_listed(name: str) -> bool:
     """Whether it is a URL that stands for files: a pattern, or a folder, which ends in a slash.
 
@@ -227,7 +232,9 @@ _VERSIONS = (
 
 def _version_of(info: dict[str, Any]) -> str | None:
     """The version that a file system of fsspec states for a file."""
-    return next((str(info[name]) for name in _VERSIONS if info.get(name)), None)
+    found = next((info[name] for name in _VERSIONS if info.get(name)), None)
+    # The same time is a number in a listing, and a datetime of a single file.
+    return None if found is None else str(found.timestamp() if hasattr(found, "timestamp") else found)
 
 
 class _OnFilesystem:
@@ -268,6 +275,20 @@ class _OnFilesystem:
     def read_range(self, start: int, end: int) -> ReadableBuffer:
         data: bytes = self._fs.cat_file(self._path, start=start, end=end)
         return data
+
+
+class _Listed(_OnFilesystem):
+    """A file of a listing. It is looked at before it is read, and its beginning is requested once."""
+
+    _beginning: memoryview | None = None
+
+    def read_range(self, start: int, end: int) -> ReadableBuffer:
+        beginning_len = min(self.size(), RANGE_LENS[0])
+        if end > beginning_len:
+            return super().read_range(start, end)
+        if self._beginning is None:
+            self._beginning = memoryview(super().read_range(0, beginning_len))
+        return self._beginning[start:end]
 
 
 class _InStore:
@@ -506,10 +527,15 @@ def _os_errors_of(name: str | None) -> Generator[None]:
         if kind.__module__ != "builtins" or hasattr(error, "hint"):
             raise
         number = _NUMBERS.get(kind)
-        reason = os.strerror(number) if number else error.strerror or str(error) or kind.__name__
+        reason = os.strerror(number) if number else _first_line(error.strerror or str(error)) or kind.__name__
         raise kind(number or error.errno or errno.EIO, reason, name) from error
     except Exception as error:
-        raise OSError(errno.EIO, f"{type(error).__name__}: {error}", name) from error
+        raise OSError(errno.EIO, f"{type(error).__name__}: {_first_line(str(error))}", name) from error
+
+
+def _first_line(text: str) -> str:
+    """Without the list of places in which a library was looked for, which may be of thousands of lines."""
+    return text.partition("\n")[0]
 
 
 # Stores raise these without an error number, and with their own messages.

@@ -416,6 +416,90 @@ def test_planning_asks_for_each_length_once(counted):
     assert CountingFileSystem.requests == CountingFileSystem.infos == []
 
 
+@pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat, cordwood.info, cordwood.scan])
+def test_the_lengths_of_a_listing_are_not_asked_for_again(function, counted):
+    function("counted://logs/")
+    assert CountingFileSystem.infos == []
+
+
+def test_the_options_of_a_store_are_those_of_fsspecs_configuration(counted, monkeypatch):
+    class Private(CountingFileSystem):
+        protocol = "private"
+
+        def __init__(self, *, user=None, **options):
+            super().__init__(**options)
+            if user != "right":
+                raise PermissionError("no user")
+
+        @classmethod
+        def _strip_protocol(cls, path):
+            return super()._strip_protocol(path.replace("private://", "memory://"))
+
+    fsspec.register_implementation("private", Private, clobber=True)
+    calls = cordwood.verify, cordwood.stat, cordwood.info, lambda url: cordwood.plan_splits(url, MIB)
+    assert all(not call("private://logs/").ok for call in calls[:1])
+    monkeypatch.setitem(fsspec.config.conf, "private", {"user": "right"})
+    for call in calls:
+        assert call("private://logs/")
+    for split in cordwood.plan_splits("private://logs/*.log", MIB, dialect="leveldb"):
+        assert list(cordwood.open(split)) == list(cordwood.open(counted))
+    assert pyarrow.table(cordwood.scan("private://logs/")).num_rows
+
+
+@pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
+def test_a_named_dialect_costs_no_request(function, counted):
+    function("counted://logs/")
+    without = len(CountingFileSystem.requests)
+    assert without == 3
+    CountingFileSystem.requests.clear()
+    assert list(function("counted://logs/", dialect="leveldb")) == list(function("counted://logs/"))
+    assert (len(CountingFileSystem.requests), CountingFileSystem.infos) == (2 * without, [])
+    CountingFileSystem.requests.clear()
+    cordwood.plan_splits("counted://logs/", MIB)
+    without = len(CountingFileSystem.requests)
+    CountingFileSystem.requests.clear()
+    cordwood.plan_splits("counted://logs/", MIB, dialect="leveldb")
+    assert (len(CountingFileSystem.requests), CountingFileSystem.infos) == (without, [])
+
+
+@pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
+@pytest.mark.parametrize("of", ["folder", "splits"])
+def test_small_files_in_a_store_are_read_by_several_threads(function, of, monkeypatch):
+    for number in range(40):
+        fsspec.filesystem("counted").pipe_file(f"counted://many/{number:02}", reference.encode([b"%d" % number]))
+    splits = cordwood.plan_splits("counted://many/", MIB)
+    together = threading.Barrier(12)
+    numbers = itertools.count()
+    read = CountingFileSystem.cat_file
+
+    def cat_file(self, path, **options):
+        if next(numbers) < 12:
+            together.wait(20)
+        return read(self, path, **options)
+
+    CountingFileSystem.requests.clear()
+    monkeypatch.setattr(CountingFileSystem, "cat_file", cat_file)
+    results = function("counted://many/" if of == "folder" else splits, threads=16)
+    assert [result.record_count for result in results.values()] == [1] * 40
+    assert not together.broken
+
+
+def test_a_list_of_objects_in_stores(counted):
+    store = MemoryStore()
+    obstore.put(store, "a.log", counted)
+    pair, file = (store, "a.log"), fsspec.open("counted://logs/1.log")
+    for function in cordwood.verify, cordwood.stat:
+        results = function([pair, file, "counted://logs/2.log"])
+        assert list(results) == ["a.log", file.fs.unstrip_protocol(file.path), "counted://logs/2.log"]
+        assert {result.record_count for result in results.values()} == {function(counted).record_count}
+        with pytest.raises(ValueError, match=r"two sources have the name a\.log"):
+            function([pair, (MemoryStore(), "a.log")])
+        with pytest.raises(TypeError, match="a list of logs contains paths, URLs, objects in stores and splits"):
+            function([io.BytesIO(counted)])
+        [missing] = function([(store, "missing.log")]).errors
+        assert missing == "missing.log"
+
+
 @pytest.mark.parametrize("most", [0, 1, 5])
 def test_a_system_without_more_threads_is_an_error_of_the_source(most, monkeypatch):
     file = reference.encode([b"one"])
@@ -750,6 +834,19 @@ ODD_URLS = {
     "generic://x": OSError,
     "zip://a::memory://missing.zip": FileNotFoundError,
 }
+
+
+def test_the_error_of_a_file_system_without_its_library_is_one_sentence(monkeypatch):
+    """pyarrow lists each place in which it has looked for libjvm, for `hdfs://`."""
+
+    def load(*_, **__):
+        raise OSError("Unable to load libjvm\ndlopen(/usr/lib/libjvm.so) failed\n" * 200)
+
+    monkeypatch.setattr(CountingFileSystem, "__init__", load)
+    CountingFileSystem.clear_instance_cache()
+    with pytest.raises(OSError, match="counted") as raised:
+        cordwood.open("counted://host/a.log")
+    assert raised.value.strerror == "Unable to load libjvm"
 
 
 @pytest.mark.parametrize("url", ODD_URLS)

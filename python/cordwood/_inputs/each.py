@@ -33,7 +33,7 @@ THREADS_MAX = 256
 """The functions for one log accept no more."""
 
 LEN_MIN = 1 << 21
-"""A shorter file is read when its turn comes: handing it to a thread takes longer than reading it."""
+"""A shorter file on a disk is read when its turn comes: handing it to a thread takes longer than reading it."""
 
 _LISTINGS_MAX = 10
 """How often a folder is listed if files disappear from it each time."""
@@ -60,11 +60,12 @@ def result_of(
                 source_of(file.name)
             except (ValueError, ModuleNotFoundError) as error:
                 return error
-        if format_ := file.format or (file.is_in_folder and without_fragment(file.name)):
+            file = file._replace(source=file.opened)
+        if format_ := file.format or (file.is_in_folder and without_fragment(file.name, file.opened)):
             return format_
         if file.is_in_folder and dialect:
             # Reading a file in a dialect does not show that it is not a log.
-            detect(file.name)
+            detect(file.opened)
         return read(file, threads, progress)
     except DialectError as error:
         # Another file in the folder of a log in segments: the log is not read, and must not count as no log.
@@ -91,9 +92,9 @@ def each(
 
     A file that `is_gone` is left out. Its folder is listed again, and the new files in it follow.
 
-    Long files are read in a pool of threads before their turn comes, and a file gets as many threads of its own as its
-    share of the bytes: a single file gets all. Each other file, and each file in a folder that does not have the name
-    of a log, is read when its turn comes.
+    Long files, and all in a store, are read in a pool of threads before their turn comes, and a file gets as many
+    threads of its own as its share of the bytes: a single file gets all. Each other file, and each file in a folder
+    that does not have the name of a log, is read when its turn comes.
 
     Args:
         files: The files.
@@ -134,9 +135,7 @@ def _each_once(
         share = round(threads * file.file_len / total_len) if len(files) > 1 and total_len else threads
         return result_of(file, read, threads=max(1, share), dialect=dialect, progress=progress)
 
-    long_files = [
-        file for file in files if file.file_len >= LEN_MIN and (not file.is_in_folder or is_log_name(file.name))
-    ]
+    long_files = [file for file in files if file.is_requested or _is_long(file)]
     if threads == 1 or len(long_files) < 2:
         for file in files:
             with shown(file.name) if shown else nullcontext() as progress:
@@ -175,6 +174,10 @@ def _each_once(
             for _, job, future in begun:
                 job.is_cancelled = True
                 future.cancel()
+
+
+def _is_long(file: Input) -> bool:
+    return file.file_len >= LEN_MIN and (not file.is_in_folder or is_log_name(file.name))
 
 
 class _Job:

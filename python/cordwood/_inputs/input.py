@@ -46,11 +46,25 @@ class Input(NamedTuple):
     version: str | None = None
     """The version that a store states with the length."""
     source: Any = None
-    """The value to be read in place of the file of this name: a `Split`, or an object, such as stdin."""
+    """The value to be read in place of the file of this name: a `Split`, or an object, such as stdin or ranges."""
     segments: tuple[tuple[int, int], ...] = ()
     """Of a segmented log: where in the log each segment starts, and its length, as they were listed."""
     file_count: int = 1
     """How many files it is: the missing files of an export may have one error together."""
+
+    @property
+    def opened(self) -> Any:
+        """The value to be read. A store is not asked again for a length that it has stated."""
+        if self.source is None and self.file_len and "://" in self.name:
+            from cordwood._remote import is_url, ranges_of_listed
+
+            return ranges_of_listed(self.name, self.file_len, self.version) if is_url(self.name) else self.name
+        return self.name if self.source is None else self.source
+
+    @property
+    def is_requested(self) -> bool:
+        """Whether it is read in requests, each of which takes long."""
+        return "://" in self.name or hasattr(self.source, "read_range")
 
     @property
     def is_empty(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import get_args
+from typing import Any, get_args
 
 from cordwood._native import detect, fragments, is_log_name, verify
 from cordwood.types import OutcomeKind, Report
@@ -17,25 +17,27 @@ ONLY_ZEROS = "only zeros"
 """Such a file that contains only zeros."""
 
 
-def without_fragment(name: str) -> str | None:
+def without_fragment(name: str, source: Any) -> str | None:
     """`NO_FRAGMENT` or `ONLY_ZEROS`, if a file has no valid fragment, nor the name of a log.
+
+    `source` is the value by which the file is read.
 
     Raises:
         DialectError: It is known to be of another format.
     """
     # The names of segments show that their folder is a log.
-    if os.path.isdir(name) or is_log_name(name) or detect(name) is not None:
+    if os.path.isdir(name) or is_log_name(name) or detect(source) is not None:
         return None
     # Detection looks only at the beginning of a file, and at the beginnings of its blocks.
     is_valid = any(
         fragment.stored_crc is not None and fragment.stored_crc == fragment.computed_crc
         for dialect in get_args(DialectName)
-        for fragment in fragments(name, dialect=dialect)
+        for fragment in fragments(source, dialect=dialect)
     )
     # A flipped bit in the only record of a log must not hide that it is one.
     if is_valid:
         return None
-    report = verify(name)
+    report = verify(source)
     if report.outcome.zeros_offset == 0:
         return ONLY_ZEROS
     return None if _has_flipped_bit(report) else NO_FRAGMENT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from functools import wraps
@@ -160,7 +161,11 @@ def _name_or_input(item: Any) -> str | Input:
         return Input(item.path, basename(item.path), file_len=item.end - item.start, source=item)
     if item is None:
         raise TypeError("a source must be a path, a URL, bytes or another buffer, or a Split, not None")
-    return Input("", "", source=item)
+    from cordwood._remote import source_of
+
+    ranges = None if is_buffer(item) else source_of(item)
+    name = getattr(ranges, "name", "")
+    return Input(name, basename(name), source=item if ranges is None else ranges)
 
 
 def logs_of(
@@ -189,7 +194,7 @@ def logs_of(
 
     def is_other_kind(file: Input, *_: object) -> bool:
         # A file with the name of a log can be of another format, such as a text.
-        _native.detect(file.name)
+        _native.detect(file.opened)
         return wanted is not None and other_kind(file.name, wanted, **options) is not None
 
     found: list[tuple[object, Split | None]] = []
@@ -199,11 +204,11 @@ def logs_of(
         elif file.source is not None:
             found.append((file.source, None))
         elif not file.is_in_folder:
-            found.append((file.name, None))
+            found.append((file.opened, None))
         elif isinstance(is_left_out := result_of(file, is_other_kind), Exception):
             raise is_left_out
         elif not is_left_out:
-            found.append((file.name, None))
+            found.append((file.opened, None))
     from cordwood._inputs.exports import export_text, exports_of
     from cordwood._inputs.files import is_path
 
@@ -251,7 +256,7 @@ def for_many(one: Callable[..., T], *own: str, judges_folders: bool = False) -> 
 
         def read(file: Input, threads: int, progress: Progress) -> T:
             here = {"threads": threads, "progress": progress}
-            return of(file.source or file.name, options | {name: here[name] for name in own if name in here})
+            return of(file.opened, options | {name: here[name] for name in own if name in here})
 
         return _results_of(files, read, judges_folders=judges_folders, **options)
 
@@ -279,9 +284,13 @@ def _results_of(
     """The results of a function for these files, with its options."""
     from cordwood._inputs.each import each
 
+    names = Counter(file.name for file in files if not isinstance(file.source, Split))
     for file in files:
-        if not (file.source is None or isinstance(file.source, Split)):
-            raise TypeError(f"a list of logs contains paths, URLs and splits, not {type(file.source).__name__}")
+        if not (file.source is None or isinstance(file.source, Split) or file.is_requested):
+            kind = type(file.source).__name__
+            raise TypeError(f"a list of logs contains paths, URLs, objects in stores and splits, not {kind}")
+        if file.source is not None and names[file.name] > 1:
+            raise ValueError(f"two sources have the name {file.name}")
     results: dict[str | Split, T] = {}
     errors: dict[str | Split, Exception] = {}
     others: dict[str | Split, str] = {}
@@ -297,7 +306,7 @@ def _results_of(
             raise
 
     for file, found in each(files, read, threads, dialect=named, shown=lambda _: nullcontext(called)):
-        name = file.source or file.name
+        name = file.source if isinstance(file.source, Split) else file.name
         if raised:
             # It is an exception of the caller's code, whatever its class, and not about the file.
             raise raised[0]
@@ -365,7 +374,7 @@ def _salvaged(source: Any, files: list[Input], folder: str, options: dict[str, A
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), destination)
         make_folder(os.path.dirname(destination), file.name)
         own: dict[str, Any] = options | {"progress": progress}
-        return _native.salvage(file.name, destination, **own)
+        return _native.salvage(file.opened, destination, **own)
 
     with new_folders() as make_folder:
         return _results_of(files, read, **options)

@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> Status:
             selection.report_stop(name, None, "record")
             return Status.CLEAN
         file_len = _file_len(name)
-        reader = _options.reader_of(options, file.source or file.name, options.end)
+        reader = _options.reader_of(options, file.opened, options.end)
         status = Status.CLEAN
         position, count = options.start, 0
         with reader, ProgressBar(name, prints_records=True) as progress:

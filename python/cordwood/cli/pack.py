@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> Status:
     def copy(file: Input, new: str, progress: Callable[[int], object]) -> Copied:
         try:
             report = cordwood.pack(
-                file.source or file.name,
+                file.opened,
                 new,
                 dialect=dialect,
                 compression=compression,

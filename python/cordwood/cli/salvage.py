@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> Status:
     """Salvages each source."""
 
     def copy(file: Input, new: str, progress: Callable[[int], object]) -> Copied:
-        source, repair = file.source or file.name, options.repair_bit_flips
+        source, repair = file.opened, options.repair_bit_flips
         report: cordwood.Report
         try:
             report = _native.salvage(source, new, repair_bit_flips=repair, progress=progress, **options.log)

@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> Status:
     """Counts the contents of each source."""
 
     def read(file: Input, threads: int, progress: Progress) -> cordwood.Stat:
-        stat: cordwood.Stat = _native.stat(file.source or file.name, threads=threads, progress=progress, **options.log)
+        stat: cordwood.Stat = _native.stat(file.opened, threads=threads, progress=progress, **options.log)
         return judged(file.name, stat)
 
     tally = Tally(options.sources, as_json=options.json)

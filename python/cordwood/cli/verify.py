@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> Status:
         report: cordwood.Report
         # The findings in the batches need a second reading.
         with reopenable(file.name) if options.payload else nullcontext() as again:
-            source = again.open() if again else file.source or file.name
+            source = again.open() if again else file.opened
             report = _native.verify(
                 source, threads=threads, progress=progress, start=options.start, end=options.end, **options.log
             )
