@@ -1523,6 +1523,25 @@ class RecordIndex:
 
     def __getitems__(self, indices: Iterable[SupportsIndex]) -> list[bytes]:
         """The same as `read`, under the name by which torch and other loaders ask for a batch."""
+    def place(self, index: SupportsIndex) -> tuple[str, int]:
+        """Returns where a record is. The record is read.
+
+        Args:
+            index: Its index, also negative.
+
+        Returns:
+            The path of the log, and the offset of the record in it, in bytes.
+
+        Raises:
+            IndexError: There is no record with this index.
+            Exception: As for `read`.
+
+        >>> with cordwood.open("example.log", "w") as writer:
+        ...     writer.extend([b"one", b"two", b"three"])
+        3
+        >>> cordwood.index("example.log").place(1)
+        ('example.log', 10)
+        """
     def close(self) -> None:
         """Closes the files.
 

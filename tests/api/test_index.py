@@ -97,6 +97,34 @@ def test_the_logs_of_folders_patterns_and_lists_follow_each_other(tmp_path):
     check(cordwood.index([]), [])
 
 
+def test_a_record_has_a_place(tmp_path):
+    logs = [str(written(tmp_path / f"{number}.log", numbered(100 + number))) for number in range(2)]
+    with cordwood.open(tmp_path / "segments", "a", segment_len=9_000) as log:
+        log.extend(numbered(100))
+    logs.append(str(tmp_path / "segments"))
+    expected = [(log, record.offset) for log in logs for record in cordwood.open(log).records()]
+    index = cordwood.index(logs)
+    assert [index.place(at) for at in range(len(index))] == expected
+    assert index.place(-1) == pickle.loads(pickle.dumps(index)).place(-1) == expected[-1]  # noqa: S301 - our own
+    for at in (301, -302):
+        with pytest.raises(IndexError):
+            index.place(at)
+    path, offset = index.place(150)
+    assert next(iter(cordwood.open(path, start=offset))) == index[150]
+
+
+def test_an_index_that_was_saved_is_loaded_without_its_logs(tmp_path):
+    path = written(tmp_path / "a.log", numbered(300))
+    saved = pickle.dumps(cordwood.index(path))
+    path.rename(tmp_path / "b.log")
+    index = pickle.loads(saved)  # noqa: S301 - our own bytes
+    assert len(index) == 300
+    with pytest.raises(FileNotFoundError):
+        index[0]
+    (tmp_path / "b.log").rename(path)
+    check(index, numbered(300))
+
+
 def test_a_log_in_segments_is_one_log(tmp_path):
     records = numbered(300)
     with cordwood.open(tmp_path, "a", segment_len=9_000) as log:

@@ -1,6 +1,7 @@
 //! `index` and the class `RecordIndex`.
 
 use std::collections::TryReserveError;
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -191,6 +192,29 @@ impl RecordIndex {
     /// The same as `read`, under the name by which torch and other loaders ask for a batch.
     fn __getitems__<'py>(&self, py: Python<'py>, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         self.read(py, indices)
+    }
+
+    /// Returns where a record is. The record is read.
+    ///
+    /// Args:
+    ///     index: Its index, also negative.
+    ///
+    /// Returns:
+    ///     The path of the log, and the offset of the record in it, in bytes.
+    ///
+    /// Raises:
+    ///     IndexError: There is no record with this index.
+    ///     Exception: As for `read`.
+    ///
+    /// >>> with cordwood.open("example.log", "w") as writer:
+    /// ...     writer.extend([b"one", b"two", b"three"])
+    /// 3
+    /// >>> cordwood.index("example.log").place(1)
+    /// ('example.log', 10)
+    fn place<'py>(&'py self, py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Option<(&'py OsStr, u64)>> {
+        let at = self.place_of(index)?;
+        let found = self.reading(py, || self.index.place(at))?;
+        Ok(found.map(|(path, offset)| (path.as_os_str(), offset)))
     }
 
     /// Closes the files.

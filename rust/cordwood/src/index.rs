@@ -159,6 +159,23 @@ impl RecordIndex {
         Ok(found)
     }
 
+    /// Where the record with this index is: the file, or the folder of a log in segments, and the log
+    /// offset of the record; `None` if there are not so many. The record is read.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub fn place(&self, index: u64) -> Result<Option<(&Path, u64)>, Error> {
+        let mut found = None;
+        if index < self.len() {
+            self.visit(&[index], |_, log, offset, _| {
+                found = Some((self.logs[log].path.as_path(), offset));
+                Ok::<(), Error>(())
+            })?;
+        }
+        Ok(found)
+    }
+
     /// Calls `each` with the records that have these indices, and the place of each in `indices`: in the
     /// order of the indices, so that records which are near each other are read together.
     ///
@@ -174,6 +191,15 @@ impl RecordIndex {
         &self,
         indices: &[u64],
         mut each: impl FnMut(usize, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.visit(indices, |place, _, _, record| each(place, record))
+    }
+
+    /// [`read`](Self::read), also with the number of the log and the offset of each record.
+    fn visit<E: From<Error>>(
+        &self,
+        indices: &[u64],
+        mut each: impl FnMut(usize, usize, u64, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         // With the indices, so that sorting and what follows read memory in its order.
         let mut places = Vec::new();
@@ -207,7 +233,7 @@ impl RecordIndex {
         Ok(())
     }
 
-    /// [`read`](Self::read) for records of one log that are near each other. With `stays`, a container
+    /// [`visit`](Self::visit) for records of one log that are near each other. With `stays`, a container
     /// that the reader has open may be read on.
     fn read_near<E: From<Error>>(
         &self,
@@ -215,7 +241,7 @@ impl RecordIndex {
         reader: &mut Reader,
         stays: bool,
         places: &[(u64, usize)],
-        each: &mut impl FnMut(usize, &[u8]) -> Result<(), E>,
+        each: &mut impl FnMut(usize, usize, u64, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let log = &self.logs[number];
         let first_index = self.ends[number] - log.record_count;
@@ -240,7 +266,8 @@ impl RecordIndex {
             }
             let span = next.record()?;
             let record = next.reader.data(span);
-            same.iter().try_for_each(|&(_, place)| each(place, record))?;
+            same.iter()
+                .try_for_each(|&(_, place)| each(place, number, span.offset, record))?;
         }
         Ok(())
     }

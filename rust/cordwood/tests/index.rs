@@ -74,11 +74,18 @@ fn all(index: &RecordIndex, indices: &[u64]) -> Result<Vec<Vec<u8>>, Error> {
 /// Compares the index of a log with iteration: each record alone, and many in random order.
 #[track_caller]
 fn check(path: &Path, options: &ReadOptions, random: &mut Random) -> usize {
-    let expected: Result<Vec<_>, _> = Reader::open_with(path, options.clone())
+    let read: Result<Vec<_>, _> = Reader::open_with(path, options.clone())
         .expect("a log")
         .records()
-        .map(|record| record.map(|record| record.data))
+        .map(|record| record.map(|record| (record.offset, record.data)))
         .collect();
+    let (offsets, expected): (Vec<_>, Result<Vec<_>, _>) = match read {
+        Ok(records) => {
+            let (offsets, records) = records.into_iter().unzip();
+            (offsets, Ok(records))
+        }
+        Err(error) => (Vec::new(), Err(error)),
+    };
     let opened = RecordIndex::open([path], options.clone());
     let (expected, index) = match (expected, opened) {
         (Ok(expected), Ok(index)) => (expected, index),
@@ -91,12 +98,15 @@ fn check(path: &Path, options: &ReadOptions, random: &mut Random) -> usize {
     let count = expected.len();
     assert_eq!(index.len(), count as u64, "{}", path.display());
     assert_eq!(index.get(count as u64).expect("no error"), None);
+    assert_eq!(index.place(count as u64).expect("no error"), None);
     for step in 0..count.min(300) {
         let at = if count <= 300 { step } else { random.below(count) };
         let found = index
             .get(at as u64)
             .unwrap_or_else(|error| panic!("{at} {options:?}: {error}"));
         assert!(found.as_ref() == Some(&expected[at]), "record {at}, {options:?}");
+        let place = index.place(at as u64).expect("no error");
+        assert_eq!(place, Some((path, offsets[at])), "record {at}, {options:?}");
     }
     for of in [1, 3, 40, 400] {
         let indices: Vec<u64> = (0..(count * 2).min(count / of + 5))
