@@ -459,13 +459,22 @@ def test_a_log_that_disappears_keeps_its_report(tmp_path, monkeypatch, capsys):
     found = cordwood.evidence(tmp_path)
     gone = str(tmp_path / "a.log")
     assert [(log.report.record_count, bool(log.svg)) for log in found.logs] == [(1, False), (1, True)]
+    # A live database removes logs.
+    assert found.failed == ()
+    assert found.ok
+    Path(gone).write_bytes(reference.encode([b"one"]))
+    found = cordwood.evidence(gone)
+    assert [log.report.record_count for log in found.logs] == [1]
     assert found.failed == ((gone, "No such file or directory"),)
     assert not found.ok
     Path(gone).write_bytes(reference.encode([b"one"]))
     monkeypatch.setattr(verb, "reads", reads_and_removes)
-    assert main(["evidence", str(tmp_path), str(tmp_path / "page.html")]) == 1
+    assert main(["evidence", str(tmp_path), str(tmp_path / "page.html")]) == 0
+    assert capsys.readouterr().err == ""
+    Path(gone).write_bytes(reference.encode([b"one"]))
+    assert main(["evidence", gone, str(tmp_path / "named.html")]) == 1
     assert capsys.readouterr().err == f"cordwood: {gone}: No such file or directory\n"
-    assert "Files that could not be read" in (tmp_path / "page.html").read_text()
+    assert "Files that could not be read" in (tmp_path / "named.html").read_text()
 
 
 def test_a_faulty_first_batch_does_not_hide_the_keys_of_the_others(tmp_path):

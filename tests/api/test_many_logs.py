@@ -7,6 +7,7 @@ import shutil
 from functools import partial
 from pathlib import Path
 
+import pyarrow
 import pytest
 import reference
 
@@ -245,6 +246,25 @@ def test_small_splits_are_grouped():
     assert cordwood.group_splits([], 30) == []
     with pytest.raises(ValueError, match="at least 1"):
         cordwood.group_splits(splits, 0)
+
+
+def test_a_scan_leaves_out_a_log_that_has_disappeared_and_finds_the_new_one(tmp_path, monkeypatch):
+    """A live database begins a log and removes the one before."""
+    for name in ("000003", "000004"):
+        (tmp_path / f"{name}.log").write_bytes(reference.encode([name.encode()]))
+    first, new = tmp_path / "000003.log", tmp_path / "000005.log"
+    detect = cordwood.detect
+
+    def removes(name):
+        if name == str(first) and first.exists():
+            first.rename(new)
+        return detect(name)
+
+    monkeypatch.setattr("cordwood._native.detect", removes)
+    found = pyarrow.table(cordwood.scan(tmp_path))
+    assert found.column("record").to_pylist() == [b"000004", b"000003"]
+    with pytest.raises(OSError, match="No such file"):
+        pyarrow.table(cordwood.scan([first]))
 
 
 def test_the_command_and_the_library_give_the_same_answers(folder, capsys):

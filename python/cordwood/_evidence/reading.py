@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from cordwood._databases import databases_of, judged
 from cordwood._evidence import Evidence, KeyChange, KeyChanges, LogEvidence, RegionEvidence
-from cordwood._inputs.each import Progress
+from cordwood._inputs.each import Progress, is_gone
 from cordwood._inputs.exports import exports_of
 from cordwood._inputs.files import files_of, is_stream, sha256_of
 from cordwood._inputs.input import Input
@@ -80,6 +80,7 @@ def evidence_of(results: Iterable[tuple[Input, LogEvidence | str | Exception]], 
     other_files: list[tuple[str, str]] = []
     results = list(results)
     files = [file for file, _ in results]
+    inputs = {file.name: file for file in files}
     read = [found for _, found in results if isinstance(found, LogEvidence)]
     damaged = [log.path for log in read if not log.report.ok]
     others = [file.name for file, found in results if isinstance(found, str)]
@@ -107,7 +108,8 @@ def evidence_of(results: Iterable[tuple[Input, LogEvidence | str | Exception]], 
             )
         except (OSError, CordwoodError, MemoryError) as error:
             # A live database may have removed the log: its report stays.
-            failed.append((log.path, _reason(error)))
+            if not is_gone(inputs[log.path], error):
+                failed.append((log.path, _reason(error)))
     folder = None
     with suppress(FileNotFoundError):
         folder = os.getcwd()

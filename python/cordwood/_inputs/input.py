@@ -56,9 +56,9 @@ class Input(NamedTuple):
     def opened(self) -> Any:
         """The value to be read. A store is not asked again for a length that it has stated."""
         if self.source is None and self.file_len and "://" in self.name:
-            from cordwood._remote import is_url, ranges_of_listed
+            from cordwood._remote import is_url, ranges_of_url
 
-            return ranges_of_listed(self.name, self.file_len, self.version) if is_url(self.name) else self.name
+            return ranges_of_url(self.name, self.file_len, self.version) if is_url(self.name) else self.name
         return self.name if self.source is None else self.source
 
     @property

@@ -184,7 +184,7 @@ def logs_of(
     files = files_of(sources)
     if files is None:
         return [(sources, None)], False
-    from cordwood._inputs.each import result_of
+    from cordwood._inputs.each import each
     from cordwood._tables.payloads import PAYLOADS, other_kind
 
     payload = PAYLOADS.get(decode) if decode else None
@@ -193,19 +193,21 @@ def logs_of(
         files = [file._replace(format=file.not_decoded) for file in files]
 
     def is_other_kind(file: Input, *_: object) -> bool:
+        if not file.is_in_folder:
+            return False
         # A file with the name of a log can be of another format, such as a text.
         _native.detect(file.opened)
         return wanted is not None and other_kind(file.name, wanted, **options) is not None
 
     found: list[tuple[object, Split | None]] = []
-    for file in files:
+    for file, is_left_out in each(files, is_other_kind):
         if isinstance(file.source, Split):
             found.append((part_of(file.source, {})[0], file.source))
         elif file.source is not None:
             found.append((file.source, None))
         elif not file.is_in_folder:
             found.append((file.opened, None))
-        elif isinstance(is_left_out := result_of(file, is_other_kind), Exception):
+        elif isinstance(is_left_out, Exception):
             raise is_left_out
         elif not is_left_out:
             found.append((file.opened, None))
