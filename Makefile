@@ -34,7 +34,7 @@ endif
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo dev check test lint lint-benches test-rust test-aarch64 test-windows model loom exhaustive asan wheel install test-python test-pythons test-remote test-engines conformance survival soak types test-abi3 wheel-abi3 sdist package-check release-check deny docs bench-abi3 bench bench-pipelines bench-memory bench-durable fuzz mutants fmt clean
+.PHONY: help demo dev check test lint lint-benches test-rust test-aarch64 test-windows model loom exhaustive asan wheel install test-python test-pythons test-remote test-engines conformance survival verdicts soak types test-abi3 wheel-abi3 sdist package-check release-check deny docs bench-abi3 bench bench-pipelines bench-memory bench-durable fuzz mutants fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -160,6 +160,10 @@ conformance: $(VENV)/test.stamp $(VENV)/peers.stamp $(VENV)/appengine.stamp  ## 
 survival: $(VENV)/test.stamp install  ## Kill, fork and rotate 6,500 times, read in threads 1,600 times, look at 20,000 recycled and 30,000 packed logs, flip each bit of a log; judge 2,000 states of databases; check for losses
 	CORDWOOD_SURVIVAL=full $(BIN)/pytest tests/survival tests/format/test_packed.py tests/engines/test_databases.py
 	CORDWOOD_SURVIVAL=full cargo test --package cordwood-log --locked --test all -- damage::
+
+# Installs the versions of the engines into target/engines. RECORD=--record writes its table into docs/safety.md.
+verdicts: $(VENV)/test.stamp install  ## Compare the verdicts about 670 databases of killed writers and 1,500 changed ones with their engines
+	$(BIN)/python tests/survival/verdicts.py --states 160 --engines target/engines $(RECORD)
 
 # Not part of `make test`: it takes as many hours as H says. RECORD=--record writes its figures into docs/safety.md.
 H := 1
