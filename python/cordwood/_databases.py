@@ -47,6 +47,8 @@ _INFO_LOG = re.compile(r"LOG(\.old\.[0-9]+)?")
 # Each line of a text that anybody may have written is looked at once, whatever it contains.
 _OWN_FOLDER = re.compile(r"(?m)^(?>.*?manifest file: ?)(.*)/MANIFEST-")
 _FOLDERS = re.compile(r"(?m)^(?>.*?SST files in )(.*) dir, Total Num|^(?>.*?cf_paths does not yet exist: )(.*)$")
+_SEPARATORS = "/\\"
+"""A path in a text may be one of Windows, wherever the text is read."""
 _LOG_FOLDER = re.compile(r"(?m)^[ \t]*wal_dir=(.+)$")
 _SKIPS_TORN_LOGS = re.compile(rb"(?m)^[ \t]*wal_recovery_mode=k(Skip|Tolerate)")
 _ACCEPTS_TORN_LOGS = re.compile(rb"(?m)^[ \t]*strict_wal_tail=false")
@@ -332,7 +334,11 @@ class _Folder:
     def _options(self) -> bytes:
         """The newest file of options of RocksDB or Pebble; empty if there is none."""
         names = self._matching(_OPTIONS)
-        return (self._text(max(names, key=_number)) if names else None) or b""
+        return self._lines(max(names, key=_number)) if names else b""
+
+    def _lines(self, name: str) -> bytes:
+        """The beginning of a text. Git, on Windows, may have changed the ends of its lines."""
+        return (self._text(name) or b"").replace(b"\r\n", b"\n")
 
     def _engine(self, manifest: _Manifest | None) -> Engine:
         if any(name.startswith("marker.") for name in self.names) or b"pebble_version=" in self._options():
@@ -382,21 +388,20 @@ class _Folder:
             return any(name.startswith("REMOTE-OBJ-CATALOG") for name in self.names)
         infos = self._infos()
         for info in infos:
-            own = _OWN_FOLDER.search(info)
+            own = _own_folder(info)
             folders = _FOLDERS.findall(info)
-            if any((first or second).rstrip("/") != (own and own[1].rstrip("/")) for first, second in folders):
+            if any((first or second).rstrip(_SEPARATORS) != own for first, second in folders):
                 return True
         return not infos
 
     def _infos(self) -> list[str]:
         """RocksDB's info logs."""
-        return [text.decode(errors="replace") for name in self._matching(_INFO_LOG) if (text := self._text(name))]
+        return [text.decode(errors="replace") for name in self._matching(_INFO_LOG) if (text := self._lines(name))]
 
     def _has_other_log_folder(self) -> bool:
         """Whether the options name another folder for the logs. Those of RocksDB before 7 name each one's own."""
         found = _LOG_FOLDER.search(self._options().decode(errors="replace"))
-        own = (_OWN_FOLDER.search(info) for info in self._infos())
-        return bool(found) and found[1].rstrip("/") not in [match[1] for match in own if match]
+        return found is not None and found[1].rstrip(_SEPARATORS) not in map(_own_folder, self._infos())
 
     def _log_problems(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
         unlisted = self._unlisted_tables(manifest, engine)
@@ -510,7 +515,7 @@ class _Folder:
         logs = self._needed_logs(manifest)
         listed = {table.file_number for _, _, table in manifest.tables}
         newest_table = max({*map(_table_or_log_number, self._matching(_TABLE))} - listed, default=0)
-        infos = [text for name in ("LOG", "LOG.old") if (text := self._text(name))]
+        infos = [text for name in ("LOG", "LOG.old") if (text := self._lines(name))]
         end = manifest.numbers["last_sequence"] + 1
         earlier: list[tuple[str, bool, ProblemKind | None]] = []
         # Nearly always, only one log is needed, and it is not read here.
@@ -652,6 +657,12 @@ def _pointer_kind(path: str) -> ProblemKind | None:
     except (OSError, CordwoodError):
         pass
     return None
+
+
+def _own_folder(info: str) -> str | None:
+    """The folder of the database when RocksDB wrote this info log."""
+    found = _OWN_FOLDER.search(info)
+    return found and found[1].rstrip(_SEPARATORS)
 
 
 def log_number(name: str) -> int | None:

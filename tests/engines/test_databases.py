@@ -984,6 +984,34 @@ def test_missing_tables_of_rocksdb_are_named(tmp_path):
     assert {kind for kind, _ in kinds(folder)} <= {"table_elsewhere", "log_absent", "log_empty"}
 
 
+def test_a_blob_file_of_rocksdb_is_known(tmp_path):
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_enable_blob_files(True)
+    database = Rdict(str(tmp_path / "db"), options)
+    filled(database, 10)
+    database.close()
+    [blob] = (tmp_path / "db").glob("*.blob")
+    assert cordwood.verify(tmp_path / "db").others[str(blob)] == "blob file"
+
+
+@pytest.mark.parametrize(
+    "text", ["manifest file: C:\\data\\db/MANIFEST-000001", "manifest file:C:\\data\\db/MANIFEST-000001"]
+)
+def test_paths_of_windows_in_the_files_of_rocksdb_are_read(text, tmp_path):
+    """Git may also have changed the ends of their lines."""
+    folder = edited(tmp_path, new_file(7, 0), bytes([2, 6]))
+    log = f"{text}\r\nSST files in C:\\data\\db\\ dir, Total Num: 1, files: 000007.sst\r\n"
+    (folder / "LOG").write_bytes(log.encode())
+    for line in "wal_dir=", "wal_dir=C:\\data\\db", "wal_dir=C:\\data\\db\\":
+        (folder / "OPTIONS-000004").write_bytes(f"[DBOptions]\r\n  {line}\r\n".encode())
+        assert kinds(folder) == [("table_missing", "000007.sst"), ("log_absent", "000006.log")]
+    (folder / "OPTIONS-000004").write_bytes(b"[DBOptions]\r\n  wal_dir=C:\\data\\logs\r\n")
+    assert kinds(folder) == [("table_missing", "000007.sst")]
+    (folder / "LOG").write_bytes(log.replace("db\\ dir", "other dir").encode())
+    assert kinds(folder) == [("table_elsewhere", "000007.sst")]
+
+
 def test_tables_and_logs_in_other_folders_are_not_missing(tmp_path):
     folder = tmp_path / "db"
     database = rocksdb(folder, db_paths=[tmp_path / "first", tmp_path / "second"], wal_dir=tmp_path / "logs")

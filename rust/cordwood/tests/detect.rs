@@ -58,6 +58,7 @@ fn foreign() -> Vec<(Foreign, Vec<u8>)> {
         (Foreign::RocksDbTable, table(b"\xf7\xcf\xf4\x85\xb7\x41\xe2\x88", 100)),
         (Foreign::RocksDbTable, table(b"\x64\x95\xbf\x63\x96\x22\x42\x82", 100)),
         (Foreign::PebbleTable, table(b"\xf0\x9f\xaa\xb3\xf0\x9f\xaa\xb3", 100)),
+        (Foreign::BlobFile, table(b"\xf0\x9f\xaa\xb3\xf0\x9f\xa6\x82", 100)),
         (Foreign::Text, b"hello world, this is a plain text file\n".to_vec()),
         (Foreign::Text, "{\"größe\": 1}\n".repeat(20_000).into_bytes()),
         (Foreign::Unknown, b"\x01\xff\x02\xfe\x03\xfd\x4d\x05\x06".to_vec()),

@@ -58,6 +58,8 @@ pub enum Foreign {
     RocksDbTable,
     /// A table (`.sst`) of Pebble.
     PebbleTable,
+    /// Values (`.blob`) of RocksDB or Pebble that are kept apart from their keys.
+    BlobFile,
     /// UTF-8 text.
     Text,
     /// None of these, and no byte shows that it is a log.
@@ -92,6 +94,7 @@ impl Foreign {
             Foreign::LevelDbTable => "LevelDB table",
             Foreign::RocksDbTable => "RocksDB table",
             Foreign::PebbleTable => "Pebble table",
+            Foreign::BlobFile => "blob file",
             Foreign::Text => "text",
             Foreign::Unknown => "unknown",
         }
@@ -127,6 +130,7 @@ impl Foreign {
             Foreign::LevelDbTable => "a LevelDB table, which LevelDB reads together with its database",
             Foreign::RocksDbTable => "a RocksDB table, which `sst_dump` of RocksDB reads",
             Foreign::PebbleTable => "a Pebble table, which `pebble sstable` of Pebble reads",
+            Foreign::BlobFile => "a blob file, which RocksDB or Pebble reads together with its tables",
             Foreign::Text => "text",
             Foreign::Unknown => {
                 "in an unknown format: it has no valid fragment, and neither the headers nor the name of a log"
@@ -173,6 +177,8 @@ pub(super) fn foreign(head: &[u8]) -> Option<Foreign> {
         (b"version https://git-lfs.github.com/spec/", Foreign::GitLfs),
         (b"/annex/objects/", Foreign::GitAnnex),
         (b"\x80\x1d\x30\x01", Foreign::NetEase),
+        // RocksDB `db/blob/blob_log_format.h`: the magic number and version 1.
+        (b"\x37\x8f\x24\0\x01\0\0\0", Foreign::BlobFile),
     ]
     .into_iter()
     .find(|(magic, _)| head.starts_with(magic));
@@ -222,9 +228,9 @@ fn prometheus(head: &[u8]) -> bool {
 /// The length of the magic number at the end of a table.
 pub(super) const FOOTER_LEN: usize = 8;
 
-/// The table format with this footer. Source: LevelDB `table/format.h`, RocksDB
+/// The format with this footer. Source: LevelDB `table/format.h`, RocksDB
 /// `table/block_based/block_based_table_builder.cc`, `table/plain/plain_table_builder.cc`,
-/// `table/cuckoo/cuckoo_table_builder.cc`, Pebble `sstable/table.go`.
+/// `table/cuckoo/cuckoo_table_builder.cc`, Pebble `sstable/table.go`, `sstable/blob/blob.go`.
 pub(super) fn footer(file: &[u8]) -> Option<Foreign> {
     match u64::from_le_bytes(*file.last_chunk::<FOOTER_LEN>()?) {
         0xdb47_7524_8b80_fb57 => Some(Foreign::LevelDbTable),
@@ -232,6 +238,7 @@ pub(super) fn footer(file: &[u8]) -> Option<Foreign> {
             Some(Foreign::RocksDbTable)
         }
         0xb3aa_9ff0_b3aa_9ff0 => Some(Foreign::PebbleTable),
+        0x82a6_9ff0_b3aa_9ff0 => Some(Foreign::BlobFile),
         _ => None,
     }
 }
