@@ -45,7 +45,8 @@ def read(file: Input, threads: int, progress: Progress) -> Report:
     if file.name == "-" or is_stream(file.name):
         text = "info reads a log more than once, and this is stdin, a pipe or a device: copy it to a file"
         raise OSError(errno.ESPIPE, text, source_name(file.name))
-    return judged(file.name, verify(file.opened, threads=threads, progress=progress))
+    report: Report = verify(file.opened, threads=threads, progress=progress)
+    return judged(file.name, report)
 
 
 class Content:

@@ -79,7 +79,10 @@ __all__ = [
     "write_batch_header",
 ]
 
-_Object: TypeAlias = ReadableBuffer | Readable | RangeReadable | FsspecFile | tuple[ObjectStore, str]
+_InStore: TypeAlias = RangeReadable | FsspecFile | tuple[ObjectStore, str]
+"""A file in a store that is not named by a URL."""
+
+_Object: TypeAlias = ReadableBuffer | Readable | _InStore
 """A source that is neither a path nor a URL: it is one log."""
 
 NUMBERED_DIALECTS: Final[tuple[DialectName, ...]]
@@ -1278,7 +1281,7 @@ def verify(  # type: ignore[overload-overlap]  # A tuple is an iterable, too.
 ) -> Report: ...
 @overload
 def verify(
-    source: Iterable[str | PathLike[str] | Split],
+    source: Iterable[str | PathLike[str] | Split | _InStore],
     *,
     threads: int = 1,
     dialect: DialectName | Literal["auto"] | None = None,
@@ -1364,7 +1367,7 @@ def salvage(  # type: ignore[overload-overlap]  # A tuple is an iterable, too.
 ) -> Report: ...
 @overload
 def salvage(
-    source: Iterable[str | PathLike[str]],
+    source: Iterable[str | PathLike[str] | _InStore],
     destination: str | PathLike[str],
     *,
     dialect: DialectName | Literal["auto"] | None = None,
@@ -1804,7 +1807,7 @@ def stat(  # type: ignore[overload-overlap]  # A tuple is an iterable, too.
 ) -> Stat: ...
 @overload
 def stat(
-    source: Iterable[str | PathLike[str] | Split],
+    source: Iterable[str | PathLike[str] | Split | _InStore],
     *,
     threads: int = 1,
     dialect: DialectName | Literal["auto"] | None = None,

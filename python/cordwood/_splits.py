@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from cordwood._native import NUMBERED_DIALECTS, Position, Reader, beginning_at, beginning_of, detect, moved_to
 from cordwood.types import BLOCK_LEN, LogFormat
-from cordwood.typing import CompressionName, DialectName
+from cordwood.typing import CompressionName, DialectName, FsspecFile, ObjectStore, RangeReadable
 
 if TYPE_CHECKING:
     from cordwood._inputs.input import Input
+
+InStore: TypeAlias = RangeReadable | FsspecFile | tuple[ObjectStore, str]
+"""A file in a store that is not named by a URL."""
 
 
 class Split(NamedTuple):
@@ -30,8 +33,9 @@ class Split(NamedTuple):
         position: The position at the beginning of the log, by which whoever reads the split recognises the log: another
             one under the path is a `LogChangedError`. `None` if no byte of the log was read, and no store stated its
             version. Default: `None`.
+        source: The object in a store, if it was planned of one, which is read in place of the path. Default: `None`.
 
-    A split can be pickled, with its absolute path.
+    A split can be pickled, with its absolute path, or with the object.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -50,11 +54,13 @@ class Split(NamedTuple):
     compression: CompressionName | None = None
     file_len: int | None = None
     position: Position | None = None
+    source: RangeReadable | None = None
 
     def __reduce__(self) -> tuple[type[Split], tuple[Any, ...]]:
         from cordwood._remote import is_url
 
-        path = self.path if is_url(self.path) else os.path.abspath(self.path)
+        is_local = self.source is None and not is_url(self.path)
+        path = os.path.abspath(self.path) if is_local else self.path
         return Split, (path, *self[1:])
 
 
@@ -64,8 +70,9 @@ def part_of(split: Split, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]
     Raises:
         ValueError: An option differs from the split.
     """
-    source, file_len, position, own = split.path, split.file_len, split.position, split._asdict()
-    del own["path"], own["file_len"], own["position"]
+    source = split.path if split.source is None else split.source
+    file_len, position, own = split.file_len, split.position, split._asdict()
+    del own["path"], own["file_len"], own["position"], own["source"]
     if split.dialect is None:
         # The format was not detected: it is that of the options.
         own = {name: value for name, value in own.items() if value is not None}
@@ -75,11 +82,11 @@ def part_of(split: Split, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]
             raise ValueError(f"{name} is {value!r} in the Split, not {given!r}: open its path instead")
     if position is not None:
         own["start"] = moved_to(position, split.start)
-    if file_len is None or "://" not in source:
+    if file_len is None or split.source is not None or "://" not in split.path:
         return source, options | own
     from cordwood._remote import is_url, ranges_of_url
 
-    return ranges_of_url(source, file_len) if is_url(source) else source, options | own
+    return ranges_of_url(split.path, file_len) if is_url(split.path) else source, options | own
 
 
 _REQUESTS_MAX = 16
@@ -87,7 +94,7 @@ _REQUESTS_MAX = 16
 
 
 def plan_splits(
-    sources: str | PathLike[str] | Iterable[str | PathLike[str] | tuple[str | PathLike[str], int]],
+    sources: str | PathLike[str] | Iterable[str | PathLike[str] | tuple[str | PathLike[str], int] | InStore],
     split_len: int,
     *,
     dialect: DialectName | Literal["auto"] | None = None,
@@ -105,7 +112,8 @@ def plan_splits(
 
     Args:
         sources: A path or a URL; a folder, for all logs in it and in its subfolders; a pattern, such as `"*.log"`; or
-            several of these. A file whose length in bytes is known can be a tuple of its path or URL and the length.
+            several of these, also of objects in stores. A file whose length in bytes is known can be a tuple of its
+            path or URL and the length.
         split_len: Bytes in a range, at least 1; rounded up to whole blocks of 32 KiB.
         dialect: As for `Reader`, for all the files. Default: `None`: it is detected for each.
         log_number: As for `Reader`. Default: `None`.
@@ -117,7 +125,7 @@ def plan_splits(
     Raises:
         DialectError: A file is not a log.
         OSError: A file is missing, or its length or its content cannot be read.
-        TypeError: A source is not a path, nor a tuple of a path and a length.
+        TypeError: A source is not a path, nor a tuple of a path and a length, nor an object that reads ranges.
         ValueError: `split_len` is less than 1; a length is negative; or an option has an invalid value, or makes no
             sense in the dialect.
 
@@ -164,10 +172,12 @@ def plan_splits(
         )
         if isinstance(planned, Exception):
             raise planned
-        return [] if isinstance(planned, str) else cut(file.name, *planned)
+        if isinstance(planned, str):
+            return []
+        return [split._replace(source=file.source) for split in cut(file.name, *planned)]
 
     files = named_files(sources)
-    if not any("://" in file.name for file in files):
+    if not any(file.is_requested for file in files):
         return [split for file in files for split in splits_of(file)]
     from concurrent.futures import ThreadPoolExecutor
 
@@ -196,8 +206,9 @@ def _planned(file: Input, named: LogFormat | None) -> tuple[int, int, LogFormat 
     """
     from cordwood._remote import RangeFile, is_url, looked_at, ranges_of_url
 
-    if is_url(file.name):
-        ranges = RangeFile(ranges_of_url(file.name, file.file_len or None, file.version), 0, 0)
+    if file.source is not None or is_url(file.name):
+        source = file.source or ranges_of_url(file.name, file.file_len or None, file.version)
+        ranges = RangeFile(source, 0, 0)
         if not named:
             return 0, len(ranges), *looked_at(ranges)
         version: str | None = getattr(ranges.source, "version", None)

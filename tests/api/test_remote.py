@@ -7,6 +7,7 @@ import hashlib
 import io
 import itertools
 import os
+import pickle
 import random
 import re
 import shutil
@@ -482,6 +483,33 @@ def test_small_files_in_a_store_are_read_by_several_threads(function, of, monkey
     results = function("counted://many/" if of == "folder" else splits, threads=16)
     assert [result.record_count for result in results.values()] == [1] * 40
     assert not together.broken
+
+
+def test_splits_of_objects_in_stores(counted):
+    store = MemoryStore()
+    obstore.put(store, "a.log", counted)
+    file = fsspec.open("counted://logs/1.log")
+    splits = cordwood.plan_splits([(store, "a.log"), file], BLOCK_LEN)
+    names = ["a.log", file.fs.unstrip_protocol(file.path)]
+    expected = cordwood.plan_splits([counted_as_url := "counted://logs/1.log"], BLOCK_LEN)
+    assert [split.path for split in splits] == [name for name in names for _ in expected]
+    assert [(split.start, split.end, split.dialect) for split in splits] == 2 * [
+        (split.start, split.end, split.dialect) for split in expected
+    ]
+    records = list(cordwood.open(counted_as_url))
+    assert [record for split in splits for record in cordwood.open(split)] == 2 * records
+    assert cordwood.verify(splits, threads=4).ok
+    assert pyarrow.table(cordwood.scan(splits)).num_rows == 2 * len(records)
+    moved = pickle.loads(pickle.dumps(splits[-1]))  # noqa: S301 - our own bytes
+    assert (moved.path, list(cordwood.open(moved))) == (splits[-1].path, list(cordwood.open(splits[-1])))
+    named = cordwood.plan_splits([(store, "a.log"), file], BLOCK_LEN, dialect="leveldb")
+    assert [record for split in named for record in cordwood.open(split)] == 2 * records
+    obstore.put(store, "a.log", reference.encode([b"another"] * 30_000))
+    with pytest.raises(cordwood.LogChangedError):
+        list(cordwood.open(splits[0]))
+    for wrong in io.BytesIO(counted), 5, (store, 5):
+        with pytest.raises(TypeError):
+            cordwood.plan_splits([wrong], BLOCK_LEN)
 
 
 def test_a_list_of_objects_in_stores(counted):

@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 
 from cordwood._inputs.input import EMPTY, LIST_SUFFIX, METADATA, NO_FILE, RUN_SUFFIXES, Identity, Input, is_of_export
 from cordwood._native import segment_offset
-from cordwood._remote import base_name, is_listed, is_url, listed, own_path
+from cordwood._remote import base_name, is_listed, is_url, listed, own_path, source_of
 
 
 def is_one_file(names: Sequence[str]) -> bool:
@@ -165,6 +165,9 @@ def named_files(sources: Any) -> list[Input]:
                 names.append(Input(name, os.path.basename(name), file_len=file_len))
             case path if is_path(path):
                 names.append(os.fsdecode(path))
+            case _ if (ranges := source_of(source)) is not None:
+                name = getattr(ranges, "name", "")
+                names.append(Input(name, base_name(name), source=ranges))
             case _:
                 raise TypeError(f"path must be str or os.PathLike, not {type(source).__name__}")
     return expand(names)
