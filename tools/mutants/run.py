@@ -5,7 +5,7 @@
 All changes (mutants) are in one build. The variable MUTANT has the number of the one that is on. `src/main.rs` lists
 them, and those that do not compile are removed. Then each test runs once and notes which mutants it reaches, and each
 mutant runs only the tests that reach it, the likeliest and shortest first, until one fails. A test that takes ten times
-as long as usual counts as failed.
+as long as usual counts as failed. The sets of `rust/exhaustive` are tests as well, in a build of their own.
 
 The paths are below rust/cordwood/src; by default, PARTS. Results stay in target/mutants/results.jsonl, one mutant a
 line, and a later run goes on where the last one stopped: `--again` tries those again that survived. `equivalent.txt`
@@ -63,6 +63,9 @@ LEFT_OUT = ("tests.rs",)
 
 # The programs with tests. The unit tests, and `all`, prove most, in the least time.
 PROGRAMS = ("cordwood_log", "all", "model", "pack", "dialect_ops", "engines")
+
+# All small files, with blocks of 24 bytes: a build of its own.
+EXHAUSTIVE = "exhaustive"
 
 # Tests that write more than the limit below.
 SKIPPED = ("large_file::",)
@@ -170,6 +173,7 @@ def build(files: list[str]) -> list[dict[str, Any]]:
             print(f"{len(bad)} mutants do not compile", flush=True)
     cargo("test", "--no-run", *(flag for name in PROGRAMS[1:] for flag in ("--test", name)), "--lib")
     cargo("build", "--example", "conformance", "--profile", "test")
+    build_exhaustive()
     BUILD.write_text(json.dumps({"source": source, "files": files, "mutants": mutants}))
     return mutants
 
@@ -183,9 +187,9 @@ def digest_of(files: list[Path]) -> str:
 
 def copy(files: list[str]) -> None:
     """Copies the core, except for the files with mutants; what its tests read is linked."""
-    for file in sorted((ROOT / "rust/cordwood").rglob("*")):
+    for file in sorted([*(ROOT / "rust/cordwood").rglob("*"), *(ROOT / "rust/exhaustive").rglob("*")]):
         name = file.relative_to(ROOT)
-        if file.is_file() and str(name.relative_to("rust/cordwood")).removeprefix("src/") not in files:
+        if file.is_file() and str(name).removeprefix(f"{SOURCE}/") not in files:
             put(COPY / name, file.read_bytes() + (SWITCH.encode() if name == SOURCE / "lib.rs" else b""))
     for name in ("tests", "conformance", "docs", "README.md", "rust/fuzz"):
         if not (COPY / name).is_symlink():
@@ -209,6 +213,13 @@ def cargo(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"RUSTFLAGS": "--cap-lints=allow", "CARGO_INCREMENTAL": "1"}
     environment["CARGO_TARGET_DIR"] = str(WORK / "target")
     return subprocess.run(command, cwd=COPY, env=environment, text=True, check=not more, **more)
+
+
+def build_exhaustive() -> None:
+    command = ["cargo", "build", "--quiet", "--offline", "--manifest-path", "rust/exhaustive/Cargo.toml"]
+    environment = os.environ | {"RUSTFLAGS": "--cap-lints=allow --cfg cordwood_small_blocks"}
+    environment["CARGO_TARGET_DIR"] = str(WORK / EXHAUSTIVE)
+    subprocess.run(command, cwd=COPY, env=environment, check=True)
 
 
 def errors_of(mutants: list[dict[str, Any]], files: list[str]) -> set[int]:
@@ -331,11 +342,15 @@ def command_of(tests: list[Test]) -> list[str]:
     program = str(program_of(tests[0].program))
     if tests[0].program == "conformance":
         return [sys.executable, str(ROOT / "conformance/suite.py"), program]
+    if tests[0].program == EXHAUSTIVE:
+        return [program, "first", tests[0].name]
     names = [test.name for test in tests]
     return [program, "--exact", "--test-threads=1", "-Zunstable-options", "--fail-fast", *names]
 
 
 def program_of(name: str) -> Path:
+    if name == EXHAUSTIVE:
+        return WORK / EXHAUSTIVE / "debug" / "cordwood-exhaustive"
     built = WORK / "target" / "debug" / ("examples" if name == "conformance" else "deps")
     if name == "conformance":
         return built / name
@@ -394,6 +409,8 @@ def state_of(test: Test, source: str) -> str:
     tests = ROOT / "rust/cordwood/tests"
     name = test.name.partition("::")[0] if test.program == "all" else test.program
     files = [file for file in (tests / f"{name}.rs", *sorted((tests / name).rglob("*.rs"))) if file.exists()]
+    if test.program == EXHAUSTIVE:
+        files = sorted((ROOT / "rust/exhaustive/src").rglob("*.rs"))
     return f"{source} {digest_of(files)}"
 
 
@@ -403,6 +420,8 @@ def watched() -> list[Test]:
     known = json.loads(file.read_text()) if file.exists() else {}
     source = digest_of(sorted((COPY / SOURCE).rglob("*.rs")))
     tests = [Test("conformance", "")]
+    sets = subprocess.run([str(program_of(EXHAUSTIVE)), "list"], capture_output=True, text=True, check=True).stdout
+    tests += [Test(EXHAUSTIVE, name) for name in dict.fromkeys(sets.splitlines())]
     for program in PROGRAMS:
         ignored = listed(program, "--ignored")
         for line in listed(program):
@@ -507,8 +526,7 @@ class Tries:
             batch = [tests.pop(0)]
             while tests and sum(test.seconds for test in batch) + tests[0].seconds < max(0.1, spent):
                 batch.append(tests.pop(0))
-            for program in dict.fromkeys(test.program for test in batch):
-                part = [test for test in batch if test.program == program]
+            for part in parts_of(batch):
                 seconds = sum(test.seconds for test in part)
                 if spent and spent + seconds > self.options.seconds:
                     left_out += len(part)
@@ -530,6 +548,14 @@ class Tries:
         line |= {"result": result, "by": by, "seconds": round(seconds, 2)}
         with self.lock, RESULTS.open("a") as file:
             file.write(json.dumps(line) + "\n")
+
+
+def parts_of(tests: list[Test]) -> list[list[Test]]:
+    """The tests of each program, which run together. A set of all small files runs alone."""
+    parts: dict[str, list[Test]] = defaultdict(list)
+    for test in tests:
+        parts[str(test) if test.program == EXHAUSTIVE else test.program].append(test)
+    return list(parts.values())
 
 
 def results() -> dict[str, dict[str, Any]]:

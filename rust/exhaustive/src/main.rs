@@ -38,8 +38,17 @@ fn main() -> ExitCode {
     let is_full = match arguments.first().map(String::as_str) {
         Some("small") => false,
         Some("full") => true,
+        // For `tools/mutants`.
+        Some("first") => {
+            tally::end_at_the_first_difference();
+            false
+        }
+        Some("list") => {
+            sets::all(false).iter().for_each(|set| println!("{}", set.name));
+            return ExitCode::SUCCESS;
+        }
         _ => {
-            eprintln!("usage: cordwood-exhaustive small|full [PART OF THE NAME OF A SET]");
+            eprintln!("usage: cordwood-exhaustive small|full|first|list [PART OF THE NAME OF A SET]");
             return ExitCode::from(2);
         }
     };

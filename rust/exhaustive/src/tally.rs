@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt::{self, Debug, Display, Formatter};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// How many differences are printed.
 const SHOWN_MAX: usize = 8;
@@ -74,6 +75,10 @@ impl Tally {
             Ok(Err(message)) => message,
             Err(_) => MESSAGE.take(),
         };
+        if ENDS_AT_FIRST.load(Relaxed) {
+            println!("{how:?}\n{message}");
+            std::process::exit(1);
+        }
         self.differences += 1;
         if self.shown.len() < SHOWN_MAX {
             let hex: Vec<String> = file.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -81,6 +86,13 @@ impl Tally {
                 .insert(format!("file: {}\n{how:?}\n{message}", hex.join(" ")));
         }
     }
+}
+
+static ENDS_AT_FIRST: AtomicBool = AtomicBool::new(false);
+
+/// Ends the process at the first difference, with status 1.
+pub(crate) fn end_at_the_first_difference() {
+    ENDS_AT_FIRST.store(true, Relaxed);
 }
 
 thread_local! {
