@@ -348,6 +348,10 @@ mod tests {
             assert_eq!(read_offsets(body, 3, &mut offsets), None, "{body:?}");
         }
         assert_eq!(read_offsets(b"\x00\x00", 2, &mut offsets), Some(2));
+        // The offsets of another container are replaced.
+        let mut offsets = vec![9; 9];
+        assert_eq!(read_offsets(b"\x01\x00\x03afoo", 3, &mut offsets), Some(3));
+        assert_eq!(offsets, [0, 1, 1, 4]);
     }
 
     /// Also where longer lengths are between them, and at the end.

@@ -659,7 +659,7 @@ mod tests {
         let stored = LogFormat::new(Dialect::PACKED);
         for format in [stored, stored.with_compression(Compression::Zstd)] {
             for left in [7, 8, 9, 20, 5000, BLOCK_LEN as u64] {
-                for (count, record_len) in [(1, 4095), (8, 4095), (300, 100), (32_000, 1), (32_000, 0)] {
+                for (count, record_len) in [(1, 4095), (8, 4094), (8, 4095), (300, 100), (32_000, 1), (32_000, 0)] {
                     let mut encoder = Encoder::unchecked(BLOCK_LEN as u64 - left, format);
                     let mut out = Vec::new();
                     for _ in 0..count {
@@ -668,6 +668,7 @@ mod tests {
                     let end_max = encoder.end_max();
                     encoder.end_container(&mut out);
                     assert_eq!(encoder.offset(), BLOCK_LEN as u64 - left + out.len() as u64);
+                    assert_eq!(encoder.end_max(), encoder.offset(), "no container is open");
                     assert!(
                         encoder.offset() <= end_max,
                         "{format:?}, {left}, {count} of {record_len}"
@@ -675,6 +676,68 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A reader may decompress 256 MiB, and 200 bytes for each byte that it has read. What an older
+    /// writer has used of it is not known. Source: `docs/format/packed.md`.
+    #[test]
+    #[cfg(feature = "zstd")]
+    fn containers_after_those_of_another_writer_expand_by_200_at_most() {
+        use crate::dialect::Compression;
+        let format = LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd);
+        let expands_more = |mut encoder: Encoder| {
+            let mut out = Vec::new();
+            encoder.encode(&[0; 30_000], &mut out);
+            out.len() * 200 < 30_000
+        };
+        let new = Encoder::unchecked(0, format);
+        assert!(expands_more(new.clone()));
+        assert!(!expands_more(new.at(17)), "after a write that failed");
+        let mut after_another = new;
+        after_another.use_up_budget();
+        assert!(!expands_more(after_another), "after another segment");
+        for file_len in [1, 17, 1 << 20] {
+            assert!(!expands_more(Encoder::unchecked(file_len, format)), "{file_len}");
+        }
+    }
+
+    /// Each frame may expand by as much as the bytes before it leave, and is not lengthened for more.
+    #[test]
+    #[cfg(feature = "zstd")]
+    fn a_frame_is_lengthened_by_no_more_than_the_budget_of_a_reader_requires() {
+        use crate::dialect::Compression;
+        let format = LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd);
+        let mut random = 1_u64;
+        let mut noise = |len: usize| -> Vec<u8> {
+            let mut next = || {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (random >> 56) as u8
+            };
+            (0..len).map(|_| next()).collect()
+        };
+        let appended = |encoder: &mut Encoder, record: &[u8]| -> usize {
+            let mut out = Vec::new();
+            encoder.encode(record, &mut out);
+            out.len()
+        };
+        // The budget before is used up, so each frame needs a byte for 200.
+        let mut encoder = Encoder::unchecked(17, format);
+        for _ in 0..3 {
+            let len = appended(&mut encoder, &[0; 30_000]);
+            assert!((30_003..30_003 + 3 * 200).contains(&(len * 200)), "{len}");
+        }
+        // A frame that needs more bytes leaves the rest to the next one.
+        let half = [noise(10_000), vec![0; 20_000]].concat();
+        assert!((10_000..11_000).contains(&appended(&mut encoder, &half)));
+        assert!(appended(&mut encoder, &[0; 30_000]) < 100);
+        // And so does a record that is not compressed.
+        let mut encoder = Encoder::unchecked(17, format);
+        let stored = noise(5_000);
+        assert_eq!(appended(&mut encoder, &stored), 7 + 5_000);
+        let natural_len = appended(&mut Encoder::unchecked(0, format), &vec![0; 1_000_000]) - 17;
+        let enough = 200 * (7 + 5_000 + natural_len) - 3;
+        assert_eq!(appended(&mut encoder.clone(), &vec![0; enough]), natural_len);
+        assert!(appended(&mut encoder, &vec![0; enough + 1]) > natural_len);
     }
 
     /// Block boundaries are where they would be if offsets had more bits.
@@ -697,6 +760,39 @@ mod tests {
                 let _ = plain.encode_all(&mut records.into_iter(), &mut expected, usize::MAX, u64::MAX);
                 assert_eq!(out, expected);
                 assert_eq!(wrapped.offset(), plain.offset() - BLOCK_LEN as u64);
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_ends_once_its_output_has_exactly_its_length() {
+        let records = [[1; 100]; 5];
+        for (format, record_len) in [(Dialect::LEVELDB, 107), (Dialect::WANDB, 107)] {
+            let mut encoder = Encoder::unchecked(0, format.into());
+            let mut out = Vec::new();
+            encoder.begin(&mut out);
+            let out_len = out.len() + 2 * record_len;
+            let encoded = encoder.encode_all(&mut records.iter(), &mut out, out_len, 1 << 30);
+            let (count, stopped) = encoded.expect("memory for a test");
+            assert!(count == 2 && matches!(stopped, Stopped::Full), "{format:?} {count}");
+            assert_eq!(out.len(), out_len);
+            // Enough already.
+            let encoded = encoder.encode_all(&mut records.iter(), &mut out, out_len, 1 << 30);
+            assert!(matches!(encoded, Ok((0, Stopped::Full))), "{format:?}");
+        }
+        // A container is closed at 4,096 bytes of data: its mark, its head, and 41 lengths.
+        let (mut encoder, mut out) = (Encoder::unchecked(0, Dialect::PACKED.into()), Vec::new());
+        let records = [[1; 100]; 100];
+        let encoded = encoder.encode_all(&mut records.iter(), &mut out, 17 + 7 + 2 + 41 + 4_100, 1 << 30);
+        assert!(matches!(encoded, Ok((41, Stopped::Full))));
+        assert_eq!(encoder.open_len(), 0);
+        for format in [Dialect::LEVELDB, Dialect::WANDB, Dialect::PACKED] {
+            for (len, is_encoded) in [(39_999, true), (40_000, false)] {
+                let (mut encoder, mut out) = (Encoder::unchecked(0, format.into()), Vec::new());
+                let record = vec![1; len];
+                let encoded = encoder.encode_all(&mut [&record].into_iter(), &mut out, 40_000, 1 << 30);
+                let (count, _) = encoded.expect("memory for a test");
+                assert_eq!(count == 1, is_encoded, "{format:?} {len}");
             }
         }
     }

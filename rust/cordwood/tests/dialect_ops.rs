@@ -249,6 +249,81 @@ fn salvage_keeps_engine_metadata() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+/// The copy is the log byte for byte: the metadata begins the next block if the block has no room for
+/// it, and ends the block if it just fits.
+#[test]
+fn salvage_keeps_metadata_at_the_end_of_a_block() -> Result<(), Box<dyn std::error::Error>> {
+    let timestamps = b"\x3a\x99\xa1\x6e\x06\x00\x0a\x01\x00\x00\x00\x08\x00";
+    for left in [0, 1, 6, 7, 12, 13, 14, 20] {
+        let mut file = timestamps.to_vec();
+        let mut encoder = Encoder::new(timestamps.len() as u64);
+        encoder.encode(&vec![1; BLOCK_LEN - left - timestamps.len() - 7], &mut file);
+        assert_eq!(file.len(), BLOCK_LEN - left);
+        if left < timestamps.len() {
+            file.resize(BLOCK_LEN, 0);
+        }
+        file.extend(timestamps);
+        let mut encoder = Encoder::new(file.len() as u64);
+        for record in [&b"foo"[..], &[2; 40_000]] {
+            encoder.encode(record, &mut file);
+        }
+        let options = SalvageOptions::default().with_dialect(Dialect::ROCKSDB);
+        let (saved, report) = salvage_as(&file, "saved.log", &options)?;
+        assert!(saved == file, "{left}");
+        assert_eq!(report.not_kept, []);
+    }
+    Ok(())
+}
+
+/// The record that declares compression comes first.
+#[cfg(feature = "zstd")]
+#[test]
+fn salvage_keeps_the_metadata_of_a_compressed_log() -> Result<(), Box<dyn std::error::Error>> {
+    let timestamps = b"\x3a\x99\xa1\x6e\x06\x00\x0a\x01\x00\x00\x00\x08\x00";
+    let mut compressed = Vec::new();
+    let format = LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd);
+    Encoder::with_format(0, format)?.encode(b"foo", &mut compressed);
+    let (declaration, foo) = compressed.split_at(11);
+    let file = [declaration, timestamps, foo].concat();
+    let (saved, _) = salvage_as(&file, "saved.log", &SalvageOptions::default())?;
+    assert_eq!(saved, file);
+    Ok(())
+}
+
+#[test]
+fn salvage_keeps_the_version_of_the_file_header() -> Result<(), Box<dyn std::error::Error>> {
+    for version in [0, 1] {
+        let mut file = Vec::new();
+        Encoder::with_format(0, Dialect::SWANLAB)?.encode(b"{\"model_type\": 1}", &mut file);
+        file[6] = version;
+        let (saved, _) = salvage_as(&file, "saved.swanlab", &SalvageOptions::default())?;
+        assert_eq!(saved, file);
+    }
+    Ok(())
+}
+
+/// The first blocks, which show the number otherwise, are destroyed.
+#[test]
+fn salvage_keeps_a_log_number_that_only_a_late_block_shows() -> Result<(), Box<dyn std::error::Error>> {
+    let numbered = LogFormat::new(Dialect::RECYCLABLE).with_log_number(3);
+    let mut file = Vec::new();
+    let mut encoder = Encoder::with_format(0, numbered)?;
+    let records: Vec<Vec<u8>> = (0..3000).map(|number: u32| vec![number as u8; 100]).collect();
+    let offsets: Vec<u64> = records.iter().map(|record| encoder.encode(record, &mut file)).collect();
+    let begin = 4 * BLOCK_LEN;
+    file[..begin].fill(0xff);
+    let options = SalvageOptions::default().with_dialect(Dialect::RECYCLABLE);
+    let (saved, _) = salvage_as(&file, "saved.log", &options)?;
+    let first = offsets.partition_point(|&offset| offset < begin as u64);
+    let mut expected = Vec::new();
+    let mut encoder = Encoder::with_format(0, numbered)?;
+    for record in &records[first..] {
+        encoder.encode(record, &mut expected);
+    }
+    assert!(saved == expected);
+    Ok(())
+}
+
 /// The report names the properties that the new log cannot have.
 #[test]
 fn salvage_reports_lost_properties() -> Result<(), Box<dyn std::error::Error>> {

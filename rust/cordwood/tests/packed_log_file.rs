@@ -156,6 +156,25 @@ fn a_log_cut_anywhere_is_appended_to_after_its_last_whole_container() {
     }
 }
 
+/// Otherwise the padded log would have no mark.
+#[test]
+fn the_mark_is_written_again_after_padding_at_the_beginning() {
+    let marks: [&[u8]; 2] = [
+        b"\x90\x26\x4b\x92\x0a\x00\x48cordwood\x01\x00",
+        b"\x47\xca\x52\x8c\x0a\x00\x48cordwood\x01\x01",
+    ];
+    for (format, mark) in FORMATS.into_iter().zip(marks) {
+        for cut in 1..mark.len() {
+            let double = Double::with_bytes(&mark[..cut]);
+            let options = options(format).with_on_torn_tail(OnTornTail::PadToBlock);
+            let log = LogFile::append_in(double.boxed(), options).expect("a torn mark");
+            assert_eq!(log.append(b"one").expect("no fault"), 32_768 + 17, "{cut}");
+            log.close().expect("no fault");
+            assert_eq!(double.bytes()[32_768..][..17], *mark, "{cut}");
+        }
+    }
+}
+
 /// Whether the record that ends at `end` is in the first `cut` bytes of the file, with the rest of
 /// its container.
 fn is_whole(file: &[u8], end: u64, cut: usize) -> bool {

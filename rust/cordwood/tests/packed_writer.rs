@@ -438,6 +438,16 @@ fn a_compressed_container_has_no_more_records_than_its_first_block_has_bytes() {
     }
 }
 
+/// The count takes one byte up to 127 records.
+#[test]
+fn a_container_of_127_records_fills_its_block_to_the_last_byte() {
+    for left in 7 + 2 + 127 * 11 - 1..=7 + 2 + 127 * 11 + 1 {
+        let mut steps = vec![Step::Append(record(BLOCK - 17 - 7 - left, false, 1))];
+        steps.extend((0..130).map(|at| Step::Append(record(10, true, at))));
+        assert!(encoder(&steps, false).0 == naive(&steps, false).file, "{left}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
