@@ -491,6 +491,92 @@ fn a_reader_that_is_overtaken_by_pruning_says_so() {
     assert_eq!((offset, first_offset), (log.files[1].0, log.files[2].0));
 }
 
+/// A pruner removes the oldest segments first, so this one was not pruned.
+#[test]
+fn a_segment_that_is_removed_between_others_is_an_error_with_its_path() {
+    let log = Log::new(0, Dialect::LEVELDB.into());
+    let mut reader = log.open(OnCorruption::Fail);
+    log.remove(1);
+    let error = loop {
+        match reader.next_record() {
+            Ok(record) => assert!(record.is_some(), "the log ended"),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(&error.kind, ErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::NotFound));
+    assert_eq!(error.path.as_deref(), Some(&*log.path().join(name_of(log.files[1].0))));
+}
+
+#[test]
+fn a_segment_that_has_grown_since_the_log_was_opened_is_read_to_its_end() {
+    let log = Log::new(107, Dialect::LEVELDB.into());
+    let mut reader = log.open(OnCorruption::Fail);
+    let writer = SegmentedLog::open(log.path(), LogFileOptions::default()).expect("a writer");
+    let offset = writer.append(b"new").expect("a record");
+    writer.close().expect("a closed log");
+    let (seen, end) = events(&mut reader);
+    assert_eq!(seen.last().map(Seen::offset), Some(offset));
+    assert_eq!(end, Some(End::Clean { offset: offset + 10 }));
+}
+
+#[test]
+fn a_seek_into_a_segment_that_was_begun_since_finds_each_record() {
+    let log = Log::new(107, Dialect::LEVELDB.into());
+    let mut readers: Vec<Reader> = (0..3).map(|_| log.open(OnCorruption::Fail)).collect();
+    let writer = SegmentedLog::open(log.path(), LogFileOptions::default()).expect("a writer");
+    writer.rotate().expect("a segment");
+    let offsets = [b"one", b"two"].map(|record| writer.append(record).expect("a record"));
+    writer.rotate().expect("a segment");
+    let last = writer.append(b"three").expect("a record");
+    writer.close().expect("a closed log");
+    for (reader, (offset, data)) in
+        readers
+            .iter_mut()
+            .zip([(offsets[0], &b"one"[..]), (offsets[1], b"two"), (last, b"three")])
+    {
+        reader.seek(offset).expect("a record");
+        let record = reader.next_record().expect("a record").expect("a record");
+        assert_eq!((record.offset, record.data), (offset, data));
+    }
+}
+
+#[test]
+fn a_seek_to_the_end_of_the_only_segment_finds_the_end() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join(name_of(107)), Wire::Plain.full(b"foo")).expect("a file");
+    let mut reader = Reader::open(folder.path()).expect("a log");
+    reader.seek(117).expect("the end");
+    assert!(reader.next_record().expect("the end").is_none());
+}
+
+/// The open file can be read although its name is gone.
+#[cfg(unix)]
+#[test]
+fn a_seek_that_finds_all_segments_pruned_changes_nothing() {
+    let log = Log::new(107, Dialect::LEVELDB.into());
+    let mut reader = log.open(OnCorruption::Fail);
+    reader.next_record().expect("a record");
+    (0..3).for_each(|index| log.remove(index));
+    let first_offset = log.end() + 1_000;
+    fs::write(log.path().join(name_of(first_offset)), &log.files[2].1).expect("a file");
+    let error = reader.seek(log.end()).expect_err("a pruned log");
+    let ErrorKind::Pruned {
+        offset,
+        first_offset: first,
+        ..
+    } = error.kind
+    else {
+        panic!("{error}")
+    };
+    assert_eq!((offset, first), (log.end(), first_offset));
+    let second = &log.expected(&[0], OnCorruption::Fail)[1];
+    let record = reader.next_record().expect("a record").expect("a record");
+    assert_eq!(record.offset, second.offset());
+    // A seek within the open file lists no directory.
+    reader.seek(107).expect("the open file");
+    assert_eq!(reader.next_record().expect("a record").expect("a record").offset, 107);
+}
+
 #[test]
 fn an_offset_after_the_end_is_an_error_as_in_one_file() {
     let log = Log::new(0, Dialect::LEVELDB.into());
