@@ -223,6 +223,58 @@ fn fragments_after_damage_decide() {
 }
 
 /// The first valid fragment decides, so a flipped type byte does not change a log's dialect.
+/// Bytes were inserted at the beginning.
+#[test]
+fn fragments_after_a_few_bytes_decide() {
+    let fragments = [Wire::Plain.full(b"foo"), Wire::Plain.full(b"bar")].concat();
+    for len in 1..20 {
+        assert_eq!(
+            detect(&[vec![0xff; len], fragments.clone()].concat()),
+            Detection::Log(Dialect::LEVELDB.into()),
+            "{len}"
+        );
+    }
+}
+
+/// Only a packed log has containers, whose first byte is the number of a codec.
+#[test]
+fn the_first_byte_of_a_record_is_no_codec() {
+    for first in 0..3 {
+        assert_eq!(
+            detect(&Wire::Plain.full(&[first, 1, 2])),
+            Detection::Log(Dialect::LEVELDB.into())
+        );
+    }
+}
+
+#[test]
+fn a_damaged_file_header_alone_shows_its_dialect() {
+    assert_eq!(detect(b":W&B\xe0\xbe\x00"), Detection::Log(Dialect::WANDB.into()));
+    assert_eq!(detect(b":V&B\xe1\xbe\x00"), Detection::Log(Dialect::WANDB.into()));
+}
+
+/// Such a log does not show by its second block that its blocks are counted from the first byte.
+#[test]
+fn a_log_of_exactly_one_block_is_in_the_newer_grid() {
+    let mut file = b":W&B\xe1\xbe\x00".to_vec();
+    Wire::Ieee.append(&mut file, 0, &[b'x'; 32_768 - 7 - 7]);
+    assert_eq!(file.len(), 32_768);
+    assert_eq!(detect(&file), Detection::Log(Dialect::WANDB.into()));
+}
+
+#[test]
+fn a_short_read_does_not_hide_where_the_blocks_begin() {
+    let mut file = b":W&B\xe1\xbe\x00".to_vec();
+    while file.len() < 3 * 32_768 {
+        Wire::Ieee.append(&mut file, 7, &[b'x'; 6_000]);
+    }
+    for first in [1, 6, 7, 8, 20, 6_021, 32_767, 32_768, 32_774, 32_775, 32_782, 65_543] {
+        let (begin, rest) = file.split_at(first);
+        let format = Reader::new(begin.chain(rest), ReadOptions::default()).format();
+        assert_eq!(format.expect("a log").dialect, Dialect::WANDB_OLD, "{first}");
+    }
+}
+
 #[test]
 fn a_type_without_its_checksum_has_no_effect() {
     let file = Wire::Plain.full(b"foo");
