@@ -10,6 +10,7 @@ use crate::common;
 use crate::common::{Found, read_all};
 use crate::double::folder::{FolderDouble, FolderOp};
 use crate::double::{EIO, ENOSPC, Fault, HANG, Op, until};
+use crate::wire::Wire;
 use cordwood_log::damage::Reason;
 use cordwood_log::format::BLOCK_LEN;
 use cordwood_log::segments::{LOCK_NAME, Segment, breaks, list, name_of};
@@ -306,6 +307,10 @@ fn only_leveldb_and_packed_logs_are_in_segments() {
             "{kind:?}"
         );
     }
+    let numbered = cordwood_log::LogFormat::new(Dialect::LEVELDB).with_log_number(7);
+    let folder = FolderDouble::default();
+    SegmentedLog::open_in(folder.arc(), options().with_format(numbered)).expect_err("LevelDB's logs have no number");
+    assert!(folder.files().is_empty());
     // A run file, with the file header of its dialect and a torn record: it is not cut.
     let mut run = b":W&B\xe1\xbe\x00".to_vec();
     run.extend_from_slice(&common::fragment(1, b"not with this checksum")[..20]);
@@ -313,6 +318,54 @@ fn only_leveldb_and_packed_logs_are_in_segments() {
     let refused = SegmentedLog::open_in(folder.arc(), options().with_on_torn_tail(OnTornTail::Truncate));
     assert!(refused.is_err());
     assert_eq!(folder.files()[&0], run);
+    // The newest segment does not show its dialect, and the one before it does.
+    let mut run = b":W&B\xe1\xbe\x00".to_vec();
+    Wire::Ieee.append(&mut run, 0, b"record");
+    let folder = FolderDouble::with_files([(0, run.clone()), (run.len() as u64, Vec::new())]);
+    let error = SegmentedLog::open_in(folder.arc(), options()).expect_err("a log of W&B");
+    assert!(matches!(
+        error.kind,
+        ErrorKind::Unsupported {
+            unsupported: Unsupported::Segments,
+            ..
+        }
+    ));
+}
+
+#[test]
+fn options_that_are_refused_create_no_directory() {
+    let place = tempfile::tempdir().expect("a directory");
+    let folder = place.path().join("log");
+    SegmentedLog::open(&folder, options().with_dialect(Dialect::WANDB)).expect_err("a dialect that is refused");
+    assert!(!folder.exists());
+}
+
+/// It shows that the files are those of a log, whatever is in them.
+#[test]
+fn a_log_that_cannot_be_opened_keeps_its_lock_file() {
+    let place = tempfile::tempdir().expect("a directory");
+    let log = SegmentedLog::open(place.path(), options()).expect("a new log");
+    fill(&log, 0..25);
+    log.close().expect("a closed log");
+    drop(log);
+    fs::remove_file(place.path().join(name_of(100))).expect("a file");
+    let error = SegmentedLog::open(place.path(), options()).expect_err("a log without a segment");
+    assert!(matches!(error.kind, ErrorKind::Corruption { .. }), "{error}");
+    assert!(place.path().join(LOCK_NAME).exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_lock_file_that_cannot_be_opened_is_an_error_of_the_system() {
+    let place = tempfile::tempdir().expect("a directory");
+    let lock = place.path().join(LOCK_NAME);
+    std::os::unix::fs::symlink(LOCK_NAME, &lock).expect("a link to itself");
+    let error = SegmentedLog::open(place.path(), options()).expect_err("a loop of links");
+    assert!(matches!(error.kind, ErrorKind::Io { .. }), "{error}");
+    fs::remove_file(&lock).expect("a link");
+    fs::create_dir(&lock).expect("a directory");
+    let error = SegmentedLog::open(place.path(), options()).expect_err("a directory");
+    assert!(matches!(error.kind, ErrorKind::NotASegment), "{error}");
 }
 
 #[test]
@@ -325,8 +378,10 @@ fn waiting_for_a_log_offset_syncs_only_if_it_is_in_the_last_segment() -> Result<
     let before = folder.ops().len();
     log.wait_durable(100)?;
     assert_eq!(folder.ops().len(), before);
-    log.wait_durable(150)?;
+    // The first byte of the last segment.
+    log.wait_durable(101)?;
     assert_eq!(log.durable_offset(), 150);
+    log.wait_durable(150)?;
     assert_eq!(log.try_status(), Some(log.status()));
     let error = log.wait_durable(151).expect_err("no record ends there");
     assert_eq!(error.to_string(), "the offset 151 is after the end of the log, 150");
