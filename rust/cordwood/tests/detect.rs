@@ -236,6 +236,32 @@ fn fragments_after_a_few_bytes_decide() {
     }
 }
 
+/// `reading.md`, "Which dialect": after damage, the first two fragments with a number decide, unless
+/// more without a number come before. Payloads are not searched.
+#[test]
+fn of_several_groups_of_fragments_after_damage_the_first_with_a_number_decides() {
+    let plain = |count: usize| Wire::Plain.full(b"plain").repeat(count);
+    let numbered = |number: u32, count: usize| Wire::Recyclable(number).full(b"numbered").repeat(count);
+    let damage = || vec![0xff; 20];
+    let of = |groups: &[Vec<u8>]| {
+        let Detection::Log(format) = detect(&groups.concat()) else {
+            panic!("no log in {} groups", groups.len())
+        };
+        format.log_number
+    };
+    assert_eq!(
+        of(&[damage(), plain(2), damage(), plain(3), damage(), numbered(7, 4)]),
+        Some(7)
+    );
+    assert_eq!(
+        of(&[damage(), plain(5), damage(), plain(3), damage(), numbered(7, 4)]),
+        None
+    );
+    assert_eq!(of(&[damage(), numbered(7, 2), damage(), numbered(8, 3)]), Some(7));
+    let nested = Wire::Plain.full(&numbered(7, 5));
+    assert_eq!(of(&[damage(), nested, plain(1)]), None);
+}
+
 /// Only a packed log has containers, whose first byte is the number of a codec.
 #[test]
 fn the_first_byte_of_a_record_is_no_codec() {
