@@ -5,10 +5,13 @@ import os
 import random
 import shutil
 from pathlib import Path
+from typing import ClassVar
 
+import fsspec
 import pyarrow
 import pytest
 import reference
+from fsspec.implementations.memory import MemoryFileSystem
 from support import PAYLOAD
 
 import cordwood
@@ -243,6 +246,43 @@ def test_a_log_in_segments_is_one_table(name, tmp_path):
 
 def test_no_partition_has_no_rows():
     assert list(reading.batches([], reading.RECORDS, options("a.log"))) == []
+
+
+class Locked(MemoryFileSystem):
+    """A store in memory that needs a key."""
+
+    protocol = "locked"
+    store: ClassVar = {}
+
+    def __init__(self, *args, key=None, **options):
+        if key != "right":
+            raise PermissionError("the key is wrong")
+        super().__init__(*args, **options)
+
+    @classmethod
+    def _strip_protocol(cls, path):
+        return super()._strip_protocol(path.replace("locked://", "memory://"))
+
+
+def test_options_of_a_store_reach_the_driver_and_the_workers(path, monkeypatch):
+    fsspec.register_implementation("locked", Locked, clobber=True)
+    monkeypatch.setitem(fsspec.config.conf, "locked", {"other": 1})
+    fsspec.filesystem("locked", key="right").pipe_file("/logs/a.log", path.read_bytes())
+    given = {"partition_len": "65536", "storage_options": '{"key": "right"}'}
+    rows, count = rows_of(options("locked://logs/", **given))
+    assert ([row["record"] for row in rows], count > 1) == (RECORDS, True)
+    for table in ({"table": "skipped"}, {"decode": "raw"}):
+        assert len(rows_of(options("locked://logs/a.log", **given, **table))[0]) == (0 if "table" in table else 400)
+    # Not in a later job of the same worker.
+    assert fsspec.config.conf["locked"] == {"other": 1}
+    with pytest.raises(OSError, match="Permission denied"):
+        rows_of(options("locked://logs/a.log"))
+
+
+@pytest.mark.parametrize("text", ["key=right", '["right"]', "1"])
+def test_options_of_a_store_are_an_object_of_json(text):
+    with pytest.raises(ValueError, match="storage_options is"):
+        options("s3://logs", storage_options=text)
 
 
 # Decoding --------------------------------------------------------------------------------------

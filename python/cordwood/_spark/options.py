@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from cordwood._native import Reader
 from cordwood._remote import local_path
@@ -29,6 +29,7 @@ class Options(NamedTuple):
         partition_len: Bytes in a partition.
         log: `dialect`, `log_number` and `compression`, as for `cordwood.plan_splits`.
         max_files: The most logs in a batch of a stream.
+        storage_options: What fsspec passes to the file systems of URLs.
         fails_on_data_loss: Whether a log that was pruned, truncated or replaced ends a stream.
     """
 
@@ -40,6 +41,7 @@ class Options(NamedTuple):
     log: Mapping[str, Any] = {}
     max_files: int | None = None
     fails_on_data_loss: bool = True
+    storage_options: Mapping[str, Any] = {}
 
 
 def options_of(options: Mapping[str, str], *, is_stream: bool = False) -> Options:
@@ -126,6 +128,13 @@ def _count(text: str) -> int:
     return count
 
 
+def _object(text: str) -> dict[str, Any]:
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError("it must be an object of JSON")  # noqa: TRY004 - the text of an option has no type.
+    return cast("dict[str, Any]", found)
+
+
 def _partition_len(text: str) -> int:
     if (length := int(text)) < BLOCK_LEN:
         raise ValueError(f"it must be at least {BLOCK_LEN} bytes, a block")
@@ -143,6 +152,7 @@ _READ: dict[str, Callable[[str], Any]] = {
     "decode": _one_of(*PAYLOADS),
     "on_corruption": str,
     "partition_len": _partition_len,
+    "storage_options": _object,
     **_LOG,
     # Of streams. Spark asks for the columns of a table with the same options.
     "maxfilespertrigger": _count,
