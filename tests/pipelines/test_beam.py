@@ -110,9 +110,8 @@ def summary_of(paths, on_corruption):
     return count, total, skipped_len
 
 
-def found_logs(path):
+def found_logs(path, detect=_Detect(CompressionTypes.AUTO, None)):  # noqa: B008
     """What a pipeline finds before it reads."""
-    detect = _Detect(CompressionTypes.AUTO, None)
     return [log for file in _Match().process(path) for log in detect.process(file)]
 
 
@@ -209,7 +208,7 @@ def test_ranges_have_the_rows_of_a_scan_if_each_record_is_decoded_alone(tmp_path
         file.write(b"XXX")
     table = {"schema": pa.schema([("loss", pa.int64())]), "on_corruption": "salvage"}
     transform = ReadAllFromLog(decode="json", desired_bundle_size=2 * BLOCK_LEN + 1, **table)
-    (log,) = transform._match.process(path)  # noqa: SLF001
+    (log,) = found_logs(path, transform._detect)  # noqa: SLF001
     read = transform._read  # noqa: SLF001
     restrictions = list(read.split(log, read.initial_restriction(log)))
     assert len(restrictions) == -(-log.file_len // (2 * BLOCK_LEN)) > 2
