@@ -1,11 +1,11 @@
 //! Reading and writing a log in memory, by record length. The time is for one pass over 4 MiB of
-//! records.
+//! records. An index reads a file, by 200,000 numbers at once.
 
 use std::hint::black_box;
 
 use cordwood::codec::Encoder;
 use cordwood::read::RecordBatch;
-use cordwood::{Compression, Dialect, LogFormat, ReadOptions, Reader, Writer, WriterOptions};
+use cordwood::{Compression, Dialect, Error, LogFormat, ReadOptions, Reader, RecordIndex, Writer, WriterOptions};
 use cordwood_bench::{SIZES, json_lines, noise, records};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
@@ -129,5 +129,70 @@ fn packed(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(name = benches; config = cordwood_bench::config(); targets = log, packed);
+/// Lines of JSON, each as often as makes this length.
+fn long_lines(len: usize) -> Vec<Vec<u8>> {
+    let lines = json_lines(200_000);
+    let line = |line: &String| line.bytes().cycle().take(len).collect();
+    lines.iter().map(line).collect()
+}
+
+/// All records of a compressed packed log by their numbers, beside one pass over it, which opens the
+/// same containers.
+fn index(criterion: &mut Criterion) {
+    let format = LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd);
+    let path = std::env::temp_dir().join(format!("cordwood-bench-{}.log", std::process::id()));
+    for len in [50, 150, 1_500] {
+        let records = long_lines(len);
+        let slices: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
+        std::fs::write(&path, extended(&slices, format)).expect("room for a file");
+        let index = RecordIndex::open([&path], ReadOptions::default()).expect("a valid log");
+        let in_order: Vec<u64> = (0..records.len() as u64).collect();
+        // A congruential generator of 18 bits returns each number below 2^18 once.
+        let mut number = 0;
+        let shuffled: Vec<u64> = std::iter::repeat_with(|| {
+            number = (number * 1_664_525 + 1_013_904_223) % (1 << 18);
+            number
+        })
+        .take(1 << 18)
+        .filter(|&number| number < in_order.len() as u64)
+        .collect();
+        let mut group = criterion.benchmark_group(format!("index, {len}"));
+        group
+            .sample_size(10)
+            .throughput(Throughput::Elements(records.len() as u64));
+        group.bench_function("one pass", |bencher| {
+            bencher.iter(|| {
+                let mut reader = Reader::open_with(&path, ReadOptions::default()).expect("a file");
+                let mut total = 0;
+                while let Some(record) = reader.next_record().expect("a valid log") {
+                    total += record.data.len();
+                }
+                total
+            });
+        });
+        for (name, numbers) in [("in order", &in_order), ("shuffled", &shuffled)] {
+            let mut seen = vec![false; numbers.len()];
+            let checked = index.read(numbers, |place, record| {
+                assert_eq!(record, records[numbers[place] as usize]);
+                seen[place] = true;
+                Ok::<(), Error>(())
+            });
+            assert!(checked.is_ok() && seen.iter().all(|seen| *seen));
+            group.bench_function(name, |bencher| {
+                bencher.iter(|| {
+                    let mut total = 0;
+                    let read = index.read(black_box(numbers), |_, record| {
+                        total += record.len();
+                        Ok::<(), Error>(())
+                    });
+                    read.map(|()| total).expect("a valid log")
+                });
+            });
+        }
+        group.finish();
+    }
+    std::fs::remove_file(&path).expect("a file");
+}
+
+criterion_group!(name = benches; config = cordwood_bench::config(); targets = log, packed, index);
 criterion_main!(benches);
