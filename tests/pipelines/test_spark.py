@@ -1,11 +1,14 @@
 """Logs in jobs of Apache Spark: `make test-engines`. `test_spark_parts.py` tests all that needs no Spark."""
 
+import json
 import os
 import random
+import subprocess
 import sys
 from uuid import uuid4
 
 import pytest
+from support import HELPERS
 
 pytest.importorskip("pyspark", reason="make test-engines installs it")
 
@@ -15,6 +18,8 @@ from pyspark.sql import SparkSession, functions
 import cordwood
 
 KIB = 1 << 10
+# A log of one record, by hand.
+ONE = bytes.fromhex("7daa5c84030001") + b"one"
 DATA = random.Random(1).randbytes(1 << 20)
 RECORDS = [DATA[at : at + [0, 9, 300, 5_000, 70_000][at % 5]] for at in range(1_000)]
 
@@ -329,6 +334,50 @@ def test_a_second_query_appends_to_the_same_folder(spark, tmp_path):
     for name in ("first", "second"):
         run_to_end(spark, source, target, tmp_path / name)
     assert records_in(target) == [b"one", b"one"]
+
+
+def test_executors_elsewhere_deliver_each_record_once_although_one_is_killed(tmp_path):
+    expected = [f"{number} {'x' * (number % 5_000)}" for number in range(300)]
+    for number in range(3):
+        write(tmp_path / "in" / f"{number}.log", [record.encode() for record in expected[number::3]])
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    command = [sys.executable, HELPERS / "spark_cluster.py"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found.pop("hidden") == []
+    assert found.pop("killed") == ["read", "stream", "write"]
+    assert found == dict.fromkeys(("read", "write", "stream"), sorted(expected))
+
+
+def test_a_stream_of_many_logs_has_small_batches_and_short_offsets(spark, tmp_path):
+    source, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
+    source.mkdir()
+    for number in range(5_000):
+        (source / f"{number:05}.log").write_bytes(ONE)
+
+    def run():
+        stream = spark.readStream.format("cordwood").option("maxFilesPerTrigger", 500).load(str(source))
+        query = stream.select("record").writeStream.format("cordwood").queryName(str(uuid4()))
+        query = query.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+        query.start(str(tmp_path / "out")).awaitTermination()
+
+    run()
+    assert records_in(tmp_path / "out") == [b"one"] * 5_000
+    jobs = [len(records_in(folder)) for folder in (tmp_path / "out").iterdir()]
+    assert (len(jobs), max(jobs)) == (10, 500)
+    for path in list(source.iterdir())[:4_990]:
+        path.unlink()
+    for number in range(2):
+        (source / f"late {number}.log").write_bytes(ONE)
+        run()
+    assert len(records_in(tmp_path / "out")) == 5_002
+    newest = max((path for path in (checkpoint / "offsets").glob("[0-9]*")), key=lambda path: int(path.name))
+    offset = json.loads(newest.read_text().splitlines()[-1])
+    assert len(offset) == 12
+    assert all(len(path) + 200 >= len(json.dumps({path: text})) for path, text in offset.items())
 
 
 def test_a_stream_ends_at_damage(spark, tmp_path):
