@@ -410,7 +410,7 @@ def test_planning_asks_for_each_length_once(counted):
     assert len(CountingFileSystem.infos) == 2 * len(splits)
     CountingFileSystem.infos.clear()
     again = cordwood.plan_splits([(url, len(counted)) for url in urls], 1 << 20)
-    assert [split[:-1] for split in again] == [split[:-1] for split in splits]
+    assert [split._replace(position=None) for split in again] == [split._replace(position=None) for split in splits]
     assert CountingFileSystem.infos == []
     CountingFileSystem.requests.clear()
     cordwood.plan_splits([(url, len(counted)) for url in urls], 1 << 20, dialect="leveldb")

@@ -172,7 +172,7 @@ def act(engine: str, kind: str, role: str, folder: str, first: int) -> None:
         say(text.replace("\n", " "))
 
 
-# The judge -------------------------------------------------------------------------------------
+# The oracle ------------------------------------------------------------------------------------
 
 
 class Engine:
