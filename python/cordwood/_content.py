@@ -14,7 +14,7 @@ from cordwood._inputs.each import Progress, each, is_gone
 from cordwood._inputs.exports import exports_of, overall_message
 from cordwood._inputs.files import expand, is_stream
 from cordwood._inputs.input import Input, dialect_of_empty_run, is_of_export
-from cordwood._native import Reader, decode_wandb, verify
+from cordwood._native import Reader, RecordDecoder, verify
 from cordwood._summary import summary_of
 from cordwood._tables.payloads import VERSION_EDIT, kinds_of
 from cordwood._text import source_name
@@ -216,16 +216,16 @@ def _times_of(path: str, log: dict[str, Any]) -> tuple[float, float] | tuple[Non
     """When the first and the last steps of a run were logged."""
     with Reader(path, **log) as reader:
         first, last = float("inf"), float("-inf")
+        decoder = RecordDecoder("wandb-history")
         for record in reader.records():
-            if b"_timestamp" in record.data and (time := _time_of(record.data)) is not None:
+            if b"_timestamp" in record.data and (time := _time_of(decoder, record.data)) is not None:
                 first, last = min(time, first), max(time, last)
     return (first, last) if first <= last else (None, None)
 
 
-def _time_of(record: bytes) -> float | None:
-    with contextlib.suppress(CordwoodError, ValueError):
-        fields = decode_wandb(record, "history") or {"items": []}
-        for path, text in fields["items"]:
-            if path == ("_timestamp",) and _TIMES.start <= (time := float(text)) < _TIMES.stop:
-                return time
+def _time_of(decoder: RecordDecoder, record: bytes) -> float | None:
+    with contextlib.suppress(CordwoodError):
+        time: object = (decoder.row(record, []) or {}).get("_timestamp")
+        if isinstance(time, int | float) and not isinstance(time, bool) and _TIMES.start <= time < _TIMES.stop:
+            return float(time)
     return None

@@ -8,6 +8,8 @@ from _typeshed import ReadableBuffer
 from cordwood._inputs.many import Results
 from cordwood._splits import Split
 from cordwood._tables.scan import DecodedScan
+from cordwood._tables.schema import ColumnType
+from cordwood.errors import PayloadError
 from cordwood.payload.entity import Entity
 from cordwood.payload.version_edit import Field, NewFile
 from cordwood.payload.write_batch import Operation
@@ -37,28 +39,27 @@ __all__ = [
     "Reader",
     "Record",
     "RecordBatch",
+    "RecordDecoder",
     "RecordIndex",
     "Scan",
-    "TableBuilder",
-    "TableLearner",
+    "Table",
     "VersionState",
     "WriteBatchOperations",
+    "WriteBatchReader",
     "Writer",
     "__version__",
-    "batch_crc",
     "beginning_at",
     "beginning_of",
     "build_write_batch",
     "checked_version_edit",
     "crc32c",
     "decode_entity",
-    "decode_swanlab",
-    "decode_wandb",
     "detect",
     "encoded_version_edit",
     "entity_kinds",
     "fragments",
     "index",
+    "is_decoded",
     "is_log_name",
     "leave_out_salvaged",
     "left_out_count",
@@ -1131,6 +1132,32 @@ class WriteBatchOperations:
     def __iter__(self) -> Self: ...
     def __next__(self) -> Operation: ...
 
+@final
+class WriteBatchReader:
+    """Checks the write batches of one log, and finds the engine that wrote them.
+
+    Args:
+        dialect: The dialect of the log, or `None`. Of those that RocksDB and Pebble share, the batches
+            say which engine it is.
+    """
+
+    def __new__(cls, dialect: str | None, /) -> Self: ...
+    def engine(self, record: bytes, /) -> Literal["rocksdb", "pebble"]:
+        """The engine of the batch in the next record, all of which is decoded.
+
+        Args:
+            record: The record.
+
+        Returns:
+            `"rocksdb"` or `"pebble"`.
+
+        Raises:
+            PayloadError: The record is not a batch, or a damaged one.
+        """
+    @property
+    def note(self) -> str | None:
+        """The uncertain point that the batches so far have shown, in words; `None` if there is none."""
+
 def version_edit_field(record: bytes, offset: int, /) -> tuple[Field, int] | None:
     """A field of a version edit, and the offset of the next one.
 
@@ -2016,118 +2043,203 @@ def decode_entity(record: ReadableBuffer, /) -> Entity:
     """
 
 @final
-class TableLearner:
-    """Learns the columns of a table.
+class Table:
+    """Turns the records of logs into a table.
+
+    The columns are known, or learned. A table that learns them is open once the first records have
+    shown some: from then on, its rows are also written. If later rows need other columns, they and all
+    that follow only teach: the table is no longer open, and must be made again with all columns.
 
     Args:
-        payload: The contents of the records: `"entity"`, `"json"` or `"wandb-history"`; `None` for
-            rows of Python.
-        columns: The columns that are wanted of each row; `None` for all. `a.b` is the field `b` of
+        payload: The contents of the records, as in `cordwood._tables.payloads`.
+        form: `"arrow"`, `"ndjson"` or `"csv"`.
+        columns: Pairs of a name and a type from `cordwood._tables.schema`, if they are known.
+        always: The columns that a table has even if no row has a value in them.
+        wanted: The columns that are wanted, in their order; `None` for all. `a.b` is the field `b` of
             the column `a`.
+        limit: The maximum number of rows.
+        opens_early: Whether a table that learns its columns is opened with those of the first records.
+        bytes_as: How bytes become text: `"object"`, `"text"` if they are UTF-8, `"hex"` or `"base64"`.
+        escapes_formulas: Whether text in CSV that a spreadsheet takes for a formula gets an apostrophe.
         column_count_max: The maximum number of columns, including fields in columns.
         field_count_max: The maximum number of fields in a column.
         level_count_max: The maximum number of levels of lists and structures in a column.
+        row_count_max: The maximum number of rows in an Arrow batch.
+        cell_count_max: The maximum number of cells in an Arrow batch. One row may have more.
     """
-
     def __new__(
         cls,
-        payload: str | None,
-        columns: Sequence[str] | None = None,
+        payload: str,
+        form: str,
+        columns: Sequence[tuple[str, ColumnType]] | None = None,
         *,
+        always: Sequence[tuple[str, ColumnType]] = ...,
+        wanted: Sequence[str] | None = None,
+        limit: int | None = None,
+        opens_early: bool = True,
+        bytes_as: str = "object",
+        escapes_formulas: bool = False,
         column_count_max: int,
         field_count_max: int,
         level_count_max: int,
-    ) -> TableLearner: ...
-    def learn(
-        self, source: RecordBatch | Sequence[Record | dict[str, Any]], begin: int, first: Sequence[str], /
-    ) -> tuple[int, list[int], str | None, int]:
-        """Learns from records, or from rows.
-
-        It stops at a record after which there are too many columns, and at one whose row has a
-        column that is in `first`.
-
-        Args:
-            source: A `RecordBatch`, a list of `Record`, or a list of rows, which are `dict`.
-            begin: The index of the first record to use.
-            first: The names of the table's other columns.
-
-        Returns:
-            The index of the record to continue with; the indices of the records that cannot be
-            read, or not completely; `"columns"` or `"first"` if one of these made it stop; and the
-            number of rows.
-        """
-
-    def columns(self) -> tuple[list[tuple[str, Any]], list[tuple[str, list[str]]], list[str]]:
-        """The learned columns.
-
-        Returns:
-            The name of each column and its type, as in `cordwood._tables.schema`; the names of those
-            with values of several types, and these types; and the names of those with too many
-            fields.
-        """
-
-@final
-class TableBuilder:
-    """Turns records, or rows, into columns.
-
-    Args:
-        payload: The contents of the records: `"entity"`, `"json"` or `"wandb-history"`; `None` for
-            rows of Python.
-        columns: Pairs of a name and a type from `cordwood._tables.schema`; the type is `None` for a
-            column that is not wanted.
-        are_chosen: Whether rows may have other columns, and `a.b` is the field `b` of the column `a`.
-        row_count_max: The maximum number of rows in a batch.
-        cell_count_max: The maximum number of cells in a batch. One row may have more.
-    """
-
-    def __new__(
-        cls,
-        payload: str | None,
-        columns: Sequence[tuple[str, object]],
-        *,
-        are_chosen: bool,
         row_count_max: int,
         cell_count_max: int,
-    ) -> TableBuilder: ...
-    def build(
+    ) -> Table: ...
+    def begin(
         self,
-        source: RecordBatch | Sequence[Record | dict[str, Any]],
-        begin: int,
-        learner: TableLearner | None = None,
-        first: Sequence[str] = ...,
-        /,
-    ) -> tuple[int, list[int], str | None, list[tuple[list[int], int, tuple[object, object]]]]:
-        """Makes one or two Arrow batches, together with at most as many rows as one may contain.
-
-        It stops at a row with a value that does not fit its column or is in none; with a learner,
-        also where that stops, and at a row that makes a column another than it has learned before.
+        first: Sequence[tuple[str, str | None]],
+        *,
+        dialect: str | None = None,
+        families: dict[int, bytes] = ...,
+        is_run: bool = False,
+        has_salvaged: bool = False,
+    ) -> None:
+        """Begins a log.
 
         Args:
-            source: A `RecordBatch`, a list of `Record`, or a list of rows, which are `dict`.
-            begin: The index of the first record to use.
-            learner: Learns from the rows, if it is not `None`.
-            first: The names of the table's other columns, for the learner.
+            first: Names and texts of the cells that each of its rows begins with.
+            dialect: The dialect of the log, if it is known.
+            families: The names of its column families by their numbers.
+            is_run: Whether it is a run of Weights & Biases even without a record.
+            has_salvaged: Whether rows with the offset of their record say whether it is salvaged.
+        """
+    def feed(
+        self, source: RecordBatch | Sequence[Record], begin: int, only: Sequence[int] | None = None, /
+    ) -> tuple[int, list[Any], list[tuple[int, str, PayloadError]], int]:
+        """Takes the rows of records.
+
+        Args:
+            source: A `RecordBatch`, or a list of `Record`.
+            begin: The index of the first record to take.
+            only: The indices of the records to take, in ascending order; `None` for all. `begin` is
+                then an index in this list.
 
         Returns:
-            The index of the record to continue with; the indices of the records that cannot be
-            read, or not completely; `"columns"`, `"first"` or `"grown"`, or the message about a
-            value that does not fit, if one of these made it stop; and for each batch, which may have
-            no rows, the indices of the columns that have values, the number of rows, and capsules
-            of the Arrow C data interface that contain the rows.
+            The index of the record to continue with. The output: `bytes`, or for Arrow the indices of
+            the columns that have values, the number of rows and capsules of the Arrow C data interface.
+            The faults: the index of a record, the missing part (`"record"`, `"value"` or `"rest"`), and a
+            `PayloadError`. And how many more faults there are.
 
         Raises:
-            MemoryError: There is not enough memory for the rows.
+            MemoryError: There is not enough memory.
+            TooManyColumnsError: There are too many columns.
+            HasFirstError: A row has a column with which each row begins.
+            MisfitError: A value does not fit its column, or is in none.
         """
+    def rest(self) -> tuple[bool, list[Any]]:
+        """Takes the rows that are complete only at the end of a log.
 
-def batch_crc(source: RecordBatch | Sequence[Record], crc: int, /) -> int:
-    """The CRC-32C of the offsets and the data of records, continued from `crc`.
+        Returns:
+            Whether these are all: if not, it must be called again. And the output.
+        """
+    def rest_of_all(self) -> tuple[bool, list[Any]]:
+        """Takes the rows that are held back until all logs were read.
+
+        Returns:
+            As for `rest`.
+        """
+    def columns(self) -> list[tuple[str, ColumnType]]:
+        """The learned columns, with those that are always there.
+
+        Returns:
+            The name of each column and its type, as in `cordwood._tables.schema`.
+        """
+    def conflicts(self) -> tuple[list[tuple[str, list[str]]], list[str]]:
+        """The columns that are JSON.
+
+        Returns:
+            The names of those with values of several types, and these types; and the names of those with
+            too many fields.
+        """
+    @property
+    def note(self) -> str | None:
+        """The uncertain point that the records of this log have shown so far; `None` if there is none."""
+    @property
+    def is_open(self) -> bool:
+        """Whether its rows are written. If not at the end, it must be made again with all columns."""
+    def only_learn(self) -> None:
+        """Lets the rows that follow only teach, as if the columns had grown."""
+    @property
+    def row_count(self) -> int:
+        """The number of rows."""
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many rows as are wanted."""
+    @property
+    def missing(self) -> tuple[list[str], list[str]]:
+        """The wanted columns that no row had; and the names of columns that rows had, for a message."""
+
+@final
+class RecordDecoder:
+    """Decodes the records of one log, in their order.
 
     Args:
-        source: A `RecordBatch`, or a list of `Record`.
-        crc: The CRC-32C of the records before them.
+        payload: The contents of the records, as in `cordwood._tables.payloads`.
+        dialect: The dialect of the log, if it is known.
+    """
+
+    def __new__(cls, payload: str, dialect: str | None = None, /) -> Self: ...
+    def row(self, record: ReadableBuffer, errors: list[PayloadError] | None = None, /) -> dict[str, Any] | None:
+        """The row of a record.
+
+        Args:
+            record: `bytes` or any other buffer.
+            errors: A value that cannot be read is left out, and its error is appended to this list.
+                `None`: the error is raised.
+
+        Returns:
+            The values by their names, or `None` for a record that has no row.
+
+        Raises:
+            PayloadError: The record cannot be decoded.
+            TypeError: `record` is not bytes-like.
+        """
+    def rest(self) -> dict[str, Any] | None:
+        """The row that is complete only after the last record.
+
+        Returns:
+            The values by their names, or `None` if there is no such row.
+        """
+    def json(self, record: ReadableBuffer, /) -> str | None:
+        """The value of a record as JSON, on one line.
+
+        Args:
+            record: `bytes` or any other buffer.
+
+        Returns:
+            The text, or `None` for a record that the payload is not about.
+
+        Raises:
+            PayloadError: The record cannot be decoded.
+            TypeError: `record` is not bytes-like.
+        """
+    @property
+    def note(self) -> str | None:
+        """The uncertain point that the records have shown so far; `None` if there is none."""
+    def value(self, record: ReadableBuffer, /) -> Any:
+        """The value of a record.
+
+        Args:
+            record: `bytes` or any other buffer.
+
+        Returns:
+            The value, or `None` for a record that the payload is not about.
+
+        Raises:
+            PayloadError: The record cannot be decoded.
+            TypeError: `record` is not bytes-like.
+        """
+
+def is_decoded(payload: str, record: bytes, dialect: str | None, /) -> bool:
+    """Whether a record is of the kind that a payload is about, all of it.
+
+    Args:
+        payload: The name of the payload.
+        record: The record.
+        dialect: The dialect of its log, if it is known.
 
     Returns:
-        An unsigned 32-bit integer.
+        Whether it can be decoded without a fault.
     """
 
 def entity_kinds(source: RecordBatch | Sequence[Record], /) -> tuple[list[tuple[str | None, list[int]]], list[int]]:
@@ -2139,45 +2251,6 @@ def entity_kinds(source: RecordBatch | Sequence[Record], /) -> tuple[list[tuple[
     Returns:
         Each kind, and the indices of its records; `None` is the kind of entities without a key. And
         the indices of the records that cannot be read.
-    """
-
-def decode_swanlab(record: ReadableBuffer, /) -> tuple[str, int, int | None, float] | None:
-    """A number that a run of SwanLab 0.8 or later has logged.
-
-    Args:
-        record: `bytes` or any other buffer.
-
-    Returns:
-        A tuple: its name, the step, the time in microseconds since 1970-01-01 00:00 UTC or `None`,
-        and the number. `None` if the record is of another kind.
-
-    Raises:
-        PayloadError: `record` is not a record of a run.
-        TypeError: `record` is not bytes-like.
-    """
-
-def decode_wandb(record: ReadableBuffer, kind: str, /) -> dict[str, Any] | None:
-    """The fields of a record of a Weights & Biases run.
-
-    Items are pairs of a path, which is a tuple of at least one name, and the value as JSON. Times
-    are in microseconds since 1970-01-01 00:00 UTC. A field that is not in the record is `None`.
-
-    Args:
-        record: `bytes` or any other buffer.
-        kind: The kind that the record must be, which determines the fields. `"history"`: `items`
-            and `step`. `"stats"`: `timestamp` and `items`. `"summary"`, and `"config"`, which a
-            record of kind `"run"` may also contain: `update` and `remove`, each a list of items.
-            `"run"`: `run_id`, `entity`, `project`, `group`, `job_type`, `display_name`, `notes`,
-            `tags`, `host`, `git_commit` and `start_time`. `"environment"`: `executable`,
-            `program`, `args`, `host` and `git_commit`. `"output"`, whether raw or not: `stream`
-            (`"stdout"` or `"stderr"`), `timestamp` and `line`. `"exit"`: `exit_code`.
-
-    Returns:
-        The fields, or `None` if the record is of another kind.
-
-    Raises:
-        PayloadError: `record` is not a record of a run.
-        TypeError: `record` is not bytes-like.
     """
 
 @final

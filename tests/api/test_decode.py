@@ -181,31 +181,105 @@ def test_no_value_becomes_another_one(name, kind, exports):
         pa.table(scan)
 
 
-def test_the_columns_are_found_once(exports, tmp_path):
-    """With a schema they are not searched for, so even a source that cannot seek can be read."""
+class Pipe:
+    """A source that cannot seek."""
 
-    class Pipe:
-        def __init__(self, data):
-            self._file = io.BytesIO(data)
-            self.read = self._file.read
+    def __init__(self, data):
+        self._file = io.BytesIO(data)
+        self.read = self._file.read
 
-    class Counted(io.BytesIO):
-        begins = 0
 
-        def seek(self, *arguments):
-            Counted.begins += 1
-            return super().seek(*arguments)
+class Counted(io.BytesIO):
+    """A file that counts its readings, which begin at a position of it."""
 
-    data = exports[0].read_bytes()
-    file = Counted(b"before" + data)
+    def __init__(self, data):
+        super().__init__(data)
+        self.begin_count = 0
+
+    def seek(self, *arguments):
+        self.begin_count += 1
+        return super().seek(*arguments)
+
+
+def found_by(scan):
+    """What a scan knows of its latest reading."""
+    return scan.skipped, scan.left_out, scan.ok, [outcome.kind for outcome in scan.outcomes]
+
+
+@pytest.mark.parametrize("kept_len_max", [None, 0], ids=["kept", "too long"])
+@pytest.mark.parametrize("columns", [None, ["n", "__path__"]])
+def test_the_columns_are_found_once(columns, kept_len_max, exports, monkeypatch):
+    """The first table of all columns is made meanwhile, if it is not too long."""
+    if kept_len_max is not None:
+        monkeypatch.setattr("cordwood._tables.scan._KEPT_LEN_MAX", kept_len_max)
+    file = Counted(b"before" + exports[0].read_bytes())
     file.read(6)
-    scan = cordwood.scan(file, decode="entity")
-    assert Counted.begins == 0
-    for begins in (2, 3):
+    scan = cordwood.scan(file, decode="entity", columns=columns)
+    assert file.begin_count == 0
+    first = 1 if columns is None and kept_len_max is None else 2
+    for begin_count in (first, first + 1):
         assert pa.table(scan)["n"].to_pylist() == [1.0, 0.5]
-        assert Counted.begins == begins
+        assert file.begin_count == begin_count
+        assert found_by(scan) == (((),), ((),), True, ["clean"])
+
+
+@pytest.mark.parametrize(
+    ("lines", "rows"),
+    [
+        ([b'{"a":1}', b'{"a":2.5}'], [{"a": 1.0}, {"a": 2.5}]),
+        ([b'{"a":1}', b'{"b":true}', b'{"a":2}'], [{"a": 1, "b": None}, {"a": None, "b": True}, {"a": 2, "b": None}]),
+        ([b'{"a":{"x":1}}', b'{"a":{"y":1}}'], [{"a": {"x": 1, "y": None}}, {"a": {"x": None, "y": 1}}]),
+        ([b"{}", b'{"a":1}', b'{"b":1}'], [{"a": None, "b": None}, {"a": 1, "b": None}, {"a": None, "b": 1}]),
+    ],
+    ids=["value", "column", "field", "first columns"],
+)
+def test_a_table_whose_columns_grow_is_read_again(lines, rows, tmp_path, monkeypatch):
+    """The batches that were made before lack them."""
+    monkeypatch.setattr("cordwood._tables.scan._BATCH_LEN", 1)
+    file = Counted(written(tmp_path / "log", lines).read_bytes())
+    table = pa.table(cordwood.scan(file, decode="json"))
+    table.validate(full=True)
+    assert (table.to_pylist(), file.begin_count) == (rows, 2)
+
+
+def test_a_table_is_that_of_the_files_when_it_is_read(tmp_path):
+    """What was read for the columns alone is not kept for it."""
+    path = written(tmp_path / "log", [b'{"a":1}'])
+    scan = cordwood.scan(path, decode="json")
+    assert scan.columns == ("a",)
+    for count in range(2, 4):
+        with cordwood.open(path, "a") as writer:
+            writer.append(b'{"a":%d}' % count)
+        assert pa.table(scan)["a"].to_pylist() == list(range(1, count + 1))
+
+
+@pytest.mark.parametrize("kept_len_max", [None, 0], ids=["kept", "too long"])
+def test_a_scan_knows_what_was_left_out_of_its_table(kept_len_max, tmp_path, monkeypatch):
+    """Of one table, and not also of the reading that found the columns."""
+    if kept_len_max is not None:
+        monkeypatch.setattr("cordwood._tables.scan._KEPT_LEN_MAX", kept_len_max)
+    lines = [b'{"a":1}', b"junk", b'{"a":2}']
+    good, bad = (written(tmp_path / name, lines) for name in ("good", "bad"))
+    data = bytearray(bad.read_bytes())
+    data[-1] ^= 1
+    bad.write_bytes(data)
+    scan = cordwood.scan([good, bad], decode="json", on_corruption="skip")
+    for _ in range(2):
+        assert pa.table(scan)["a"].to_pylist() == [1, 2, 1]
+        skipped, left_out, ok, outcomes = found_by(scan)
+        assert [[region.reason for region in regions] for regions in skipped] == [[], ["checksum_mismatch"]]
+        assert [[offset for offset, _ in errors] for errors in left_out] == [[14], [14]]
+        assert (ok, outcomes) == (False, ["clean", "clean"])
+
+
+def test_a_source_that_cannot_seek_is_read_once(exports, tmp_path, monkeypatch):
+    """A short one is a table without a schema, too."""
+    data = exports[0].read_bytes()
     schema = pa.schema([("n", pa.float64())])
-    assert pa.table(cordwood.scan(Pipe(data), decode="entity", schema=schema))["n"].to_pylist() == [1.0, 0.5]
+    for _ in range(2):
+        assert pa.table(cordwood.scan(Pipe(data), decode="entity", schema=schema))["n"].to_pylist() == [1.0, 0.5]
+    assert pa.table(cordwood.scan(Pipe(data), decode="entity"))["n"].to_pylist() == [1.0, 0.5]
+    monkeypatch.setattr("cordwood._tables.scan._KEPT_LEN_MAX", 0)
     with pytest.raises((OSError, ValueError), match="was read once, and cannot seek"):
         pa.table(cordwood.scan(Pipe(data), decode="entity"))
 
@@ -309,7 +383,6 @@ ONE = pa.struct([("x", pa.int64())])
         ("2026-01-01", pa.date32()),
         (1, pa.timestamp("us")),
         (1, pa.null()),
-        ("\ud800", pa.binary()),
     ],
 )
 def test_a_value_that_does_not_fit_the_schema(value, kind, tmp_path):
@@ -402,6 +475,7 @@ def test_two_streams_of_a_file_object(decode, policy, tmp_path):
     with path.open("rb") as file:
         for source in file, io.BytesIO(path.read_bytes()):
             scan = cordwood.scan(source, decode=decode, on_corruption=policy)
+            assert scan.columns
             first, second = (pa.RecordBatchReader.from_stream(scan) for _ in range(2))
             first.read_next_batch()
             rows = second.read_next_batch().num_rows
@@ -457,14 +531,14 @@ def test_the_columns_of_a_scan_choose_the_same_columns(name, column, tmp_path):
     ) == whole.select([column])
 
 
-def test_two_names_that_become_one_are_an_error_with_a_schema(tmp_path):
-    names = [rb"\ud800", rb"\\ud800"]
-    row = b",".join(b'"%s":1' % name for name in names)
-    number = (r"\ud800", pa.int64())
+@pytest.mark.parametrize("values", [(b"1", b"1"), (b"1", b"null"), (b"null", b"1"), (b"null", b"null")])
+def test_two_names_that_become_one_are_an_error_with_a_schema(values, tmp_path):
+    row = rb'"a\u0000b":%s,"a\\x00b":%s' % values
+    number = (r"a\x00b", pa.int64())
     fields = {"row": pa.schema([number]), "object": pa.schema([("s", pa.struct([number]))])}
     path = written(tmp_path / "log", [b'{"c":1}', b'{%s,"s":{%s}}' % (row, row)])
     for schema in fields.values():
-        with pytest.raises((OSError, ValueError), match=r"offset 14: two values have the name '\\\\ud800' in a table"):
+        with pytest.raises((OSError, ValueError), match=r"offset 14: two values have the name 'a\\x00b' in a table"):
             pa.table(cordwood.scan(path, decode="json", schema=schema))
     other = pa.schema([("c", pa.int64())])
     assert pa.table(cordwood.scan(path, decode="json", schema=other))["c"].to_pylist() == [1, None]
@@ -483,7 +557,7 @@ def test_an_integer_of_thousands_of_digits_is_not_decoded(tmp_path):
     """It would become text. The largest that Python converts is JSON text."""
     lines = [b'{"a":' + b"9" * 4_300 + b"}", b'{"a":[-' + b"9" * 4_301 + b"]}", b'{"a":"x"}']
     path = written(tmp_path / "log", lines)
-    with pytest.raises(cordwood.errors.PayloadError, match=r"offset 4313: an integer of 4,301 digits \(4310 bytes"):
+    with pytest.raises(cordwood.errors.PayloadError, match=r"offset 4313: an integer of 4301 digits \(4310 bytes"):
         pa.table(cordwood.scan(path, decode="json"))
     scan = cordwood.scan(path, decode="json", on_corruption="skip")
     assert pa.table(scan)["a"].to_pylist() == ["9" * 4_300, '"x"']
@@ -593,7 +667,9 @@ def test_the_names_of_column_families_are_read_once_for_many_logs(tmp_path, monk
         for number in range(20)
     ]
     opened, reader = [], cordwood.Reader
-    monkeypatch.setattr(cordwood, "Reader", lambda path, **options: opened.append(path) or reader(path, **options))
+    monkeypatch.setattr(
+        "cordwood._tables.table.Reader", lambda path, **options: opened.append(path) or reader(path, **options)
+    )
     assert [name for path in paths for _, name in names_of(path)] == [b"users"] * 20
     assert opened.count(str(manifest)) == 1
     # A MANIFEST that has grown since is read again.

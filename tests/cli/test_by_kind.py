@@ -202,9 +202,9 @@ def test_a_log_that_is_rewritten_meanwhile_with_a_new_kind(log_of, folder, monke
 END_AT_ROWS = """
 import os, signal, sys
 from cordwood.cli import main
-from cordwood.cli.convert import by_kind
+from cordwood.cli.convert import logs
 
-by_kind._KindTables.write = lambda *_: os.kill(os.getpid(), signal.SIGTERM)
+logs.OneTable.sink = lambda *_: os.kill(os.getpid(), signal.SIGTERM)
 main(sys.argv[1:])
 """
 

@@ -10,9 +10,10 @@ import pytest
 from interrupts import HANG
 
 import cordwood
+from cordwood._tables.table import Table
 from cordwood.cli import main
-from cordwood.cli.convert import log_rows
-from cordwood.cli.convert.draft import Draft
+from cordwood.cli.convert import logs as reading
+from cordwood.cli.convert.logs import Logs
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -21,28 +22,21 @@ pq = pytest.importorskip("pyarrow.parquet")
 @pytest.fixture(autouse=True)
 def _short_batches(monkeypatch):
     """A batch has a few records, so that the first ones do not decide alone."""
-    monkeypatch.setattr(log_rows, "BATCH_LEN", 200)
+    monkeypatch.setattr(reading, "_BATCH_LEN", 200)
 
 
 @pytest.fixture
 def readings(monkeypatch):
     """The number of readings of each log, by its base name."""
     found = {}
-    original = log_rows.LogRows
+    read = Logs._read  # noqa: SLF001
 
-    class Counted:
-        def __init__(self, options, source, reader, *args, **others):
-            name = source.rpartition("/")[2]
-            found[name] = found.get(name, 0) + 1
-            self.rows = original(options, source, reader, *args, **others)
+    def counted(logs, path, *arguments):
+        name = path.rpartition("/")[2]
+        found[name] = found.get(name, 0) + 1
+        return read(logs, path, *arguments)
 
-        def __iter__(self):
-            return iter(self.rows)
-
-        def __getattr__(self, name):
-            return getattr(self.rows, name)
-
-    monkeypatch.setattr("cordwood.cli.convert.logs.LogRows", Counted)
+    monkeypatch.setattr(Logs, "_read", counted)
     return found
 
 
@@ -56,13 +50,14 @@ def tables(tmp_path, *sources):
     """The status, the table as it is written, and as two readings write it."""
     arguments = ["convert", "--as", "json", *sources]
     status = main([*arguments, str(tmp_path / "draft.parquet")])
-    with mock.patch.object(Draft, "learn", learn_only):
+    with mock.patch.object(Logs, "new_table", learning_table):
         assert main([*arguments, str(tmp_path / "twice.parquet")]) == status
     return status, pq.read_table(tmp_path / "draft.parquet"), pq.read_table(tmp_path / "twice.parquet")
 
 
-def learn_only(draft, records):
-    return draft.columns.learn(records)
+def learning_table(logs, columns, *, new_table=Logs.new_table, **options):
+    """A table that only learns its columns, if it learns them."""
+    return new_table(logs, columns, **{**options, "opens_early": False})
 
 
 ROWS = [{"n": number, "text": f"row {number}"} for number in range(100)]
@@ -157,15 +152,15 @@ def test_many_logs_are_read_once_unless_one_has_other_columns(tmp_path, readings
 
 def test_rows_of_a_log_that_cannot_be_read_to_its_end_stay_out(tmp_path, capfd):
     logs = [write(tmp_path / name, ROWS) for name in ("a", "b", "c")]
-    records = log_rows.LogRows._records  # noqa: SLF001
+    sources = Table.sources
 
-    def failing(rows):
-        for number, batch in enumerate(records(rows)):
-            if number == 2 and rows.source == logs[1]:
-                raise OSError(5, "Input/output error", rows.source)
+    def failing(table, reader, **options):
+        for number, batch in enumerate(sources(table, reader, **options)):
+            if number == 2 and reader.path == logs[1]:
+                raise OSError(5, "Input/output error", reader.path)
             yield batch
 
-    with mock.patch.object(log_rows.LogRows, "_records", failing):
+    with mock.patch.object(Table, "sources", failing):
         assert main(["convert", "--as", "json", *logs, str(tmp_path / "t.parquet")]) == 1
     assert pq.read_table(tmp_path / "t.parquet")["__file__"].to_pylist() == [logs[0]] * 100 + [logs[2]] * 100
     assert capfd.readouterr().err == f"cordwood: {logs[1]}: Input/output error\n"
@@ -184,7 +179,7 @@ def test_a_failing_disk_is_the_fault_of_the_table(tmp_path, capfd):
 
 def test_no_batch_is_written_after_one_that_failed(tmp_path, capfd, monkeypatch):
     """The next one is handed over while the failing one is being written."""
-    monkeypatch.setattr("cordwood._tables.columns.ROW_COUNT_MAX", 20)
+    monkeypatch.setattr("cordwood._tables.table.ROW_COUNT_MAX", 20)
     log = write(tmp_path / "log", ROWS)
     original, writers, failed = pq.ParquetWriter.write_batch, [], set()
     submit, submits, handed_over = ThreadPoolExecutor.submit, Counter(), threading.Event()
@@ -210,30 +205,6 @@ def test_no_batch_is_written_after_one_that_failed(tmp_path, capfd, monkeypatch)
         mock.patch.object(ThreadPoolExecutor, "submit", count_submits),
     ):
         assert main(["convert", "--as", "json", log, str(tmp_path / "t.parquet")]) == 1
-    assert {writers.count(writer) for writer in failed} == {2}
+    assert [writers.count(writer) for writer in failed] == [2]
     [line] = capfd.readouterr().err.splitlines()
     assert line.startswith(f"cordwood: {tmp_path / 't.parquet'}: No space left on device")
-
-
-def test_a_fault_of_the_table_hides_no_fault_of_a_record(tmp_path, capfd, monkeypatch):
-    """The batch in which the table fails is read again: faults that were reported are not repeated, and others are."""
-    monkeypatch.setattr(log_rows, "BATCH_LEN", 4000)
-    monkeypatch.setattr("cordwood._tables.columns.ROW_COUNT_MAX", 20)
-    values = [*ROWS, *(value for row in ROWS for value in (row, b"no JSON"))]
-    log = write(tmp_path / "log", values)
-    original, calls = pq.ParquetWriter.write_batch, 0
-
-    def write_batch(self, batch, *args):
-        nonlocal calls
-        calls += 1
-        if calls == 8:
-            raise OSError(28, "No space left on device")
-        return original(self, batch, *args)
-
-    with mock.patch("pyarrow.parquet.ParquetWriter.write_batch", write_batch):
-        assert main(["convert", "--as", "json", log, str(tmp_path / "t.parquet")]) == 3
-    assert calls > 8
-    *lines, last = capfd.readouterr().err.splitlines()
-    assert len(lines) == len(set(lines)) == 10
-    assert last.endswith(": 100 records left out in all")
-    assert pq.read_table(tmp_path / "t.parquet").num_rows == 200

@@ -69,7 +69,7 @@ COMMANDS = {
     "pack a.log new.log": set(),
     "follow --timeout 0 a.log": set(),
     "write new.log": set(),
-    "convert a.log": JSON,
+    "convert a.log": set(),
     "convert --to csv a.log": set(),
     "split a.log": set(),
     "split --json a.log": JSON,

@@ -86,11 +86,11 @@ def test_an_unfinished_file_is_removed_if_there_is_no_memory_to_list_a_folder(mo
     def refuse(path):
         raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM), path)
 
-    def fill(self, rows):
+    def fill(table, made):
         monkeypatch.setattr(os, "listdir", refuse)
         raise MemoryError
 
-    monkeypatch.setattr("cordwood.cli.convert.writers._Csv.write", fill)
+    monkeypatch.setattr("cordwood.cli.convert.logs.OneTable.write", fill)
     assert main(["convert", str(tmp_path / "a.log"), str(tmp_path / "a.csv")]) == 1
     monkeypatch.undo()
     assert capfd.readouterr().err == "cordwood: not enough memory\n"

@@ -1,15 +1,18 @@
-"""The columns of rows, learned and made in Python: the naive counterpart of the native module."""
+"""Tables of rows, learned and made in Python: the naive counterpart of the native module."""
 
+import base64
 import json
+import math
 import re
 from datetime import datetime
 
 import pyarrow as pa
+from naive_rows import id_or_name
 
-from cordwood._tables import columns as limits
-from cordwood._tables.entities import KEY, fields_of
+from cordwood._tables import table as limits
+from cordwood._tables.payloads import KEY
 from cordwood._tables.schema import ListOf, StructOf, TooManyColumnsError, arrow_name, utf8
-from cordwood.payload.entity import GeoPoint, Key, User
+from cordwood.payload.entity import Entity, GeoPoint, Key, User
 
 # An integer up to this size is also a floating-point number, without loss.
 _EXACT_MAX = 1 << 53
@@ -153,11 +156,27 @@ def _common(seen):
             return "json"
 
 
-def table_of(rows, columns, to_json=lambda value: value):
+def fields_of(value):
+    """The fields of a value: keys, places and users always have the same, maps those that are in them."""
+    match value:
+        case Entity():
+            # Firestore's maps have a key without a meaning.
+            key = {} if value.key in (None, Key("", ())) else {"__key__": value.key}
+            return {**key, **value.properties}
+        case Key():
+            return {**value._asdict(), "path": [{"kind": kind, **id_or_name(last)} for kind, last in value.path]}
+        case GeoPoint() | User():
+            return value._asdict()
+        case dict():
+            return value
+    return None
+
+
+def table_of(rows, columns):
     """An Arrow table of rows."""
     schema = pa.schema([(arrow_name(name), _arrow_type(kind)) for name, kind in columns.items()])
     arrays = [
-        pa.array([_stored(kind, row.get(name), to_json) for row in rows], field.type)
+        pa.array([_stored(kind, row.get(name)) for row in rows], field.type)
         for field, (name, kind) in zip(schema, columns.items(), strict=True)
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
@@ -172,15 +191,69 @@ def _arrow_type(kind):
     return {**names, "time": pa.timestamp("us", tz="UTC")}.get(kind, pa.string())
 
 
-def _stored(kind, value, to_json):
+def _stored(kind, value):
     if value is None:
         return None
     if isinstance(kind, ListOf):
-        return [_stored(kind.item, item, to_json) for item in value]
+        return [_stored(kind.item, item) for item in value]
     if isinstance(kind, StructOf):
         fields = fields_of(value)
-        return {arrow_name(name): _stored(inside, fields.get(name), to_json) for name, inside in kind.fields}
+        return {arrow_name(name): _stored(inside, fields.get(name)) for name, inside in kind.fields}
     if kind == "json":
-        text = json.dumps(to_json(value), ensure_ascii=False, separators=(",", ":"))
-        return re.sub("[\ud800-\udfff]", lambda match: rf"\\u{ord(match[0]):04x}", text)
+        return json_text(value)
     return utf8(value) if kind == "text" else value
+
+
+def json_text(value):
+    """A value of a row as JSON text."""
+    return json.dumps(_jsonable(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def _jsonable(value):  # noqa: PLR0911 - one for each type
+    match value:
+        case str():
+            return utf8(value)
+        case bytes():
+            return {"base64": base64.b64encode(value).decode()}
+        case datetime():
+            return value.isoformat().replace("+00:00", "Z")
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case Key():
+            path = [part for element in value.path for part in element]
+            return _without_none({**value._asdict(), "path": path[:-1] if path[-1:] == [None] else path})
+        case User():
+            return _without_none(value._asdict())
+        case list():
+            return [_jsonable(item) for item in value]
+    fields = fields_of(value)
+    return value if fields is None else {utf8(name): _jsonable(item) for name, item in fields.items()}
+
+
+def _without_none(fields):
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def ndjson_of(rows):
+    """Rows as lines of JSON."""
+    return "".join(json_text(row) + "\n" for row in rows)
+
+
+def csv_of(rows, columns):
+    """Rows as CSV: an empty field means no value, `""` is empty text."""
+    lines = [map(_quoted, columns), *([_cell(kind, row.get(name)) for name, kind in columns.items()] for row in rows)]
+    return "".join(",".join(line) + "\n" for line in lines) if columns else ""
+
+
+def _cell(kind, value):
+    if value is None:
+        return ""
+    is_json = kind == "json" or not isinstance(kind, str)
+    text = json_text(value)
+    # Text, a number or a time has quotation marks in JSON only.
+    return _quoted(text if is_json else json.loads(text) if text.startswith('"') else text)
+
+
+def _quoted(text):
+    is_plain = re.fullmatch(r'[^",\r\n\s](?:[^",\r\n]*[^",\r\n\s])?', text)
+    return text if is_plain else '"' + text.replace('"', '""') + '"'

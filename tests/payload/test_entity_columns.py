@@ -1,6 +1,5 @@
-"""Tables of entities: those that the native module makes must equal those made from rows in Python."""
+"""Tables of entities: those that `convert` writes must equal those of the naive counterpart."""
 
-import io
 from datetime import UTC, datetime
 from unittest import mock
 
@@ -12,15 +11,13 @@ from hypothesis import strategies as st
 from support import written
 
 import cordwood
-from cordwood._tables import columns as tables
-from cordwood._tables.columns import Batches, Columns, Records
-from cordwood._tables.decoders import Log
+from cordwood._tables import table as tables
 from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import ListOf, MisfitError, StructOf, TooManyColumnsError
-from cordwood.errors import PayloadError
+from cordwood._tables.table import Table
 
 pa = pytest.importorskip("pyarrow")
-naive_tables = pytest.importorskip("naive_tables")
+table_pairs = pytest.importorskip("table_pairs")
 
 ENTITY = PAYLOADS["entity"]
 
@@ -128,42 +125,9 @@ records = st.one_of(
 )
 
 
-class Left:
-    """Collects the records that are left out."""
-
-    def __init__(self):
-        self.found = []
-
-    def __call__(self, record, error):
-        self.found.append((record.offset, str(error), error.offset, error.length, error.reason))
-
-
-def by_rows(log):
-    """The naive counterpart."""
-    left, rows = Left(), []
-    of_record = ENTITY.rows(Log("leveldb", print, left)).of_record
-    for record in cordwood.Reader(log).records():
-        try:
-            rows.extend(of_record(record))
-        except PayloadError as error:
-            left(record, error)
-    found = naive_tables.Columns()
-    for row in rows:
-        found.add(row)
-    columns = ENTITY.all_columns(found.types())
-    return found, columns, left.found, naive_tables.table_of(rows, columns, ENTITY.to_json())
-
-
-def by_records(log, target_len):
-    found = Columns(ENTITY)
-    left = [Left(), Left()]
-    for batch in cordwood.Reader(log).record_batches(target_len=target_len):
-        found.learn(Records(batch, {}, left[0], left[0]))
-    columns = ENTITY.all_columns(found.types())
-    chunks = [
-        Records(batch, {}, left[1], left[1]) for batch in cordwood.Reader(log).record_batches(target_len=target_len)
-    ]
-    return found, columns, left, Batches(ENTITY, columns), chunks
+def made_of(log, columns, target_len=1 << 20):
+    """The batches with these columns, and the faults."""
+    return table_pairs.fill(Table(ENTITY, "arrow", columns), log, target_len)
 
 
 def limited(fields, columns, levels, cells):
@@ -178,29 +142,27 @@ def limited(fields, columns, levels, cells):
     st.sampled_from([(1_000, 10_000, 20, 1 << 22), (3, 14, 3, 1 << 22), (5, 9, 2, 30), (1, 30, 20, 1)]),
 )
 @example([entities.entity([("", 0), ("", "x")], {"a": {"b": [1, {"c": None}]}, "d": EMPTY})], 1, (9, 99, 9, 99))
-def test_both_ways_make_the_same_table(records, target_len, limits):
-    log = io.BytesIO(written(records)).getvalue()
+def test_tables_with_limits(records, target_len, limits):
+    log = written(records)
     with limited(*limits):
         try:
-            found, columns, left, expected = by_rows(log)
-        except TooManyColumnsError as error:
-            with pytest.raises(TooManyColumnsError, match=str(error)):
-                by_records(log, target_len)
+            rows, naive, columns, faults = table_pairs.naive_of("entity", log)
+        except TooManyColumnsError:
+            with pytest.raises(TooManyColumnsError):
+                table_pairs.learned_of("entity", log, target_len)
             return
-        native_found, native_columns, native_left, native_batches, chunks = by_records(log, target_len)
-        assert native_columns == columns
-        assert list(native_columns) == list(columns)
-        assert native_found.conflicts() == found.conflicts()
-        assert native_found.overfull == found.overfull
-        assert native_left[0].found == left
-        made = [batch for chunk in chunks for batch in native_batches.of(chunk)]
-    assert native_left[1].found == left
-    table = pa.Table.from_batches(made, native_batches.schema)
-    table.validate(full=True)
-    assert table.schema.equals(expected.schema)
-    # Compared as text: NaN equals no number, and 0.0 equals -0.0.
-    assert repr(table.to_pylist()) == repr(expected.to_pylist())
-    assert [column.null_count for column in table.columns] == [column.null_count for column in expected.columns]
+        learned, found = table_pairs.learned_of("entity", log, target_len)
+        assert list(learned.columns.items()) == list(columns.items())
+        assert learned.conflicts == (naive.conflicts(), naive.overfull)
+        made, later_found = made_of(log, columns, target_len)
+    assert [(part, offset) for part, offset, _ in found] == faults
+    assert list(map(repr, later_found)) == list(map(repr, found))
+    table_pairs.check_same(pa.Table.from_batches(made, learned.schema), rows, columns)
+
+
+@given(st.lists(records, max_size=8))
+def test_tables_of_entities(records):
+    table_pairs.check_converted("entity", records)
 
 
 def test_names_of_every_length_are_distinguished():
@@ -208,19 +170,18 @@ def test_names_of_every_length_are_distinguished():
     for length in range(1, 40):
         alike = ["n" * at + "m" + "n" * (length - at - 1) for at in range(length)]
         log = written([entities.entity([("T", 1)], {name: name}) for name in ["n" * length, *alike, "n" * length]])
-        *_, expected = by_rows(log)
-        *_, native, chunks = by_records(log, 1 << 20)
-        made = pa.Table.from_batches([batch for chunk in chunks for batch in native.of(chunk)])
-        assert made.equals(expected)
+        rows, _, columns, _ = table_pairs.naive_of("entity", log)
+        made = pa.Table.from_batches(made_of(log, columns)[0])
+        table_pairs.check_same(made, rows, columns)
         assert [made[name].null_count for name in alike] == [length + 1] * length
 
 
 def test_a_batch_has_few_cells():
     """A column that is in any row of a batch takes room in each row."""
     records = [entities.entity([("T", n + 1)], {f"p{n % 10}{m}": m for m in range(10)}) for n in range(100)]
+    log = written(records)
     with limited(1_000, 10_000, 20, 300):
-        *_, batches, chunks = by_records(written(records), 1 << 20)
-        made = [batch for chunk in chunks for batch in batches.of(chunk)]
+        made, _ = made_of(log, table_pairs.learned_of("entity", log)[0].columns)
     assert sum(batch.num_rows for batch in made) == 100
     for batch in made:
         used = sum(column.null_count < batch.num_rows for column in batch.columns[5:])
@@ -231,23 +192,22 @@ def test_a_batch_has_few_cells():
 def test_many_records_are_left_out():
     """They are reported in groups."""
     log = written([b"junk", entities.entity([("T", 1)], {"n": 1}), *[b""] * 5_000])
-    _, _, left, batches, chunks = by_records(log, 1 << 20)
-    table = pa.Table.from_batches([batch for chunk in chunks for batch in batches.of(chunk)], batches.schema)
-    assert table["n"].to_pylist() == [1]
-    assert [len(each.found) for each in left] == [5_001] * 2
+    learned, faults = table_pairs.learned_of("entity", log)
+    made, later_faults = made_of(log, learned.columns)
+    assert pa.Table.from_batches(made)["n"].to_pylist() == [1]
+    assert (len(faults), len(later_faults)) == (5_001, 5_001)
 
 
 def test_a_value_that_its_column_cannot_have():
     """Possible only if the file has changed since its columns were determined."""
     types = {"n": "int", "m": ListOf("text"), "f": "float", "t": "text", "b": "bytes", "d": "time"}
-    columns = ENTITY.all_columns({**types, "s": StructOf((("x", "int"),))})
+    columns = {**ENTITY.always, **types, "s": StructOf((("x", "int"),))}
     time = datetime(2020, 1, 1, tzinfo=UTC)
     numbers = [{"n": "one"}, {"n": 0.5}, {"n": time}, {"f": 2**53 + 1}, {"f": time}, {"d": 5}]
     others = [{"m": ["a", 1]}, {"m": "a"}, {"m": [b"\xff"]}, {"t": b"\xff"}, {"b": "a"}, {"s": 1}, {"s": {"y": 1}}]
     for wrong in [*numbers, *others, {"new": 1}]:
-        batches = Batches(ENTITY, columns, columns)
         log = written([entities.entity([("T", 1)], values) for values in ({"n": 1}, wrong)])
         [batch] = cordwood.Reader(log).record_batches()
         with pytest.raises(MisfitError, match=r"the column '[a-z.\[\]]+' (is .*, and cannot|was not there)") as caught:
-            list(batches.of(Records(batch, {}, Left(), Left())))
+            made_of(log, columns)
         assert caught.value.offset == batch.record_offsets[1]

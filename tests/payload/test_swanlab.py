@@ -2,13 +2,15 @@
 
 import json
 import math
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
+import naive_swanlab
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
+from naive_json import NaiveError
 from swanlab.proto.swanlab.metric.data.v1.data_pb2 import MediaRecord, ScalarRecord, ScalarValue
 from swanlab.proto.swanlab.record.v1.record_pb2 import Record
 from swanlab.proto.swanlab.terminal.v1.log_pb2 import LogRecord
@@ -17,6 +19,7 @@ import cordwood
 from cordwood.errors import PayloadError
 from cordwood.payload import swanlab
 
+DAY, MINUTE = timedelta(hours=23, minutes=59), timedelta(minutes=1)
 VECTORS = Path(__file__).parents[1] / "vectors/swanlab"
 
 
@@ -93,6 +96,49 @@ def test_other_records_have_no_row():
         assert swanlab.history_row(record) is None
     assert swanlab.history_row(Record(num=1, media=MediaRecord(key="a")).SerializeToString()) is None
     assert swanlab.history_row(Record(log=LogRecord()).SerializeToString()) is None
+
+
+ANY = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**64), 2**64)
+    | st.floats()
+    | st.sampled_from(["", "NaN", "INF", "1", "x"])
+)
+CLOCK = st.times(
+    timezones=st.just(UTC) | st.timedeltas(-DAY, DAY).map(lambda offset: timezone(offset - offset % MINUTE))
+)
+WHEN = st.builds(
+    lambda date, time, timespec: datetime.combine(date, time).isoformat("T", timespec),
+    st.dates(),
+    CLOCK,
+    st.sampled_from(["auto", "seconds", "milliseconds"]),
+)
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "key": st.text(max_size=3) | ANY,
+            "step": st.integers(-5, 5) | ANY,
+            "epoch": ANY,
+            "metric": st.fixed_dictionaries({}, optional={"data": ANY, "create_time": WHEN | ANY}) | ANY,
+        },
+    )
+)
+def test_any_scalar_in_json_has_the_row_of_the_naive_counterpart(data):
+    record = json.dumps({"model_type": "Scalar", "data": data}).encode()
+    naive, found = (value_or_reason(module.history_row, record) for module in (naive_swanlab, swanlab))
+    # As text, NaN equals itself.
+    assert repr(found) == repr(naive)
+
+
+def value_or_reason(decode, record):
+    try:
+        return decode(record)
+    except (PayloadError, NaiveError) as error:
+        return error.reason
 
 
 TIMES = st.builds(Timestamp, seconds=st.integers(-62135596800, 253402300799), nanos=st.integers(0, 999_999_999))

@@ -2,18 +2,19 @@
 
 import json
 import math
-import shlex
 import socket
 import subprocess
 import sys
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
+import naive_wandb
 import pytest
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
+from naive_json import NaiveError
 from real_engines import offline_program, offline_run, scan_wandb
 from real_files import RUNS, corpus
 from wandb.proto.wandb_internal_pb2 import (
@@ -30,7 +31,7 @@ from wandb.proto.wandb_internal_pb2 import (
 from wandb.sdk.internal.datastore import DataStore
 
 import cordwood
-from cordwood._native import decode_wandb
+from cordwood._native import RecordDecoder
 from cordwood.errors import PayloadError
 from cordwood.payload import wandb
 
@@ -289,17 +290,19 @@ def test_records_that_are_not_of_wandb():
     item(no_json.item, "a", "{")
     item(deep.item, "a", "[" * 100_000)
     item(deeper.item, "a", "[" * 101 + "]" * 101)
-    for record, reason, text in [
-        (b"\xff", "truncated", "ends inside a number"),
-        (message_of(summary=nested), "too_deep", "has more than 100 levels"),
-        (message_of(history=twice), "non_canonical", "two values have the name 'a.b'"),
-        (message_of(history=no_json), "non_canonical", "the value of 'a' is not JSON"),
-        (message_of(history=deep), "too_deep", "the value of 'a' has more than 100 levels"),
-        (message_of(history=deeper), "too_deep", "the value of 'a' has more than 100 levels"),
+    # The place of a value, the last of its record, if only that is wrong.
+    for record, length, reason, text in [
+        (b"\xff", 1, "truncated", "ends inside a number"),
+        (message_of(summary=nested), 1, "too_deep", "has more than 100 levels"),
+        (message_of(history=twice), None, "non_canonical", "two values have the name 'a.b'"),
+        (message_of(history=no_json), 0, "non_canonical", "the value of 'a' is not JSON"),
+        (message_of(history=deep), 100_000, "too_deep", "the value of 'a' has more than 100 levels"),
+        (message_of(history=deeper), 202, "too_deep", "the value of 'a' has more than 100 levels"),
     ]:
         with pytest.raises(PayloadError, match=text) as caught:
             list(wandb.history([record])) or wandb.summary([record])
-        assert (caught.value.offset, caught.value.length, caught.value.reason) == (0, len(record), reason)
+        found, begin = caught.value, 0 if length is None else len(record) - length
+        assert (found.offset, found.offset + found.length, found.reason) == (begin, len(record), reason)
 
 
 def test_as_deep_as_it_may_be():
@@ -391,7 +394,7 @@ def test_one_bad_value_does_not_drop_the_step(tmp_path):
     errors = []
     row = wandb.history_row(message_of(history=history), errors)
     assert list(row.items()) == [("_step", 3), ("loss", 0.5)]
-    assert [error.reason for error in errors] == ["non_canonical", "non_canonical", "too_deep"]
+    assert [error.reason for error in errors] == ["non_canonical", "too_deep", "non_canonical"]
     with cordwood.open(path, "x", dialect="wandb") as writer:
         writer.append(message_of(history=history))
     for form, expected in [("ndjson", '{"_step":3,"loss":0.5}\n'), ("csv", "_step,loss\n3,0.5\n")]:
@@ -401,7 +404,7 @@ def test_one_bad_value_does_not_drop_the_step(tmp_path):
         lines = done.stderr.splitlines()
         assert len(lines) == 3
         for line, text in zip(
-            lines, ["'bad' is not JSON", "two values have the name 'loss'", "'deep' has more"], strict=True
+            lines, ["'bad' is not JSON", "'deep' has more", "two values have the name 'loss'"], strict=True
         ):
             assert "a value of the record at offset 7 is left out" in line
             assert text in line
@@ -505,91 +508,14 @@ MESSAGES = st.sampled_from(list(KINDS)).flatmap(
 )
 
 
-def flattened(name, value):
-    """Like `_flatten` in wandb's `sender.py`."""
-    if not isinstance(value, dict):
-        return [(name, value)]
-    return [leaf for key, inside in value.items() for leaf in flattened(f"{name}.{key}", inside)]
-
-
 def expected_of(messages):
     """The contents of wandb's own messages: the history, the metrics, the summary, the configuration and the output."""
-    rows, metrics, trees, text, start = [], [], {"summary": {}, "config": {}}, "", None
-    for message in messages:
-        kind = message.WhichOneof("record_type")
-        if kind == "history":
-            history = message.history
-            row = {".".join(item.nested_key or [item.key]): json.loads(item.value_json) for item in history.item}
-            if history.HasField("step"):
-                row.setdefault("_step", history.step.num)
-            rows.append(row)
-        elif kind == "stats":
-            row = {}
-            if message.stats.HasField("timestamp"):
-                now = message.stats.timestamp.ToMicroseconds()
-                row["_timestamp"] = now / 1e6
-                row |= {} if start is None else {"_runtime": (now - start) / 1e6}
-            for item in message.stats.item:
-                row |= flattened(f"system.{item.key}", json.loads(item.value_json))
-            metrics.append(row)
-        elif kind in ("output", "output_raw"):
-            text += getattr(message, kind).line
-        elif kind == "run":
-            start = message.run.start_time.ToMicroseconds() if message.run.HasField("start_time") else start
-            change(trees["config"], message.run.config)
-        elif kind in trees:
-            change(trees[kind], getattr(message, kind))
-    return [rows, metrics, trees["summary"], trees["config"], text]
-
-
-def description_of(messages):
-    """The text of wandb's own messages about the run itself, but for the quotes of its command."""
-    about, environment, end = RunRecord(), EnvironmentRecord(), None
-    for message in messages:
-        kind = message.WhichOneof("record_type")
-        if kind == "run":
-            about = message.run
-        elif kind == "environment":
-            if message.environment.args:
-                del environment.args[:]
-            environment.MergeFrom(message.environment)
-        elif kind == "exit":
-            end = message.exit.exit_code
-    command = [environment.executable or "python", environment.program, *environment.args]
-    return {
-        "id": about.run_id or None,
-        "name": about.display_name or None,
-        "project": about.project or None,
-        "entity": about.entity or None,
-        "group": about.run_group or None,
-        "job_type": about.job_type or None,
-        "tags": list(about.tags),
-        "notes": about.notes or None,
-        "state": {None: "unfinished", 0: "finished"}.get(end, "failed"),
-        "exit_code": end,
-        "start_time": about.start_time.ToDatetime(UTC) if about.HasField("start_time") else None,
-        "host": about.host or environment.host or None,
-        "git_commit": about.git.commit or environment.git.commit or None,
-        "command": command if environment.program else None,
-    }
-
-
-def change(tree, record):
-    for item in record.update:
-        *path, name = item.nested_key or [item.key]
-        folder = tree
-        for key in path:
-            if not isinstance(folder.get(key), dict):
-                folder[key] = {}
-            folder = folder[key]
-        folder[name] = json.loads(item.value_json)
-    for item in record.remove:
-        *path, name = item.nested_key or [item.key]
-        folder = tree
-        for key in path:
-            folder = folder.get(key) if isinstance(folder, dict) else None
-        if isinstance(folder, dict):
-            folder.pop(name, None)
+    reasons = []
+    rows = list(naive_wandb.history_rows(messages, reasons))
+    metrics = list(naive_wandb.metrics_rows(messages, reasons))
+    summary, config = (naive_wandb.changes(messages, kind, reasons) for kind in ("summary", "config"))
+    assert reasons == []
+    return [rows, metrics, summary, config, "".join(piece["text"] for piece in naive_wandb.output_pieces(messages))]
 
 
 def comparable(values):
@@ -603,23 +529,68 @@ def test_messages_of_wandb_decode_to_the_values_that_wandb_reads(messages):
     parsed = [Record.FromString(record) for record in records]
     found = [function(records) for function in FUNCTIONS]
     assert comparable(found) == comparable(expected_of(parsed))
-    about = wandb.run(records)
-    assert {**about, "command": about["command"] and shlex.split(about["command"])} == description_of(parsed)
+    assert wandb.run(records) == naive_wandb.run_row(parsed)
     assert all(next(iter(row)) == "_step" for row in found[0] if "_step" in row)
-    for message, record in zip(messages, records, strict=True):
-        run, end = decode_wandb(record, "run"), decode_wandb(record, "exit")
-        assert (run is None, end is None) == (not message.HasField("run"), not message.HasField("exit"))
-        assert end is None or end == {"exit_code": message.exit.exit_code}
-        for name in ("run_id", "project", "display_name", "entity") if run else ():
-            assert (run[name] or "") == getattr(message.run, name)
 
 
-def test_the_kinds_that_can_be_decoded():
+def value_or_reason(decode):
+    try:
+        return decode()
+    except (PayloadError, NaiveError) as error:
+        return error.reason
+
+
+BROKEN = st.sampled_from(
+    ["", "{", "nul", "[1,]", "[" * 101 + "]" * 101, '"\\x"', "01", "1e400", r'"\ud800"', '{"a":1,"a":2}']
+)
+
+
+@given(st.lists(st.tuples(st.lists(NAMES, min_size=1, max_size=2), JSON | BROKEN), max_size=6), st.booleans())
+def test_values_that_cannot_be_read_are_left_out_of_a_step_and_of_a_change(values, is_last):
+    message = Record()
+    for path, text in values:
+        item(message.history.item, path, text)
+    reasons, errors = [], []
+    expected = list(naive_wandb.history_rows([message], reasons))
+    row = wandb.history_row(message.SerializeToString(), errors)
+    assert comparable([row]) == comparable(expected or [None])
+    assert sorted(error.reason for error in errors) == sorted(reasons)
+    summary = Record()
+    for path, text in values:
+        item(summary.summary.update, path, text)
+    if values and is_last:
+        summary.summary.remove.add().nested_key.extend(values[0][0])
+    record = summary.SerializeToString()
+    decode = RecordDecoder("wandb-summary").value
+    expected = value_or_reason(lambda: naive_wandb.change_of(summary, "summary"))
+    assert comparable(value_or_reason(lambda: decode(record))) == comparable(expected)
+    reasons, errors = [], []
+    decoder = RecordDecoder("wandb-summary")
+    assert decoder.row(record, errors) is None
+    assert comparable(decoder.rest()) == comparable(naive_wandb.changes([summary], "summary", reasons))
+    assert [error.reason for error in errors] == reasons
+    assert decoder.rest() is None
+
+
+def test_a_decoder_is_given_a_buffer_and_the_name_of_a_payload():
     with pytest.raises(TypeError, match="record must be bytes-like, not str"):
-        decode_wandb("", "run")
-    record = memoryview(message_of(exit={"exit_code": 3}))
-    assert decode_wandb(record, "exit") == {"exit_code": 3}
-    assert decode_wandb(record, "run") is None
+        RecordDecoder("wandb-history").row("")
+    with pytest.raises(ValueError, match="'wandb-x' is not known"):
+        RecordDecoder("wandb-x")
+    history = HistoryRecord()
+    item(history.item, "a", 1)
+    record = memoryview(message_of(history=history))
+    assert RecordDecoder("wandb-history").row(record) == RecordDecoder("wandb-history").value(record) == {"a": 1}
+    assert RecordDecoder("wandb-run").value(record) is None
+
+
+def test_a_lone_surrogate_is_its_escape_and_two_names_that_become_one_are_an_error():
+    history = HistoryRecord()
+    item(history.item, "a", r'{"\ud83d": ["\udcff\ud83d\ude00"]}')
+    assert wandb.history_row(message_of(history=history)) == {"a": {r"\ud83d": ["\\udcff\U0001f600"]}}
+    item(history.item, "b", r'{"\ud83d": 1, "\\ud83d": 2}')
+    with pytest.raises(PayloadError, match="two values have one name"):
+        wandb.history_row(message_of(history=history), [])
 
 
 def each_decoded(record):

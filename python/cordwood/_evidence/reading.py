@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from os.path import basename
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from cordwood._databases import databases_of, judged
 from cordwood._evidence import Evidence, KeyChange, KeyChanges, LogEvidence, RegionEvidence
@@ -19,13 +19,12 @@ from cordwood._inputs.exports import exports_of
 from cordwood._inputs.files import files_of, is_stream, sha256_of
 from cordwood._inputs.input import Input
 from cordwood._map.svg import FRAGMENTS_MAX, Picture, document, picture_of
-from cordwood._native import Reader, verify
+from cordwood._native import Reader, WriteBatchReader, verify
 from cordwood._remote import own_path
 from cordwood._summary import format_of, summary_of, suspect_regions
-from cordwood._tables.decoders import write_batches
 from cordwood._tables.payloads import WRITE_BATCH, kind_by_content
 from cordwood.errors import CordwoodError, PayloadError
-from cordwood.payload.write_batch import Operation, OperationKind
+from cordwood.payload.write_batch import Operation, OperationKind, WriteBatch
 from cordwood.types import Report, Severity, SkippedRegion
 
 DETAILED_MAX = 50
@@ -177,15 +176,20 @@ def key_changes(path: str, report: Report) -> KeyChanges | None:
     suspects = suspect_regions(report)[::-1]
     # The report lists only the first regions.
     is_cut = sum(region.length for region in report.skipped) < report.skipped_len
-    batch_of = write_batches(report.dialect, lambda _: None)
+    batches = WriteBatchReader(report.dialect)
+    engine: Literal["rocksdb", "pebble"] = "pebble" if report.dialect == "pebble" else "rocksdb"
     with Reader(path, on_corruption="salvage", **format_of(report)._asdict()) as reader:
         for index, record in enumerate(reader.records()):
             if not index and kind_by_content(path, record.data, reader.dialect) not in (None, WRITE_BATCH):
                 return None
+            batch = error = None
             try:
-                batch, error = batch_of(record.data)
-            except PayloadError as too_short:
-                batch, error = None, too_short
+                engine = batches.engine(record.data)
+            except PayloadError as fault:
+                error = fault
+            # A record may be too short for the header of a batch.
+            with suppress(PayloadError):
+                batch = WriteBatch(record.data, engine=engine)
             has_batch |= error is None
             faulty_count += error is not None
             is_after_suspect = False

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, BinaryIO
 
-from cordwood._inputs.files import Input, named_files
+from cordwood._inputs.files import named_files
+from cordwood._inputs.input import Input
 from cordwood._native import NUMBERED_DIALECTS, Follower, Position, crc32c, detect, marks_of
 from cordwood._spark.options import Options
 from cordwood._splits import Split, group_splits

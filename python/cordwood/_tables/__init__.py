@@ -1,11 +1,9 @@
 """Tables of the contents of records, for `cordwood convert` and `scan(decode=)`.
 
 * `payloads` lists the kinds of records,
-* `decoders` turns records into rows,
 * `schema` defines the types that a column can have,
-* `columns` learns the columns of records or rows, and makes Arrow batches of them, in the native module,
-* `given` makes batches of rows with the columns of a schema that was given,
-* `entities` turns the values of entities into those that columns have,
+* `table` has the native module turn records into a table,
+* `given` makes a table with the columns of a schema that was given,
 * `json_text` writes values as JSON on one line,
 * `scan` has what `scan(decode=)` returns.
 """

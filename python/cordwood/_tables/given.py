@@ -1,331 +1,127 @@
-"""Rows as Arrow batches of a given schema, made by pyarrow: a value that would be changed is an error."""
+"""Tables with the columns of a given schema. A value that would be changed is an error."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from datetime import datetime
 from importlib import import_module
-from itertools import chain, islice
-from operator import is_
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any
 
-from cordwood._tables.columns import CELL_COUNT_MAX, Records
-from cordwood._tables.json_text import json_text
-from cordwood._tables.schema import MisfitError, arrow_name, check_names, utf8
+from cordwood._tables.schema import ColumnType, GivenAs, ListOf, StructOf, check_names
+from cordwood._tables.table import Table
 
 if TYPE_CHECKING:
     from cordwood._tables.payloads import Payload
 
-Fit: TypeAlias = Callable[[list[Any]], list[Any]]
-"""Returns values as pyarrow accepts them for a column: the same list if none changes, as is usual.
 
-It raises `MisfitError` if one does not fit.
-"""
+class GivenTable(Table):
+    """A table with the columns of a schema. All else in rows is left out.
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def _with_arrow_names(rows: list[Mapping[str, Any]], wanted: Collection[str]) -> list[Mapping[str, Any]]:
-    """The same rows or objects, of which at least the wanted values have their names in Arrow.
-
-    Raises:
-        MisfitError: Two values of one have the same name.
-    """
-    if all(name == arrow_name(name) for name in set[str]().union(*rows)):
-        return rows
-    found: list[Mapping[str, Any]] = []
-    for row in rows:
-        renamed: dict[str, Any] = {}
-        for name, value in row.items():
-            other = arrow_name(name)
-            if other in renamed:
-                raise MisfitError(f"two values have the name {other!r} in a table, where some characters are escaped")
-            if other in wanted:
-                renamed[other] = value
-        found.append(renamed)
-    return found
-
-
-def _kind_of(value: object) -> str:
-    """The type of a value, for messages."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return "int" if -(1 << 63) <= value < 1 << 63 else "int of more than 64 bits"
-    return "null" if value is None else _KINDS.get(type(value), "object")
-
-
-_KINDS: dict[type, str] = {
-    bool: "bool",
-    str: "text",
-    float: "float",
-    bytes: "bytes",
-    datetime: "time",
-    list: "list",
-}
-
-
-class _Fits:
-    """Makes the functions that fit values into columns, one column at a time.
-
-    pyarrow's own conversion is for values that have the type already: it takes 1.5 for the integer 1, and text for a
-    list of its letters. So the classes of all values are compared with those that the type accepts, which costs little:
-    few columns have values of more than one class.
+    The native module makes columns of other types, which pyarrow casts: it only takes values that stay the same.
     """
 
-    def __init__(self, payload: Payload) -> None:
-        self._pa: Any = import_module("pyarrow")
-        self._to_json = payload.to_json()
-        self._fields_of = payload.fields_of()
-
-    def column(self, path: str, field: Any) -> Fit:
-        """For a column, or for fields or items in one, where `None` is null.
-
-        Args:
-            path: Its name in messages: `a.b` is a field of `a`, and `a[]` are its items.
-            field: Its field in Arrow.
-        """
-        fit = self._fit(path, field.type)
-
-        def fit_present(values: list[Any]) -> list[Any]:
-            present = [value for value in values if value is not None]
-            if len(present) < len(values) and not field.nullable:
-                raise _misfit(path, field.type, None)
-            fitted = fit(present)
-            if fitted is present:
-                return values
-            left = iter(fitted)
-            return [None if value is None else next(left) for value in values]
-
-        return fit_present
-
-    def array(self, path: str, kind: Any, values: list[Any]) -> Any:
-        """The array of values that have been fitted, or only of their classes."""
-        errors = (self._pa.ArrowException, OverflowError, TypeError, ValueError)
-        try:
-            return self._pa.array(values, kind)
-        except MemoryError:
-            # One of Arrow's exceptions is a `MemoryError`, too. It is not about the values.
-            raise
-        except errors:
-            for value in values:
-                try:
-                    self._pa.array([value], kind)
-                except errors as error:
-                    raise _misfit(path, kind, value, error) from None
-            raise
-
-    def _fit(self, path: str, kind: Any) -> Fit:  # noqa: PLR0911 - one for each type
-        types = self._pa.types
-        if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
-            return self._fit(path, kind.value_type)
-        if types.is_struct(kind):
-            return self._struct(path, kind)
-        if types.is_map(kind):
-            return self._map(path, kind)
-        # Lists of all kinds.
-        if hasattr(kind, "value_field"):
-            return self._list(path, kind)
-        if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-            return self._text
-        if types.is_integer(kind):
-            return self._integers(path, kind)
-        if types.is_floating(kind):
-            return self._floats(path, kind)
-        if types.is_timestamp(kind):
-            return self._times(path, kind)
-        if types.is_boolean(kind):
-            return self._leaf(path, kind, bool)
-        if types.is_decimal(kind):
-            return self._leaf(path, kind, int)
-        if types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind):
-            return self._leaf(path, kind, bytes, str)
-        if types.is_fixed_size_binary(kind):
-            return self._leaf(path, kind, bytes)
-        # No value has any other type.
-        return self._leaf(path, kind)
-
-    def _leaf(self, path: str, kind: Any, *classes: type) -> Fit:
-        def fit(values: list[Any]) -> list[Any]:
-            _check_classes(path, kind, values, *classes)
-            if values:
-                self.array(path, kind, values)
-            return values
-
-        return fit
-
-    def _integers(self, path: str, kind: Any) -> Fit:
-        fit_integers = self._leaf(path, kind, int)
-
-        def integer(value: Any) -> Any:
-            if not isinstance(value, float):
-                return value
-            if not value.is_integer():
-                raise _misfit(path, kind, value, f"{value!r} would be changed")
-            return int(value)
-
-        def fit(values: list[Any]) -> list[Any]:
-            return fit_integers([integer(value) for value in values] if float in set(map(type, values)) else values)
-
-        return fit
-
-    def _floats(self, path: str, kind: Any) -> Fit:
-        is_narrow = kind.bit_width < self._pa.float64().bit_width
-
-        def fit(values: list[Any]) -> list[Any]:
-            _check_classes(path, kind, values, int, float)
-            array = self.array(path, kind, values)
-            # pyarrow refuses only integers that would be rounded. NaN is not equal to itself.
-            for value, stored in zip(values, array.to_pylist(), strict=True) if is_narrow else ():
-                if value != stored and value == value:  # noqa: PLR0124
-                    raise _misfit(path, kind, value, f"{value!r} would be changed")
-            return values
-
-        return fit
-
-    def _times(self, path: str, kind: Any) -> Fit:
-        fit_times = self._leaf(path, kind, datetime)
-        divisor = {"s": 1_000_000, "ms": 1_000}.get(kind.unit, 1)
-
-        def fit(values: list[Any]) -> list[Any]:
-            for value in fit_times(values):
-                if value.microsecond % divisor:
-                    raise _misfit(path, kind, value, f"{value.isoformat()} would be changed")
-            return values
-
-        return fit
-
-    def _text(self, values: list[Any]) -> list[Any]:
-        fitted = [utf8(value) if isinstance(value, str) else self._json(value) for value in values]
-        return values if fitted == values else fitted
-
-    def _json(self, value: Any) -> str:
-        """A value as JSON. A lone surrogate is its escape, six characters, as in other text."""
-        text = json_text(self._to_json(value))
-        return text if text.isascii() else _SURROGATE.sub(lambda match: rf"\\u{ord(match[0]):04x}", text)
-
-    def _objects(self, path: str, kind: Any, values: list[Any]) -> list[Mapping[str, Any]]:
-        found: list[Mapping[str, Any]] = []
-        for value in values:
-            fields = self._fields_of(value)
-            if fields is None:
-                raise _misfit(path, kind, value)
-            found.append(fields)
-        return found
-
-    def _struct(self, path: str, kind: Any) -> Fit:
-        names = [field.name for field in kind]
-        check_names(names, f"fields of the column {path!r}")
-        fits = [self.column(f"{path}.{field.name}", field) for field in kind]
-
-        def fit(values: list[Any]) -> list[Any]:
-            rows = _with_arrow_names(self._objects(path, kind, values), names)
-            columns = [[row.get(name) for row in rows] for name in names]
-            fitted = [fit(column) for fit, column in zip(fits, columns, strict=True)]
-            if all(map(is_, fitted, columns)):
-                # pyarrow ignores other fields.
-                return rows
-            return [dict(zip(names, cells, strict=True)) for cells in zip(*fitted, strict=True)]
-
-        return fit
-
-    def _list(self, path: str, kind: Any) -> Fit:
-        fit_items = self.column(f"{path}[]", kind.value_field)
-        count = kind.list_size if self._pa.types.is_fixed_size_list(kind) else None
-
-        def fit(values: list[Any]) -> list[Any]:
-            _check_classes(path, kind, values, list)
-            for value in () if count is None else values:
-                if len(value) != count:
-                    raise _misfit(path, kind, value, f"it has {len(value)} items")
-            items = list(chain.from_iterable(values))
-            fitted = fit_items(items)
-            if fitted is items:
-                return values
-            left = iter(fitted)
-            return [list(islice(left, len(value))) for value in values]
-
-        return fit
-
-    def _map(self, path: str, kind: Any) -> Fit:
-        fit_keys, fit_items = (self.column(f"{path}[]", field) for field in (kind.key_field, kind.item_field))
-
-        def fit(values: list[Any]) -> list[Any]:
-            rows = self._objects(path, kind, values)
-            keys = fit_keys(list(chain.from_iterable(rows)))
-            items = fit_items(list(chain.from_iterable(row.values() for row in rows)))
-            pairs = zip(keys, items, strict=True)
-            return [list(islice(pairs, len(row))) for row in rows]
-
-        return fit
-
-
-def _misfit(path: str, kind: Any, value: object, why: object = None) -> MisfitError:
-    reason = "" if why is None else f": {why}"
-    return MisfitError(f"the column {path!r} is {kind}, and cannot have a value of type {_kind_of(value)}{reason}")
-
-
-def _check_classes(path: str, kind: Any, values: list[Any], *classes: type) -> None:
-    for cls in set(map(type, values)):
-        # A bool is an int to Python.
-        if not issubclass(cls, classes) or (cls is bool and bool not in classes):
-            raise _misfit(path, kind, next(value for value in values if type(value) is cls))
-
-
-class GivenBatches:
-    """Makes batches of rows, with the columns of a schema. All else in rows is left out.
-
-    Attributes:
-        schema: The `pyarrow.Schema` of the batches.
-    """
+    schema: Any = None
 
     def __init__(self, payload: Payload, schema: Any) -> None:
-        """Raises `SameNamesError` if two columns, or two fields of one, have the same name."""
+        """A table of a `pyarrow.Schema`."""
+        super().__init__(payload, "arrow", columns_of(schema))
         self.schema = schema
-        check_names(schema.names, "columns")
-        self._pa: Any = import_module("pyarrow")
-        self._fits = _Fits(payload)
-        self._columns: dict[str, Fit] = {field.name: self._fits.column(field.name, field) for field in schema}
 
-    def of(self, records: Records) -> Iterator[Any]:
-        """The rows, which have the offsets of their records, in batches of few cells.
+    def _array(self, array: Any, kind: Any) -> Any:
+        return _cast(array, kind)
 
-        Raises:
-            MisfitError: A value does not fit its column.
-        """
-        count = max(CELL_COUNT_MAX // len(self._columns), 1)
-        for begin in range(0, len(records.rows), count):
-            rows, offsets = records.rows[begin : begin + count], records.offsets[begin : begin + count]
-            try:
-                batch = self._batch(rows)
-            except MisfitError as error:
-                raise self._first_misfit(rows, offsets, error) from None
-            yield batch
 
-    def _batch(self, rows: list[dict[str, Any]]) -> Any:
-        named = _with_arrow_names(cast("list[Mapping[str, Any]]", rows), self._columns)
-        names = set[str]().union(*named)
-        # One column at a time: cells are larger as Python objects than in Arrow.
-        arrays = [
-            self._array(field, [row.get(field.name) for row in named])
-            if field.name in names or not field.nullable
-            else self._pa.nulls(len(rows), field.type)
-            for field in self.schema
-        ]
-        return self._pa.record_batch(arrays, schema=self.schema)
+def columns_of(schema: Any) -> dict[str, ColumnType]:
+    """The types of the columns of a `pyarrow.Schema`.
 
-    def _array(self, field: Any, values: list[Any]) -> Any:
-        return self._fits.array(field.name, field.type, self._columns[field.name](values))
+    Raises:
+        SameNamesError: Two columns, or two fields of one, have the same name.
+    """
+    check_names(schema.names, "columns")
+    return {field.name: _type_of(field.name, field) for field in schema}
 
-    def _first_misfit(self, rows: list[dict[str, Any]], offsets: Sequence[int], error: MisfitError) -> MisfitError:
-        """The error of the first row that does not fit, with the offset of its record. `error` is that of any row."""
-        begin, end = 0, len(rows)
-        while begin < end:
-            middle = (begin + end) // 2
-            try:
-                self._batch(rows[begin : middle + 1])
-            except MisfitError as earlier:
-                error, end = earlier, middle
-            else:
-                begin = middle + 1
-        error.offset = offsets[end]
-        return error
+
+def _type_of(path: str, field: Any) -> GivenAs:  # noqa: PLR0911 - one for each type
+    """The type of a column, of its items, which are `path[]`, or of a field, which is `path.name`."""
+    types: Any = import_module("pyarrow").types
+    kind = field.type
+
+    def given(made_as: ColumnType, fits: str = "same", size: int = 0) -> GivenAs:
+        return GivenAs(str(kind), made_as, fits, size, field.nullable)
+
+    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        return _type_of(path, field.with_type(kind.value_type))
+    if types.is_struct(kind):
+        check_names((inside.name for inside in kind), f"fields of the column {path!r}")
+        return given(StructOf(tuple((inside.name, _type_of(f"{path}.{inside.name}", inside)) for inside in kind)))
+    if types.is_map(kind):
+        pair = StructOf(tuple((name, _type_of(f"{path}[]", inside)) for name, inside in _pair_of(kind).items()))
+        return given(ListOf(pair), "map")
+    # Lists of all kinds.
+    if hasattr(kind, "value_field"):
+        items = ListOf(_type_of(f"{path}[]", kind.value_field))
+        return given(items, "count", kind.list_size) if types.is_fixed_size_list(kind) else given(items)
+    if types.is_timestamp(kind):
+        return given("time", "times", {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[kind.unit])
+    if types.is_integer(kind):
+        return given("int" if types.is_signed_integer(kind) else "uint", "integers", kind.bit_width)
+    if types.is_floating(kind):
+        return given("float", "floats", kind.bit_width)
+    if types.is_decimal(kind):
+        return given("json", "digits", max(kind.precision - kind.scale, 0))
+    if types.is_fixed_size_binary(kind):
+        return given("bytes", "count", kind.byte_width)
+    if types.is_boolean(kind):
+        return given("bool")
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return given("json")
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind):
+        return given("bytes", "bytes")
+    # No value has any other type.
+    return given("bool", "nothing")
+
+
+def _pair_of(kind: Any) -> dict[str, Any]:
+    return {"key": kind.key_field, "value": kind.item_field}
+
+
+def _cast(array: Any, kind: Any) -> Any:  # noqa: PLR0911 - one for each type
+    """Casts an array that the native module made for a type.
+
+    pyarrow itself cannot cast to all types that contain others, nor to one without nulls.
+    """
+    pa: Any = import_module("pyarrow")
+    types, compute = pa.types, import_module("pyarrow.compute")
+
+    def of(buffers: list[Any], *children: Any) -> Any:
+        return pa.Array.from_buffers(kind, len(array), buffers, array.null_count, children=children)
+
+    if types.is_dictionary(kind):
+        encoded = _cast(array, kind.value_type).dictionary_encode()
+        indices = encoded.indices.cast(kind.index_type)
+        return pa.DictionaryArray.from_arrays(indices, encoded.dictionary, ordered=kind.ordered)
+    if types.is_run_end_encoded(kind):
+        return compute.run_end_encode(_cast(array, kind.value_type), run_end_type=kind.run_end_type)
+    if types.is_struct(kind):
+        return of(array.buffers()[:1], *(_cast(array.field(at), inside.type) for at, inside in enumerate(kind)))
+    if types.is_map(kind):
+        pairs = _cast(array.values, pa.struct(list(_pair_of(kind).values())))
+        return of(array.buffers()[:2], pairs)
+    if hasattr(kind, "value_field"):
+        if types.is_fixed_size_list(kind):
+            # A null has items, too.
+            return of(array.buffers()[:1], _cast(array.values, kind.value_field.type))
+        items = _cast(array.values, kind.value_field.type)
+        validity, offsets = array.buffers()[0], array.offsets
+        if types.is_large_list(kind) or types.is_large_list_view(kind):
+            offsets = offsets.cast(pa.int64())
+        buffers = [validity, offsets.buffers()[1]]
+        if types.is_list_view(kind) or types.is_large_list_view(kind):
+            buffers.append(compute.subtract(offsets[1:], offsets[:-1]).buffers()[1])
+        return of(buffers, items)
+    # Also to types that no value has.
+    if array.null_count == len(array):
+        return pa.nulls(len(array), kind)
+    try:
+        return array.cast(kind)
+    except pa.ArrowNotImplementedError:
+        # pyarrow 17 cannot cast to views.
+        return pa.array(array.to_pylist(), kind)

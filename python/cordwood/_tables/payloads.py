@@ -1,24 +1,17 @@
 """The contents of records: an entry for each name that `--as` of the command and `decode=` of `scan` accept.
 
-The functions of an entry are in `decoders`, which imports the decoders when they are needed.
+The native module decodes the records: an entry says what its tables are like.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from cordwood._jsonable import jsonable
-from cordwood._native import Reader, checked_version_edit, decode_entity, operation_count
-from cordwood._tables import decoders
-from cordwood._tables.schema import ColumnType, FieldsOf, ListOf, ToJson, fields_of_object
-from cordwood.errors import PayloadError
-
-if TYPE_CHECKING:
-    from cordwood._tables.decoders import Log, Rows, ValueOf
+from cordwood._native import Reader, is_decoded
+from cordwood._tables.schema import ColumnType, ListOf, StructOf
 
 
 class Kind(NamedTuple):
@@ -31,8 +24,8 @@ class Kind(NamedTuple):
     """The name of several."""
     best: str
     """The payload that shows most of it."""
-    fits: Callable[[bytes, str | None], bool] = lambda _record, _dialect: False
-    """Whether the bytes of a record in a log of some dialect can be of this kind; it may also raise `PayloadError`."""
+    begins_with: bytes | None = None
+    """The bytes with which each record begins; `None` if a record does not show its kind."""
     dialects: tuple[str, ...] = ()
     """Logs in these dialects contain only this kind."""
     file_name: str | None = None
@@ -45,35 +38,27 @@ class Kind(NamedTuple):
 
 
 class Payload(NamedTuple):
-    """A way to decode the records of a log to rows."""
+    """What the records of a log are taken for in a table. The native module has a decoder of the same name."""
 
     name: str
     help: str
     """A description of a row, and its most important columns."""
     kind: Kind | None
     """The kind of records that it is about; `None` for all."""
-    rows: Callable[[Log], Rows]
-    """Makes the rows of a log."""
-    value: Callable[[Log], ValueOf] | None = None
-    """Decodes the records of a log one by one, for `cat` and `follow`."""
     columns: Mapping[str, ColumnType] | None = None
     """The columns, if they are the same in every log."""
-    first: Callable[[], Mapping[str, ColumnType]] = dict
+    always: Mapping[str, ColumnType] = {}
     """Otherwise, the columns that come first, even if no row has a value."""
     has_offset: bool = False
     """Whether rows have the `offset` of their record."""
+    has_value: bool = True
+    """Whether `cat` and `follow` print a value for each record."""
     origin: str = "path"
     """The column that says which of several logs a row is from."""
-    is_native: bool = False
-    """Whether the native module decodes the records for a table."""
     is_by_record: bool = False
     """Whether the rows of a record depend on no other, so that a log can be decoded in parts."""
     is_part: bool = False
     """Whether records of its kind that have no values for it are skipped."""
-    to_json: Callable[[], ToJson] = lambda: jsonable
-    """Returns the function that turns a value of a row into JSON."""
-    fields_of: Callable[[], FieldsOf] = lambda: fields_of_object
-    """Returns the function that returns the fields of those values of a row that are structures."""
 
     def known_columns(self, on_corruption: str) -> dict[str, ColumnType] | None:
         """The columns, if they are known before a log is read.
@@ -86,42 +71,13 @@ class Payload(NamedTuple):
             return dict(self.columns)
         return {"offset": "uint", "salvaged": "bool", **self.columns}
 
-    def all_columns(self, found: dict[str, ColumnType]) -> dict[str, ColumnType]:
-        """The columns of a table, in their order: those of all tables of the payload, and those that were found."""
-        first = dict(self.first())
-        return first | found | first
-
-    def rows_of(self, log: Log) -> Rows:
-        """The function that makes the rows of a log, with the columns that `known_columns` adds.
-
-        Raises:
-            ModuleNotFoundError: It needs a package that is not installed; the message says which extra has it.
-        """
-        made = self.rows(log)
-        return decoders.with_salvaged(made) if log.on_corruption == "salvage" and self.has_offset else made
-
-
-def _is_write_batch(record: bytes, dialect: str | None) -> bool:
-    # The operations are decoded when they are counted.
-    return operation_count(record, "pebble" if dialect == "pebble" else "rocksdb") >= 0
-
-
-def _is_version_edit(record: bytes, _dialect: str | None) -> bool:
-    checked_version_edit(record)
-    return True
-
-
-def _is_entity(record: bytes, _dialect: str | None) -> bool:
-    decode_entity(record)
-    return True
-
 
 WRITE_BATCH = Kind(
     "write-batch",
     "a write batch, as in a write-ahead log of LevelDB, RocksDB or Pebble",
     "write batches",
     "write-batch",
-    _is_write_batch,
+    b"",
     file_name=r"[0-9]+\.log",
 )
 VERSION_EDIT = Kind(
@@ -129,7 +85,7 @@ VERSION_EDIT = Kind(
     "a version edit, as in a MANIFEST",
     "version edits",
     "version-edit",
-    _is_version_edit,
+    b"",
     file_name=r"MANIFEST-[0-9]+",
 )
 ENTITY = Kind(
@@ -137,7 +93,7 @@ ENTITY = Kind(
     "an entity of a Datastore or Firestore export",
     "entities of Datastore or Firestore",
     "entity",
-    _is_entity,
+    b"",
 )
 WANDB = Kind(
     "wandb",
@@ -153,25 +109,41 @@ SWANLAB = Kind(
     "swanlab-history",
     dialects=("swanlab",),
 )
-JSON = Kind("json", "a JSON object", "JSON objects", "json", decoders.is_object)
+JSON = Kind("json", "a JSON object", "JSON objects", "json", b"{")
+
+KEY_COLUMNS: dict[str, ColumnType] = {
+    "__kind__": "text",
+    "__id__": "int",
+    "__name__": "text",
+    "__path__": "text",
+}
+"""The parts of an entity's key that have columns of their own. No property may have such a name."""
+
+KEY = StructOf(
+    (
+        ("app", "text"),
+        ("namespace", "text"),
+        ("database", "text"),
+        ("path", ListOf(StructOf((("kind", "text"), ("id", "int"), ("name", "text"))))),
+    )
+)
+"""The type of an entity's key."""
 
 _ALL = (
     Payload(
         "raw",
         "a record: offset, end_offset, data",
         None,
-        decoders.raw,
         columns={"offset": "uint", "end_offset": "uint", "data": "bytes"},
         has_offset=True,
         is_by_record=True,
+        has_value=False,
     ),
     Payload(
         "write-batch",
         "an operation of a LevelDB, RocksDB or Pebble log: offset of its record, sequence, kind, key, value, ...; a "
         "batch without operations is a row without a kind",
         WRITE_BATCH,
-        decoders.operations,
-        decoders.batch_values,
         columns={
             "offset": "uint",
             "sequence": "uint",
@@ -192,8 +164,6 @@ _ALL = (
         "version-edit",
         "a record of a MANIFEST: offset, fields",
         VERSION_EDIT,
-        decoders.dicts("version_edit"),
-        decoders.dict_values("version_edit"),
         columns={"offset": "uint", "fields": "json"},
         has_offset=True,
     ),
@@ -201,7 +171,6 @@ _ALL = (
         "live-files",
         "a table that a database has after all edits in its MANIFEST: column family, level, file_number, ...",
         VERSION_EDIT,
-        decoders.live_files,
         columns={
             "column_family": "uint",
             "column_family_name": "bytes",
@@ -214,36 +183,28 @@ _ALL = (
             "largest_sequence": "uint",
             "path_id": "uint",
         },
+        has_value=False,
     ),
     Payload(
         "entity",
         "an entity of a Datastore or Firestore export: __kind__, __id__, __name__, __path__, __key__ and its "
         "properties",
         ENTITY,
-        decoders.entities,
-        decoders.dict_values("entity"),
-        first=decoders.entity_columns,
+        always={**KEY_COLUMNS, "__key__": KEY},
         origin="__file__",
-        is_native=True,
         is_by_record=True,
-        to_json=decoders.entity_json,
-        fields_of=decoders.entity_fields_of,
     ),
     Payload(
         "json",
         "a record that is JSON text: the values of an object by their names; any other value as __value__",
         JSON,
-        decoders.documents,
-        decoders.values("_json_parser", "document"),
         origin="__file__",
-        is_native=True,
         is_by_record=True,
     ),
     Payload(
         "wandb-run",
         "a run: id, name, project, group, tags, notes, state, exit_code, start_time, host, git_commit, command, ...",
         WANDB,
-        decoders.runs,
         columns={
             "id": "text",
             "name": "text",
@@ -262,23 +223,19 @@ _ALL = (
         },
         origin="run_id",
         is_part=True,
+        has_value=False,
     ),
     Payload(
         "wandb-history",
         "a step of a run in a .wandb file: _step and what was logged",
         WANDB,
-        decoders.history,
-        decoders.values("wandb", "history_row"),
         origin="run_id",
-        is_native=True,
         is_part=True,
     ),
     Payload(
         "wandb-summary",
         "a run: its final summary",
         WANDB,
-        decoders.final("summary"),
-        decoders.values("wandb", "change_of", "summary"),
         origin="run_id",
         is_part=True,
     ),
@@ -286,8 +243,6 @@ _ALL = (
         "wandb-config",
         "a run: its final configuration",
         WANDB,
-        decoders.final("config"),
-        decoders.values("wandb", "change_of", "config"),
         origin="run_id",
         is_part=True,
     ),
@@ -295,8 +250,6 @@ _ALL = (
         "wandb-metrics",
         "a measurement of the system during a run: _timestamp, _runtime, system.cpu, ...",
         WANDB,
-        decoders.metrics,
-        decoders.metrics_values,
         origin="run_id",
         is_part=True,
     ),
@@ -304,8 +257,6 @@ _ALL = (
         "wandb-output",
         "a line that a run printed: _timestamp, stream, line",
         WANDB,
-        decoders.lines,
-        decoders.values("wandb", "output_piece"),
         columns={"_timestamp": "float", "stream": "text", "line": "text"},
         origin="run_id",
         is_part=True,
@@ -314,9 +265,7 @@ _ALL = (
         "wandb",
         "a record of a .wandb file: offset and its fields; needs the extra wandb",
         WANDB,
-        decoders.dicts("wandb"),
-        decoders.dict_values("wandb"),
-        first=lambda: {"offset": "uint"},
+        always={"offset": "uint"},
         has_offset=True,
         origin="run_id",
     ),
@@ -324,8 +273,6 @@ _ALL = (
         "swanlab-history",
         "a number that a run in a .swanlab file has logged: key, step, epoch, value, time",
         SWANLAB,
-        decoders.swanlab_history,
-        decoders.values("swanlab", "history_row"),
         columns={"key": "text", "step": "int", "epoch": "int", "value": "float", "time": "time"},
         is_part=True,
     ),
@@ -343,14 +290,15 @@ def kinds_of(record: bytes, dialect: str | None) -> list[Kind]:
     for kind in KINDS:
         if dialect in kind.dialects:
             return [kind]
-    # An empty record would also be a version edit.
-    return [kind for kind in KINDS if record and _fits(kind, record, dialect)]
-
-
-def _fits(kind: Kind, record: bytes, dialect: str | None) -> bool:
-    with contextlib.suppress(PayloadError):
-        return kind.fits(record, dialect)
-    return False
+    # An empty record would also be a version edit. Any digits would also be JSON.
+    return [
+        kind
+        for kind in KINDS
+        if record
+        and kind.begins_with is not None
+        and record.startswith(kind.begins_with)
+        and is_decoded(kind.best, record, dialect)
+    ]
 
 
 def kind_by_content(path: str, first: bytes | None, dialect: str | None) -> Kind | None:

@@ -7,23 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from cordwood._native import Reader, Record
+from cordwood._native import Reader
 from cordwood._optional import imported
 from cordwood._splits import Split, part_of
 from cordwood.errors import PayloadError
 from cordwood.types import Outcome, OutcomeKind, SkippedRegion
 
 if TYPE_CHECKING:
-    from cordwood._tables.columns import Batches, Columns, Records
-    from cordwood._tables.decoders import Row
-    from cordwood._tables.given import GivenBatches
     from cordwood._tables.payloads import Payload
     from cordwood._tables.schema import ColumnType
+    from cordwood._tables.table import Fault, Table
 
 _BATCH_LEN = 1 << 20
 _LEFT_OUT_MAX = 1_000
+
+_KEPT_LEN_MAX = 64 << 20
+"""A stream that has to learn the columns first keeps the batches that are made meanwhile, up to this many bytes.
+
+Beyond, it reads the logs again.
+"""
 
 _Reopened: TypeAlias = tuple[Any, int | None, bool, Split | None]
 """The argument for `Reader`, the position to seek to first, whether it can be read only once, and its `Split`."""
@@ -33,7 +37,8 @@ class DecodedScan:
     """The decoded records of logs as a table, for everything that reads Arrow: the result of `scan` with `decode=`.
 
     Its rows and columns are those of `cordwood convert --as`. It is made by pyarrow, which must be installed. Where the
-    columns differ from log to log, the sources are read once to find them, when they are first needed.
+    columns differ from log to log, they are found by reading the sources, when they are first needed. A stream that
+    finds them reads short sources only once.
     """
 
     def __init__(
@@ -58,11 +63,13 @@ class DecodedScan:
             if schema is not None
             else "the file has changed: make a new scan, or pass schema="
         )
-        self._batches: Batches | GivenBatches | None = None
+        self._given = schema
         if schema is not None:
-            from cordwood._tables.given import GivenBatches
+            from cordwood._tables.given import columns_of
 
-            self._batches = GivenBatches(payload, schema)
+            # It raises the errors in the schema.
+            columns_of(schema)
+        self._known: dict[str, ColumnType] | None = None
         self._lock = Lock()
         self._latest: list[_Log] = []
 
@@ -75,9 +82,11 @@ class DecodedScan:
         Returns:
             The capsule, which reads the sources from their beginning.
         """
-        batches = self._inferred()
-        _check_exportable(batches.schema)
-        reader: Any = import_module("pyarrow").RecordBatchReader.from_batches(batches.schema, self._stream(batches))
+        # Only for this stream: later, the sources may have changed.
+        kept = self._find_columns(keeps=True)
+        schema = self._schema()
+        _check_exportable(schema)
+        reader: Any = import_module("pyarrow").RecordBatchReader.from_batches(schema, self._stream(kept))
         return reader.__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
@@ -86,14 +95,14 @@ class DecodedScan:
         Returns:
             The capsule.
         """
-        schema = self._inferred().schema
+        schema = self._schema()
         _check_exportable(schema)
         return schema.__arrow_c_schema__()
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
-        return tuple(self._inferred().schema.names)
+        return tuple(self._schema().names)
 
     @property
     def skipped(self) -> tuple[tuple[SkippedRegion, ...], ...]:
@@ -137,66 +146,87 @@ class DecodedScan:
         policy = self._options["on_corruption"]
         return f"<cordwood.DecodedScan of {sources}: {self._payload.name}; on_corruption={policy!r}>"
 
-    def _inferred(self) -> Batches | GivenBatches:
-        from cordwood._tables.columns import Batches
+    def _schema(self) -> Any:
+        if self._given is not None:
+            return self._given
+        from cordwood._tables.table import schema_of
 
+        return schema_of(self._columns_known())
+
+    def _columns_known(self) -> dict[str, ColumnType]:
+        self._find_columns(keeps=False)
+        return self._known or {}
+
+    def _find_columns(self, *, keeps: bool) -> _Kept | None:
+        """Reads the sources if the columns are not known.
+
+        Returns:
+            If `keeps`, the batches that were made meanwhile; `None` if these are not all, or are too long.
+        """
         with self._lock:
-            if self._batches is None:
-                known = self._all_columns()
-                self._batches = Batches(self._payload, self._chosen(known), known)
-            return self._batches
+            if self._given is not None or self._known is not None:
+                return None
+            known = self._payload.known_columns(self._options["on_corruption"])
+            if known is not None:
+                origin: dict[str, ColumnType] = {self._origin: "text"} if self._origin else {}
+                self._known = self._chosen({**origin, **known})
+                return None
+            table = self._table(None, opens_early=keeps and self._columns is None)
+            kept = _Kept([], self._logs())
+            kept_len = 0
+            for log in kept.logs:
+                for batch in log.read(table, self._origin):
+                    kept.batches.append(batch)
+                    kept_len += batch.nbytes
+                    if kept_len > _KEPT_LEN_MAX:
+                        table.only_learn()
+                        kept.batches.clear()
+            self._known = self._chosen(table.columns)
+            return kept if table.is_open else None
 
-    def _all_columns(self) -> dict[str, ColumnType]:
-        origin: dict[str, ColumnType] = {self._origin: "text"} if self._origin else {}
-        known = self._payload.known_columns(self._options["on_corruption"])
-        if known is None:
-            found = self._learned()
-            known = self._payload.all_columns(found.types())
-        return {**origin, **known}
+    def _table(self, columns: dict[str, ColumnType] | None, *, opens_early: bool = False) -> Table:
+        from cordwood._tables.table import Table
 
-    def _learned(self) -> Columns:
-        """The columns of all logs."""
-        from cordwood._tables.columns import Columns, HasFirstError
-
-        first = [self._origin] if self._origin and self._payload.is_native else []
-        learned = Columns(self._payload, first)
-        for log in self._logs():
-            for records in log.records():
-                try:
-                    learned.learn(records)
-                except HasFirstError:
-                    raise _has_column(log, self._origin) from None
-        return learned
+        first = [self._origin] if self._origin else []
+        wanted = list(columns) if columns and self._columns else None
+        return Table(self._payload, "arrow", columns, first=first, wanted=wanted, opens_early=opens_early)
 
     def _chosen(self, known: dict[str, ColumnType]) -> dict[str, ColumnType]:
         if self._columns is None:
             return known
         from cordwood._tables.schema import arrow_name
 
-        # A column may also be named as in Arrow, which is how `columns` names it.
+        # pyarrow passes the names in its schema to `columns`.
         names = {arrow_name(name): name for name in known} | {name: name for name in known}
         wanted = [name if name in names else arrow_name(name) for name in self._columns]
         check_columns_known(wanted, names)
         return {names[name]: known[names[name]] for name in wanted}
 
-    def _stream(self, batches: Batches | GivenBatches) -> Iterator[Any]:
-        from cordwood._tables.columns import Batches
+    def _stream(self, kept: _Kept | None) -> Iterator[Any]:
         from cordwood._tables.schema import MisfitError
 
+        if kept is not None:
+            self._latest = kept.logs
+            kept.batches.reverse()
+            while kept.batches:
+                yield kept.batches.pop()
+            return
+        if self._given is None:
+            table: Any = self._table(self._columns_known())
+        else:
+            from cordwood._tables.given import GivenTable
+
+            table = GivenTable(self._payload, self._given)
         logs = self._logs()
         self._latest = logs
         for log in logs:
             try:
-                for records in log.records(are_rows=not isinstance(batches, Batches)):
-                    yield from batches.of(records)
+                yield from log.read(table, self._origin)
             except MisfitError as error:
                 raise ValueError(f"{log.name}: the record at offset {error.offset}: {error}; {self._advice}") from None
 
     def _logs(self) -> list[_Log]:
-        return [
-            _Log(source, number, self._payload, self._origin, self._options)
-            for number, source in enumerate(self._sources)
-        ]
+        return [_Log(source, number, self._options) for number, source in enumerate(self._sources)]
 
 
 def check_columns_known(names: Iterable[str], known: Collection[str]) -> None:
@@ -219,10 +249,6 @@ def _check_exportable(schema: Any) -> None:
                 f"the name of the column {field.name!r}, or of a field in it, has a NUL in schema=, and a scan cannot "
                 r"represent it: write it as \x00, four characters"
             )
-
-
-def _has_column(log: _Log, name: str | None) -> ValueError:
-    return ValueError(f"{log.name}: the rows have a column {name!r} of their own: scan each on its own")
 
 
 class _Source:
@@ -257,16 +283,19 @@ class _Source:
         return 0 if self._begin is None else self._opening_count
 
 
+class _Kept(NamedTuple):
+    """All batches of a reading, and its sources."""
+
+    batches: list[Any]
+    logs: list[_Log]
+
+
 class _Log:
     """One source in one reading."""
 
-    def __init__(
-        self, source: _Source, number: int, payload: Payload, origin: str | None, options: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, source: _Source, number: int, options: Mapping[str, Any]) -> None:
         self._source = source
         self._number = number
-        self._payload = payload
-        self._origin = origin
         self._options = options
         self.reader: Reader | None = None
         self.left_out: list[tuple[int, PayloadError]] = []
@@ -275,20 +304,27 @@ class _Log:
     def name(self) -> str:
         return (self.reader and self.reader.path) or f"source {self._number}"
 
-    def records(self, *, are_rows: bool = False) -> Iterator[Records]:
-        """The records, many at a time; their rows, if `are_rows` or the records are decoded in Python."""
-        from cordwood._tables.columns import rows_together
+    def read(self, table: Table, origin: str | None) -> Iterator[Any]:
+        """The batches of a table, whose rows begin with the `origin`, if there is one."""
+        from cordwood._tables.payloads import origin_of
+        from cordwood._tables.schema import HasFirstError
 
+        on_corruption = self._options["on_corruption"]
         with self._source.open(self._options) as reader:
             self.reader = reader
             opening = self._source.opening
-            is_native = self._payload.is_native and not are_rows
-            for records in self._records_of(reader) if is_native else rows_together(self._rows_of(reader), _BATCH_LEN):
-                # Between two of them, and in other threads at any time.
-                self._check_alone(opening)
-                yield records
-                self._check_alone(opening)
-            self._check_alone(opening)
+            first = {origin: origin_of(reader.path, origin) if reader.path else None} if origin else {}
+            read = table.read(reader, self._leave_out, first=first, on_corruption=on_corruption, target_len=_BATCH_LEN)
+            try:
+                for _, batches in read:
+                    # Between two of them, and in other threads at any time.
+                    self._check_alone(opening)
+                    yield from batches
+                    self._check_alone(opening)
+            except HasFirstError as error:
+                raise ValueError(
+                    f"{self.name}: the rows have a column {str(error)!r} of their own: scan each on its own"
+                ) from None
 
     def _check_alone(self, opening: int) -> None:
         if self._source.opening != opening:
@@ -297,63 +333,17 @@ class _Log:
                 "scan a path"
             )
 
-    def _first(self, reader: Reader) -> dict[str, str | None]:
-        """The first columns of each row."""
-        from cordwood._tables.payloads import origin_of
-
-        return {self._origin: origin_of(reader.path, self._origin) if reader.path else None} if self._origin else {}
-
-    def _rows_of(self, reader: Reader) -> Iterator[tuple[int, int, Iterable[Row]]]:
-        """The offset and the length of each record, and its rows; then those that are complete only at the end."""
-        from cordwood._tables.decoders import Log
-
-        first = self._first(reader)
-        maker = self._payload.rows_of(
-            Log(
-                reader.dialect,
-                leave_out=self.leave_out,
-                cut=self.leave_out,
-                on_corruption=self._options["on_corruption"],
-                path=reader.path,
-            )
-        )
-
-        def whole(rows: Iterable[Row]) -> Iterator[Row]:
-            for row in rows:
-                if self._origin in row:
-                    raise _has_column(self, self._origin)
-                yield {**first, **row}
-
-        for record in reader.records():
-            try:
-                rows = maker.of_record(record)
-            except PayloadError as error:
-                self.leave_out(record, error)
-            else:
-                yield record.offset, len(record.data), whole(rows) if first else rows
-        rows = maker.at_end()
-        yield reader.tell(), 0, whole(rows) if first else rows
-
-    def _records_of(self, reader: Reader) -> Iterator[Records]:
-        from cordwood._tables.columns import Records
-
-        first = self._first(reader)
-        for batch in reader.record_batches(target_len=_BATCH_LEN):
-            yield Records(batch, first, self.leave_out, self.leave_out)
-
-    def leave_out(self, record: Record, error: PayloadError) -> None:
+    def _leave_out(self, fault: Fault) -> None:
+        offset, error = fault.record.offset, fault.error
         if self._options["on_corruption"] == "raise":
-            # An error that this function has raised, about a part of a record, passes through the decoder.
-            if isinstance(error.__cause__, PayloadError):
-                raise error
             raise PayloadError(
-                f"{self.name}: the record at offset {record.offset}: {error}",
+                f"{self.name}: the record at offset {offset}: {error}",
                 offset=error.offset,
                 length=error.length,
                 reason=error.reason,
             ) from error
         if len(self.left_out) < _LEFT_OUT_MAX:
-            self.left_out.append((record.offset, error))
+            self.left_out.append((offset, error))
 
 
 def decoded_scan(

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
-
-if TYPE_CHECKING:
-    from datetime import datetime
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias
 
 
 class ListOf(NamedTuple):
@@ -21,28 +18,32 @@ class StructOf(NamedTuple):
     fields: tuple[tuple[str, ColumnType], ...]
 
 
-ColumnType: TypeAlias = str | ListOf | StructOf
+class GivenAs(NamedTuple):
+    """The type of a column of a given schema."""
+
+    name: str
+    """Its name in Arrow, for messages."""
+    made_as: ColumnType
+    """The type as which the native module makes it."""
+    fits: str
+    """Which values fit, as in `cordwood_payload::table::Fits`."""
+    size: int
+    is_nullable: bool
+
+
+ColumnType: TypeAlias = str | ListOf | StructOf | GivenAs
 """`bool`, `int`, `uint`, `float`, `text`, `bytes`, `time` or `json`, or a type that contains others.
 
 `uint` occurs only in tables whose columns are known beforehand.
 """
 
 
-FieldsOf: TypeAlias = Callable[[object], Mapping[str, Any] | None]
-"""Returns the fields of a value, or `None` if it is not a structure."""
-
-
-def fields_of_object(value: object) -> Mapping[str, Any] | None:
-    """The fields of a JSON object; `None` for any other value."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
-
-
-ToJson: TypeAlias = Callable[[Any], object]
-"""Converts a value to one that JSON has."""
-
-
 class TooManyColumnsError(ValueError):
     """A log whose table would have too many columns."""
+
+
+class HasFirstError(ValueError):
+    """A log whose rows have a column with the name of one of those that each row begins with: its text."""
 
 
 class MisfitError(ValueError):
@@ -57,11 +58,6 @@ class MisfitError(ValueError):
 
 class SameNamesError(ValueError):
     """Two columns of a table, or two fields of a structure in it, would have the same name."""
-
-
-def new_column(path: str) -> MisfitError:
-    """The error for a column, or a field of one, that was not found."""
-    return MisfitError(f"the column {path!r} was not there when the columns were found")
 
 
 def utf8(text: str) -> str:
@@ -85,10 +81,3 @@ def check_names(names: Iterable[str], what: str) -> None:
         if name in seen:
             raise SameNamesError(f"two {what} have the name {name!r}")
         seen.add(name)
-
-
-def microseconds(time: datetime) -> int:
-    """Microseconds since 1970 in UTC."""
-    from datetime import UTC, datetime, timedelta
-
-    return (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cordwood
 from cordwood._jsonable import jsonable
+from cordwood._native import WriteBatchReader
 from cordwood._summary import format_of, suspect_regions
 from cordwood._tables.payloads import WRITE_BATCH, kind_by_content
 from cordwood._text import escaped, quantity
@@ -18,7 +19,6 @@ from cordwood.errors import PayloadError
 
 if TYPE_CHECKING:
     from cordwood._inputs.each import Progress
-    from cordwood.payload import WriteBatch
     from cordwood.payload.write_batch import SequenceGap, SequenceNumbers
     from cordwood.typing import Source
 
@@ -31,8 +31,8 @@ class Batches(NamedTuple):
     """How many records are not write batches, or damaged ones."""
     faults: list[str]
     """The first of them."""
-    notes: list[str]
-    """The uncertain points."""
+    note: str | None
+    """The uncertain point."""
     suspect_before: int | None
     """The offset of the first region that records may have been lost in before the first batch."""
     suspect_after: int | None
@@ -62,8 +62,8 @@ class Batches(NamedTuple):
             print_folded(f"  {text}", is_damage=True)
         if self.fault_count > len(faults):
             print_folded(f"  {self.fault_count:,} records in all cannot be decoded", is_damage=True)
-        for text in self.notes:
-            print_folded(f"  {text}")
+        if self.note:
+            print_folded(f"  {self.note}")
         if numbers.begin is None or numbers.end is None:
             print("  no sequence numbers")
             return
@@ -105,19 +105,17 @@ def read_batches(
     progress: Progress,
 ) -> Batches | None:
     """Reads the write batches of a log of which `verify` has returned a report; `None` for a log of other records."""
-    from cordwood._tables.decoders import write_batches
-    from cordwood.payload.write_batch import sequence_numbers
+    from cordwood.payload.write_batch import WriteBatch, sequence_numbers
 
     faults: list[str] = []
     fault_count = 0
-    notes: list[str] = []
     offsets: list[int] = []
     places = {"start": options.start, "end": options.end, "record_len_max": options.record_len_max}
     with cordwood.Reader(source, on_corruption="salvage", **format_of(report)._asdict(), **places) as reader:
         first = next(reader.records(), None)
         if first and kind_by_content(name, first.data, reader.dialect) not in (None, WRITE_BATCH):
             return None
-        batch_of = write_batches(reader.dialect, notes.append)
+        batch_reader = WriteBatchReader(reader.dialect)
 
         def records() -> Iterator[tuple[int, bytes]]:
             if first:
@@ -131,20 +129,18 @@ def read_batches(
             nonlocal fault_count
             for offset, record in records():
                 try:
-                    batch, error = batch_of(record)
-                    if error is None:
-                        # The first and the last.
-                        offsets[1:] = [offset]
-                        yield batch
-                        continue
-                except PayloadError as too_short:
-                    error = too_short
-                fault_count += 1
-                if fault_count <= REPORTED_MAX:
-                    faults.append(f"the record at offset {offset:,}: {error}")
+                    engine = batch_reader.engine(record)
+                except PayloadError as error:
+                    fault_count += 1
+                    if fault_count <= REPORTED_MAX:
+                        faults.append(f"the record at offset {offset:,}: {error}")
+                    continue
+                # The first and the last.
+                offsets[1:] = [offset]
+                yield WriteBatch(record, engine=engine)
 
         numbers = sequence_numbers(batches())
         suspects = [region.offset for region in suspect_regions(report)] if offsets else []
         before = next((offset for offset in suspects if offset < offsets[0]), None)
         after = next((offset for offset in suspects if offset > offsets[-1]), None)
-        return Batches(numbers, fault_count, faults, notes, before, after)
+        return Batches(numbers, fault_count, faults, batch_reader.note, before, after)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import cordwood
-from cordwood._tables.decoders import Log
+from cordwood._native import RecordDecoder
 from cordwood._tables.json_text import json_text
 from cordwood._tables.payloads import PAYLOADS, Payload, kind_by_content
 from cordwood._text import base64_text, display_name, source_name
@@ -46,7 +45,7 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
         "--as",
         dest="payload",
         type=_with_values,
-        choices=(*(name for name, payload in PAYLOADS.items() if payload.value), AUTO),
+        choices=(*(name for name, payload in PAYLOADS.items() if payload.has_value), AUTO),
         metavar="NAME",
         help='decode each record, and print it as "value" in place of the data; the forms wandb-... print only '
         "the records of a run that they apply to; auto: chosen by the dialect and the first record, and reported on "
@@ -57,7 +56,7 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _with_values(name: str) -> str:
     """A choice of `--as`. That of a table only names the verb that makes it."""
-    if name in PAYLOADS and not PAYLOADS[name].value:
+    if name in PAYLOADS and not PAYLOADS[name].has_value:
         raise argparse.ArgumentTypeError(f"{name} is a table: cordwood convert --as {name} makes it")
     return name
 
@@ -198,18 +197,42 @@ class Printer:
 
 def _decoder(payload: Payload, name: str, dialect: str | None) -> Callable[[bytes], _Encoded | None]:
     """Returns a decoder. It returns `None` for a record that is not printed: one that the payload is not about."""
-    if payload.value is None:
+    if not payload.has_value:
         return _as_text
-    value_of = payload.value(Log(dialect, functools.partial(report_engine, name)))
+    # Records that are printed as they are need no JSON.
+    import json
+
+    value_of = _messages() if payload.name == "wandb" else _values(payload, name, dialect)
 
     def decode(data: bytes) -> _Encoded | None:
         try:
             value = value_of(data)
         except cordwood.CordwoodError as error:
             return {"error": str(error), **_as_text(data)}
-        return None if value is None and payload.is_part else {"value": value}
+        return None if value is None else {"value": json.loads(value)}
 
     return decode
+
+
+def _values(payload: Payload, name: str, dialect: str | None) -> Callable[[bytes], str | None]:
+    printer = RecordDecoder(payload.name, dialect)
+    is_noted = False
+
+    def value_of(data: bytes) -> str | None:
+        nonlocal is_noted
+        value = printer.json(data)
+        if not is_noted and (note := printer.note):
+            report_engine(name, note)
+            is_noted = True
+        return value
+
+    return value_of
+
+
+def _messages() -> Callable[[bytes], str]:
+    from cordwood.payload.wandb import to_dict
+
+    return lambda data: json_text(to_dict(data))
 
 
 def _as_text(data: bytes) -> _Encoded:

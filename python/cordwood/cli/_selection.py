@@ -6,9 +6,8 @@ import argparse
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice, repeat
-from typing import Any
+from typing import Any, cast
 
-from cordwood._tables.schema import FieldsOf, fields_of_object
 from cordwood._text import display_name, escaped, quantity
 from cordwood.cli._messages import complain, guess
 
@@ -63,9 +62,6 @@ class Selection:
         options: argparse.Namespace,
         known: Collection[str] | None = None,
         nested: Collection[str] = (),
-        *,
-        always: Collection[str] = (),
-        fields_of: FieldsOf = fields_of_object,
     ) -> None:
         """Begins before the first row.
 
@@ -73,8 +69,6 @@ class Selection:
             options: Those of `add_selection_arguments`.
             known: The names of all columns, if they are known before the first row.
             nested: Those of `known` whose values contain further names, which are not known.
-            always: If they are not known, the names of the columns that exist even if no row has a value.
-            fields_of: Returns the fields of a value by name, or `None` if it has none.
 
         Raises:
             ValueError: A name is not among them.
@@ -82,14 +76,11 @@ class Selection:
         self.columns: list[str] | None = options.columns
         self._limit: int | None = options.limit
         self._nested = nested
-        self._fields_of = fields_of
         self._count = self._held_count = 0
         self._is_reported = self._has_rows = False
         # The requested names that were in no row yet, and the names that were.
         self._wanted = dict.fromkeys(self.columns or ())
-        self._seen: dict[str, None] = dict.fromkeys(always)
-        for name in always:
-            self._wanted.pop(name, None)
+        self._seen: dict[str, None] = {}
         self.is_active: bool = self.columns is not None or self._limit is not None
         if known is not None:
             self._seen = dict.fromkeys(known)
@@ -125,28 +116,8 @@ class Selection:
         """The part of a row that is in the wanted columns."""
         if self.columns is None:
             return row
-        found = ((name, value_in(row, name, self._fields_of)) for name in self.columns)
+        found = ((name, value_in(row, name)) for name in self.columns)
         return {name: value for name, value in found if value is not _MISSING}
-
-    @property
-    def has_limit(self) -> bool:
-        """Whether it counts rows."""
-        return self._limit is not None
-
-    @property
-    def row_count_left(self) -> int:
-        """How many more rows are wanted, if there is a limit."""
-        return (self._limit or 0) - self._count
-
-    def count_rows(self, count: int) -> bool:
-        """Counts rows that `take` does not see. Returns whether the limit is reached."""
-        self._count += count
-        return self.is_full
-
-    @property
-    def lacks_names(self) -> bool:
-        """Whether a requested column was in no row yet."""
-        return bool(self._wanted)
 
     def look_for_names(self, row: dict[str, Any]) -> None:
         """Looks for the requested columns in a row."""
@@ -154,20 +125,14 @@ class Selection:
         self._has_rows = self._has_rows or not self._nested or any(name in row for name in self._nested)
         self._see(row)
         for name in list(self._wanted):
-            if value_in(row, name, self._fields_of) is not _MISSING:
+            if value_in(row, name) is not _MISSING:
                 del self._wanted[name]
-            elif (inside := self._fields_of(row.get(head := name.partition(".")[0]))) is not None:
+            elif (inside := _fields_of(row.get(head := name.partition(".")[0]))) is not None:
                 self._see(f"{head}.{field}" for field in inside)
 
     def _see(self, names: Iterable[str]) -> None:
         # There may be any number of them, and the message names only a few.
         self._seen.update(dict.fromkeys(islice(names, _SEEN_MAX - len(self._seen))))
-
-    def of_columns(self, columns: dict[str, Any], otherwise: Any) -> dict[str, Any]:
-        """The wanted columns of a table, each with its type, or `otherwise` for one without a value."""
-        if self.columns is None:
-            return columns
-        return {name: columns.get(name, otherwise) for name in self.columns}
 
     def check_names(self) -> None:
         """Must be called after the last row.
@@ -180,24 +145,31 @@ class Selection:
 
     def _check(self, missing: Iterable[str]) -> None:
         if name := next(iter(missing), None):
-            some = list(self._seen)[:_LISTED_MAX]
-            more = f" and {len(self._seen) - len(some):,} more" if len(self._seen) > len(some) else ""
-            raise ValueError(
-                f"there is no column {escaped(name)}, only {escaped(', '.join(some))}{more}{guess(name, self._seen)}"
-            )
+            raise no_column(name, list(self._seen))
 
     def report_stop(self, name: str, offset: int | None, noun: str) -> None:
         """Reports, once, that the limit was reached: at this offset of a log, or before the log was read."""
         if not self._is_reported:
-            place = "before it was read" if offset is None else f"at offset {offset}"
-            complain(
-                f"{display_name(name)}: stopped {place}, after {quantity(self._count, noun)}, as --limit says; "
-                "the rest was not read"
-            )
+            report_stop(name, offset, self._count, noun)
         self._is_reported = True
 
 
-def value_in(row: Mapping[str, Any], name: str, fields_of: FieldsOf = fields_of_object) -> Any:
+def no_column(name: str, seen: list[str]) -> ValueError:
+    """The error for a requested name that is not among those that rows have."""
+    some = seen[:_LISTED_MAX]
+    more = f" and {len(seen) - len(some):,} more" if len(seen) > len(some) else ""
+    return ValueError(f"there is no column {escaped(name)}, only {escaped(', '.join(some))}{more}{guess(name, seen)}")
+
+
+def report_stop(name: str, offset: int | None, count: int, noun: str) -> None:
+    """Reports that the limit was reached: at this offset of a log, or before the log was read."""
+    place = "before it was read" if offset is None else f"at offset {offset}"
+    complain(
+        f"{display_name(name)}: stopped {place}, after {quantity(count, noun)}, as --limit says; the rest was not read"
+    )
+
+
+def value_in(row: Mapping[str, Any], name: str) -> Any:
     """The value of this name, or, if its part before a dot names a value with fields, of the field that the rest names.
 
     `_MISSING` if there is none.
@@ -205,10 +177,14 @@ def value_in(row: Mapping[str, Any], name: str, fields_of: FieldsOf = fields_of_
     if name in row:
         return row[name]
     for head, rest in _splits(name):
-        inside = fields_of(row.get(head))
-        if inside is not None and (value := value_in(inside, rest, fields_of)) is not _MISSING:
+        inside = _fields_of(row.get(head))
+        if inside is not None and (value := value_in(inside, rest)) is not _MISSING:
             return value
     return _MISSING
+
+
+def _fields_of(value: object) -> Mapping[str, Any] | None:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
 def _splits(name: str) -> Iterator[tuple[str, str]]:

@@ -7,8 +7,7 @@ from enum import StrEnum
 from itertools import islice, starmap
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, final
 
-from cordwood._jsonable import jsonable
-from cordwood._native import VersionState, checked_version_edit, encoded_version_edit, version_edit_field
+from cordwood._native import RecordDecoder, VersionState, checked_version_edit, encoded_version_edit, version_edit_field
 
 if TYPE_CHECKING:
     from cordwood.typing import ReadableBuffer
@@ -341,7 +340,10 @@ class VersionEdit:
         >>> VersionEdit(b"\x02\x04").to_dict()
         {'fields': [{'kind': 'log_number', 'tag': 2, 'value': 4}]}
         """
-        return {"fields": list(map(jsonable, self))}
+        import json
+
+        decoded: dict[str, object] = json.loads(RecordDecoder("version-edit").json(self._record) or "")
+        return decoded
 
     def __bytes__(self) -> bytes:
         """The fields, encoded again: the record, byte for byte."""

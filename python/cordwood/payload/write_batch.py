@@ -10,8 +10,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple, final
 
-from cordwood._jsonable import jsonable
-from cordwood._native import WriteBatchOperations, build_write_batch, operation_count, write_batch_header
+from cordwood._native import RecordDecoder, WriteBatchOperations, build_write_batch, operation_count, write_batch_header
 
 if TYPE_CHECKING:
     from cordwood.typing import ReadableBuffer
@@ -248,8 +247,10 @@ class WriteBatch:
         >>> WriteBatch.build(7, [delete]).to_dict()["operations"]
         [{'kind': 'delete', 'sequence': 7, 'column_family': 0, 'key': 'k'}]
         """
-        operations = [jsonable(attributes_of(operation)) for operation in self]
-        return {"sequence": self.sequence, "count": self.count, "operations": operations}
+        import json
+
+        decoded: dict[str, object] = json.loads(RecordDecoder("write-batch", self._engine).json(self._record) or "")
+        return decoded
 
     def __len__(self) -> int:
         return operation_count(self._record, self._engine)
@@ -415,9 +416,3 @@ def to_dict(record: bytes, *, engine: Literal["rocksdb", "pebble"] = "rocksdb") 
     {'sequence': 7, 'count': 1, 'operations': [{'kind': 'put', 'sequence': 7, 'column_family': 0, 'key': 'key', 'value': {'base64': '//4='}}]}
     """  # noqa: E501 - the printed text is one line
     return WriteBatch(record, engine=engine).to_dict()
-
-
-def attributes_of(operation: Operation) -> dict[str, str | int | bytes]:
-    """The attributes that it has, by their names."""
-    present = {name: value for name, value in operation._asdict().items() if value is not None}
-    return {**present, "kind": str(operation.kind)}

@@ -45,6 +45,7 @@ mod version_state;
 mod wandb;
 mod wire;
 mod write_batch;
+mod write_batch_reader;
 
 pub use entity::{Entity, EntityValue, Property, PropertyValue, PropertyValues, User};
 pub use entity_key::{EntityKey, PathElement, PathId};
@@ -57,3 +58,4 @@ pub use version_edit::{BlobFileAddition, BlobFileGarbage, Field, Fields, Version
 pub use version_state::VersionState;
 pub use wandb::{WandbChange, WandbEnvironment, WandbItem, WandbItems, WandbOutput, WandbPath, WandbRecord, WandbRun};
 pub use write_batch::{Operations, WriteBatch};
+pub use write_batch_reader::WriteBatchReader;

@@ -14,6 +14,16 @@ pub enum Engine {
     Pebble,
 }
 
+impl Engine {
+    /// The engine with which this one can be confused.
+    pub(super) fn other(self) -> Self {
+        match self {
+            Engine::RocksDb => Engine::Pebble,
+            Engine::Pebble => Engine::RocksDb,
+        }
+    }
+}
+
 /// An operation of a [`WriteBatch`](super::WriteBatch).
 ///
 /// `column_family` is the number of the column family, 0 for the default one and where there are

@@ -179,6 +179,11 @@ impl VersionState {
             },
         )
     }
+
+    /// Removes the first of [`tables`](Self::tables).
+    pub(super) fn remove_first_table(&mut self) {
+        self.tables.pop_first();
+    }
 }
 
 fn copied(bytes: &[u8]) -> Result<Vec<u8>, PayloadError> {

@@ -545,7 +545,8 @@ impl<'a> WandbItem<'a> {
         }
         Ok(WandbItem {
             path: WandbPath(path.unwrap_or(Names::One(key.unwrap_or_default()))),
-            value_json: value_json.unwrap_or_default(),
+            // A value that is missing is at the end of the item, not outside the record.
+            value_json: value_json.unwrap_or(str::from_utf8(message.rest()).unwrap_or_default()),
         })
     }
 }

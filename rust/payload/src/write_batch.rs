@@ -65,6 +65,11 @@ impl<'a> WriteBatch<'a> {
         self.count
     }
 
+    /// The engine whose tags it is read with.
+    pub fn engine(&self) -> Engine {
+        self.engine
+    }
+
     /// The operations, in order.
     pub fn operations(&self) -> Operations<'a> {
         Operations {

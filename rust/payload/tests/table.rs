@@ -1,18 +1,44 @@
 //! Tables of records: which columns are learned, and which rows they take.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use cordwood_payload::table::{
-    Array, Builder, Decoded, Item, Learner, Limits, Row, Rows, Selection, Type, Value, Values,
+    Array, Builder, Decoder, Facts, Fault, Fits, Given, Item, Learner, Limits, Record, Row, Rows, Selection, Sink,
+    Type, Value, Values,
 };
 
 const CELL_COUNT_MAX: usize = 1 << 22;
 
+/// The result of `take` for the row of a record, and the faults of the record.
+fn decoded<T>(rows: Rows, record: &[u8], take: impl FnMut(&Row<'_>) -> T) -> Result<(Option<T>, Vec<Fault>), Fault> {
+    struct One<F, T>(F, Option<T>, Vec<Fault>);
+
+    impl<T, F: FnMut(&Row<'_>) -> T> Sink for One<F, T> {
+        fn row(&mut self, row: &Row<'_>) -> bool {
+            self.1 = Some(self.0(row));
+            true
+        }
+
+        fn fault(&mut self, fault: Fault) {
+            self.2.push(fault);
+        }
+    }
+
+    let mut sink = One(take, None, Vec::new());
+    assert!(Decoder::new(rows, Facts::default()).record(&Record::of(record), &mut sink)?);
+    Ok((sink.1, sink.2))
+}
+
+/// The result of `take` for the row of a document.
+fn of_json<T>(record: &str, take: impl FnMut(&Row<'_>) -> T) -> Option<T> {
+    decoded(Rows::Json, record.as_bytes(), take).unwrap().0
+}
+
 fn learned(limits: Limits, records: &[&str]) -> Learner {
     let mut learner = Learner::new(limits);
     for record in records {
-        let decoded = Rows::Json.of(record.as_bytes(), |row| learner.add(row));
-        assert_eq!(decoded.row, Some(true), "{record}");
+        assert_eq!(of_json(record, |row| learner.add(row)), Some(true), "{record}");
     }
     learner
 }
@@ -29,8 +55,7 @@ fn columns(records: &[&str]) -> Vec<(usize, Array)> {
     let columns = types(records).into_iter().map(|(name, kind)| (name, Some(kind)));
     let mut builder = Builder::new(columns, CELL_COUNT_MAX);
     for record in records {
-        let decoded = Rows::Json.of(record.as_bytes(), |row| builder.add(row));
-        assert_eq!(decoded.row, Some(Ok(true)), "{record}");
+        assert_eq!(of_json(record, |row| builder.add(row)), Some(Ok(true)), "{record}");
     }
     let batch = builder.take().unwrap();
     assert_eq!(batch.row_count, records.len());
@@ -105,8 +130,8 @@ fn a_column_with_too_many_fields_is_json_and_takes_no_room_from_the_others() {
     let nested = structure([("f", Type::List(Box::new(Type::Json)))]);
     assert_eq!(found.types(), [("a".to_owned(), Type::Json), ("e".to_owned(), nested)]);
     let mut learner = Learner::new(limits);
-    let decoded = Rows::Json.of(br#"{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1}"#, |row| learner.add(row));
-    assert_eq!(decoded.row, Some(false));
+    let added = of_json(r#"{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1}"#, |row| learner.add(row));
+    assert_eq!(added, Some(false));
 }
 
 #[test]
@@ -135,7 +160,7 @@ fn a_value_of_several_types_is_its_json() {
 #[test]
 fn a_row_that_does_not_fit_is_refused_and_the_builder_can_still_be_used() {
     let mut builder = Builder::new([("a", Some(Type::Int)), ("b", None)], CELL_COUNT_MAX);
-    let mut add = |record: &str| Rows::Json.of(record.as_bytes(), |row| builder.add(row)).row;
+    let mut add = |record: &str| of_json(record, |row| builder.add(row));
     assert_eq!(add(r#"{"a": 1, "b": "not wanted"}"#), Some(Ok(true)));
     let mut misfit = |record: &str| add(record).unwrap().unwrap_err().to_string();
     assert_eq!(
@@ -157,7 +182,7 @@ fn a_value_that_does_not_fit_is_named_by_its_place() {
     let kind = structure([("b", Type::List(Box::new(Type::Int)))]);
     let mut builder = Builder::new([("a", Some(kind)), ("u", Some(Type::UInt))], CELL_COUNT_MAX);
     let mut refused = |record: &str| {
-        let added = Rows::Json.of(record.as_bytes(), |row| builder.add(row)).row;
+        let added = of_json(record, |row| builder.add(row));
         added.unwrap().unwrap_err().to_string()
     };
     let message = "the column 'a.b[]' is int64, and cannot have a value of type text";
@@ -200,12 +225,12 @@ fn a_selection_chooses_columns_and_fields_in_its_order() {
     let names = ["z", "x.y", "a.b.c", "a.b.d.e", "a.b", "missing", "x.z"];
     let selection: Selection = names.into_iter().collect();
     let mut learner = Learner::new(Limits::default());
-    Rows::Json.of(record.as_bytes(), |row| learner.add(&row.select(&selection)));
+    of_json(record, |row| learner.add(&row.select(&selection)));
     let found: Vec<String> = learner.types().into_iter().map(|(name, _)| name).collect();
     assert_eq!(found, ["z", "x.y", "a.b.c", "a.b.d.e", "a.b"]);
     let mut builder = Builder::new([("a.b.c", Some(Type::Int))], CELL_COUNT_MAX);
     let selection: Selection = ["a.b.c"].into_iter().collect();
-    Rows::Json.of(record.as_bytes(), |row| builder.add(&row.select(&selection)));
+    of_json(record, |row| builder.add(&row.select(&selection)));
     // The longest name of a column counts.
     assert!(matches!(&builder.take().unwrap().columns[0].1.values, Values::I64(values) if values[..] == [3]));
 }
@@ -213,30 +238,235 @@ fn a_selection_chooses_columns_and_fields_in_its_order() {
 #[test]
 fn a_batch_has_no_more_cells_than_the_limit_unless_one_row_has() {
     let mut builder = Builder::new([("a", Some(Type::List(Box::new(Type::Int))))], 6);
-    let mut add = |record: &str| Rows::Json.of(record.as_bytes(), |row| builder.add(row)).row;
+    let mut add = |record: &str| of_json(record, |row| builder.add(row));
     assert_eq!(add(r#"{"a": [1, 2]}"#), Some(Ok(true)));
     assert_eq!(add(r#"{"a": [3]}"#), Some(Ok(true)));
     assert_eq!(add("{}"), Some(Ok(true)));
     assert_eq!(add("{}"), Some(Ok(false)));
     assert_eq!(builder.take().unwrap().row_count, 3);
     let record = r#"{"a": [1, 2, 3, 4, 5, 6, 7]}"#;
-    assert_eq!(
-        Rows::Json.of(record.as_bytes(), |row| builder.add(row)).row,
-        Some(Ok(true))
-    );
+    assert_eq!(of_json(record, |row| builder.add(row)), Some(Ok(true)));
     assert_eq!(builder.row_count(), 1);
 }
 
 #[test]
-fn a_record_that_cannot_be_read_has_no_row() {
-    let refused = Decoded {
-        row: None,
-        has_fault: true,
-    };
-    for record in [&b"{"[..], b"\xff", br#"{"a": 1, "a": 2}"#, b"1e999", b"01"] {
-        assert_eq!(Rows::Json.of(record, |_| ()), refused, "{record:?}");
+fn the_fault_of_a_document_says_what_was_expected_and_where() {
+    let fault = |record: &[u8]| decoded(Rows::Json, record, |_| ()).unwrap_err().to_string();
+    for (record, text) in [
+        (
+            &b"{"[..],
+            "not JSON: expected a name in quotation marks (0 bytes at offset 1 of the payload)",
+        ),
+        (b"\xff", "text that is not UTF-8 (1 byte at offset 0 of the payload)"),
+        (b"a\xff", "text that is not UTF-8 (1 byte at offset 1 of the payload)"),
+        (b"", "not JSON: expected a value (0 bytes at offset 0 of the payload)"),
+        (
+            b"{\"a\" 1}",
+            "not JSON: expected a colon (2 bytes at offset 5 of the payload)",
+        ),
+        (
+            b"[1 2]",
+            "not JSON: expected a comma or a bracket (2 bytes at offset 3 of the payload)",
+        ),
+        (
+            b"{\"a\": 1 2}",
+            "not JSON: expected a comma or a brace (2 bytes at offset 8 of the payload)",
+        ),
+        (
+            b"1 2",
+            "not JSON: expected the end of the text (1 byte at offset 2 of the payload)",
+        ),
+        (
+            b"\"a",
+            "not JSON: expected a quotation mark (0 bytes at offset 2 of the payload)",
+        ),
+        (
+            b"\"\\x\"",
+            "not JSON: expected an escape (2 bytes at offset 2 of the payload)",
+        ),
+        (
+            b"\"\\u12\"",
+            "not JSON: expected four hexadecimal digits (3 bytes at offset 3 of the payload)",
+        ),
+        (
+            b"01",
+            "not JSON: expected no digit after a 0 (1 byte at offset 1 of the payload)",
+        ),
+        (b"1.", "not JSON: expected a digit (0 bytes at offset 2 of the payload)"),
+        (
+            br#"{"a": 1, "a": 2}"#,
+            "not JSON: two values have the name 'a' (16 bytes at offset 0 of the payload)",
+        ),
+        (
+            b"[1e999]",
+            "the number 1e999, which is beyond the range of a double (6 bytes at offset 1 of the payload)",
+        ),
+    ] {
+        assert_eq!(fault(record), text, "{record:?}");
     }
-    assert_eq!(Rows::Json.of(&b"[".repeat(101), |_| ()), refused);
-    assert_eq!(Rows::Entity.of(b"\x01", |_| ()), refused);
-    assert!(Rows::Json.of(b"[1]", |row| row.has("__value__")).row.unwrap());
+    let deep = fault(&b"[".repeat(101));
+    assert_eq!(
+        deep,
+        "JSON of more than 100 levels (101 bytes at offset 0 of the payload)"
+    );
+    let long = fault(&b"1".repeat(4_301));
+    assert_eq!(
+        long,
+        "an integer of 4301 digits (4301 bytes at offset 0 of the payload)"
+    );
+}
+
+#[test]
+fn a_record_that_cannot_be_read_has_no_row() {
+    assert!(decoded(Rows::Entity, b"\x01", |_| ()).is_err());
+    assert_eq!(of_json("[1]", |row| row.has("__value__")), Some(true));
+}
+
+/// A given type.
+fn given(name: &str, made_as: Type, fits: Fits, is_nullable: bool) -> Type {
+    Type::Given(Arc::new(Given {
+        name: name.to_owned(),
+        made_as,
+        fits,
+        is_nullable,
+    }))
+}
+
+/// The columns of given types, or the message of the first row that is not added.
+fn given_columns<const COUNT: usize>(types: [(&str, Type); COUNT], records: &[&str]) -> Result<Vec<Array>, String> {
+    let columns = types.map(|(name, kind)| (name, Some(kind)));
+    let mut builder = Builder::new(columns, CELL_COUNT_MAX);
+    for record in records {
+        let added = of_json(record, |row| builder.add(row)).unwrap();
+        assert!(added.map_err(|error| error.to_string())?, "{record}");
+    }
+    Ok(builder
+        .take()
+        .unwrap()
+        .columns
+        .into_iter()
+        .map(|(_, array)| array)
+        .collect())
+}
+
+#[test]
+fn a_given_column_takes_only_values_that_stay_the_same() {
+    let int8 = || given("int8", Type::Int, Fits::Integers(8), true);
+    let found = given_columns(
+        [("a", int8())],
+        &[r#"{"a": -128, "b": "x"}"#, r#"{"a": 127.0}"#, r#"{"a": null}"#],
+    );
+    let [array] = &found.unwrap()[..] else { panic!() };
+    assert!(matches!(&array.values, Values::I64(values) if values[..2] == [-128, 127]));
+    assert_eq!((array.len, array.null_count), (3, 1));
+
+    let text = given("string", Type::Json, Fits::Same, true);
+    let found = given_columns([("a", text)], &[r#"{"a": "x\""}"#, r#"{"a": ["x", 1]}"#]).unwrap();
+    assert!(matches!(&found[0].values, Values::Bytes { data, .. } if data == br#"x"["x",1]"#));
+
+    for (kind, value, message) in [
+        (
+            int8(),
+            "128",
+            "int8, and cannot have a value of type int: 128 would be changed",
+        ),
+        (
+            int8(),
+            "0.5",
+            "int8, and cannot have a value of type float: 0.5 would be changed",
+        ),
+        (int8(), "true", "int8, and cannot have a value of type bool"),
+        (
+            given("float", Type::Float, Fits::Floats(32), true),
+            "0.1",
+            "float, and cannot have a value of type float: 0.1 would be changed",
+        ),
+        (
+            given("uint64", Type::UInt, Fits::Integers(64), true),
+            "18446744073709551616",
+            "uint64, and cannot have a value of type int of more than 64 bits: 18446744073709551616 would be changed",
+        ),
+        (
+            given("date", Type::Bool, Fits::Nothing, true),
+            "true",
+            "date, and cannot have a value of type bool",
+        ),
+        (
+            given("bool", Type::Bool, Fits::Same, false),
+            "null",
+            "bool, and cannot have a value of type null",
+        ),
+    ] {
+        let record = format!(r#"{{"a": {value}}}"#);
+        let found = given_columns([("a", kind)], &[&record]);
+        assert_eq!(found.unwrap_err(), format!("the column 'a' is {message}"), "{record}");
+    }
+}
+
+#[test]
+fn a_given_column_without_nulls_is_in_each_row() {
+    let inside = given("bool", Type::Bool, Fits::Same, false);
+    let outside = given("struct", structure([("x", inside.clone())]), Fits::Same, true);
+    let message = |name| format!("the column '{name}' is bool, and cannot have a value of type null");
+    assert_eq!(given_columns([("a", inside)], &["{}"]).unwrap_err(), message("a"));
+    let found = given_columns([("a", outside.clone())], &[r#"{"a": {}}"#]);
+    assert_eq!(found.unwrap_err(), message("a.x"));
+    assert_eq!(
+        given_columns([("a", outside)], &["{}", r#"{"a": {"x": true}}"#]).unwrap()[0].null_count,
+        1
+    );
+}
+
+#[test]
+fn two_names_that_are_one_in_arrow_are_refused() {
+    let any = || given("string", Type::Json, Fits::Same, true);
+    let record = r#"{"\u0000": null, "\\x00": 1}"#;
+    let message = r"two values have the name '\x00' in a table, where some characters are escaped";
+    assert_eq!(given_columns([(r"\x00", any())], &[record]).unwrap_err(), message);
+    let inside = given("struct", structure([(r"\x00", any())]), Fits::Same, true);
+    let found = given_columns([("a", inside)], &[&format!(r#"{{"a": {record}}}"#)]);
+    assert_eq!(found.unwrap_err(), message);
+    assert_eq!(given_columns([("b", any())], &[record]).unwrap().len(), 0);
+}
+
+#[test]
+fn a_null_among_lists_of_a_fixed_size_has_items() {
+    let item = given("int64", Type::Int, Fits::Integers(64), true);
+    let pairs = given("pairs", Type::List(Box::new(item)), Fits::Count(2), true);
+    let records = ["{}", r#"{"a": [1, null]}"#, "{}", r#"{"a": [3, 4]}"#, "{}"];
+    let found = given_columns([("a", pairs.clone())], &records).unwrap();
+    let Values::List { offsets, items } = &found[0].values else {
+        panic!()
+    };
+    assert_eq!((&offsets[..], items.len), (&[0, 2, 4, 6, 8, 10][..], 10));
+    assert!(matches!(&items.values, Values::I64(values) if values[..] == [0, 0, 1, 0, 0, 0, 3, 4, 0, 0]));
+    let message = "the column 'a' is pairs, and cannot have a value of type list: it has 3 items";
+    assert_eq!(
+        given_columns([("a", pairs)], &[r#"{"a": [1, 2, 3]}"#]).unwrap_err(),
+        message
+    );
+}
+
+#[test]
+fn an_object_as_a_given_map_is_a_list_of_keys_and_values() {
+    let key = given("string", Type::Json, Fits::Same, false);
+    let value = given("bool", Type::Bool, Fits::Same, true);
+    let pair = structure([("key", key), ("value", value)]);
+    let map = given("map", Type::List(Box::new(pair)), Fits::Map, true);
+    let found = given_columns(
+        [("a", map.clone())],
+        &[r#"{"a": {"x": true, "y": null}}"#, r#"{"a": {}}"#],
+    )
+    .unwrap();
+    let Values::List { offsets, items } = &found[0].values else {
+        panic!()
+    };
+    assert_eq!((&offsets[..], items.len), (&[0, 2, 2][..], 2));
+    let message = "the column 'a[].value' is bool, and cannot have a value of type int";
+    assert_eq!(
+        given_columns([("a", map.clone())], &[r#"{"a": {"x": 1}}"#]).unwrap_err(),
+        message
+    );
+    let message = "the column 'a' is map, and cannot have a value of type list";
+    assert_eq!(given_columns([("a", map)], &[r#"{"a": []}"#]).unwrap_err(), message);
 }

@@ -36,7 +36,6 @@ import cordwood
 from cordwood._inputs.files import identity_of, is_one_file
 from cordwood._inputs.input import Input
 from cordwood._tables.payloads import PAYLOADS, Kind, kind_of_records
-from cordwood._tables.schema import ColumnType
 from cordwood._text import display_name
 from cordwood.cli._folders import report_exports
 from cordwood.cli._messages import Failure, Status, worst
@@ -53,7 +52,7 @@ from cordwood.cli._reopenable import first_stream, reopenable
 from cordwood.cli._selection import add_selection_arguments
 from cordwood.cli._sources import check_url, inputs_of
 from cordwood.cli.convert.logs import Logs
-from cordwood.cli.convert.writers import BINARY_FORMATS, ENCODINGS, SUFFIXES, TABLE_FORMATS, check_installed
+from cordwood.cli.convert.sinks import BINARY_FORMATS, SUFFIXES, TABLE_FORMATS, check_installed
 
 EXAMPLES = """\
   cordwood convert app.log records.parquet
@@ -95,7 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--encoding",
-        choices=ENCODINGS,
+        choices=("base64", "hex"),
         help="in CSV: the form of all bytes (default: as in NDJSON)",
     )
     parser.add_argument(
@@ -166,12 +165,11 @@ def _convert(options: argparse.Namespace) -> Status:
         return _convert_one(options, form)
     if options.payload == AUTO:
         options.payload = _payload_of_all(options)
-    known = _known_columns(options, form)
-    if known is None and (stream := first_stream(options.files)):
+    if _is_learned(options, form) and (stream := first_stream(options.files)):
         raise ValueError(
             f"{stream} can be read only once: convert it on its own, or together with other logs to NDJSON: --to ndjson"
         )
-    return _with_exports(options, Logs(options, form).convert(known))
+    return _with_exports(options, Logs(options, form).convert())
 
 
 def _convert_one(options: argparse.Namespace, form: str) -> Status:
@@ -185,10 +183,9 @@ def _convert_one(options: argparse.Namespace, form: str) -> Status:
                 kind, has_records = kind_of_records(name, reader)
             report_payload(name, kind and PAYLOADS[kind.best], has_records=has_records)
             options.payload = kind.best if kind else "raw"
-        known = _known_columns(options, form)
-        if known is None and source is None:
+        if _is_learned(options, form) and source is None:
             source = stack.enter_context(reopenable(name))
-        return Logs(options, form, is_one=True, source=source).convert(known)
+        return Logs(options, form, is_one=True, source=source).convert()
 
 
 def _with_exports(options: argparse.Namespace, status: Status) -> Status:
@@ -211,9 +208,9 @@ def _files_to_convert(options: argparse.Namespace) -> list[Input]:
     return [file for file in inputs_of(options.sources) if not is_table(file)]
 
 
-def _known_columns(options: argparse.Namespace, form: str) -> dict[str, ColumnType] | None:
-    """The columns that are known before a log is read; `None` if it has to be read to find them."""
-    return {} if form == "ndjson" else PAYLOADS[options.payload].known_columns(options.on_corruption)
+def _is_learned(options: argparse.Namespace, form: str) -> bool:
+    """Whether a log has to be read to find the columns."""
+    return form != "ndjson" and PAYLOADS[options.payload].columns is None
 
 
 def _payload_of_all(options: argparse.Namespace) -> str:

@@ -1,4 +1,4 @@
-"""A table of entities for each kind, with the columns of that kind only."""
+"""`convert --by-kind`: a table for each kind of entity."""
 
 from __future__ import annotations
 
@@ -7,26 +7,25 @@ import contextlib
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
 
 from cordwood._inputs.destinations import check_new_folder, make_folder
 from cordwood._native import entity_kinds
-from cordwood._tables.columns import Columns, Records, leave_out
 from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import MisfitError
+from cordwood._tables.table import Table
 from cordwood._text import quantity
 from cordwood.cli._messages import Failure, Status, complain
 from cordwood.cli._new_files import check_new_file, new_file
 from cordwood.cli._reopenable import first_stream
-from cordwood.cli.convert.columns import columns_found
-from cordwood.cli.convert.draft import Draft
-from cordwood.cli.convert.logs import Logs
-from cordwood.cli.convert.writers import BINARY_FORMATS, SUFFIXES, Table, open_table
+from cordwood.cli.convert.logs import Logs, OneTable, closing_sink
+from cordwood.cli.convert.sinks import SUFFIXES, Sink
 
 if TYPE_CHECKING:
-    from cordwood import Record, RecordBatch
-    from cordwood._tables.decoders import Row
+    from cordwood import Reader
+    from cordwood._tables.table import Report
 
 
 def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
@@ -46,26 +45,46 @@ def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
     if stream := first_stream(options.files):
         raise ValueError(f"{stream} can be read only once, and --by-kind reads all files twice")
     logs = Logs(options, form)
-    found = _KindColumns(logs.origins)
-    status = logs.find(Draft(found))
+
+    def new_kind(_: str | None) -> OneTable:
+        return OneTable(logs.new_table(None, form="arrow", opens_early=False), _no_sink)
+
+    found = _Kinds(new_kind)
+    status = logs.read_all(found).status
+    kinds = {kind: target.table for kind, target in found.targets.items()}
     if not logs.firsts:
         return status
-    if not found.kinds:
+    if not kinds:
         complain("no entity was found: there is no table")
         return status
-    paths = _paths(folder, found.kinds, form)
+    paths = _paths(folder, kinds, form)
     for path in paths.values():
         check_new_file(path, "table", options.files, overwrite=options.overwrite)
     _check_open_files(len(paths))
     make_folder(folder, next(iter(logs.firsts)))
     with contextlib.ExitStack() as stack:
-        tables: dict[str | None, Table] = {}
-        for kind, columns in found.kinds.items():
+        written = _Kinds(_new_kind)
+        for kind, learned in kinds.items():
             file = stack.enter_context(new_file(paths[kind], options.files, overwrite=options.overwrite))
-            types = {**dict.fromkeys(logs.origins, "text"), **columns_found(options.payload, columns, form)}
-            tables[kind] = stack.enter_context(contextlib.closing(open_table(options, form, file, types)))
-        logs.write_to(_KindTables(tables, takes_records=form in BINARY_FORMATS))
+            table = logs.new_table(logs.columns_of(learned))
+            sink = stack.enter_context(closing_sink(form, file, table, is_stream=False))
+            written.targets[kind] = OneTable(table, partial(_same, sink))
+        logs.read_again(written)
+        for target in written.targets.values():
+            target.write(target.table.rest())
     return status
+
+
+def _no_sink() -> Sink:
+    raise ValueError("a table that is only learned makes nothing")
+
+
+def _same(sink: Sink) -> Sink:
+    return sink
+
+
+def _new_kind(kind: str | None) -> OneTable:
+    raise MisfitError(f"the kind {kind!r} was not there when the kinds were found")
 
 
 def _paths(folder: str, kinds: Iterable[str | None], form: str) -> dict[str | None, str]:
@@ -125,52 +144,44 @@ _OTHER_FILES = 64
 """Room for the other open files: the log, stdin, stdout, stderr, and those of libraries."""
 
 
-class _KindColumns(Columns):
-    """Learns the columns of each kind."""
+class _Kinds:
+    """The tables of all kinds."""
 
-    def __init__(self, first: Sequence[str]) -> None:
-        super().__init__(PAYLOADS["entity"])
-        self.kinds: dict[str | None, Columns] = {}
-        self._first_columns = first
+    is_full = False
+    stop_offset = None
 
-    def learn(self, records: Records) -> int:
-        row_count = 0
-        for kind, some in _by_kind(records):
-            if kind not in self.kinds:
-                self.kinds[kind] = Columns(PAYLOADS["entity"], self._first_columns)
-            row_count += self.kinds[kind].learn(some)
-        return row_count
+    def __init__(self, new_target: Callable[[str | None], OneTable]) -> None:
+        """A table for each kind, made by `new_target` when the first record of the kind is met."""
+        self.targets: dict[str | None, OneTable] = {}
+        self._new_target = new_target
+        # It gets the records that cannot be read, for their faults.
+        self._faulty = Table(PAYLOADS["entity"], "arrow", opens_early=False)
 
-
-def _by_kind(records: Records) -> Iterator[tuple[str | None, Records]]:
-    """The records of each kind. Those that cannot be read are left out."""
-    kinds, left_out = entity_kinds(cast("RecordBatch | list[Record]", records.source))
-    for index in left_out:
-        leave_out(PAYLOADS["entity"], records, index)
-    for kind, indices in kinds:
-        yield kind, records._replace(source=[records.record(index) for index in indices])
-
-
-class _KindTables:
-    """Writes each row to the table of its kind."""
-
-    def __init__(self, tables: dict[str | None, Table], *, takes_records: bool) -> None:
-        self.takes_records: bool = takes_records
-        self._tables = tables
-
-    def write(self, records: Records) -> int:
-        """Writes the rows of records. Returns how many there are."""
-        if self.takes_records:
-            return sum(self._table(kind).write(some) for kind, some in _by_kind(records))
-        by_kind: dict[str | None, list[Row]] = {}
-        for row in records.rows:
-            by_kind.setdefault(row.get("__kind__"), []).append(row)
-        return sum(self._table(kind).write(Records(rows)) for kind, rows in by_kind.items())
-
-    def _table(self, kind: str | None) -> Table:
-        if kind not in self._tables:
-            raise MisfitError(f"the kind {kind!r} was not there when the kinds were found")
-        return self._tables[kind]
-
-    def close(self) -> None:
-        """Whoever opened the tables closes them."""
+    def read(
+        self,
+        reader: Reader,
+        report: Report,
+        *,
+        first: Mapping[str, str | None],
+        on_corruption: str,
+        target_len: int,
+        threads: int,
+        **_others: object,
+    ) -> Iterator[int]:
+        """Takes the rows of a log."""
+        begun: set[str | None] = set()
+        self._faulty.begin(reader, {}, on_corruption=on_corruption)
+        for source in reader.record_batches(target_len=target_len, threads=threads):
+            kinds, left_out = entity_kinds(source)
+            for _made in self._faulty.feed(source, report, left_out):
+                pass
+            for kind, indices in kinds:
+                if kind not in self.targets:
+                    self.targets[kind] = self._new_target(kind)
+                target = self.targets[kind]
+                if kind not in begun:
+                    begun.add(kind)
+                    target.table.begin(reader, first, on_corruption=on_corruption)
+                for _, made in target.table.feed(source, report, indices):
+                    target.write(made)
+            yield len(source)

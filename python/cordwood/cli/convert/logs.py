@@ -1,35 +1,42 @@
-"""The table of logs. Of several logs, its first column says which log a row is from."""
+"""The loop of `convert`: each log, each batch of its records, one table."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Callable
-from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+import os
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
-from cordwood._tables.columns import ROW_COUNT_MAX, Records
-from cordwood._tables.decoders import Row
-from cordwood._tables.payloads import PAYLOADS
-from cordwood._tables.schema import ColumnType, MisfitError
-from cordwood._text import display_name, quantity, source_name
+from cordwood._summary import summary_of
+from cordwood._tables.payloads import PAYLOADS, origin_of
+from cordwood._tables.schema import ColumnType, HasFirstError, MisfitError, SameNamesError, TooManyColumnsError
+from cordwood._tables.table import COLUMN_COUNT_MAX, Table
+from cordwood._text import display_name, escaped, quantity
 from cordwood.cli._messages import REPORTED_MAX, Failure, Status, complain
+from cordwood.cli._new_files import new_file
 from cordwood.cli._options import reader_of
 from cordwood.cli._payloads import other_kind
 from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reopenable import Reopenable, changed_meanwhile
+from cordwood.cli._selection import no_column, report_stop
 from cordwood.cli._sources import Tally, for_each_source
 from cordwood.cli._stdin import stdin_or_path
-from cordwood.cli.convert.columns import columns_found, origin_value, selection_of
-from cordwood.cli.convert.draft import Draft, draft_of, new_table
-from cordwood.cli.convert.log_rows import LogRows, Read, report_damage
-from cordwood.cli.convert.writers import Table
+from cordwood.cli.convert.faults import Faults
+from cordwood.cli.convert.sinks import BINARY_FORMATS, Sink, open_sink
 
 if TYPE_CHECKING:
-    from cordwood.cli._selection import Selection
+    from cordwood import Reader, Record
+    from cordwood._tables.table import Report
 
 FILE = "__file__"
 """The column for the file of a log, in tables whose first column is the ID of a run: several files may have one ID."""
+
+_BATCH_LEN = 4 << 20
+"""About this many bytes of records become rows at a time."""
+
+_THREADS = 2
+"""Reads ahead while the rows of a batch are made, and another batch is written."""
 
 
 class _First(NamedTuple):
@@ -37,17 +44,82 @@ class _First(NamedTuple):
 
     end: int
     """How far the log was read: records appended since stay out of the table."""
-    read: Read
+    record_count: int
+
+
+class Target(Protocol):
+    """Takes the rows of logs: a table and its sink, or several."""
+
+    def read(
+        self,
+        reader: Reader,
+        report: Report,
+        *,
+        begins: Callable[[Record], None],
+        notes: Callable[[str], None],
+        first: Mapping[str, str | None],
+        on_corruption: str,
+        target_len: int,
+        threads: int,
+    ) -> Iterator[int]:
+        """Takes the rows of a log, with the arguments of `Table.read`. Yields how many records were taken."""
+        ...
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many rows as are wanted."""
+        ...
+
+    @property
+    def stop_offset(self) -> int | None:
+        """Where reading stopped because there were enough rows; `None` if it did not."""
+        ...
+
+
+class OneTable:
+    """A table and its sink, which is opened when there is output."""
+
+    def __init__(self, table: Table, new_sink: Callable[[], Sink]) -> None:
+        self.table = table
+        self._new_sink = new_sink
+        self._sink: Sink | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many rows as are wanted."""
+        return self.table.is_full
+
+    @property
+    def stop_offset(self) -> int | None:
+        """Where reading stopped because there were enough rows; `None` if it did not."""
+        return self.table.stop_offset
+
+    def read(self, reader: Reader, report: Report, **options: Any) -> Iterator[int]:
+        """Takes the rows of a log."""
+        for count, made in self.table.read(reader, report, **options):
+            self.write(made)
+            yield count
+
+    def write(self, made: Iterable[Any] = ()) -> None:
+        """Writes the output of a table."""
+        for some in made:
+            self.sink().write(some)
+
+    def sink(self) -> Sink:
+        """The sink."""
+        if self._sink is None:
+            self._sink = self._new_sink()
+        return self._sink
 
 
 class Logs:
-    """The logs of one table.
+    """The logs of a table.
 
     Attributes:
         origins: The columns that say which of several logs a row is from: the first of each row. One, and the column of
             the file if it is wanted.
-        selection: Which rows and columns are wanted.
-        firsts: The findings of a first reading, by the names of the logs that could be read.
+        firsts: The findings of a first reading, by the names of the logs that could be read to their end.
+        is_whole: Whether all logs could be read to their end.
     """
 
     def __init__(
@@ -55,122 +127,231 @@ class Logs:
     ) -> None:
         """If `is_one`, the command line names a single log, which is `source` where it is read several times."""
         self.firsts: dict[str, _First] = {}
+        self.is_whole: bool = True
         self._options = options
         self._form = form
         self._source = source
         self._is_one = is_one
-        origin = PAYLOADS[options.payload].origin
+        self._payload = PAYLOADS[options.payload]
+        origin = self._payload.origin
         names_file = origin == "run_id" and FILE in (options.columns or ())
         self.origins: list[str] = [] if is_one else [origin, FILE] if names_file else [origin]
-        self.selection: Selection = selection_of(options, self.origins)
         # The first log that was not read because there were enough rows.
         self._unread: str | None = None
-        self._row_count = 0
-        self._is_export = False
+        self._is_full = self._is_stop_reported = False
         # The logs that were read.
         self._begun: dict[str, None] = {}
 
-    def convert(self, known: dict[str, ColumnType] | None) -> Status:
-        """Writes the table. Where the columns are not `known`, the logs are read twice: first to find them."""
+    def convert(self) -> Status:
+        """Writes the table. Where its columns are learned, it is written again if later rows need others."""
+        known = self._known_columns()
         if known is not None:
-            return self.write(known)
-        options = self._options
-        with draft_of(options, self.selection, self._form, self.origins) as draft:
-            status = self.find(draft)
-            if not (self.firsts or self._is_export):
-                return status
-            columns = columns_found(options.payload, draft.columns, self._form)
-            if draft.is_table():
-                self._report_run_ids()
-                return status
-        self.write(columns)
+            with self.new_target(known) as target:
+                target.sink()
+                tally = self.read_all(target)
+                if not (tally.log_count or tally.is_export):
+                    raise Failure("no log was converted: there is no table")
+                self._end(target)
+            return tally.status
+        status = Status.CLEAN
+        columns: dict[str, ColumnType] | None = None
+        with contextlib.suppress(_AgainError), self.new_target(None) as target:
+            tally = self.read_all(target)
+            status = tally.status
+            # Of an export without an entity, there is a table without rows.
+            if not (self.firsts or (tally.is_export and not tally.failed_count)):
+                raise _AgainError
+            self._check_names(target.table)
+            columns = self.columns_of(target.table)
+            if not (target.table.is_open and self.is_whole):
+                raise _AgainError
+            self._end(target)
+            return status
+        if columns is not None:
+            with self.new_target(columns) as target:
+                target.sink()
+                self.read_again(target)
+                self._end(target)
         return status
 
-    def find(self, draft: Draft) -> Status:
-        """Reads the logs for their columns."""
-        tally = self._for_each(lambda name: self._read_log(name, draft=draft))
-        status = tally.status
-        # Of an export without an entity, there is a table without rows.
-        self._is_export = not (self.firsts or tally.failed_count) and tally.is_export
-        if self.firsts:
-            self.selection.check_names()
-        self._report_unread()
-        return status
-
-    def write(self, columns: dict[str, ColumnType]) -> Status:
-        """Writes the table, limited to the findings of a first reading, if there was one."""
+    def new_table(
+        self, columns: dict[str, ColumnType] | None, *, form: str | None = None, opens_early: bool = True
+    ) -> Table:
+        """A table with these columns, or one that learns them, in the form that is wanted or in another one."""
         options = self._options
-        self.selection = selection_of(options, self.origins)
-        columns = self.selection.of_columns({**dict.fromkeys(self.origins, "text"), **columns}, "text")
-        with new_table(options, self._form, columns) as table:
-            status = self.write_to(table)
-            self._write_held_back(table)
-            self._report_run_ids()
-            if not self.firsts:
-                self._report_unread()
-        if self._row_count and not columns and self._form in ("csv", "parquet"):
-            # Without a column, pyarrow writes 0 rows to Parquet, and CSV has no way to show a row.
-            name, form = display_name(options.sources[0]), {"csv": "CSV", "parquet": "Parquet"}[self._form]
-            complain(
-                f"{name}: no row has a value, and without columns {form} cannot count rows: "
-                f"{quantity(self._row_count, 'row')} left out; --to ndjson and --to arrow keep them"
+        form = form or self._form
+        return Table(
+            self._payload,
+            "arrow" if form in BINARY_FORMATS else cast("Any", form),
+            columns,
+            first=self.origins,
+            wanted=options.columns,
+            limit=options.limit,
+            opens_early=opens_early,
+            bytes_as=options.encoding or ("object" if options.payload == "entity" else "text"),
+            escapes_formulas=options.escape_formulas,
+        )
+
+    @contextlib.contextmanager
+    def new_target(self, columns: dict[str, ColumnType] | None) -> Generator[OneTable]:
+        """The table at the destination, which gets its name once it is complete."""
+        options = self._options
+        # What went to a pipe cannot be removed.
+        is_pipe = os.path.exists(options.destination) and not os.path.isfile(options.destination)
+        table = self.new_table(columns, opens_early=not is_pipe and options.destination != "-")
+        with contextlib.ExitStack() as stack:
+
+            def new_sink() -> Sink:
+                file = stack.enter_context(new_file(options.destination, options.files, overwrite=options.overwrite))
+                return stack.enter_context(closing_sink(self._form, file, table, is_stream=options.destination == "-"))
+
+            yield OneTable(table, new_sink)
+
+    def read_all(self, target: Target) -> Tally:
+        """Reads all logs."""
+        options = self._options
+        if self._is_one:
+            tally = Tally(options.sources, options.files)
+            tally.count(self._read(options.sources[0], target))
+        else:
+            tally = for_each_source(
+                options,
+                lambda file: self._if_more_is_wanted(file.name, target),
+                files=options.files,
+                other_kind=other_kind(options, lambda: self._is_full),
             )
-        return status
+        if self._unread is not None:
+            self._report_stop(self._unread, None)
+        return tally
 
-    def write_to(self, table: Table) -> Status:
-        """Writes the rows of all logs, limited to those of a first reading, if there was one."""
-        if self.firsts:
-            # The first reading has reported all faults.
-            for name in self.firsts:
-                self._if_more_is_wanted(name, lambda name: self._read_log(name, table=table))
-            return Status.CLEAN
-        tally = self._for_each(lambda name: self._read_log(name, table=table))
-        if not (tally.log_count or tally.is_export):
-            raise Failure("no log was converted: there is no table")
-        self.selection.check_names()
-        return tally.status
+    def read_again(self, target: Target) -> None:
+        """Reads the logs that could be read to their end, as far as then. All faults have been reported."""
+        self._is_full = False
+        for name, first in self.firsts.items():
+            if not self._is_full:
+                self._read(name, target, first)
 
-    def _read_log(self, name: str, *, table: Table | None = None, draft: Draft | None = None) -> Status:
+    def columns_of(self, table: Table) -> dict[str, ColumnType]:
+        """The columns that a table has learned. Those that are JSON for lack of another type are reported."""
+        # In CSV, everything within a value is JSON.
+        is_nested = self._form in BINARY_FORMATS
+        columns = table.columns
+        conflicts, overfull = table.conflicts
+        for name, types in conflicts.items():
+            if is_nested or name in columns:
+                complain(
+                    f"the column {escaped(name)} has values of several types, and is stored as JSON: {', '.join(types)}"
+                )
+        for name in overfull if is_nested else ():
+            complain(f"the column {escaped(name)} has too many fields, and is stored as JSON")
+        return columns
+
+    def _known_columns(self) -> dict[str, ColumnType] | None:
+        """The columns that are known before a log is read; `None` if it has to be read to find them.
+
+        Raises:
+            ValueError: A wanted column is not among them.
+        """
+        options, payload = self._options, self._payload
+        known = payload.known_columns(options.on_corruption)
+        if known is None:
+            return {} if self._form == "ndjson" else None
+        if self._is_one and payload.origin in (options.columns or ()) and payload.origin not in known:
+            raise ValueError(f"a table of one log has no column {payload.origin}: name several logs, or their folder")
+        columns = {**dict.fromkeys(self.origins, "text"), **known}
+        for name in options.columns or ():
+            if name not in columns:
+                raise no_column(name, list(columns))
+        return columns if options.columns is None else {name: columns[name] for name in options.columns}
+
+    def _read(self, name: str, target: Target, first: _First | None = None) -> Status:
+        """Reads a log, for the first time or again, as far as then."""
         options = self._options
-        first = self.firsts.get(name)
+        faults = Faults(options, name, self._payload, is_silent=first is not None)
         source = self._source.open() if self._source else stdin_or_path(name)
+        record_count, position = 0, options.start
+        is_whole, self.is_whole = self.is_whole, False
         with (
             reader_of(options, source, first.end if first else options.end) as reader,
             ProgressBar(name, prints_records=options.destination == "-") as progress,
-            contextlib.ExitStack() as failing,
         ):
             if self._source and first:
                 self._source.check_same(first.end)
-            if draft:
-                # The rows of a log that cannot be read to its end stay out of the table.
-                failing.callback(draft.give_up)
-            origins: Row = {column: origin_value(name, column, self._form) for column in self.origins}
-            log_rows = LogRows(
-                options,
-                name,
+            faults.dialect = reader.dialect
+            rows = target.read(
                 reader,
-                self.selection,
-                progress,
-                draft=draft,
-                table=table,
-                first=origins,
-                earlier=first and first.read,
+                faults,
+                begins=faults.begin,
+                notes=faults.note,
+                first={column: self._origin(name, column) for column in self.origins},
+                on_corruption=options.on_corruption,
+                target_len=_BATCH_LEN,
+                threads=_THREADS,
             )
-            for records in log_rows:
-                if table:
-                    self._row_count += _write_records(table, records, name)
-            failing.pop_all()
+            try:
+                for count in rows:
+                    record_count += count
+                    position, before = reader.tell(), position
+                    progress(position - before)
+            except HasFirstError as error:
+                raise Failure(f"the logs have a column {error} of their own: convert each on its own") from None
+            except TooManyColumnsError:
+                raise Failure(f"more than {COLUMN_COUNT_MAX:,} columns; --to ndjson has no columns") from None
+            except MisfitError as error:
+                raise changed_meanwhile(name, "rewritten") from error
+            self.is_whole = is_whole
+            self._is_full = target.is_full
             if first:
-                if log_rows.read != first.read:
+                if record_count != first.record_count:
                     raise changed_meanwhile(name, "rewritten")
                 return Status.CLEAN
-            if draft:
-                self.firsts[name] = _First(reader.tell(), log_rows.read)
-            return max(log_rows.status, report_damage(options, log_rows, log_rows.summary()))
+            self.firsts[name] = _First(reader.tell(), record_count)
+            if target.stop_offset is not None:
+                self._report_stop(name, target.stop_offset)
+            faults.end(record_count)
+            return faults.judge(summary_of(reader, record_count, path=name))
 
-    def _report_unread(self) -> None:
-        if self._unread is not None:
-            self.selection.report_stop(self._unread, None, "row")
+    def _origin(self, name: str, column: str) -> str:
+        return "<stdin>" if name == "-" else origin_of(name, column)
+
+    def _if_more_is_wanted(self, name: str, target: Target) -> Status:
+        if not self._is_full:
+            self._begun[name] = None
+            return self._read(name, target)
+        self._unread = self._unread or name
+        return Status.CLEAN
+
+    def _check_names(self, table: Table) -> None:
+        """Must be called after the last row.
+
+        Raises:
+            ValueError: A wanted column was in no row, and there were rows.
+        """
+        missing, seen = table.missing
+        if missing and table.row_count:
+            raise no_column(missing[0], seen)
+
+    def _end(self, target: OneTable) -> None:
+        """Writes the rest of a table, and reports its uncertain points."""
+        table = target.table
+        if self._form == "ndjson" and self._payload.columns is None:
+            self._check_names(table)
+        target.write(table.rest())
+        target.sink()
+        self._report_run_ids()
+        if table.row_count and not table.columns and self._form in ("csv", "parquet"):
+            # Without a column, pyarrow writes 0 rows to Parquet, and CSV has no way to show a row.
+            name = display_name(self._options.sources[0])
+            form = {"csv": "CSV", "parquet": "Parquet"}[self._form]
+            complain(
+                f"{name}: no row has a value, and without columns {form} cannot count rows: "
+                f"{quantity(table.row_count, 'row')} left out; --to ndjson and --to arrow keep them"
+            )
+
+    def _report_stop(self, name: str, offset: int | None) -> None:
+        if not self._is_stop_reported:
+            report_stop(name, offset, self._options.limit, "row")
+        self._is_stop_reported = True
 
     def _report_run_ids(self) -> None:
         """Reports files whose rows have the `run_id` of another file, unless a column says which file a row is from."""
@@ -178,37 +359,25 @@ class Logs:
             return
         # The first file of each run.
         files: dict[str, str] = {}
-        names = {name: origin_value(name, "run_id", self._form) for name in self.firsts or self._begun}
+        names = {name: self._origin(name, "run_id") for name in self.firsts or self._begun}
         pairs = [(same, name) for name, run in names.items() if (same := files.setdefault(run, name)) != name]
         if pairs:
             _report_files_of_one_run(pairs)
 
-    def _write_held_back(self, table: Table) -> None:
-        """Writes the empty rows that the selection has held back."""
-        held_back = iter(self.selection.held_back())
-        while rows := list(islice(held_back, ROW_COUNT_MAX)):
-            _write_records(table, Records(rows), self._options.sources[-1])
 
-    def _for_each(self, work: Callable[[str], Status]) -> Tally:
-        """Does the work for each log. The error of the only log is raised, that of one of several is reported."""
-        options = self._options
-        if self._is_one:
-            tally = Tally(options.sources, options.files)
-            tally.count(work(options.sources[0]))
-            return tally
-        return for_each_source(
-            options,
-            lambda file: self._if_more_is_wanted(file.name, work),
-            files=options.files,
-            other_kind=other_kind(options, lambda: self.selection.is_full),
-        )
+class _AgainError(Exception):
+    """The output is of no use: the file is removed."""
 
-    def _if_more_is_wanted(self, name: str, work: Callable[[str], Status]) -> Status:
-        if not self.selection.is_full:
-            self._begun[name] = None
-            return work(name)
-        self._unread = self._unread or name
-        return Status.CLEAN
+
+@contextlib.contextmanager
+def closing_sink(form: str, file: Any, table: Table, *, is_stream: bool) -> Generator[Sink]:
+    """A sink that is closed at the end."""
+    try:
+        sink = open_sink(form, file, table, is_stream=is_stream)
+    except SameNamesError as error:
+        raise Failure(f"{error}; --to ndjson keeps them apart") from error
+    with contextlib.closing(sink):
+        yield sink
 
 
 def _report_files_of_one_run(pairs: list[tuple[str, str]]) -> None:
@@ -220,13 +389,3 @@ def _report_files_of_one_run(pairs: list[tuple[str, str]]) -> None:
     if len(pairs) > REPORTED_MAX:
         complain(f"{quantity(len(pairs) - REPORTED_MAX, 'more file')} with the run_id of another file")
     complain(f"the column {FILE}, if --columns names it, says which file a row is from")
-
-
-def _write_records(table: Table, records: Records, source: str) -> int:
-    """Writes records or rows of the log `source`. Returns the number of rows."""
-    try:
-        return table.write(records)
-    except Failure as error:
-        raise Failure(f"{source_name(source)}: {error}") from error
-    except MisfitError as error:
-        raise changed_meanwhile(source_name(source), "rewritten") from error

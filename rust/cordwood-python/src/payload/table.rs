@@ -1,408 +1,528 @@
-//! The classes that turn records into columns: `cordwood_payload::table` for Python.
+//! The class `Table`: `cordwood_payload::table` for Python.
 
-use std::collections::{HashMap, TryReserveError};
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::CString;
-use std::fmt;
-use std::iter;
-use std::ops::Range;
-use std::panic::resume_unwind;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::sync::Arc;
 
-use cordwood_payload::table::{self, Batch, Builder, Learner, Limits, NotAdded, Row, Rows, Selection, Type, Values};
+use cordwood_payload::Engine;
+use cordwood_payload::table::{
+    self, BytesAs, Decoder, Facts, Fits, Form, Given, Limits, Made, NotAdded, Options, Part, Record, Rows, Sink, Stop,
+    Type, Values,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyCapsule, PyList, PyString};
 
-use super::table_source::{Records, Source, Took, column_name, given_name};
 use crate::arrow::{Array, DataType, Field, Memory, array_capsules};
+use crate::exclusive::Exclusive;
 use crate::interpreter::interned;
 use crate::interpreter::python_code::{PythonCode, module};
-use crate::memory::buffer::no_memory;
+use crate::memory::batch_pool::PooledBatch;
+use crate::memory::buffer::{no_memory, try_bytes};
+use crate::reader::record_batch::RecordBatch;
+use crate::values::error::payload_fault;
 
-/// Fewer records are not worth a thread. Half of them are rows enough to show whether the values of a
-/// column repeat (`_ROWS_MIN` in `cli/convert/arrow_table.py`).
-const SPLIT_MIN: usize = 4_000;
-
-/// The contents of the records that are decoded here.
-fn rows_of(payload: &str) -> PyResult<Rows> {
-    Ok(match payload {
-        "entity" => Rows::Entity,
-        "json" => Rows::Json,
-        "wandb-history" => Rows::History,
-        _ => return Err(PyValueError::new_err(format!("{payload} is not decoded here"))),
-    })
+/// The value with this name.
+pub(super) fn named<T: Copy>(names: &[(&str, T)], name: &str) -> PyResult<T> {
+    let found = names.iter().find(|(other, _)| *other == name);
+    let value = found.map(|&(_, value)| value);
+    value.ok_or_else(|| PyValueError::new_err(format!("'{name}' is not known")))
 }
 
-/// Learns the columns of a table.
+pub(super) const ROWS: [(&str, Rows); 14] = [
+    ("raw", Rows::Raw),
+    ("write-batch", Rows::WriteBatch),
+    ("version-edit", Rows::VersionEdit),
+    ("live-files", Rows::LiveFiles),
+    ("entity", Rows::Entity),
+    ("json", Rows::Json),
+    ("wandb", Rows::Message),
+    ("wandb-run", Rows::Run),
+    ("wandb-history", Rows::History),
+    ("wandb-summary", Rows::Summary),
+    ("wandb-config", Rows::Config),
+    ("wandb-metrics", Rows::Metrics),
+    ("wandb-output", Rows::Output),
+    ("swanlab-history", Rows::Swanlab),
+];
+
+const FORMS: [(&str, Form); 3] = [("arrow", Form::Columns), ("ndjson", Form::Ndjson), ("csv", Form::Csv)];
+
+const BYTES_AS: [(&str, BytesAs); 4] = [
+    ("object", BytesAs::Object),
+    ("text", BytesAs::TextOrObject),
+    ("hex", BytesAs::Hex),
+    ("base64", BytesAs::Base64),
+];
+
+const PARTS: [(Part, &str); 3] = [(Part::Record, "record"), (Part::Value, "value"), (Part::Rest, "rest")];
+
+/// Turns the records of logs into a table.
+///
+/// The columns are known, or learned. A table that learns them is open once the first records have
+/// shown some: from then on, its rows are also written. If later rows need other columns, they and all
+/// that follow only teach: the table is no longer open, and must be made again with all columns.
 ///
 /// Args:
-///     payload: The contents of the records: `"entity"`, `"json"` or `"wandb-history"`; `None` for
-///         rows of Python.
-///     columns: The columns that are wanted of each row; `None` for all. `a.b` is the field `b` of
+///     payload: The contents of the records, as in `cordwood._tables.payloads`.
+///     form: `"arrow"`, `"ndjson"` or `"csv"`.
+///     columns: Pairs of a name and a type from `cordwood._tables.schema`, if they are known.
+///     always: The columns that a table has even if no row has a value in them.
+///     wanted: The columns that are wanted, in their order; `None` for all. `a.b` is the field `b` of
 ///         the column `a`.
+///     limit: The maximum number of rows.
+///     opens_early: Whether a table that learns its columns is opened with those of the first records.
+///     bytes_as: How bytes become text: `"object"`, `"text"` if they are UTF-8, `"hex"` or `"base64"`.
+///     escapes_formulas: Whether text in CSV that a spreadsheet takes for a formula gets an apostrophe.
 ///     column_count_max: The maximum number of columns, including fields in columns.
 ///     field_count_max: The maximum number of fields in a column.
 ///     level_count_max: The maximum number of levels of lists and structures in a column.
+///     row_count_max: The maximum number of rows in an Arrow batch.
+///     cell_count_max: The maximum number of cells in an Arrow batch. One row may have more.
 #[pyclass(frozen, module = "cordwood._native")]
-pub(crate) struct TableLearner {
-    rows: Option<Rows>,
-    selection: Option<Selection>,
-    learner: Mutex<Learner>,
+pub(crate) struct Table {
+    rows: Rows,
+    form: Form,
+    parts: Exclusive<Parts>,
+}
+
+struct Parts {
+    table: table::Table,
+    decoder: Decoder,
+    /// The types in Arrow of the columns, once the table is open.
+    fields: Vec<Field>,
 }
 
 #[pymethods]
-impl TableLearner {
+impl Table {
     #[new]
-    #[pyo3(signature = (payload, columns = None, *, column_count_max, field_count_max, level_count_max))]
+    #[pyo3(signature = (
+        payload, form, columns = None, *, always = Vec::new(), wanted = None, limit = None, opens_early = true,
+        bytes_as = "object", escapes_formulas = false, column_count_max, field_count_max, level_count_max, row_count_max, cell_count_max
+    ))]
     fn new(
-        payload: Option<&str>,
-        columns: Option<Vec<String>>,
+        payload: &str,
+        form: &str,
+        columns: Option<Vec<(String, Bound<'_, PyAny>)>>,
+        always: Vec<(String, Bound<'_, PyAny>)>,
+        wanted: Option<Vec<String>>,
+        limit: Option<u64>,
+        opens_early: bool,
+        bytes_as: &str,
+        escapes_formulas: bool,
         column_count_max: usize,
         field_count_max: usize,
         level_count_max: usize,
-    ) -> PyResult<Self> {
-        Ok(TableLearner {
-            rows: payload.map(rows_of).transpose()?,
-            selection: columns.map(Selection::from_iter),
-            learner: Mutex::new(Learner::new(Limits {
-                columns: column_count_max,
-                fields: field_count_max,
-                levels: level_count_max,
-            })),
-        })
-    }
-
-    /// Learns from records, or from rows.
-    ///
-    /// It stops at a record after which there are too many columns, and at one whose row has a
-    /// column that is in `first`.
-    ///
-    /// Args:
-    ///     source: A `RecordBatch`, a list of `Record`, or a list of rows, which are `dict`.
-    ///     begin: The index of the first record to use.
-    ///     first: The names of the table's other columns.
-    ///
-    /// Returns:
-    ///     The index of the record to continue with; the indices of the records that cannot be
-    ///     read, or not completely; `"columns"` or `"first"` if one of these made it stop; and the
-    ///     number of rows.
-    #[pyo3(signature = (source, begin, first, /))]
-    fn learn(
-        &self,
-        py: Python<'_>,
-        source: &Bound<'_, PyAny>,
-        begin: usize,
-        first: Vec<String>,
-    ) -> PyResult<(usize, Vec<usize>, Option<String>, usize)> {
-        let source = Source::of(source, self.rows, false)?;
-        let mut row_count = 0;
-        let took = source.take(py, begin, |row| {
-            self.add(&mut self.learner(), row, &first)?;
-            row_count += 1;
-            Ok(true)
-        })?;
-        let stop = took.stop.map(|stop: Stop| stop.to_string());
-        Ok((took.next, took.left_out, stop, row_count))
-    }
-
-    /// The learned columns.
-    ///
-    /// Returns:
-    ///     The name of each column and its type, as in `cordwood._tables.schema`; the names of those
-    ///     with values of several types, and these types; and the names of those with too many
-    ///     fields.
-    #[expect(clippy::type_complexity, reason = "a tuple of Python")]
-    fn columns<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<(
-        Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
-        Vec<(Bound<'py, PyAny>, Vec<String>)>,
-        Vec<Bound<'py, PyAny>>,
-    )> {
-        // Copied first: creating an object may run Python code, which may call this method.
-        let (types, conflicts, overfull) = py.detach(|| {
-            let learner = self.learner();
-            let overfull: Vec<String> = learner.overfull().into_iter().map(str::to_owned).collect();
-            (learner.types(), learner.conflicts(), overfull)
-        });
-        // Names in records are UTF-8 already.
-        let name_object = |name: &str| match self.rows {
-            Some(_) => Ok(PyString::new(py, name).into_any()),
-            None => given_name(py, name),
-        };
-        let types = types
-            .iter()
-            .map(|(name, kind)| Ok((name_object(name)?, type_object(py, kind)?)));
-        let conflicts = conflicts
-            .into_iter()
-            .map(|(name, kinds)| Ok((name_object(&name)?, kinds.into_iter().collect())));
-        let overfull = overfull.iter().map(|name| name_object(name));
-        Ok((
-            types.collect::<PyResult<_>>()?,
-            conflicts.collect::<PyResult<_>>()?,
-            overfull.collect::<PyResult<_>>()?,
-        ))
-    }
-}
-
-impl TableLearner {
-    fn learner(&self) -> MutexGuard<'_, Learner> {
-        self.learner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Learns from a row, which must have no column in `first`.
-    fn add(&self, learner: &mut Learner, row: &Row<'_>, first: &[String]) -> Result<(), Stop> {
-        if first.iter().any(|name| row.has(name)) {
-            return Err(Stop::First);
-        }
-        if chosen(row, self.selection.as_ref(), |row| learner.add(row)) {
-            Ok(())
-        } else {
-            Err(Stop::Columns)
-        }
-    }
-
-    /// The same, and returns `true`, unless the table then needs other columns than it has.
-    fn add_unless_grown(
-        &self,
-        learner: &mut Learner,
-        row: &Row<'_>,
-        first: &[String],
-        table: &Builder,
-    ) -> Result<bool, Stop> {
-        self.add(learner, row, first)?;
-        if learner.take_has_changed() && !table.has_all(&learner.types()) {
-            return Err(Stop::Grown);
-        }
-        Ok(true)
-    }
-}
-
-/// Turns records, or rows, into columns.
-///
-/// Args:
-///     payload: The contents of the records: `"entity"`, `"json"` or `"wandb-history"`; `None` for
-///         rows of Python.
-///     columns: Pairs of a name and a type from `cordwood._tables.schema`; the type is `None` for a
-///         column that is not wanted.
-///     are_chosen: Whether rows may have other columns, and `a.b` is the field `b` of the column `a`.
-///     row_count_max: The maximum number of rows in a batch.
-///     cell_count_max: The maximum number of cells in a batch. One row may have more.
-#[pyclass(frozen, module = "cordwood._native")]
-pub(crate) struct TableBuilder {
-    rows: Option<Rows>,
-    selection: Option<Selection>,
-    /// The types in Arrow of the columns; `None` for a column that is not wanted.
-    columns: Vec<Option<Field>>,
-    builder: Builder,
-    row_count_max: usize,
-}
-
-#[pymethods]
-impl TableBuilder {
-    #[new]
-    #[pyo3(signature = (payload, columns, *, are_chosen, row_count_max, cell_count_max))]
-    fn new(
-        payload: Option<&str>,
-        columns: Vec<(Bound<'_, PyString>, Option<Bound<'_, PyAny>>)>,
-        are_chosen: bool,
         row_count_max: usize,
         cell_count_max: usize,
     ) -> PyResult<Self> {
-        let rows = payload.map(rows_of).transpose()?;
-        let types = columns.into_iter().map(|(name, kind)| {
-            let name = match rows {
-                Some(_) => name.to_str()?.to_owned(),
-                None => column_name(&name)?,
-            };
-            Ok((name, kind.as_ref().map(type_of).transpose()?))
-        });
-        let types: Vec<(String, Option<Type>)> = types.collect::<PyResult<_>>()?;
-        let columns = types.iter().map(|(name, kind)| Some(field_of(name, kind.as_ref()?)));
-        Ok(TableBuilder {
+        let rows = named(&ROWS, payload)?;
+        let form = named(&FORMS, form)?;
+        let options = Options {
+            form,
+            always: types_of(always)?,
+            wanted,
+            row_count_max: limit,
+            opens_early,
+            bytes: named(&BYTES_AS, bytes_as)?,
+            escapes_formulas,
+            limits: Limits {
+                columns: column_count_max,
+                fields: field_count_max,
+                levels: level_count_max,
+            },
+            batch_rows_max: row_count_max,
+            batch_cells_max: cell_count_max,
+        };
+        let columns = columns.map(types_of).transpose()?;
+        Ok(Table {
             rows,
-            selection: are_chosen.then(|| types.iter().map(|(name, _)| name).collect()),
-            columns: columns.collect(),
-            builder: Builder::new(types, cell_count_max),
-            row_count_max,
+            form,
+            parts: Exclusive::new(Parts {
+                table: table::Table::new(options, columns.as_deref()),
+                decoder: Decoder::new(rows, Facts::default()),
+                fields: columns
+                    .iter()
+                    .flatten()
+                    .map(|(name, kind)| field_of(name, kind))
+                    .collect(),
+            }),
         })
     }
 
-    /// Makes one or two Arrow batches, together with at most as many rows as one may contain.
-    ///
-    /// It stops at a row with a value that does not fit its column or is in none; with a learner,
-    /// also where that stops, and at a row that makes a column another than it has learned before.
+    /// Begins a log.
     ///
     /// Args:
-    ///     source: A `RecordBatch`, a list of `Record`, or a list of rows, which are `dict`.
-    ///     begin: The index of the first record to use.
-    ///     learner: Learns from the rows, if it is not `None`.
-    ///     first: The names of the table's other columns, for the learner.
+    ///     first: Names and texts of the cells that each of its rows begins with.
+    ///     dialect: The dialect of the log, if it is known.
+    ///     families: The names of its column families by their numbers.
+    ///     is_run: Whether it is a run of Weights & Biases even without a record.
+    ///     has_salvaged: Whether rows with the offset of their record say whether it is salvaged.
+    #[pyo3(signature = (first, *, dialect = None, families = BTreeMap::new(), is_run = false, has_salvaged = false))]
+    fn begin(
+        &self,
+        py: Python<'_>,
+        first: Vec<(String, Option<String>)>,
+        dialect: Option<&str>,
+        families: BTreeMap<u32, Vec<u8>>,
+        is_run: bool,
+        has_salvaged: bool,
+    ) -> PyResult<()> {
+        let mut facts = facts_of(dialect);
+        facts.families = families;
+        facts.is_run = is_run;
+        facts.has_salvaged = has_salvaged;
+        let mut parts = self.parts.lock(py)?;
+        parts.table.begin(first);
+        parts.decoder = Decoder::new(self.rows, facts);
+        Ok(())
+    }
+
+    /// Takes the rows of records.
+    ///
+    /// Args:
+    ///     source: A `RecordBatch`, or a list of `Record`.
+    ///     begin: The index of the first record to take.
+    ///     only: The indices of the records to take, in ascending order; `None` for all. `begin` is
+    ///         then an index in this list.
     ///
     /// Returns:
-    ///     The index of the record to continue with; the indices of the records that cannot be
-    ///     read, or not completely; `"columns"`, `"first"` or `"grown"`, or the message about a
-    ///     value that does not fit, if one of these made it stop; and for each batch, which may have
-    ///     no rows, the indices of the columns that have values, the number of rows, and capsules
-    ///     of the Arrow C data interface that contain the rows.
+    ///     The index of the record to continue with. The output: `bytes`, or for Arrow the indices of
+    ///     the columns that have values, the number of rows and capsules of the Arrow C data interface.
+    ///     The faults: the index of a record, the missing part (`"record"`, `"value"` or `"rest"`), and a
+    ///     `PayloadError`. And how many more faults there are.
     ///
     /// Raises:
-    ///     MemoryError: There is not enough memory for the rows.
-    #[pyo3(signature = (source, begin, learner = None, first = Vec::new(), /))]
+    ///     MemoryError: There is not enough memory.
+    ///     TooManyColumnsError: There are too many columns.
+    ///     HasFirstError: A row has a column with which each row begins.
+    ///     MisfitError: A value does not fit its column, or is in none.
+    #[pyo3(signature = (source, begin, only = None, /))]
     #[expect(clippy::type_complexity, reason = "a tuple of Python")]
-    fn build<'py>(
+    fn feed<'py>(
         &self,
         py: Python<'py>,
         source: &Bound<'py, PyAny>,
         begin: usize,
-        learner: Option<&Bound<'_, TableLearner>>,
-        first: Vec<String>,
-    ) -> PyResult<(usize, Vec<usize>, Option<String>, Vec<Capsules<'py>>)> {
-        let source = Source::of(source, self.rows, true)?;
-        let learner = learner.map(Bound::get);
-        let parts = match &source {
-            Source::Records(rows, records) => py.detach(|| self.parts(*rows, records, begin, learner, &first)),
-            Source::Rows(..) => {
-                let mut builder = self.builder.another();
-                let took = source.take(py, begin, |row| {
-                    if let Some(learner) = learner {
-                        learner.add_unless_grown(&mut learner.learner(), row, &first, &builder)?;
-                    }
-                    self.add(&mut builder, row)
-                })?;
-                vec![(took, builder.take())]
+        only: Option<Vec<usize>>,
+    ) -> PyResult<(
+        usize,
+        Vec<Bound<'py, PyAny>>,
+        Vec<(usize, &'static str, Bound<'py, PyAny>)>,
+        u64,
+    )> {
+        let records = Records::of(source)?;
+        let mut guard = self.parts.lock(py)?;
+        let parts = &mut *guard;
+        let (next, faults, more, made) = py.detach(|| {
+            let Parts { table, decoder, .. } = &mut *parts;
+            let next = match &only {
+                Some(only) => table.feed(
+                    decoder,
+                    only[begin..].iter().map_while(|&index| records.get(index)),
+                    begin,
+                ),
+                None => table.feed(decoder, (begin..).map_while(|index| records.get(index)), begin),
+            };
+            let (faults, more) = table.take_faults();
+            (next, faults, more, table.take())
+        });
+        let stop = parts.table.stop().cloned();
+        let made = made.map_err(|_| no_memory())?;
+        let made = self.objects(py, parts, made)?;
+        drop(guard);
+        let index_of = |index: usize| only.as_ref().map_or(index, |only| only[index]);
+        // Faults before it are returned first: the next call raises it.
+        let stop = stop.filter(|_| faults.is_empty());
+        if let Some(error) = stop.and_then(|stop| stopped(py, stop).transpose()) {
+            let error = error?;
+            if let Some(record) = records.get(index_of(next)) {
+                error.value(py).setattr("offset", record.offset)?;
+            }
+            return Err(error);
+        }
+        let faults = faults.into_iter().map(|(index, fault)| {
+            let part = PARTS.iter().find(|(part, _)| *part == fault.part);
+            Ok((
+                index_of(index),
+                part.map_or("", |(_, name)| name),
+                payload_fault(py, &fault)?,
+            ))
+        });
+        Ok((next, made, faults.collect::<PyResult<_>>()?, more))
+    }
+
+    /// Takes the rows that are complete only at the end of a log.
+    ///
+    /// Returns:
+    ///     Whether these are all: if not, it must be called again. And the output.
+    fn rest<'py>(&self, py: Python<'py>) -> PyResult<(bool, Vec<Bound<'py, PyAny>>)> {
+        self.end(py, table::Table::rest)
+    }
+
+    /// Takes the rows that are held back until all logs were read.
+    ///
+    /// Returns:
+    ///     As for `rest`.
+    fn rest_of_all<'py>(&self, py: Python<'py>) -> PyResult<(bool, Vec<Bound<'py, PyAny>>)> {
+        self.end(py, |table, _| table.end())
+    }
+
+    /// The learned columns, with those that are always there.
+    ///
+    /// Returns:
+    ///     The name of each column and its type, as in `cordwood._tables.schema`.
+    fn columns<'py>(&self, py: Python<'py>) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
+        let columns = self.parts.lock(py)?.table.columns();
+        let columns = columns.into_iter().map(|(name, kind)| {
+            let kind = type_object(py, &kind)?;
+            Ok((name, kind))
+        });
+        columns.collect()
+    }
+
+    /// The columns that are JSON.
+    ///
+    /// Returns:
+    ///     The names of those with values of several types, and these types; and the names of those with
+    ///     too many fields.
+    #[expect(clippy::type_complexity, reason = "a tuple of Python")]
+    fn conflicts(&self, py: Python<'_>) -> PyResult<(Vec<(String, Vec<String>)>, Vec<String>)> {
+        let parts = self.parts.lock(py)?;
+        let Some(learner) = parts.table.learner() else {
+            return Ok(Default::default());
+        };
+        let conflicts = learner.conflicts().into_iter();
+        let conflicts = conflicts.map(|(name, kinds)| (name, kinds.into_iter().collect()));
+        let overfull = learner.overfull().into_iter().map(str::to_owned);
+        Ok((conflicts.collect(), overfull.collect()))
+    }
+
+    /// The uncertain point that the records of this log have shown so far; `None` if there is none.
+    #[getter]
+    fn note(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        Ok(self.parts.lock(py)?.decoder.note().map(|note| note.to_string()))
+    }
+
+    /// Whether its rows are written. If not at the end, it must be made again with all columns.
+    #[getter]
+    fn is_open(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.parts.lock(py)?.table.is_open())
+    }
+
+    /// Lets the rows that follow only teach, as if the columns had grown.
+    fn only_learn(&self, py: Python<'_>) -> PyResult<()> {
+        self.parts.lock(py)?.table.only_learn();
+        Ok(())
+    }
+
+    /// The number of rows.
+    #[getter]
+    fn row_count(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.parts.lock(py)?.table.row_count())
+    }
+
+    /// Whether there are as many rows as are wanted.
+    #[getter]
+    fn is_full(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(matches!(self.parts.lock(py)?.table.stop(), Some(Stop::Full)))
+    }
+
+    /// The wanted columns that no row had; and the names of columns that rows had, for a message.
+    #[getter]
+    fn missing(&self, py: Python<'_>) -> PyResult<(Vec<String>, Vec<String>)> {
+        let missing = self.parts.lock(py)?.table.missing().clone();
+        Ok((missing.wanted, missing.seen))
+    }
+}
+
+impl Table {
+    fn end<'py>(
+        &self,
+        py: Python<'py>,
+        take: impl FnOnce(&mut table::Table, &mut Decoder) -> bool + Send,
+    ) -> PyResult<(bool, Vec<Bound<'py, PyAny>>)> {
+        let mut guard = self.parts.lock(py)?;
+        let parts = &mut *guard;
+        let (is_all, made) = py.detach(|| {
+            let Parts { table, decoder, .. } = &mut *parts;
+            let is_all = take(table, decoder);
+            (is_all, table.take())
+        });
+        let made = self.objects(py, parts, made.map_err(|_| no_memory())?)?;
+        let stop = parts.table.stop().cloned();
+        drop(guard);
+        match stop.and_then(|stop| stopped(py, stop).transpose()) {
+            Some(error) => Err(error?),
+            None => Ok((is_all, made)),
+        }
+    }
+
+    /// The output, for Python.
+    fn objects<'py>(&self, py: Python<'py>, parts: &mut Parts, made: Vec<Made>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        if self.form == Form::Columns && parts.fields.is_empty() && !made.is_empty() {
+            parts.fields = parts
+                .table
+                .columns()
+                .iter()
+                .map(|(name, kind)| field_of(name, kind))
+                .collect();
+        }
+        let object = |made| match made {
+            Made::Text(text) => Ok(try_bytes(py, text.as_bytes())?.into_any()),
+            Made::Batch(rows) => {
+                let (mut numbers, mut fields, mut arrays) = (Vec::new(), Vec::new(), Vec::new());
+                for (number, array) in rows.columns {
+                    numbers.push(number);
+                    fields.push(parts.fields[number].clone());
+                    arrays.push(Array::from(array));
+                }
+                let capsules: (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>) =
+                    array_capsules(py, &fields, Array::table(rows.row_count, arrays))?;
+                Ok((numbers, rows.row_count, capsules).into_pyobject(py)?.into_any())
             }
         };
-        let (mut next, mut all_left_out, mut stop, mut batches) = (begin, Vec::new(), None, Vec::new());
-        for (took, rows) in parts {
-            let rows = rows.map_err(|_| no_memory())?;
-            if let Some(Stop::NotAdded(NotAdded::NoMemory)) = took.stop {
-                return Err(no_memory());
-            }
-            next = took.next;
-            all_left_out.extend(took.left_out);
-            stop = took.stop.map(|stop| stop.to_string());
-            batches.push(self.batch(py, rows)?);
-        }
-        Ok((next, all_left_out, stop, batches))
+        made.into_iter().map(object).collect()
     }
 }
 
-/// Indices of columns, a number of rows, and the capsules that contain these.
-type Capsules<'py> = (Vec<usize>, usize, (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>));
+/// The exception for a table that takes no more records; `None` if there are enough rows.
+fn stopped(py: Python<'_>, stop: Stop) -> PyResult<Option<PyErr>> {
+    let schema = |class: &str, message: String| {
+        let error = module(py, "cordwood._tables.schema")?.getattr(class)?.run((message,))?;
+        Ok(Some(PyErr::from_value(error)))
+    };
+    match stop {
+        Stop::TooManyColumns => schema("TooManyColumnsError", "there are too many columns".to_owned()),
+        Stop::HasFirst(name) => schema("HasFirstError", name),
+        Stop::NotAdded(NotAdded::Misfit(misfit)) => schema("MisfitError", misfit.to_string()),
+        Stop::NotAdded(error @ NotAdded::SameNames(_)) => schema("MisfitError", error.to_string()),
+        Stop::NotAdded(NotAdded::NoMemory) => Ok(Some(no_memory())),
+        Stop::Full => Ok(None),
+    }
+}
 
-/// Some rows, and how far they were taken.
-type Part = (Took<Stop>, Result<Batch, TryReserveError>);
+/// Records of a batch, or of a list.
+enum Records {
+    Batch(Arc<PooledBatch>),
+    List(Vec<(u64, u64, bool, PyBackedBytes)>),
+}
 
-impl TableBuilder {
-    /// The rows for Python.
-    fn batch<'py>(&self, py: Python<'py>, rows: Batch) -> PyResult<Capsules<'py>> {
-        let (mut numbers, mut fields, mut arrays) = (Vec::new(), Vec::new(), Vec::new());
-        for (number, array) in rows.columns {
-            if let Some(field) = &self.columns[number] {
-                numbers.push(number);
-                fields.push(field.clone());
-                arrays.push(Array::from(array));
-            }
+impl Records {
+    /// A `RecordBatch`, or a list of `Record`.
+    fn of(records: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(batch) = records.cast::<RecordBatch>() {
+            return Ok(Records::Batch(batch.get().shared()));
         }
-        let capsules = array_capsules(py, &fields, Array::table(rows.row_count, arrays))?;
-        Ok((numbers, rows.row_count, capsules))
-    }
-
-    /// Makes the rows of records. If there are many, another thread makes those of the later half, up
-    /// to a record from which the learner would learn: so both parts are what one thread makes.
-    fn parts(
-        &self,
-        rows: Rows,
-        records: &Records,
-        begin: usize,
-        learner: Option<&TableLearner>,
-        first: &[String],
-    ) -> Vec<Part> {
-        let (count, end) = (records.len().saturating_sub(begin), records.len());
-        let is_split = count >= SPLIT_MIN && count <= self.row_count_max && self.builder.has_room_for(count);
-        let middle = if is_split { begin + count / 2 } else { end };
-        let mut learned = learner.map(|learner| (learner, learner.learner()));
-        let mut ahead = learned
-            .as_ref()
-            .filter(|_| is_split)
-            .map(|(learner, learned)| (*learner, Learner::clone(learned)));
-        thread::scope(|scope| {
-            let later = || {
-                self.part(rows, records, middle..end, |row, _| match &mut ahead {
-                    Some((learner, ahead)) => Ok(learner.add(ahead, row, first).is_ok() && !ahead.take_has_changed()),
-                    None => Ok(true),
-                })
-            };
-            // Without a thread, only the earlier half is made.
-            let later = is_split
-                .then(|| thread::Builder::new().spawn_scoped(scope, later).ok())
-                .flatten();
-            let earlier = self.part(rows, records, begin..middle, |row, builder| match &mut learned {
-                Some((learner, learned)) => learner.add_unless_grown(learned, row, first, builder),
-                None => Ok(true),
-            });
-            let is_whole = earlier.0.next == middle && earlier.0.stop.is_none();
-            let later = later.map(|later| later.join().unwrap_or_else(|panic| resume_unwind(panic)));
-            iter::once(earlier).chain(later.filter(|_| is_whole)).collect()
-        })
-    }
-
-    /// Makes the rows of some records, for which `learn` returns whether to go on.
-    fn part(
-        &self,
-        rows: Rows,
-        records: &Records,
-        range: Range<usize>,
-        mut learn: impl FnMut(&Row<'_>, &Builder) -> Result<bool, Stop>,
-    ) -> Part {
-        let mut builder = self.builder.another();
-        let took = records.take(rows, range, |row| {
-            Ok(learn(row, &builder)? && self.add(&mut builder, row)?)
+        let py = records.py();
+        let (offset, end_offset) = (interned!(py, "offset")?, interned!(py, "end_offset")?);
+        let (salvaged, data) = (interned!(py, "salvaged")?, interned!(py, "data")?);
+        let records = records.cast::<PyList>()?.iter().map(|record| {
+            Ok((
+                record.getattr(offset)?.extract()?,
+                record.getattr(end_offset)?.extract()?,
+                record.getattr(salvaged)?.extract()?,
+                record.getattr(data)?.extract()?,
+            ))
         });
-        (took, builder.take())
+        Ok(Records::List(records.collect::<PyResult<_>>()?))
     }
 
-    /// Appends a row. Returns whether there is room for it.
-    fn add(&self, builder: &mut Builder, row: &Row<'_>) -> Result<bool, Stop> {
-        let is_full = builder.row_count() == self.row_count_max;
-        Ok(!is_full && chosen(row, self.selection.as_ref(), |row| builder.add(row))?)
-    }
-}
-
-/// Why a row was not taken.
-enum Stop {
-    Columns,
-    First,
-    Grown,
-    NotAdded(NotAdded),
-}
-
-impl fmt::Display for Stop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn get(&self, index: usize) -> Option<Record<'_>> {
         match self {
-            Stop::Columns => f.write_str("columns"),
-            Stop::First => f.write_str("first"),
-            Stop::Grown => f.write_str("grown"),
-            Stop::NotAdded(error) => error.fmt(f),
+            Records::Batch(batch) => Some(Record {
+                offset: batch.records().record_offsets().get(index).copied()?,
+                ..Record::of(batch.records().get(index)?)
+            }),
+            Records::List(records) => records
+                .get(index)
+                .map(|(offset, end_offset, is_salvaged, data)| Record {
+                    offset: *offset,
+                    end_offset: *end_offset,
+                    is_salvaged: *is_salvaged,
+                    data,
+                }),
         }
     }
 }
 
-impl From<NotAdded> for Stop {
-    fn from(error: NotAdded) -> Self {
-        Stop::NotAdded(error)
+/// The kinds of the entities in records.
+///
+/// Args:
+///     source: A `RecordBatch`, or a list of `Record`.
+///
+/// Returns:
+///     Each kind, and the indices of its records; `None` is the kind of entities without a key. And
+///     the indices of the records that cannot be read.
+#[pyfunction]
+#[pyo3(signature = (source, /))]
+#[expect(clippy::type_complexity, reason = "a tuple of Python")]
+pub(crate) fn entity_kinds(source: &Bound<'_, PyAny>) -> PyResult<(Vec<(Option<String>, Vec<usize>)>, Vec<usize>)> {
+    struct KindOf(Option<String>);
+
+    impl Sink for KindOf {
+        fn row(&mut self, row: &table::Row<'_>) -> bool {
+            self.0 = row.text("__kind__").map(str::to_owned);
+            true
+        }
+
+        fn fault(&mut self, _: table::Fault) {}
     }
+
+    let records = Records::of(source)?;
+    Ok(source.py().detach(|| {
+        let mut decoder = Decoder::new(Rows::Entity, Facts::default());
+        let mut numbers = HashMap::new();
+        let mut kinds: Vec<(Option<String>, Vec<usize>)> = Vec::new();
+        let mut left_out = Vec::new();
+        for (index, record) in (0..).map_while(|index| Some((index, records.get(index)?))) {
+            let mut kind = KindOf(None);
+            if decoder.record(&record, &mut kind).is_err() {
+                left_out.push(index);
+                continue;
+            }
+            let number = *numbers.entry(kind.0).or_insert_with_key(|kind| {
+                kinds.push((kind.clone(), Vec::new()));
+                kinds.len() - 1
+            });
+            kinds[number].1.push(index);
+        }
+        (kinds, left_out)
+    }))
 }
 
-/// The result of `take` for the columns that are wanted of a row.
-fn chosen<T>(row: &Row<'_>, selection: Option<&Selection>, take: impl FnOnce(&Row<'_>) -> T) -> T {
-    match selection {
-        Some(selection) => take(&row.select(selection)),
-        None => take(row),
-    }
+/// Whether a record is of the kind that a payload is about, all of it.
+///
+/// Args:
+///     payload: The name of the payload.
+///     record: The record.
+///     dialect: The dialect of its log, if it is known.
+///
+/// Returns:
+///     Whether it can be decoded without a fault.
+#[pyfunction]
+#[pyo3(signature = (payload, record, dialect, /))]
+pub(crate) fn is_decoded(payload: &str, record: &[u8], dialect: Option<&str>) -> PyResult<bool> {
+    let mut decoder = Decoder::new(named(&ROWS, payload)?, facts_of(dialect));
+    Ok(matches!(decoder.value(record, &mut |_| ()), Ok(true)))
+}
+
+/// The facts that the dialect of a log shows.
+pub(super) fn facts_of(dialect: Option<&str>) -> Facts {
+    let mut facts = Facts::default();
+    facts.engine = match dialect {
+        Some("pebble") => Some(Engine::Pebble),
+        Some("rocksdb") => Some(Engine::RocksDb),
+        _ => None,
+    };
+    facts
+}
+
+/// The types of columns.
+fn types_of(columns: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<Vec<(String, Type)>> {
+    let types = columns.into_iter().map(|(name, kind)| Ok((name, type_of(&kind)?)));
+    types.collect()
 }
 
 /// Converts a `ColumnType` of `cordwood._tables.schema`.
@@ -420,6 +540,27 @@ fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
             other => return Err(PyValueError::new_err(format!("no value is {other}"))),
         });
     }
+    if kind.hasattr("made_as")? {
+        let count = kind.getattr("size")?.extract()?;
+        let fits: String = kind.getattr("fits")?.extract()?;
+        return Ok(Type::Given(Arc::new(Given {
+            name: kind.getattr("name")?.extract()?,
+            made_as: type_of(&kind.getattr("made_as")?)?,
+            fits: match fits.as_str() {
+                "same" => Fits::Same,
+                "nothing" => Fits::Nothing,
+                "integers" => Fits::Integers(count),
+                "digits" => Fits::Digits(count),
+                "floats" => Fits::Floats(count),
+                "bytes" => Fits::Bytes,
+                "count" => Fits::Count(count),
+                "times" => Fits::Times(count),
+                "map" => Fits::Map,
+                other => return Err(PyValueError::new_err(format!("no values are {other}"))),
+            },
+            is_nullable: kind.getattr("is_nullable")?.extract()?,
+        })));
+    }
     if kind.hasattr("item")? {
         return Ok(Type::List(Box::new(type_of(&kind.getattr("item")?)?)));
     }
@@ -430,10 +571,10 @@ fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
     Ok(Type::Struct(Arc::new(fields.collect::<PyResult<_>>()?)))
 }
 
-/// The `ColumnType` of `cordwood._tables.schema` for a type.
+/// The `ColumnType` of `cordwood._tables.schema` for a type that was learned.
 fn type_object<'py>(py: Python<'py>, kind: &Type) -> PyResult<Bound<'py, PyAny>> {
     let schema = || module(py, "cordwood._tables.schema");
-    let name = match kind {
+    let name = match kind.made_as() {
         Type::Bool => "bool",
         Type::Int => "int",
         Type::UInt => "uint",
@@ -441,7 +582,7 @@ fn type_object<'py>(py: Python<'py>, kind: &Type) -> PyResult<Bound<'py, PyAny>>
         Type::Text => "text",
         Type::Bytes => "bytes",
         Type::Time => "time",
-        Type::Json => "json",
+        Type::Json | Type::Given(_) => "json",
         Type::List(item) => return schema()?.getattr("ListOf")?.run((type_object(py, item)?,)),
         Type::Struct(fields) => {
             let fields = fields.iter().map(|(name, kind)| Ok((name, type_object(py, kind)?)));
@@ -454,12 +595,12 @@ fn type_object<'py>(py: Python<'py>, kind: &Type) -> PyResult<Bound<'py, PyAny>>
 
 /// The field of Arrow with this name and type.
 fn field_of(name: &str, kind: &Type) -> Field {
-    let (data_type, children) = match kind {
+    let (data_type, children) = match kind.made_as() {
         Type::Bool => (DataType::BOOL, Vec::new()),
         Type::Int => (DataType::INT64, Vec::new()),
         Type::UInt => (DataType::UINT64, Vec::new()),
         Type::Float => (DataType::FLOAT64, Vec::new()),
-        Type::Text | Type::Json => (DataType::TEXT, Vec::new()),
+        Type::Text | Type::Json | Type::Given(_) => (DataType::TEXT, Vec::new()),
         Type::Bytes => (DataType::BINARY, Vec::new()),
         Type::Time => (DataType::TIME, Vec::new()),
         Type::List(item) => (DataType::LIST, vec![field_of("item", item)]),
@@ -501,73 +642,4 @@ impl From<table::Array> for Array {
             ..Array::plain(array.len, buffers)
         }
     }
-}
-
-/// The CRC-32C of the offsets and the data of records, continued from `crc`.
-///
-/// Args:
-///     source: A `RecordBatch`, or a list of `Record`.
-///     crc: The CRC-32C of the records before them.
-///
-/// Returns:
-///     An unsigned 32-bit integer.
-#[pyfunction]
-#[pyo3(signature = (source, crc, /))]
-pub(crate) fn batch_crc(source: &Bound<'_, PyAny>, crc: u32) -> PyResult<u32> {
-    let py = source.py();
-    let records = Records::of(source)?;
-    let offsets: Vec<u64> = match source.cast::<PyList>() {
-        Ok(list) => {
-            let offsets = list
-                .iter()
-                .map(|record| record.getattr(interned!(py, "offset")?)?.extract());
-            offsets.collect::<PyResult<_>>()?
-        }
-        Err(_) => Vec::new(),
-    };
-    Ok(py.detach(|| {
-        let offsets = match &records {
-            Records::Batch(batch) => batch.records().record_offsets(),
-            Records::List(_) => &offsets,
-        };
-        offsets.iter().enumerate().fold(crc, |crc, (index, offset)| {
-            let crc = cordwood::crc32c::extend(crc, &offset.to_le_bytes());
-            cordwood::crc32c::extend(crc, records.get(index).unwrap_or_default())
-        })
-    }))
-}
-
-/// The kinds of the entities in records.
-///
-/// Args:
-///     source: A `RecordBatch`, or a list of `Record`.
-///
-/// Returns:
-///     Each kind, and the indices of its records; `None` is the kind of entities without a key. And
-///     the indices of the records that cannot be read.
-#[pyfunction]
-#[pyo3(signature = (source, /))]
-#[expect(clippy::type_complexity, reason = "a tuple of Python")]
-pub(crate) fn entity_kinds(source: &Bound<'_, PyAny>) -> PyResult<(Vec<(Option<String>, Vec<usize>)>, Vec<usize>)> {
-    let records = Records::of(source)?;
-    Ok(source.py().detach(|| {
-        let mut numbers = HashMap::new();
-        let mut kinds: Vec<(Option<String>, Vec<usize>)> = Vec::new();
-        let mut left_out = Vec::new();
-        for (index, record) in (0..).map_while(|index| Some((index, records.get(index)?))) {
-            let kind = Rows::Entity
-                .of(record, |row| row.text("__kind__").map(str::to_owned))
-                .row;
-            let Some(kind) = kind else {
-                left_out.push(index);
-                continue;
-            };
-            let number = *numbers.entry(kind).or_insert_with_key(|kind| {
-                kinds.push((kind.clone(), Vec::new()));
-                kinds.len() - 1
-            });
-            kinds[number].1.push(index);
-        }
-        (kinds, left_out)
-    }))
 }

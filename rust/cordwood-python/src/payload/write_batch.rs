@@ -1,5 +1,6 @@
 //! The functions of `cordwood.payload.WriteBatch`.
 
+use cordwood_payload::table::Note;
 use cordwood_payload::{self as payload, Engine};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -94,6 +95,62 @@ pub(crate) fn operation_count(
     let mut operations = core(record, engine)?.operations();
     let count = operations.try_fold(0, |count, operation| operation.map(|_| count + 1));
     count.map_err(|error| payload_error(record.py(), error))
+}
+
+/// Checks the write batches of one log, and finds the engine that wrote them.
+///
+/// Args:
+///     dialect: The dialect of the log, or `None`. Of those that RocksDB and Pebble share, the batches
+///         say which engine it is.
+#[pyclass(frozen, module = "cordwood._native")]
+pub(crate) struct WriteBatchReader(Exclusive<payload::WriteBatchReader>);
+
+#[pymethods]
+impl WriteBatchReader {
+    #[new]
+    #[pyo3(signature = (dialect, /))]
+    fn new(dialect: Option<&str>) -> Self {
+        WriteBatchReader(Exclusive::new(payload::WriteBatchReader::new(engine_of_log(dialect))))
+    }
+
+    /// The engine of the batch in the next record, all of which is decoded.
+    ///
+    /// Args:
+    ///     record: The record.
+    ///
+    /// Returns:
+    ///     `"rocksdb"` or `"pebble"`.
+    ///
+    /// Raises:
+    ///     PayloadError: The record is not a batch, or a damaged one.
+    #[pyo3(signature = (record, /))]
+    fn engine(&self, record: &Bound<'_, PyBytes>) -> PyResult<&'static str> {
+        let py = record.py();
+        let read = self.0.lock(py)?.read(record.as_bytes());
+        match read {
+            Ok((batch, None)) => Ok(match batch.engine() {
+                Engine::Pebble => "pebble",
+                _ => "rocksdb",
+            }),
+            Ok((_, Some(fault))) | Err(fault) => Err(payload_error(py, fault)),
+        }
+    }
+
+    /// The uncertain point that the batches so far have shown, in words; `None` if there is none.
+    #[getter]
+    fn note(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        let is_ambiguous = self.0.lock(py)?.is_ambiguous();
+        Ok(is_ambiguous.then(|| Note::Engines.to_string()))
+    }
+}
+
+/// The engine of a log in this dialect; `None` if its batches decide.
+pub(crate) fn engine_of_log(dialect: Option<&str>) -> Option<Engine> {
+    match dialect {
+        Some("rocksdb") => Some(Engine::RocksDb),
+        Some("pebble") => Some(Engine::Pebble),
+        _ => None,
+    }
 }
 
 /// An iterator over the operations of a write batch, decoded one by one.

@@ -200,15 +200,28 @@ pub(crate) fn not_followed(py: Python<'_>, is_rotated: bool, path: &Path, offset
 
 /// The exception for a payload that cannot be decoded or encoded.
 pub(crate) fn payload_error(py: Python<'_>, error: cordwood_payload::PayloadError) -> PyErr {
+    payload_error_with(py, error, error.to_string())
+}
+
+fn payload_error_with(py: Python<'_>, error: cordwood_payload::PayloadError, message: String) -> PyErr {
     if error.reason == cordwood_payload::PayloadReason::OutOfMemory {
         return no_memory();
     }
-    raised(py, error.to_string(), None, None, |attributes| {
+    raised(py, message, None, None, |attributes| {
         attributes.set_item("offset", error.offset)?;
         attributes.set_item("length", error.len)?;
         attributes.set_item("reason", PAYLOAD_REASON.member(py, error.reason.as_str())?)?;
         Ok("PayloadError")
     })
+}
+
+/// The same for a fault that a table found.
+pub(crate) fn payload_fault<'py>(
+    py: Python<'py>,
+    fault: &cordwood_payload::table::Fault,
+) -> PyResult<Bound<'py, PyAny>> {
+    let error = payload_error_with(py, fault.error, fault.to_string());
+    Ok(error.into_value(py).into_bound(py).into_any())
 }
 
 /// An exception that a Python function raised which was called to read, to write, to handle a

@@ -4,8 +4,9 @@ use std::collections::TryReserveError;
 
 use super::array::Array;
 use super::column::{Column, NotAdded};
+use super::given;
 use super::names::Names;
-use super::rows::Row;
+use super::row::Row;
 use super::types::Type;
 
 /// Appends rows to columns of known types.
@@ -17,6 +18,8 @@ pub struct Builder {
     /// The number of Parquet columns of all of them.
     width: usize,
     cell_count_max: usize,
+    /// Whether the types are given: other columns are left out.
+    is_given: bool,
     rows: Pending,
 }
 
@@ -55,6 +58,7 @@ impl Builder {
         }
         Builder {
             width: types.iter().flatten().map(Type::leaf_count).sum(),
+            is_given: types.iter().flatten().any(|kind| matches!(kind, Type::Given(_))),
             names,
             types,
             cell_count_max,
@@ -70,6 +74,7 @@ impl Builder {
             types: self.types.clone(),
             width: self.width,
             cell_count_max: self.cell_count_max,
+            is_given: self.is_given,
             rows: Pending::default(),
         }
     }
@@ -159,7 +164,12 @@ impl Builder {
         }
         let mut hint = 0;
         for &(name, value) in row.cells() {
-            let set = match self.names.find(name, hint) {
+            let number = if self.is_given {
+                given::find(&self.names, name, hint)
+            } else {
+                self.names.find(name, hint)
+            };
+            let set = match number {
                 Some(number) => {
                     hint = number + 1;
                     let Some(kind) = &self.types[number] else { continue };
@@ -167,14 +177,29 @@ impl Builder {
                         rows.width += kind.leaf_count();
                         Column::new(kind)
                     });
+                    if self.is_given && column.has(rows.row_count) {
+                        return Err(NotAdded::SameNames(given::arrow_name(name)));
+                    }
                     column.set(rows.row_count, value)
                 }
+                None if self.is_given => continue,
                 None => Err(NotAdded::misfit(None, value)),
             };
             rows.item_cell_count += set.map_err(|mut error| {
                 error.put_within(name);
                 error
             })?;
+        }
+        if self.is_given {
+            let columns = self.types.iter().flatten().zip(&rows.columns);
+            let columns = self.names.iter().zip(columns).map(|(name, (kind, column))| {
+                (
+                    name,
+                    kind,
+                    column.as_ref().is_some_and(|column| column.has(rows.row_count)),
+                )
+            });
+            given::check_present(columns)?;
         }
         rows.row_count += 1;
         Ok(())

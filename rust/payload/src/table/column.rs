@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::array::{self, Array};
 use super::bits::Bits;
+use super::given;
 use super::json::{Text, write_base64, write_json};
 use super::learner::{Kind, Kinds};
 use super::types::{Fields, Type};
@@ -42,6 +43,8 @@ enum Values {
     Json {
         ends: Vec<i32>,
         text: Text,
+        /// Whether text is in quotation marks.
+        is_quoted: bool,
     },
     List {
         ends: Vec<i32>,
@@ -49,6 +52,8 @@ enum Values {
         count: usize,
         /// The number of Parquet columns of the items.
         width: usize,
+        /// The number of items of a null, which are nulls: those of lists of a fixed size.
+        null_len: usize,
     },
     Struct {
         fields: Arc<Fields>,
@@ -61,6 +66,8 @@ enum Values {
 pub enum NotAdded {
     /// A value does not fit its column.
     Misfit(Box<Misfit>),
+    /// Two values have this name in Arrow.
+    SameNames(String),
     /// There is not enough memory.
     NoMemory,
 }
@@ -75,6 +82,8 @@ pub struct Misfit {
     pub column: Option<Type>,
     /// The type of the value.
     pub value: &'static str,
+    /// Why a value of this type does not fit, if others do.
+    pub why: Option<String>,
 }
 
 impl NotAdded {
@@ -85,9 +94,12 @@ impl NotAdded {
             value: match Kind::of(value) {
                 None => "null",
                 // Why a column of floating-point numbers cannot have it.
-                Some(Kind::Large) => "int of more than 53 bits",
+                Some(Kind::Large) if column.is_some_and(|column| *column.made_as() == Type::Float) => {
+                    "int of more than 53 bits"
+                }
                 Some(kind) => kind.name(),
             },
+            why: None,
         }))
     }
 
@@ -103,6 +115,10 @@ impl fmt::Display for NotAdded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NotAdded::Misfit(misfit) => misfit.fmt(f),
+            NotAdded::SameNames(name) => write!(
+                f,
+                "two values have the name '{name}' in a table, where some characters are escaped"
+            ),
             NotAdded::NoMemory => f.write_str("there is not enough memory"),
         }
     }
@@ -110,12 +126,20 @@ impl fmt::Display for NotAdded {
 
 impl fmt::Display for Misfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Misfit { path, column, value } = self;
+        let Misfit {
+            path,
+            column,
+            value,
+            why,
+        } = self;
         match column {
-            Some(column) => write!(
-                f,
-                "the column '{path}' is {column}, and cannot have a value of type {value}"
-            ),
+            Some(column) => {
+                write!(
+                    f,
+                    "the column '{path}' is {column}, and cannot have a value of type {value}"
+                )?;
+                why.as_ref().map_or(Ok(()), |why| write!(f, ": {why}"))
+            }
             None => write!(f, "the column '{path}' was not there when the columns were found"),
         }
     }
@@ -129,33 +153,16 @@ impl From<TryReserveError> for NotAdded {
     }
 }
 
-/// The kinds of values that a column of this type can contain. Others would also fit its memory, as
-/// bytes would fit that of a text column.
-fn kinds(kind: &Type) -> Kinds {
-    match kind {
-        Type::Bool => Kinds::of(&[Kind::Bool]),
-        Type::Int => Kinds::of(&[Kind::Int, Kind::Large]),
-        Type::UInt => Kinds::of(&[Kind::Int, Kind::Large, Kind::Huge]),
-        Type::Float => Kinds::of(&[Kind::Int, Kind::Float]),
-        Type::Text => Kinds::of(&[Kind::Text]),
-        Type::Bytes => Kinds::of(&[Kind::Bytes]),
-        Type::Time => Kinds::of(&[Kind::Time]),
-        Type::List(_) => Kinds::of(&[Kind::List]),
-        Type::Struct(_) => Kinds::of(&[Kind::Object, Kind::Key, Kind::Place, Kind::User]),
-        Type::Json => Kinds::ALL,
-    }
-}
-
 impl Column {
     /// A column of this type.
     pub(super) fn new(kind: &Type) -> Self {
         Column {
             kind: kind.clone(),
-            possible: kinds(kind),
+            possible: kind.kinds(),
             len: 0,
             valid_count: 0,
             validity: Bits::default(),
-            values: match kind {
+            values: match kind.made_as() {
                 Type::Bool => Values::Bool(Bits::default()),
                 Type::Int | Type::Time => Values::I64(Vec::new()),
                 Type::UInt => Values::U64(Vec::new()),
@@ -164,15 +171,17 @@ impl Column {
                     ends: vec![0],
                     data: Vec::new(),
                 },
-                Type::Json => Values::Json {
+                Type::Json | Type::Given(_) => Values::Json {
                     ends: vec![0],
                     text: Text::default(),
+                    is_quoted: *kind == Type::Json,
                 },
                 Type::List(item) => Values::List {
                     ends: vec![0],
                     item: Box::new(Column::new(item)),
                     count: 0,
                     width: item.leaf_count(),
+                    null_len: kind.fixed_len(),
                 },
                 Type::Struct(fields) => Values::Struct {
                     columns: fields.types.iter().map(Column::new).collect(),
@@ -193,13 +202,21 @@ impl Column {
             self.validity = Bits::ones(self.len)?;
         }
         self.validity.pad(len)?;
+        let added = len - self.len;
         self.len = len;
         match &mut self.values {
             Values::Bool(bits) => bits.pad(len),
             Values::I64(values) => resize(values, len, 0),
             Values::U64(values) => resize(values, len, 0),
             Values::F64(values) => resize(values, len, 0.0),
-            Values::Bytes { ends, .. } | Values::Json { ends, .. } | Values::List { ends, .. } => {
+            Values::List {
+                ends, count, null_len, ..
+            } => {
+                *count = count.saturating_add(added.saturating_mul(*null_len));
+                // Of lists of a fixed size, only the items count.
+                resize(ends, len + 1, end_of(*count).unwrap_or(i32::MAX))
+            }
+            Values::Bytes { ends, .. } | Values::Json { ends, .. } => {
                 let end = ends.last().copied().unwrap_or_default();
                 resize(ends, len + 1, end)
             }
@@ -214,10 +231,30 @@ impl Column {
     ///
     /// The value is not in the column, which must no longer be used.
     pub(super) fn set(&mut self, index: usize, value: View<'_>) -> Result<usize, NotAdded> {
-        let Some(kind) = Kind::of(value) else { return Ok(0) };
-        if !self.possible.has(kind) {
+        let fits = match Kind::of(value) {
+            None if self.kind.is_nullable() => {
+                // Of two values with one name in Arrow, one may be null.
+                if matches!(self.kind, Type::Given(_)) {
+                    self.pad(index + 1)?;
+                }
+                return Ok(0);
+            }
+            None => false,
+            Some(kind) => self.possible.has(kind),
+        };
+        if !fits {
             return Err(NotAdded::misfit(Some(&self.kind), value));
         }
+        let value = match &self.kind {
+            Type::Given(given) => given.fit(value).ok_or_else(|| {
+                let mut error = NotAdded::misfit(Some(&self.kind), value);
+                if let NotAdded::Misfit(misfit) = &mut error {
+                    misfit.why = Some(given.why_not(value));
+                }
+                error
+            })?,
+            _ => value,
+        };
         self.pad(index)?;
         if self.valid_count < self.len {
             self.validity.push(true)?;
@@ -230,6 +267,9 @@ impl Column {
             (Values::Bool(bits), View::Bool(value)) => bits.push(value)?,
             (Values::I64(values), View::Int(value) | View::Time(value)) => push(values, value)?,
             (Values::U64(values), View::Int(value)) => push(values, value.try_into().map_err(|_| misfit())?)?,
+            (Values::U64(values), View::UInt(value)) => push(values, value)?,
+            (Values::I64(values), View::UInt(value)) => push(values, value.try_into().map_err(|_| misfit())?)?,
+            (Values::F64(values), View::UInt(value)) => push(values, value as f64)?,
             (Values::U64(values), View::Huge(digits)) => push(values, digits.parse().map_err(|_| misfit())?)?,
             (Values::F64(values), View::Float(value)) => push(values, value)?,
             // Exact: the type was chosen so that it is.
@@ -248,8 +288,12 @@ impl Column {
                 append(data, whole(&text)?.as_bytes())?;
                 push(ends, end_of(data.len()).ok_or_else(misfit)?)?;
             }
-            (Values::Json { ends, text }, value) => {
-                write_json(text, value);
+            (Values::Json { ends, text, is_quoted }, value) => {
+                match value {
+                    View::Text(value) if !*is_quoted => text.push_str(value),
+                    View::Base64(bytes) if !*is_quoted => write_base64(text, bytes),
+                    value => write_json(text, value),
+                }
                 push(ends, end_of(whole(text)?.len()).ok_or_else(misfit)?)?;
             }
             (
@@ -258,44 +302,25 @@ impl Column {
                     item,
                     count,
                     width,
+                    ..
                 },
-                list,
-            ) if list.is_list() => {
-                let mut set = Ok(0);
-                list.all_items(|value| {
-                    set = item.set(*count, value);
-                    *count += 1;
-                    match &mut set {
-                        Ok(inner) => cell_count += *width + *inner,
-                        Err(error) => error.put_within("[]"),
-                    }
-                    set.is_ok()
-                });
-                set?;
+                value,
+            ) => {
+                cell_count = set_items(item, count, *width, value)?;
                 push(ends, end_of(*count).ok_or_else(misfit)?)?;
             }
-            (Values::Struct { fields, columns }, value) if value.is_struct() => {
-                let mut set = Ok(0);
-                let mut hint = 0;
-                value.all_fields(|name, value| {
-                    set = match fields.names.find(name, hint) {
-                        Some(number) => {
-                            hint = number + 1;
-                            columns[number].set(index, value)
-                        }
-                        None => Err(NotAdded::misfit(None, value)),
-                    };
-                    match &mut set {
-                        Ok(count) => cell_count += *count,
-                        Err(error) => error.put_within(&format!(".{name}")),
-                    }
-                    set.is_ok()
-                });
-                set?;
+            (Values::Struct { fields, columns }, value) => {
+                let is_given = matches!(self.kind, Type::Given(_));
+                cell_count = set_fields(fields, columns, index, value, is_given)?;
             }
             _ => return Err(misfit()),
         }
         Ok(cell_count)
+    }
+
+    /// Whether its value at an index was set, after which none was. Of natural columns, null is not.
+    pub(super) fn has(&self, index: usize) -> bool {
+        self.len > index
     }
 
     /// The finished column, with `len` rows.
@@ -316,7 +341,7 @@ impl Column {
                 Values::U64(values) => array::Values::U64(values),
                 Values::F64(values) => array::Values::F64(values),
                 Values::Bytes { ends, data } => array::Values::Bytes { offsets: ends, data },
-                Values::Json { ends, text } => array::Values::Bytes {
+                Values::Json { ends, text, .. } => array::Values::Bytes {
                     offsets: ends,
                     data: text.text.into_bytes(),
                 },
@@ -331,6 +356,72 @@ impl Column {
             },
         })
     }
+}
+
+/// Sets the items of a list, or the keys and values of a map, after this number of items. Returns the
+/// number of their cells.
+fn set_items(item: &mut Column, count: &mut usize, width: usize, value: View<'_>) -> Result<usize, NotAdded> {
+    let mut cell_count = 0;
+    let mut set = Ok(0);
+    let mut each = |value: View<'_>| {
+        set = item.set(*count, value);
+        *count += 1;
+        match &mut set {
+            Ok(inner) => cell_count += width + *inner,
+            Err(error) => error.put_within("[]"),
+        }
+        set.is_ok()
+    };
+    if value.is_list() {
+        value.all_items(each);
+    } else {
+        value.all_fields(|name, value| each(View::Cells(&[("key", View::Text(name)), ("value", value)])));
+    }
+    set.map(|_| cell_count)
+}
+
+/// Sets the fields of a structure. Returns the number of the cells of items in them.
+fn set_fields(
+    fields: &Fields,
+    columns: &mut [Column],
+    index: usize,
+    value: View<'_>,
+    is_given: bool,
+) -> Result<usize, NotAdded> {
+    let mut cell_count = 0;
+    let mut set = Ok(0);
+    let mut hint = 0;
+    value.all_fields(|name, value| {
+        let number = if is_given {
+            given::find(&fields.names, name, hint)
+        } else {
+            fields.names.find(name, hint)
+        };
+        set = match number {
+            Some(number) if is_given && columns[number].has(index) => Err(NotAdded::SameNames(given::arrow_name(name))),
+            Some(number) => {
+                hint = number + 1;
+                columns[number].set(index, value)
+            }
+            None if is_given => Ok(0),
+            None => Err(NotAdded::misfit(None, value)),
+        };
+        match &mut set {
+            Ok(count) => cell_count += *count,
+            Err(error) => error.put_within(&format!(".{name}")),
+        }
+        set.is_ok()
+    });
+    set?;
+    if is_given {
+        let columns = fields.iter().zip(columns);
+        let columns = columns.map(|((name, kind), column)| (name, kind, column.has(index)));
+        given::check_present(columns).map_err(|mut error| {
+            error.put_within(".");
+            error
+        })?;
+    }
+    Ok(cell_count)
 }
 
 fn end_of(len: usize) -> Option<i32> {

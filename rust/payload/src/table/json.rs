@@ -1,30 +1,69 @@
 //! A value as JSON in one line: the output of `to_json` of a payload in
-//! `python/cordwood/_tables/payloads.py`, as `json_text` writes it. Those are the naive counterpart.
+//! `tests/helpers/naive_tables.py`, which is the naive counterpart.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 use super::view::View;
 use crate::{EntityKey, PathId};
+
+/// How bytes become text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BytesAs {
+    /// A structure: `{"base64": "..."}`.
+    #[default]
+    Object,
+    /// Text if they are UTF-8, otherwise that structure.
+    TextOrObject,
+    /// Hexadecimal digits.
+    Hex,
+    /// Base64.
+    Base64,
+}
+
+impl BytesAs {
+    /// The text of bytes; `None` if they are a structure.
+    pub(super) fn encode(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
+        let mut text = Text::default();
+        match self {
+            BytesAs::Object => return None,
+            BytesAs::TextOrObject => return str::from_utf8(bytes).ok().map(Cow::from),
+            BytesAs::Hex => bytes
+                .iter()
+                .for_each(|byte| push(&mut text, format_args!("{byte:02x}"))),
+            BytesAs::Base64 => write_base64(&mut text, bytes),
+        }
+        Some(text.text.into())
+    }
+}
 
 /// Text under construction. Its length comes from a file: if there is not enough memory, it is cut.
 #[derive(Debug, Default)]
 pub(super) struct Text {
     pub(super) text: String,
     pub(super) is_cut: bool,
+    pub(super) bytes: BytesAs,
 }
 
 impl Text {
+    pub(super) fn new(bytes: BytesAs) -> Self {
+        Text {
+            bytes,
+            ..Text::default()
+        }
+    }
+
     fn len(&self) -> usize {
         self.text.len()
     }
 
-    fn push(&mut self, character: char) {
+    pub(super) fn push(&mut self, character: char) {
         if self.reserve(character.len_utf8()) {
             self.text.push(character);
         }
     }
 
-    fn push_str(&mut self, text: &str) {
+    pub(super) fn push_str(&mut self, text: &str) {
         if self.reserve(text.len()) {
             self.text.push_str(text);
         }
@@ -50,11 +89,15 @@ pub(super) fn write_json(out: &mut Text, value: View<'_>) {
         View::Null => out.push_str("null"),
         View::Bool(value) => out.push_str(if value { "true" } else { "false" }),
         View::Int(value) => push(out, format_args!("{value}")),
+        View::UInt(value) => push(out, format_args!("{value}")),
         View::Huge(digits) => out.push_str(digits),
         View::Time(time) => write_time(out, time),
         View::Float(value) => write_float(out, value),
         View::Text(text) => write_text(out, text),
-        View::Bytes(bytes) => write_json(out, View::Data(bytes)),
+        View::Bytes(bytes) => match out.bytes.encode(bytes) {
+            None => write_json(out, View::Data(bytes)),
+            Some(text) => write_text(out, &text),
+        },
         View::Base64(bytes) => {
             out.push('"');
             write_base64(out, bytes);
@@ -73,7 +116,10 @@ pub(super) fn write_json(out: &mut Text, value: View<'_>) {
         }
         structure => {
             // Fields that a user lacks are left out; those that a map lacks are null.
-            let has_nulls = matches!(structure, View::Entity(_) | View::Object(_));
+            let has_nulls = matches!(
+                structure,
+                View::Entity(_) | View::Properties(_) | View::Object(_) | View::Cells(_)
+            );
             out.push('{');
             let begin = out.len();
             structure.all_fields(|name, value| {
@@ -104,23 +150,32 @@ fn push(out: &mut Text, text: fmt::Arguments<'_>) {
 
 fn write_text(out: &mut Text, text: &str) {
     out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\0'..'\x20' => push(out, format_args!("\\u{:04x}", u32::from(character))),
-            _ => out.push(character),
+    let mut rest = text;
+    // What needs no escape is copied at once.
+    while let Some(at) = rest
+        .bytes()
+        .position(|byte| byte < 0x20 || matches!(byte, b'"' | b'\\'))
+    {
+        out.push_str(&rest[..at]);
+        match rest.as_bytes()[at] {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            0x8 => out.push_str("\\b"),
+            0xc => out.push_str("\\f"),
+            byte => push(out, format_args!("\\u{byte:04x}")),
         }
+        rest = &rest[at + 1..];
     }
+    out.push_str(rest);
     out.push('"');
 }
 
-/// As Python's `repr`, whose exponents have a sign and at least two digits.
+/// As Python's `repr`, whose exponents have a sign and at least two digits. Where 17 digits are
+/// needed, and two numbers of so many are as near, it is the one with an even last digit: Rust's
+/// shortest text may be the other.
 fn write_float(out: &mut Text, value: f64) {
     let size = value.abs();
     if value.is_nan() {
@@ -128,9 +183,16 @@ fn write_float(out: &mut Text, value: f64) {
     } else if value.is_infinite() {
         out.push_str(if value > 0.0 { "\"Infinity\"" } else { "\"-Infinity\"" });
     } else if size == 0.0 || (1e-4..1e16).contains(&size) {
-        push(out, format_args!("{value:?}"));
+        let text = format!("{value:?}");
+        match text.split_once('.') {
+            Some((_, fraction)) if digit_count(&text) == 17 => push(out, format_args!("{value:.*}", fraction.len())),
+            _ => out.push_str(&text),
+        }
     } else {
-        let text = format!("{value:e}");
+        let mut text = format!("{value:e}");
+        if text.split('e').next().map(digit_count) == Some(17) {
+            text = format!("{value:.16e}");
+        }
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let sign = if exponent.starts_with('-') { '-' } else { '+' };
         push(
@@ -138,6 +200,12 @@ fn write_float(out: &mut Text, value: f64) {
             format_args!("{digits}e{sign}{:0>2}", exponent.trim_start_matches('-')),
         );
     }
+}
+
+/// The number of digits from the first that is not 0.
+fn digit_count(number: &str) -> usize {
+    let digits = number.bytes().filter(u8::is_ascii_digit);
+    digits.skip_while(|&digit| digit == b'0').count()
 }
 
 /// As in RFC 3339.
@@ -211,4 +279,30 @@ fn write_key(out: &mut Text, key: &EntityKey<'_>) {
         }
     }
     out.push('}');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Text, write_float};
+
+    #[test]
+    fn a_number_has_the_digits_of_python() {
+        for (value, text) in [
+            (2.0_f64.powi(-25), "2.9802322387695312e-08"),
+            (-(2.0_f64.powi(-25)), "-2.9802322387695312e-08"),
+            (5e-324, "5e-324"),
+            (0.1 + 0.2, "0.30000000000000004"),
+            (1e16, "1e+16"),
+            (9_007_199_254_740_993.0, "9007199254740992.0"),
+            (1.5, "1.5"),
+            (-0.0, "-0.0"),
+            (1e-5, "1e-05"),
+            (0.0001, "0.0001"),
+            (1.797_693_134_862_315_7e308, "1.7976931348623157e+308"),
+        ] {
+            let mut out = Text::default();
+            write_float(&mut out, value);
+            assert_eq!(out.text, text);
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::names::Names;
-use super::rows::Row;
+use super::row::Row;
 use super::types::Type;
 use super::view::View;
 
@@ -125,7 +125,9 @@ impl Kind {
             View::Bool(_) => Kind::Bool,
             View::Int(value) if value.unsigned_abs() <= EXACT_MAX => Kind::Int,
             View::Int(_) => Kind::Large,
-            View::Huge(_) => Kind::Huge,
+            View::UInt(value) if value <= EXACT_MAX => Kind::Int,
+            View::UInt(value) if i64::try_from(value).is_ok() => Kind::Large,
+            View::UInt(_) | View::Huge(_) => Kind::Huge,
             View::Time(_) => Kind::Time,
             View::Float(_) => Kind::Float,
             View::Text(_) | View::Base64(_) => Kind::Text,
@@ -133,8 +135,20 @@ impl Kind {
             View::Point(..) => Kind::Place,
             View::User(_) => Kind::User,
             View::Key(_) => Kind::Key,
-            View::Entity(_) | View::Element(_) | View::Other(_) | View::Data(_) | View::Object(_) => Kind::Object,
-            View::Array(_) | View::Path(_) | View::Others(_) | View::Values(_) => Kind::List,
+            View::Entity(_)
+            | View::Properties(_)
+            | View::Element(_)
+            | View::Other(_)
+            | View::Data(_)
+            | View::Object(_)
+            | View::Cells(_) => Kind::Object,
+            View::Array(_)
+            | View::Path(_)
+            | View::Others(_)
+            | View::Values(_)
+            | View::Operations(_)
+            | View::EditFields(_)
+            | View::CustomFields(_) => Kind::List,
         })
     }
 }

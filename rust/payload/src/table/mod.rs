@@ -1,32 +1,50 @@
 //! Tables of records: the columns that their values need, and those columns as Arrow lays them out.
 //!
-//! A [`Rows`] says what the records are, and makes a [`Row`] of each. A [`Learner`] sees all rows,
-//! and knows the [`Type`] of each column then. A [`Builder`] appends rows to columns of these types,
-//! and returns some at a time as a [`Batch`] of [`Array`]s.
+//! A [`Decoder`] passes the rows of each record to a [`Sink`]; [`Rows`] says what the records are. A
+//! [`Learner`] sees all rows, and knows the [`Type`] of each column then. A [`Builder`] appends rows
+//! to columns of these types, and returns some at a time as a [`Batch`] of [`Array`]s.
 //!
 //! ```
-//! use cordwood_payload::table::{Builder, Learner, Limits, Rows, Type, Values};
+//! use cordwood_payload::table::{Builder, Decoder, Facts, Fault, Learner, Limits, Record, Row, Rows, Sink, Type, Values};
+//!
+//! struct Learn(Learner);
+//! impl Sink for Learn {
+//!     fn row(&mut self, row: &Row<'_>) -> bool {
+//!         self.0.add(row)
+//!     }
+//!     fn fault(&mut self, fault: Fault) {
+//!         panic!("{fault}");
+//!     }
+//! }
+//! struct Build(Builder);
+//! impl Sink for Build {
+//!     fn row(&mut self, row: &Row<'_>) -> bool {
+//!         self.0.add(row).unwrap()
+//!     }
+//!     fn fault(&mut self, fault: Fault) {
+//!         panic!("{fault}");
+//!     }
+//! }
 //!
 //! let records: [&[u8]; 2] = [br#"{"step": 1, "tags": ["a", "b"]}"#, br#"{"step": 2, "loss": 0.5}"#];
-//! let mut learner = Learner::new(Limits::default());
+//! let mut learn = Learn(Learner::new(Limits::default()));
+//! let mut decoder = Decoder::new(Rows::Json, Facts::default());
 //! for record in records {
-//!     let decoded = Rows::Json.of(record, |row| learner.add(row));
-//!     assert_eq!((decoded.row, decoded.has_fault), (Some(true), false));
+//!     assert!(decoder.record(&Record::of(record), &mut learn)?);
 //! }
-//! let columns = learner.types();
+//! let columns = learn.0.types();
 //! assert_eq!(columns[1], ("tags".into(), Type::List(Box::new(Type::Text))));
 //!
-//! let mut builder = Builder::new(columns.into_iter().map(|(name, kind)| (name, Some(kind))), 1 << 22);
+//! let mut build = Build(Builder::new(columns.into_iter().map(|(name, kind)| (name, Some(kind))), 1 << 22));
 //! for record in records {
-//!     let added = Rows::Json.of(record, |row| builder.add(row)).row.transpose()?;
-//!     assert_eq!(added, Some(true));
+//!     assert!(decoder.record(&Record::of(record), &mut build)?);
 //! }
-//! let batch = builder.take()?;
+//! let batch = build.0.take()?;
 //! assert_eq!(batch.row_count, 2);
 //! let (number, steps) = &batch.columns[0];
 //! assert_eq!((*number, steps.null_count), (0, 0));
 //! assert!(matches!(&steps.values, Values::I64(values) if values[..] == [1, 2]));
-//! # Ok::<(), cordwood_payload::table::NotAdded>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! One reading of the records is usually enough: a learner that has seen the first of them mostly
@@ -38,19 +56,30 @@ mod array;
 mod bits;
 mod builder;
 mod column;
+mod decoders;
+mod edit_fields;
+mod given;
 mod json;
 mod learner;
 mod names;
 mod number;
-mod rows;
+mod operations;
+mod print;
+mod row;
 mod tree;
 mod types;
 mod view;
+mod writer;
 
 pub use self::array::{Array, Values};
 pub use self::builder::{Batch, Builder};
 pub use self::column::{Misfit, NotAdded};
+pub use self::decoders::{Decoder, Facts, Fault, Note, Part, Record, Rows, Sink};
+pub use self::given::{Fits, Given};
+pub use self::json::BytesAs;
 pub use self::learner::{Learner, Limits};
-pub use self::rows::{Decoded, Row, Rows, Selection};
+pub use self::row::{Row, Selection};
 pub use self::tree::{Item, Value};
 pub use self::types::{Fields, Type};
+pub use self::view::View;
+pub use self::writer::{Form, Made, Missing, Options, Stop, Table};

@@ -1,12 +1,13 @@
-//! Values as a tree, and JSON text as one. `python/cordwood/payload/_json_parser.py` has the same
-//! rules, and the errors: it decodes each record again that is refused here.
+//! Values as a tree, and JSON text as one. `tests/helpers/naive_json.py` has the same
+//! rules.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, TryReserveError};
 use std::iter;
 
+use super::decoders::{Fault, Part};
 use super::number::{Number, plain_number};
-use crate::PayloadError;
+use crate::{PayloadError, PayloadReason};
 
 /// A value of a row.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +34,54 @@ pub enum Value<'v> {
     Object(Vec<Item<'v>>),
 }
 
+impl Value<'_> {
+    /// The value with copies of the texts in it.
+    pub(super) fn into_owned(self) -> Result<Value<'static>, Box<Refused>> {
+        Ok(match self {
+            Value::Null => Value::Null,
+            Value::Bool(value) => Value::Bool(value),
+            Value::Int(value) => Value::Int(value),
+            Value::Float(value) => Value::Float(value),
+            Value::Time(time) => Value::Time(time),
+            Value::Huge(digits) => Value::Huge(owned(digits)?),
+            Value::Text(text) => Value::Text(owned(text)?),
+            Value::Bytes(bytes) => Value::Bytes(bytes.into_owned().into()),
+            Value::Array(values) => {
+                let mut owned = Vec::new();
+                owned.try_reserve_exact(values.len()).map_err(no_memory)?;
+                for value in values {
+                    owned.push(value.into_owned()?);
+                }
+                Value::Array(owned)
+            }
+            Value::Object(items) => {
+                let mut kept = Vec::new();
+                kept.try_reserve_exact(items.len()).map_err(no_memory)?;
+                for (name, value) in items {
+                    kept.push((owned(name)?, value.into_owned()?));
+                }
+                Value::Object(kept)
+            }
+        })
+    }
+}
+
+fn owned(text: Cow<'_, str>) -> Result<Cow<'static, str>, Box<Refused>> {
+    Ok(match text {
+        Cow::Owned(text) => text,
+        Cow::Borrowed(text) => copied(text)?,
+    }
+    .into())
+}
+
+/// A copy of a text from a record.
+pub(super) fn copied(text: &str) -> Result<String, Box<Refused>> {
+    let mut copy = String::new();
+    copy.try_reserve_exact(text.len()).map_err(no_memory)?;
+    copy.push_str(text);
+    Ok(copy)
+}
+
 /// A value in an object or a row, and its name.
 pub type Item<'v> = (Cow<'v, str>, Value<'v>);
 
@@ -48,7 +97,7 @@ pub(super) enum Rules {
 }
 
 /// The most levels of arrays and objects.
-const LEVELS_MAX: usize = 100;
+pub(super) const LEVELS_MAX: usize = 100;
 
 /// The most digits of an integer, as in Python: the time to convert more is quadratic.
 const DIGITS_MAX: usize = 4_300;
@@ -56,27 +105,109 @@ const DIGITS_MAX: usize = 4_300;
 /// The length of the escape of a lone surrogate.
 const ESCAPE_LEN: usize = 6;
 
-/// A value is refused.
+/// Why a value is refused.
 #[derive(Debug)]
 pub(super) enum Refused {
-    /// For its text, or for lack of memory.
-    Text,
-    /// Two names in it become one, because a lone surrogate in one of them is its escape.
+    /// The text is not JSON from this offset on, where something else is expected.
+    Syntax(usize, &'static str),
+    /// Two values have this name.
+    Twice(Box<str>),
+    /// Two names become one, because a lone surrogate in one of them is its escape.
     Names,
+    /// An integer of this many digits.
+    Digits(usize),
+    /// A number beyond the range of a double, at this offset.
+    Range(usize),
+    /// There are more than [`LEVELS_MAX`] levels.
+    Levels,
+    /// There is not enough memory.
+    Memory,
+    /// The record around the value is refused.
+    Record(PayloadError),
 }
 
-impl From<PayloadError> for Refused {
-    fn from(_: PayloadError) -> Self {
-        Refused::Text
+impl From<PayloadError> for Box<Refused> {
+    fn from(error: PayloadError) -> Self {
+        Box::new(Refused::Record(error))
     }
 }
+
+impl Refused {
+    /// The fault of a text at an offset in a record. `describe` gets the words for a text that is not
+    /// JSON.
+    pub(super) fn in_text(
+        &self,
+        text: &str,
+        offset: usize,
+        part: Part,
+        describe: impl FnOnce(&str) -> String,
+    ) -> Fault {
+        let fault = |reason, at: usize, detail: String| Fault {
+            part,
+            error: PayloadError {
+                offset: offset + at,
+                len: text.len() - at,
+                reason,
+            },
+            detail: Some(detail.into()),
+        };
+        match *self {
+            Refused::Syntax(at, expected) => fault(
+                PayloadReason::NonCanonical,
+                at,
+                describe(&format!("expected {expected}")),
+            ),
+            Refused::Twice(ref name) => {
+                let detail = describe(&format!("two values have the name '{name}'"));
+                fault(PayloadReason::NonCanonical, 0, detail)
+            }
+            Refused::Names => {
+                let detail = "two values have one name in a table, where lone surrogates are escaped";
+                fault(PayloadReason::NonCanonical, 0, detail.to_owned())
+            }
+            Refused::Digits(count) => fault(PayloadReason::TooLarge, 0, format!("an integer of {count} digits")),
+            Refused::Range(at) => {
+                let number: String = text[at..].chars().take(NUMBER_SHOWN_MAX).collect();
+                let number = number.split([',', ']', '}', ' ']).next().unwrap_or_default();
+                let detail = format!("the number {number}, which is beyond the range of a double");
+                fault(PayloadReason::TooLarge, at, detail)
+            }
+            Refused::Levels => fault(
+                PayloadReason::TooDeep,
+                0,
+                format!("JSON of more than {LEVELS_MAX} levels"),
+            ),
+            Refused::Memory => Fault {
+                detail: None,
+                ..fault(PayloadReason::OutOfMemory, 0, String::new())
+            },
+            Refused::Record(error) => error.into(),
+        }
+    }
+
+    /// The fault of a record that is left out.
+    pub(super) fn in_record(&self, record: &[u8]) -> Fault {
+        let Refused::Record(error) = *self else {
+            let fault = self.in_text("", 0, Part::Record, str::to_owned);
+            let error = PayloadError {
+                len: record.len(),
+                ..fault.error
+            };
+            return Fault { error, ..fault };
+        };
+        error.into()
+    }
+}
+
+/// At most this many characters of a number are shown.
+const NUMBER_SHOWN_MAX: usize = 40;
 
 /// Sets `value` to that of JSON text. `NaN`, `Infinity` and `-Infinity` are numbers, as Python writes
 /// them. A lone surrogate is its escape, six characters.
 ///
 /// Values are made in their place: moving one right after it was made takes longer than reading a
 /// number, because the processor waits until all parts of the value are in memory.
-pub(super) fn parse<'v>(text: &'v str, rules: Rules, value: &mut Value<'v>) -> Result<(), Refused> {
+pub(super) fn parse<'v>(text: &'v str, rules: Rules, value: &mut Value<'v>) -> Result<(), Box<Refused>> {
     let mut parser = Parser {
         text,
         at: 0,
@@ -88,7 +219,7 @@ pub(super) fn parse<'v>(text: &'v str, rules: Rules, value: &mut Value<'v>) -> R
     if parser.at == text.len() {
         Ok(())
     } else {
-        Err(Refused::Text)
+        parser.expected("the end of the text")
     }
 }
 
@@ -100,7 +231,22 @@ struct Parser<'v> {
     surrogates: Vec<usize>,
 }
 
+/// One level less; an error if there is none.
+fn below(level_count: usize) -> Result<usize, Box<Refused>> {
+    level_count.checked_sub(1).ok_or(Refused::Levels.into())
+}
+
+pub(super) fn no_memory(_: TryReserveError) -> Box<Refused> {
+    Refused::Memory.into()
+}
+
 impl<'v> Parser<'v> {
+    /// The error for a text that has something else here than it needs.
+    #[cold]
+    fn expected<T>(&self, what: &'static str) -> Result<T, Box<Refused>> {
+        Err(Refused::Syntax(self.at, what).into())
+    }
+
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -119,27 +265,27 @@ impl<'v> Parser<'v> {
         is_next
     }
 
-    fn word(&mut self, word: &str) -> Result<(), Refused> {
+    fn word(&mut self, word: &str) -> Result<(), Box<Refused>> {
         if !self.text[self.at..].starts_with(word) {
-            return Err(Refused::Text);
+            return self.expected("a value");
         }
         self.at += word.len();
         Ok(())
     }
 
-    fn value(&mut self, level_count: usize, value: &mut Value<'v>) -> Result<(), Refused> {
+    fn value(&mut self, level_count: usize, value: &mut Value<'v>) -> Result<(), Box<Refused>> {
         self.space();
-        let (word, named) = match self.peek().ok_or(Refused::Text)? {
+        let (word, named) = match self.peek().unwrap_or_default() {
             b'"' => {
                 *value = Value::Text(self.string()?);
                 return Ok(());
             }
             b'{' => {
-                *value = Value::Object(self.object(level_count.checked_sub(1).ok_or(Refused::Text)?)?);
+                *value = Value::Object(self.object(below(level_count)?)?);
                 return Ok(());
             }
             b'[' => {
-                *value = Value::Array(self.array(level_count.checked_sub(1).ok_or(Refused::Text)?)?);
+                *value = Value::Array(self.array(below(level_count)?)?);
                 return Ok(());
             }
             b'n' => ("null", Value::Null),
@@ -154,7 +300,7 @@ impl<'v> Parser<'v> {
         self.word(word)
     }
 
-    fn array(&mut self, level_count: usize) -> Result<Vec<Value<'v>>, Refused> {
+    fn array(&mut self, level_count: usize) -> Result<Vec<Value<'v>>, Box<Refused>> {
         self.at += 1;
         let mut values = Vec::new();
         if self.take(b']') {
@@ -162,19 +308,19 @@ impl<'v> Parser<'v> {
         }
         loop {
             // The length comes from the record.
-            values.try_reserve(1).map_err(|_| Refused::Text)?;
+            values.try_reserve(1).map_err(no_memory)?;
             values.push(Value::Null);
-            self.value(level_count, values.last_mut().ok_or(Refused::Text)?)?;
+            self.value(level_count, values.last_mut().ok_or(Refused::Memory)?)?;
             if self.take(b']') {
                 return Ok(values);
             }
             if !self.take(b',') {
-                return Err(Refused::Text);
+                return self.expected("a comma or a bracket");
             }
         }
     }
 
-    fn object(&mut self, level_count: usize) -> Result<Vec<Item<'v>>, Refused> {
+    fn object(&mut self, level_count: usize) -> Result<Vec<Item<'v>>, Box<Refused>> {
         self.at += 1;
         let mut items: Vec<Item<'v>> = Vec::new();
         // The names with lone surrogates, by their index, and where those are.
@@ -185,27 +331,27 @@ impl<'v> Parser<'v> {
         loop {
             self.space();
             if self.peek() != Some(b'"') {
-                return Err(Refused::Text);
+                return self.expected("a name in quotation marks");
             }
             let name = self.string()?;
             if !self.surrogates.is_empty() {
                 surrogates.insert(items.len(), std::mem::take(&mut self.surrogates));
             }
             if !self.take(b':') {
-                return Err(Refused::Text);
+                return self.expected("a colon");
             }
             self.value(level_count, new_item(&mut items, name)?)?;
             if self.take(b'}') {
                 break;
             }
             if !self.take(b',') {
-                return Err(Refused::Text);
+                return self.expected("a comma or a brace");
             }
         }
-        match self.rules {
-            _ if !has_twice(&items)? => Ok(items),
-            Rules::Document => Err(Refused::Text),
-            Rules::Run => with_last(items, &surrogates),
+        match (twice(&items)?, self.rules) {
+            (None, _) => Ok(items),
+            (Some(name), Rules::Document) => Err(Refused::Twice(name.into()).into()),
+            (Some(_), Rules::Run) => with_last(items, &surrogates),
         }
     }
 
@@ -217,7 +363,7 @@ impl<'v> Parser<'v> {
         len
     }
 
-    fn number(&mut self, value: &mut Value<'v>) -> Result<(), Refused> {
+    fn number(&mut self, value: &mut Value<'v>) -> Result<(), Box<Refused>> {
         if let Some((number, len)) = plain_number(&self.text.as_bytes()[self.at..]) {
             *value = match number {
                 Number::Int(number) => Value::Int(number),
@@ -231,20 +377,24 @@ impl<'v> Parser<'v> {
 
     /// The naive counterpart of [`plain_number`].
     #[inline(never)]
-    fn any_number(&mut self, value: &mut Value<'v>) -> Result<(), Refused> {
+    fn any_number(&mut self, value: &mut Value<'v>) -> Result<(), Box<Refused>> {
         let begin = self.at;
         self.at += usize::from(self.peek() == Some(b'-'));
         let is_zero = self.peek() == Some(b'0');
         let digit_count = self.digits();
-        if digit_count == 0 || is_zero && digit_count > 1 {
-            return Err(Refused::Text);
+        if digit_count == 0 {
+            return self.expected("a value");
+        }
+        if is_zero && digit_count > 1 {
+            self.at -= digit_count - 1;
+            return self.expected("no digit after a 0");
         }
         let mut is_int = true;
         if self.peek() == Some(b'.') {
             is_int = false;
             self.at += 1;
             if self.digits() == 0 {
-                return Err(Refused::Text);
+                return self.expected("a digit");
             }
         }
         if matches!(self.peek(), Some(b'e' | b'E')) {
@@ -252,7 +402,7 @@ impl<'v> Parser<'v> {
             self.at += 1;
             self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
             if self.digits() == 0 {
-                return Err(Refused::Text);
+                return self.expected("a digit");
             }
         }
         let text = &self.text[begin..self.at];
@@ -261,19 +411,19 @@ impl<'v> Parser<'v> {
                 Ok(number) => Value::Int(number),
                 Err(_) if digit_count <= DIGITS_MAX => Value::Huge(text.into()),
                 Err(_) if self.rules == Rules::Run => Value::Text(text.into()),
-                Err(_) => return Err(Refused::Text),
+                Err(_) => return Err(Refused::Digits(digit_count).into()),
             }
         } else {
-            let number: f64 = text.parse().map_err(|_| Refused::Text)?;
+            let number: f64 = text.parse().map_err(|_| Refused::Syntax(begin, "a number"))?;
             if number.is_infinite() && self.rules == Rules::Document {
-                return Err(Refused::Text);
+                return Err(Refused::Range(begin).into());
             }
             Value::Float(number)
         };
         Ok(())
     }
 
-    fn string(&mut self) -> Result<Cow<'v, str>, Refused> {
+    fn string(&mut self) -> Result<Cow<'v, str>, Box<Refused>> {
         self.at += 1;
         self.surrogates.clear();
         let plain = self.plain()?;
@@ -282,14 +432,14 @@ impl<'v> Parser<'v> {
             return Ok(Cow::Borrowed(plain));
         }
         let mut text = String::new();
-        text.try_reserve(plain.len() + ESCAPE_LEN).map_err(|_| Refused::Text)?;
+        text.try_reserve(plain.len() + ESCAPE_LEN).map_err(no_memory)?;
         text.push_str(plain);
         while self.peek() != Some(b'"') {
             self.at += 1;
             self.escape(&mut text)?;
             let plain = self.plain()?;
             // With room for an escape after it.
-            text.try_reserve(plain.len() + ESCAPE_LEN).map_err(|_| Refused::Text)?;
+            text.try_reserve(plain.len() + ESCAPE_LEN).map_err(no_memory)?;
             text.push_str(plain);
         }
         self.at += 1;
@@ -297,19 +447,20 @@ impl<'v> Parser<'v> {
     }
 
     /// The text up to a quotation mark or a backslash. Control characters are refused.
-    fn plain(&mut self) -> Result<&'v str, Refused> {
+    fn plain(&mut self) -> Result<&'v str, Box<Refused>> {
         let rest = &self.text.as_bytes()[self.at..];
-        let len = plain_len(rest).ok_or(Refused::Text)?;
-        if rest[len] < 0x20 {
-            return Err(Refused::Text);
+        let len = plain_len(rest).unwrap_or(rest.len());
+        if rest.get(len).is_none_or(|&byte| byte < 0x20) {
+            self.at += len;
+            return self.expected("a quotation mark");
         }
         let plain = &self.text[self.at..self.at + len];
         self.at += len;
         Ok(plain)
     }
 
-    fn escape(&mut self, text: &mut String) -> Result<(), Refused> {
-        let letter = self.peek().ok_or(Refused::Text)?;
+    fn escape(&mut self, text: &mut String) -> Result<(), Box<Refused>> {
+        let letter = self.peek().unwrap_or_default();
         self.at += 1;
         text.push(match letter {
             b'"' | b'\\' | b'/' => char::from(letter),
@@ -319,13 +470,15 @@ impl<'v> Parser<'v> {
             b'r' => '\r',
             b't' => '\t',
             b'u' => return self.unicode(text),
-            _ => return Err(Refused::Text),
+            _ => return Err(Refused::Syntax(self.at - 1, "an escape").into()),
         });
         Ok(())
     }
 
-    fn unicode(&mut self, text: &mut String) -> Result<(), Refused> {
-        let first = self.hex(self.at).ok_or(Refused::Text)?;
+    fn unicode(&mut self, text: &mut String) -> Result<(), Box<Refused>> {
+        let first = self
+            .hex(self.at)
+            .ok_or(Refused::Syntax(self.at, "four hexadecimal digits"))?;
         self.at += 4;
         if (0xd800..0xdc00).contains(&first)
             && self.text[self.at..].starts_with("\\u")
@@ -376,9 +529,12 @@ fn plain_len(text: &[u8]) -> Option<usize> {
 
 /// Appends an item without a value, and returns the place for its value.
 #[inline(always)]
-pub(super) fn new_item<'i, 'v>(items: &'i mut Vec<Item<'v>>, name: Cow<'v, str>) -> Result<&'i mut Value<'v>, Refused> {
+pub(super) fn new_item<'i, 'v>(
+    items: &'i mut Vec<Item<'v>>,
+    name: Cow<'v, str>,
+) -> Result<&'i mut Value<'v>, Box<Refused>> {
     push_item(items, name, || Value::Null)?;
-    items.last_mut().map(|(_, value)| value).ok_or(Refused::Text)
+    items.last_mut().map(|(_, value)| value).ok_or(Refused::Memory.into())
 }
 
 /// Appends an item.
@@ -387,51 +543,52 @@ pub(super) fn push_item<'v>(
     items: &mut Vec<Item<'v>>,
     name: Cow<'v, str>,
     value: impl FnOnce() -> Value<'v>,
-) -> Result<(), Refused> {
+) -> Result<(), Box<Refused>> {
     // Most objects have a few items: growing by one at a time would copy them several times.
     let count = if items.capacity() == 0 { 8 } else { 1 };
-    items.try_reserve(count).map_err(|_| Refused::Text)?;
+    items.try_reserve(count).map_err(no_memory)?;
     // In its place: `push` would move it there.
     items.extend(iter::once_with(|| (name, value())));
     Ok(())
 }
 
-/// Whether two items have one name.
-pub(super) fn has_twice(items: &[Item<'_>]) -> Result<bool, Refused> {
+/// The name that two items have, if any.
+pub(super) fn twice<'i>(items: &'i [Item<'_>]) -> Result<Option<&'i str>, Box<Refused>> {
     if items.len() <= 16 {
-        return Ok(has_twice_of_few(items));
+        return Ok(twice_of_few(items));
     }
     let mut names: Vec<&str> = Vec::new();
-    names.try_reserve(items.len()).map_err(|_| Refused::Text)?;
+    names.try_reserve(items.len()).map_err(no_memory)?;
     names.extend(items.iter().map(|(name, _)| name.as_ref()));
     names.sort_unstable();
-    Ok(names.windows(2).any(|pair| pair[0] == pair[1]))
+    Ok(names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]))
 }
 
 /// The same for few items. Most names differ in their length or their last byte already, so that few
 /// have to be compared.
-fn has_twice_of_few(items: &[Item<'_>]) -> bool {
+fn twice_of_few<'i>(items: &'i [Item<'_>]) -> Option<&'i str> {
     let mut seen = 0_u64;
-    items.iter().enumerate().any(|(at, (name, _))| {
+    let found = items.iter().enumerate().find(|(at, (name, _))| {
         let last = name.as_bytes().last().copied().unwrap_or_default();
         let bit = 1 << ((name.len() * 5 + usize::from(last)) % 64);
         let is_new = seen & bit == 0;
         seen |= bit;
-        !is_new && items[..at].iter().any(|(earlier, _)| earlier == name)
-    })
+        !is_new && items[..*at].iter().any(|(earlier, _)| earlier == name)
+    });
+    found.map(|(_, (name, _))| name.as_ref())
 }
 
 /// The items, each with the last value of its name, in the order in which the names first occur.
-fn with_last<'v>(items: Vec<Item<'v>>, surrogates: &HashMap<usize, Vec<usize>>) -> Result<Vec<Item<'v>>, Refused> {
+fn with_last<'v>(items: Vec<Item<'v>>, surrogates: &HashMap<usize, Vec<usize>>) -> Result<Vec<Item<'v>>, Box<Refused>> {
     let mut numbers = HashMap::new();
     let mut kept: Vec<Item<'v>> = Vec::new();
-    numbers.try_reserve(items.len()).map_err(|_| Refused::Text)?;
-    kept.try_reserve(items.len()).map_err(|_| Refused::Text)?;
+    numbers.try_reserve(items.len()).map_err(no_memory)?;
+    kept.try_reserve(items.len()).map_err(no_memory)?;
     for (index, (name, value)) in items.into_iter().enumerate() {
         match numbers.get(&name) {
             Some(&(number, first)) => {
                 if surrogates.get(&first) != surrogates.get(&index) {
-                    return Err(Refused::Names);
+                    return Err(Refused::Names.into());
                 }
                 let (_, earlier): &mut Item<'v> = &mut kept[number];
                 *earlier = value;

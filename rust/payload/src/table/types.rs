@@ -3,6 +3,8 @@
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
+use super::given::{Fits, Given};
+use super::learner::{Kind, Kinds};
 use super::names::Names;
 
 /// The type of a column, of the items of a list or of a field.
@@ -28,6 +30,8 @@ pub enum Type {
     List(Box<Type>),
     /// Structures.
     Struct(Arc<Fields>),
+    /// A type of a given schema.
+    Given(Arc<Given>),
 }
 
 /// The fields of a structure.
@@ -66,6 +70,7 @@ impl fmt::Display for Type {
             Type::Text | Type::Json => f.write_str("string"),
             Type::Bytes => f.write_str("binary"),
             Type::Time => f.write_str("timestamp[us, tz=UTC]"),
+            Type::Given(given) => f.write_str(&given.name),
             Type::List(item) => write!(f, "list<item: {item}>"),
             Type::Struct(fields) => {
                 f.write_str("struct<")?;
@@ -79,14 +84,63 @@ impl fmt::Display for Type {
     }
 }
 
+/// More cells than a batch of several rows has. In lists of a fixed size, each item counts.
+const LEAF_COUNT_MAX: usize = 1 << 24;
+
 impl Type {
     /// The number of Parquet columns of a column of this type.
     pub(super) fn leaf_count(&self) -> usize {
         match self {
             Type::List(item) => item.leaf_count(),
+            Type::Given(given) => {
+                let count = given.made_as.leaf_count().saturating_mul(self.fixed_len().max(1));
+                count.min(LEAF_COUNT_MAX)
+            }
             Type::Struct(fields) => fields.types.iter().map(Type::leaf_count).sum(),
             _ => 1,
         }
+    }
+
+    /// The kinds of values that a column of this type can contain. Others would also fit its memory,
+    /// as bytes would fit that of a text column.
+    pub(super) fn kinds(&self) -> Kinds {
+        match self {
+            Type::Bool => Kinds::of(&[Kind::Bool]),
+            Type::Int => Kinds::of(&[Kind::Int, Kind::Large]),
+            Type::UInt => Kinds::of(&[Kind::Int, Kind::Large, Kind::Huge]),
+            Type::Float => Kinds::of(&[Kind::Int, Kind::Float]),
+            Type::Text => Kinds::of(&[Kind::Text]),
+            Type::Bytes => Kinds::of(&[Kind::Bytes]),
+            Type::Time => Kinds::of(&[Kind::Time]),
+            Type::List(_) => Kinds::of(&[Kind::List]),
+            Type::Struct(_) => Kinds::of(&[Kind::Object, Kind::Key, Kind::Place, Kind::User]),
+            Type::Json => Kinds::ALL,
+            Type::Given(given) => given.kinds(),
+        }
+    }
+
+    /// The type as which a column of this type is made.
+    pub fn made_as(&self) -> &Type {
+        match self {
+            Type::Given(given) => &given.made_as,
+            natural => natural,
+        }
+    }
+
+    /// The number of items in each list, if it is fixed; otherwise 0.
+    pub(super) fn fixed_len(&self) -> usize {
+        match self {
+            Type::Given(given) => match (given.fits, &given.made_as) {
+                (Fits::Count(count), Type::List(_)) => usize::try_from(count).unwrap_or(usize::MAX),
+                _ => 0,
+            },
+            _ => 0,
+        }
+    }
+
+    /// Whether null fits.
+    pub(super) fn is_nullable(&self) -> bool {
+        !matches!(self, Type::Given(given) if !given.is_nullable)
     }
 
     /// The type of keys of entities.

@@ -1,30 +1,52 @@
 //! A value as a table has it, without a copy: which values have fields, and which have items.
-//! `python/cordwood/_tables/entities.py` does the same for Python objects.
+//! `tests/helpers/naive_tables.py` does the same for Python objects.
 
+use super::edit_fields::{all_custom_fields, all_edit_fields};
+use super::json::{BytesAs, Text, write_json};
+use super::operations::all_operations;
 use super::tree::{Item, Value};
-use crate::{Entity, EntityKey, EntityValue, OtherField, PathElement, PathId, Property, PropertyValue, User};
+use crate::{
+    CustomField, Entity, EntityKey, EntityValue, OtherField, PathElement, PathId, Property, PropertyValue, User,
+    WriteBatch,
+};
 
 /// A value of a column, of a field or of an item.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum View<'v> {
+#[non_exhaustive]
+pub enum View<'v> {
+    /// No value.
     Null,
+    /// A truth value.
     Bool(bool),
+    /// An integer.
     Int(i64),
+    /// An integer without a sign.
+    UInt(u64),
     /// The digits of an integer of more than 64 bits.
     Huge(&'v str),
     /// Microseconds since 1970, within the years 1 to 9999.
     Time(i64),
+    /// A floating-point number.
     Float(f64),
+    /// Text.
     Text(&'v str),
+    /// Bytes.
     Bytes(&'v [u8]),
+    /// A latitude and a longitude, in degrees.
     Point(f64, f64),
+    /// A user account.
     User(&'v User<'v>),
+    /// The key of an entity.
     Key(&'v EntityKey<'v>),
     /// The path of a key, a list.
     Path(&'v [PathElement<'v>]),
     /// An element of a path.
     Element(&'v PathElement<'v>),
+    /// An entity in an entity.
     Entity(&'v Entity<'v>),
+    /// The properties of an entity, a structure.
+    Properties(&'v [Property<'v>]),
+    /// The values of a property, a list.
     Array(&'v [PropertyValue<'v>]),
     /// The fields that are not interpreted, a list.
     Others(&'v [&'v OtherField<'v>]),
@@ -38,10 +60,18 @@ pub(super) enum View<'v> {
     Values(&'v [Value<'v>]),
     /// A JSON object.
     Object(&'v [Item<'v>]),
+    /// The operations of a write batch, a list.
+    Operations(&'v WriteBatch<'v>),
+    /// The fields of the version edit in a record, a list.
+    EditFields(&'v [u8]),
+    /// The further fields of a file in a version edit, a list.
+    CustomFields(&'v [CustomField<'v>]),
+    /// Views with names, a structure.
+    Cells(&'v [(&'v str, View<'v>)]),
 }
 
 /// The years 1 to 9999. No `datetime` represents other times, which are integers instead.
-const TIMES: std::ops::RangeInclusive<i64> = -62_135_596_800_000_000..=253_402_300_799_999_999;
+pub(super) const TIMES: std::ops::RangeInclusive<i64> = -62_135_596_800_000_000..=253_402_300_799_999_999;
 
 impl<'v> View<'v> {
     pub(super) fn of_property(property: &'v Property<'v>) -> Self {
@@ -69,7 +99,8 @@ impl<'v> View<'v> {
         }
     }
 
-    pub(super) fn of_json(value: &'v Value<'v>) -> Self {
+    /// The view of a value.
+    pub fn of_json(value: &'v Value<'v>) -> Self {
         match value {
             Value::Null => View::Null,
             Value::Bool(value) => View::Bool(*value),
@@ -84,12 +115,19 @@ impl<'v> View<'v> {
         }
     }
 
-    fn optional(text: Option<&'v str>) -> Self {
+    pub(super) fn optional(text: Option<&'v str>) -> Self {
         text.map_or(View::Null, View::Text)
     }
 
+    /// The value as JSON on one line; `None` if there is not enough memory.
+    pub fn to_json(self, bytes: BytesAs) -> Option<String> {
+        let mut text = Text::new(bytes);
+        write_json(&mut text, self);
+        (!text.is_cut).then_some(text.text)
+    }
+
     /// Whether it has fields.
-    pub(super) fn is_struct(self) -> bool {
+    pub fn is_struct(self) -> bool {
         matches!(
             self,
             View::Point(..)
@@ -99,18 +137,29 @@ impl<'v> View<'v> {
                 | View::Entity(_)
                 | View::Other(_)
                 | View::Data(_)
+                | View::Properties(_)
                 | View::Object(_)
+                | View::Cells(_)
         )
     }
 
     /// Whether it has items.
-    pub(super) fn is_list(self) -> bool {
-        matches!(self, View::Array(_) | View::Path(_) | View::Others(_) | View::Values(_))
+    pub fn is_list(self) -> bool {
+        matches!(
+            self,
+            View::Array(_)
+                | View::Path(_)
+                | View::Others(_)
+                | View::Values(_)
+                | View::Operations(_)
+                | View::EditFields(_)
+                | View::CustomFields(_)
+        )
     }
 
     /// Calls `each` with the fields of a structure, until it returns `false`. Returns whether it
     /// never did.
-    pub(super) fn all_fields(self, mut each: impl FnMut(&'v str, View<'v>) -> bool) -> bool {
+    pub fn all_fields(self, mut each: impl FnMut(&'v str, View<'v>) -> bool) -> bool {
         match self {
             View::Point(latitude, longitude) => {
                 each("latitude", View::Float(latitude)) && each("longitude", View::Float(longitude))
@@ -146,13 +195,14 @@ impl<'v> View<'v> {
             }
             View::Data(bytes) => each("base64", View::Base64(bytes)),
             View::Object(items) => items.iter().all(|(name, value)| each(name, View::of_json(value))),
+            View::Cells(cells) => cells.iter().all(|&(name, value)| each(name, value)),
             View::Entity(entity) => {
                 key_of_map(entity).is_none_or(|key| each("__key__", View::Key(key)))
-                    && entity
-                        .properties
-                        .iter()
-                        .all(|property| each(property.name, View::of_property(property)))
+                    && View::Properties(&entity.properties).all_fields(each)
             }
+            View::Properties(properties) => properties
+                .iter()
+                .all(|property| each(property.name, View::of_property(property))),
             _ => true,
         }
     }
@@ -169,12 +219,15 @@ impl<'v> View<'v> {
 
     /// Calls `each` with the items of a list, until it returns `false`. Returns whether it never
     /// did.
-    pub(super) fn all_items(self, mut each: impl FnMut(View<'v>) -> bool) -> bool {
+    pub fn all_items(self, mut each: impl FnMut(View<'_>) -> bool) -> bool {
         match self {
             View::Array(values) => values.iter().all(|value| each(View::of(&value.value))),
             View::Path(path) => path.iter().all(|element| each(View::Element(element))),
             View::Others(fields) => fields.iter().all(|field| each(View::Other(field))),
             View::Values(values) => values.iter().all(|value| each(View::of_json(value))),
+            View::Operations(batch) => all_operations(batch, each),
+            View::EditFields(record) => all_edit_fields(record, each),
+            View::CustomFields(fields) => all_custom_fields(fields, each),
             _ => true,
         }
     }

@@ -1,77 +1,107 @@
-"""The tables of `convert` that pyarrow writes."""
+"""Where `convert` writes a table: text, Parquet or Arrow IPC."""
 
 from __future__ import annotations
 
-import contextlib
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from cordwood._tables.columns import Batches
-from cordwood._tables.schema import ColumnType, SameNamesError
-from cordwood.cli._messages import Failure
+from cordwood._optional import imported
 
 if TYPE_CHECKING:
-    from cordwood._tables.columns import Columns, Records
-    from cordwood._tables.payloads import Payload
+    from cordwood._tables.table import Table
     from cordwood.cli._output import Output
 
+SUFFIXES = {
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+}
+"""The form of a destination, by its suffix."""
 
-class ArrowTable:
+TABLE_FORMATS = ("ndjson", "csv", "parquet", "arrow")
+
+BINARY_FORMATS = ("parquet", "arrow")
+"""The forms that are not text; they need pyarrow."""
+
+
+class Sink(Protocol):
+    """Writes the output of a table."""
+
+    def write(self, made: Any) -> None:
+        """Writes output of a `Table`: text as `bytes`, or a batch of Arrow."""
+        ...
+
+    def close(self) -> None:
+        """Writes the end of the file, even if it is incomplete and will be removed. The file stays open."""
+
+
+def check_installed(form: str) -> None:
+    """Checks that the package that the form needs is installed, and loads it.
+
+    A library for which there is not enough memory may end the process: here, there is no unfinished table yet.
+
+    Raises:
+        ImportError: It is not, or cannot be imported.
+    """
+    if form in BINARY_FORMATS:
+        imported("pyarrow.parquet" if form == "parquet" else "pyarrow", f"{form} needs", "arrow")
+
+
+def open_sink(form: str, file: Output, table: Table, *, is_stream: bool) -> Sink:
+    """Opens the sink of a table whose columns are known. stdout gets Arrow's streaming format.
+
+    Raises:
+        SameNamesError: Two columns would have the same name in Arrow.
+    """
+    if form in BINARY_FORMATS:
+        return _Arrow("stream" if form == "arrow" and is_stream else form, file, table.schema, is_stream=is_stream)
+    return _Text(file)
+
+
+class _Text:
+    """Lines, as the table made them."""
+
+    def __init__(self, file: Output) -> None:
+        self._file = file
+
+    def write(self, made: Any) -> None:
+        self._file.write(made)
+
+    def close(self) -> None:
+        pass
+
+
+class _Arrow:
     """Parquet, or one of Arrow's two IPC formats. A batch of rows is a row group, or a record batch.
 
     Batches are written to a file in another thread while the next are made: pyarrow leaves the interpreter free for
     both. A stream is written in the main thread, since Ctrl-C ends no other one that waits for the reader of a pipe.
     """
 
-    def __init__(
-        self,
-        form: str,
-        file: Output,
-        payload: Payload,
-        columns: dict[str, ColumnType],
-        *,
-        is_stream: bool,
-        are_chosen: bool = False,
-    ) -> None:
-        self.takes_records: bool = payload.is_native
-        with _without_same_names():
-            self._batches = Batches(payload, columns, are_chosen=are_chosen)
+    def __init__(self, form: str, file: Output, schema: Any, *, is_stream: bool) -> None:
+        self._form = form
+        self._file = file
+        self._schema = schema
         self._threads: Any = None if is_stream else import_module("concurrent.futures").ThreadPoolExecutor(1)
         # The batches that are being written, or wait for it.
         self._pending: deque[Any] = deque()
-        self._form = "stream" if form == "arrow" and is_stream else form
-        self._file = file
         self._writer: Any = None
 
-    def write(self, records: Records) -> int:
-        """Writes the rows of records. Returns how many there are."""
-        count = 0
-        for batch in self.batches(records):
-            self.write_batch(batch)
-            count += len(batch)
-        return count
-
-    def batches(self, records: Records, found: Columns | None = None) -> Iterator[Any]:
-        """The rows of records in batches. If `found` is given, it learns from them.
-
-        Raises:
-            GrownError: With `found`: the table needs other columns than it has.
-        """
-        with _without_same_names():
-            yield from self._batches.of(records, found)
-
-    def write_batch(self, batch: Any) -> None:
+    def write(self, made: Any) -> None:
         """Writes a batch. The fault of an earlier one may be raised."""
         self._wait(_PENDING_MAX - 1)
         if self._writer is None:
-            self._writer = self._open(batch)
+            self._writer = self._open(made)
         if self._threads:
             earlier = self._pending[-1] if self._pending else None
-            self._pending.append(self._threads.submit(self._write_after, earlier, batch))
+            self._pending.append(self._threads.submit(self._write_after, earlier, made))
         else:
-            self._writer.write_batch(batch)
+            self._writer.write_batch(made)
 
     def _write_after(self, earlier: Any, batch: Any) -> None:
         """Writes a batch in the other thread. The fault of the earlier one is raised: no batch is written after it."""
@@ -81,15 +111,14 @@ class ArrowTable:
 
     def _open(self, first: Any = None) -> Any:
         """Opens the writer of the table, whose first batch, if any, is `first`."""
-        schema = self._batches.schema
         if self._form == "parquet":
             # The first batch decides for all; a batch of a few rows says too little.
             dictionaries: bool | list[str] = True
             if first is not None and len(first) >= _ROWS_MIN:
                 dictionaries = [path for path, values in _leaves(first) if _repeats(values)]
-            return import_module("pyarrow.parquet").ParquetWriter(self._file, schema, use_dictionary=dictionaries)
+            return import_module("pyarrow.parquet").ParquetWriter(self._file, self._schema, use_dictionary=dictionaries)
         ipc = import_module("pyarrow").ipc
-        return (ipc.new_stream if self._form == "stream" else ipc.new_file)(self._file, schema)
+        return (ipc.new_stream if self._form == "stream" else ipc.new_file)(self._file, self._schema)
 
     def _wait(self, count: int = 0) -> None:
         """Waits until at most `count` batches are not yet written."""
@@ -106,14 +135,6 @@ class ArrowTable:
             if self._writer is None:
                 self._writer = self._open()
             self._writer.close()
-
-
-@contextlib.contextmanager
-def _without_same_names() -> Generator[None]:
-    try:
-        yield
-    except SameNamesError as error:
-        raise Failure(f"{error}; --to ndjson keeps them apart") from error
 
 
 _PENDING_MAX = 2

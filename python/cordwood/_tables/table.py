@@ -1,0 +1,411 @@
+"""The one road from records to a table: `Table` has them decoded, learned and written by the native module."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
+
+from cordwood import _native
+from cordwood._inputs.input import dialect_of_empty_run
+from cordwood._native import Reader, Record, RecordBatch
+from cordwood._tables.json_text import json_text
+from cordwood._tables.schema import ColumnType, GivenAs, ListOf, StructOf, arrow_name, check_names, utf8
+from cordwood.errors import DialectError, PayloadError
+
+if TYPE_CHECKING:
+    from cordwood._tables.payloads import Payload
+
+COLUMN_COUNT_MAX = 10_000
+"""The most columns, as in BigQuery: records with more do not have one form. Fields in columns also count."""
+
+FIELD_COUNT_MAX = 1_000
+"""The most fields within one column: a column with more is a mapping whose keys are data."""
+
+LEVEL_COUNT_MAX = 20
+"""The most levels of lists and structures in a column. Datastore itself allows no more."""
+
+ROW_COUNT_MAX = 1 << 16
+"""The most rows in an Arrow batch."""
+
+CELL_COUNT_MAX = 1 << 22
+"""The most cells in an Arrow batch of several rows: a column that is in any row takes room in each.
+
+With fewer, the table would need more room for Parquet's metadata about each column of each row group.
+"""
+
+
+class Fault(NamedTuple):
+    """A fault of a record that a table found."""
+
+    part: Literal["record", "value", "rest"]
+    """What is missing in the table: the record, one of its values, or all after its first rows."""
+    record: Record
+    error: PayloadError
+
+
+Report: TypeAlias = Callable[[Fault], None]
+
+
+class Table:
+    """A table of the records of logs, made a batch at a time.
+
+    Attributes:
+        stop_offset: Where reading stopped because there were enough rows: an offset in the last log; `None` if it did
+            not.
+    """
+
+    def __init__(
+        self,
+        payload: Payload,
+        form: Literal["arrow", "ndjson", "csv"],
+        columns: Mapping[str, ColumnType] | None = None,
+        *,
+        first: Sequence[str] = (),
+        wanted: Sequence[str] | None = None,
+        limit: int | None = None,
+        opens_early: bool = True,
+        bytes_as: str = "object",
+        escapes_formulas: bool = False,
+    ) -> None:
+        """A table with these columns, or with those that it learns, if that is `None`.
+
+        Args:
+            payload: What the records are.
+            form: The form of the output.
+            columns: The columns, if they are known.
+            first: The columns that each row begins with; `read` gets their values.
+            wanted: The columns that are wanted, in their order; `None` for all. `a.b` is the field `b` of the column
+                `a`.
+            limit: The most rows.
+            opens_early: Whether a table that learns its columns is opened with those of the first records.
+            bytes_as: How bytes become text: "object", "text" if they are UTF-8, "hex" or "base64".
+            escapes_formulas: Whether text in CSV that a spreadsheet takes for a formula gets an apostrophe.
+        """
+        self.stop_offset: int | None = None
+        self._payload = payload
+        self._limit = limit
+        self._form = form
+        self._known = dict(columns) if columns is not None else None
+        self._native = _native.Table(
+            payload.name,
+            form,
+            None if columns is None else list(columns.items()),
+            always=[*((name, "text") for name in first), *payload.always.items()],
+            wanted=None if wanted is None else [utf8(name) for name in wanted],
+            limit=limit,
+            opens_early=opens_early,
+            bytes_as=bytes_as,
+            escapes_formulas=escapes_formulas,
+            column_count_max=COLUMN_COUNT_MAX,
+            field_count_max=FIELD_COUNT_MAX,
+            level_count_max=LEVEL_COUNT_MAX,
+            row_count_max=ROW_COUNT_MAX,
+            cell_count_max=CELL_COUNT_MAX,
+        )
+
+    @property
+    def columns(self) -> dict[str, ColumnType]:
+        """The columns that are known, or those that were learned, in their order."""
+        return dict(self._native.columns()) if self._known is None else self._known
+
+    @property
+    def conflicts(self) -> tuple[dict[str, list[str]], list[str]]:
+        """The columns that are JSON: those with values of several types, and these; and those with too many fields.
+
+        `a.b` is a field of `a`, and `a[]` are its items.
+        """
+        conflicts, overfull = self._native.conflicts()
+        return dict(conflicts), overfull
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its rows are written. If not at the end, it must be made again with all columns."""
+        return self._native.is_open
+
+    def only_learn(self) -> None:
+        """Lets the rows that follow only teach, as if the columns had grown."""
+        self._native.only_learn()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many rows as are wanted."""
+        return self._native.is_full
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows."""
+        return self._native.row_count
+
+    @property
+    def missing(self) -> tuple[list[str], list[str]]:
+        """The wanted columns that no row had, and the names of columns that rows had."""
+        return self._native.missing
+
+    @functools.cached_property
+    def schema(self) -> Any:
+        """The `pyarrow.Schema` of the batches.
+
+        Raises:
+            SameNamesError: Two columns, or two fields of one, have the same name in Arrow.
+        """
+        return schema_of(self.columns)
+
+    def read(
+        self,
+        reader: Reader,
+        report: Report,
+        *,
+        begins: Callable[[Record], None] | None = None,
+        notes: Callable[[str], None] | None = None,
+        first: Mapping[str, str | None] | None = None,
+        on_corruption: str = "raise",
+        target_len: int,
+        threads: int = 1,
+    ) -> Iterator[tuple[int, list[Any]]]:
+        """Reads a log. Yields the number of records that were taken, and their output: `bytes`, or batches.
+
+        Args:
+            reader: The log.
+            report: Gets the faults.
+            begins: Gets the first record, after its faults.
+            notes: Gets the uncertain points.
+            first: The names and texts of the cells that each row begins with.
+            on_corruption: The policy.
+            target_len: About this many bytes of records are read at a time.
+            threads: As for `record_batches`.
+
+        Raises:
+            HasFirstError: A row has a column with which each row begins.
+            MisfitError: A value does not fit its column, or is in none.
+            TooManyColumnsError: There are too many columns.
+        """
+        self.begin(reader, first or {}, on_corruption=on_corruption)
+        for source in self.sources(reader, target_len=target_len, threads=threads, on_corruption=on_corruption):
+            for count, made in self.feed(source, report):
+                if begins and count:
+                    begins(record_of(source, 0))
+                    begins = None
+                if notes and (note := self._native.note):
+                    notes(note)
+                    notes = None
+                yield count, made
+        yield from self.end()
+
+    def begin(self, reader: Reader, first: Mapping[str, str | None], *, on_corruption: str) -> None:
+        """Begins a log, as `read` does."""
+        payload = self._payload
+        self._native.begin(
+            [(name, None if text is None else utf8(text)) for name, text in first.items()],
+            dialect=reader.dialect,
+            families=_family_names(reader.path) if payload.name == "write-batch" and reader.path else {},
+            is_run=_is_run(reader),
+            has_salvaged=on_corruption == "salvage" and payload.has_offset,
+        )
+
+    def sources(
+        self, reader: Reader, *, target_len: int, threads: int, on_corruption: str
+    ) -> Iterable[RecordBatch | list[Record]]:
+        """The records of a log, many at a time; with a limit, no more of them than are needed."""
+        # A batch has no place for where each record ends, and for whether it is salvaged.
+        has_place = self._payload.name == "raw" or (on_corruption == "salvage" and self._payload.has_offset)
+        if has_place or self._limit is not None:
+            return self._records(reader, target_len)
+        return reader.record_batches(target_len=target_len, threads=threads)
+
+    def feed(
+        self, source: RecordBatch | list[Record], report: Report, only: list[int] | None = None
+    ) -> Iterator[tuple[int, list[Any]]]:
+        """Takes records of a log that has begun, or `only` those with these indices. Yields as `read` does."""
+        decoded = _messages(source, report) if self._payload.name == "wandb" else source
+        begin, count = 0, len(decoded if only is None else only)
+        # Messages that cannot be decoded count as records.
+        skipped_count = len(source) - len(decoded)
+        while begin < count and not self.is_full:
+            end, made, faults, more_count = self._native.feed(decoded, begin, only)
+            for index, part, error in faults:
+                report(Fault(cast("Any", part), record_of(decoded, index), error))
+            for _ in range(more_count):
+                report(Fault("value", record_of(decoded, faults[-1][0]), faults[-1][2]))
+            if self.is_full and end > begin:
+                self.stop_offset = record_of(decoded, end - 1 if only is None else only[end - 1]).end_offset
+            yield end - begin + skipped_count, self._whole(made)
+            begin, skipped_count = end, 0
+
+    def end(self) -> Iterator[tuple[int, list[Any]]]:
+        """Makes the rows that are complete only at the end of a log. Yields as `read` does."""
+        is_all = False
+        while not is_all and not self.is_full:
+            is_all, made = self._native.rest()
+            yield 0, self._whole(made)
+
+    def rest(self) -> Iterator[Any]:
+        """Makes the rows that are held back until all logs were read."""
+        is_all = False
+        while not is_all:
+            is_all, made = self._native.rest_of_all()
+            yield from self._whole(made)
+
+    def _records(self, reader: Reader, target_len: int) -> Iterator[list[Record]]:
+        records = reader.records()
+        while not self.is_full:
+            left = ROW_COUNT_MAX if self._limit is None else min(self._limit - self.row_count, ROW_COUNT_MAX)
+            some: list[Record] = []
+            some_len = 0
+            for record in islice(records, left):
+                some.append(record)
+                some_len += len(record.data)
+                if some_len >= target_len:
+                    break
+            if not some:
+                return
+            yield some
+
+    def _whole(self, made: list[Any]) -> list[Any]:
+        """The output, where batches have all columns. Those without a value share one array for each type."""
+        return made if self._form != "arrow" else [self._batch(*batch) for batch in made]
+
+    def _batch(self, numbers: list[int], row_count: int, capsules: tuple[object, object]) -> Any:
+        pa: Any = import_module("pyarrow")
+        if not self.schema.names:
+            # Without an array, only this says how many rows there are.
+            return pa.RecordBatch.from_struct_array(pa.array([{}] * row_count, pa.struct([])))
+        made = dict(zip(numbers, pa.record_batch(_Capsules(capsules)).columns, strict=True))
+        nulls: Callable[[Any], Any] = functools.cache(functools.partial(pa.nulls, row_count))
+        arrays = [
+            self._array(made[at], field.type) if at in made else nulls(field.type)
+            for at, field in enumerate(self.schema)
+        ]
+        return pa.record_batch(arrays, schema=self.schema)
+
+    def _array(self, array: Any, _kind: Any) -> Any:
+        return array
+
+
+class _Capsules:
+    """A value that pyarrow accepts as a table. It would take a named tuple for a list of arrays."""
+
+    def __init__(self, capsules: tuple[object, object]) -> None:
+        self._capsules = capsules
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        return self._capsules
+
+
+def record_of(source: RecordBatch | list[Record], index: int) -> Record:
+    """A record of several."""
+    if not isinstance(source, RecordBatch):
+        return source[index]
+    offset = source.record_offsets[index]
+    return Record(offset=offset, end_offset=offset, data=source[index])
+
+
+def _messages(source: RecordBatch | list[Record], report: Report) -> list[Record]:
+    """The messages in records of wandb, as JSON text in their place."""
+    from cordwood.payload.wandb import to_dict
+
+    messages: list[Record] = []
+    for index in range(len(source)):
+        record = record_of(source, index)
+        try:
+            data = json_text(to_dict(record.data)).encode()
+        except PayloadError as error:
+            report(Fault("record", record, error))
+        else:
+            messages.append(
+                Record(offset=record.offset, end_offset=record.end_offset, data=data, salvaged=record.salvaged)
+            )
+    return messages
+
+
+def schema_of(columns: Mapping[str, ColumnType]) -> Any:
+    """The `pyarrow.Schema` of columns.
+
+    Raises:
+        SameNamesError: Two columns, or two fields of one, have the same name in Arrow.
+    """
+    pa: Any = import_module("pyarrow")
+    schema = pa.schema([(arrow_name(name), _arrow_type(pa, name, kind)) for name, kind in columns.items()])
+    check_names(schema.names, "columns")
+    return schema
+
+
+def _arrow_type(pa: Any, path: str, kind: ColumnType) -> Any:
+    """The Arrow type of a column, of its items, which are `path[]`, or of a field, which is `path.name`."""
+    if isinstance(kind, GivenAs):
+        return _arrow_type(pa, path, kind.made_as)
+    if isinstance(kind, ListOf):
+        return pa.list_(_arrow_type(pa, f"{path}[]", kind.item))
+    if isinstance(kind, StructOf):
+        fields = [(arrow_name(name), _arrow_type(pa, f"{path}.{name}", inside)) for name, inside in kind.fields]
+        check_names((name for name, _ in fields), f"fields of the column {path!r}")
+        return pa.struct(fields)
+    types: dict[ColumnType, Any] = {
+        "bool": pa.bool_,
+        "int": pa.int64,
+        "uint": pa.uint64,
+        "float": pa.float64,
+        "text": pa.string,
+        "bytes": pa.binary,
+        "time": lambda: pa.timestamp("us", tz="UTC"),
+        "json": pa.string,
+    }
+    return types[kind]()
+
+
+def _is_run(reader: Reader) -> bool:
+    """Whether the dialect says that this is a run, which may have been killed before its first record.
+
+    Of a file without a byte, the name says so: wandb writes the file header with the first records.
+    """
+    if reader.dialect in ("wandb", "wandb_old"):
+        return True
+    with contextlib.suppress(OSError):
+        return reader.path is not None and dialect_of_empty_run(reader.path, os.path.getsize(reader.path)) == "wandb"
+    return False
+
+
+def _family_names(path: str) -> dict[int, bytes]:
+    """The names of the column families, from the MANIFESTs beside a log; none if there is only the default one."""
+    folder = os.path.dirname(path) or os.curdir
+    names: dict[int, bytes] = {}
+    # A folder that cannot be listed, or a file that cannot be read, has no names.
+    with contextlib.suppress(OSError):
+        for file in sorted(os.listdir(folder)):
+            manifest = os.path.join(folder, file)
+            if re.fullmatch(r"MANIFEST-[0-9]+", file) and os.path.isfile(manifest):
+                status = os.stat(manifest)
+                names.update(_families_in(manifest, status.st_ino, status.st_size, status.st_mtime_ns))
+    return {0: b"default", **names} if names else {}
+
+
+# The logs of a folder have the same MANIFESTs, and a MANIFEST may be longer than all of them.
+@functools.lru_cache(maxsize=8)
+def _families_in(manifest: str, *_state: int) -> dict[int, bytes]:
+    """The names of the column families that a MANIFEST in this state adds; none if it is not a log."""
+    try:
+        return dict(_families_of(Reader(manifest, on_corruption="salvage")))
+    except DialectError:
+        return {}
+
+
+def _families_of(manifest: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """The column families that the records of a MANIFEST add: their numbers and names."""
+    from cordwood.payload.version_edit import FieldKind, VersionEdit
+
+    for record in manifest:
+        # Most edits need not be decoded: they lack the tag that adds a column family.
+        if _ADDS_FAMILY in record:
+            with contextlib.suppress(PayloadError):
+                fields = {field.kind: field.value for field in VersionEdit(record)}
+                if FieldKind.COLUMN_FAMILY_ADD in fields:
+                    number = cast("int", fields.get(FieldKind.COLUMN_FAMILY, 0))
+                    yield number, cast("bytes", fields[FieldKind.COLUMN_FAMILY_ADD])
+
+
+_ADDS_FAMILY = b"\xc9\x01"

@@ -1,0 +1,237 @@
+//! The class `RecordDecoder`: rows and values of records as objects of Python, or as JSON.
+
+use cordwood_payload::table::{BytesAs, Decoder, Fault, Record, Row, Rows, Sink, View};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyString};
+
+use super::table::{ROWS, facts_of, named};
+use crate::exclusive::Exclusive;
+use crate::interpreter::imported;
+use crate::interpreter::python_code::PythonCode;
+use crate::memory::buffer::{new_text, no_memory, try_bytes};
+use crate::values::IntoField;
+use crate::values::arguments::bytes_of;
+use crate::values::error::payload_fault;
+
+/// Decodes the records of one log, in their order.
+///
+/// Args:
+///     payload: The contents of the records, as in `cordwood._tables.payloads`.
+///     dialect: The dialect of the log, if it is known.
+#[pyclass(frozen, module = "cordwood._native")]
+pub(crate) struct RecordDecoder {
+    /// How bytes become JSON: those of entities are never text.
+    bytes: BytesAs,
+    decoder: Exclusive<Decoder>,
+}
+
+#[pymethods]
+impl RecordDecoder {
+    #[new]
+    #[pyo3(signature = (payload, dialect = None, /))]
+    fn new(payload: &str, dialect: Option<&str>) -> PyResult<Self> {
+        let rows = named(&ROWS, payload)?;
+        let mut facts = facts_of(dialect);
+        facts.is_run = true;
+        Ok(RecordDecoder {
+            bytes: match rows {
+                Rows::Entity => BytesAs::Object,
+                _ => BytesAs::TextOrObject,
+            },
+            decoder: Exclusive::new(Decoder::new(rows, facts)),
+        })
+    }
+
+    /// The row of a record.
+    ///
+    /// Args:
+    ///     record: `bytes` or any other buffer.
+    ///     errors: A value that cannot be read is left out, and its error is appended to this list.
+    ///         `None`: the error is raised.
+    ///
+    /// Returns:
+    ///     The values by their names, or `None` for a record that has no row.
+    ///
+    /// Raises:
+    ///     PayloadError: The record cannot be decoded.
+    ///     TypeError: `record` is not bytes-like.
+    #[pyo3(signature = (record, errors = None, /))]
+    fn row<'py>(
+        &self,
+        record: &Bound<'py, PyAny>,
+        errors: Option<&Bound<'py, PyList>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = record.py();
+        let record = bytes_of("record", record)?;
+        self.taken(py, errors, |decoder, sink| {
+            decoder.record(&Record::of(record.as_bytes()), sink).map(drop)
+        })
+    }
+
+    /// The row that is complete only after the last record.
+    ///
+    /// Returns:
+    ///     The values by their names, or `None` if there is no such row.
+    fn rest<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.taken(py, None, |decoder, sink| {
+            decoder.rest(sink);
+            Ok(())
+        })
+    }
+
+    /// The value of a record.
+    ///
+    /// Args:
+    ///     record: `bytes` or any other buffer.
+    ///
+    /// Returns:
+    ///     The value, or `None` for a record that the payload is not about.
+    ///
+    /// Raises:
+    ///     PayloadError: The record cannot be decoded.
+    ///     TypeError: `record` is not bytes-like.
+    #[pyo3(signature = (record, /))]
+    fn value<'py>(&self, record: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = record.py();
+        let record = bytes_of("record", record)?;
+        let mut decoder = self.decoder.lock(py)?;
+        let _owner = self.decoder.may_run_python();
+        let mut value = None;
+        let decoded = decoder.value(record.as_bytes(), &mut |view| value = Some(object_of(py, view)));
+        decoded.map_err(|fault| raised(py, &fault))?;
+        value.transpose()
+    }
+
+    /// The value of a record as JSON, on one line.
+    ///
+    /// Args:
+    ///     record: `bytes` or any other buffer.
+    ///
+    /// Returns:
+    ///     The text, or `None` for a record that the payload is not about.
+    ///
+    /// Raises:
+    ///     PayloadError: The record cannot be decoded.
+    ///     TypeError: `record` is not bytes-like.
+    #[pyo3(signature = (record, /))]
+    fn json<'py>(&self, record: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyString>>> {
+        let py = record.py();
+        let record = bytes_of("record", record)?;
+        let mut text = None;
+        let decoded = self
+            .decoder
+            .lock(py)?
+            .value(record.as_bytes(), &mut |value| text = value.to_json(self.bytes));
+        match decoded {
+            Ok(true) => Ok(Some(new_text(py, &text.ok_or_else(no_memory)?)?)),
+            Ok(false) => Ok(None),
+            Err(fault) => Err(raised(py, &fault)),
+        }
+    }
+
+    /// The uncertain point that the records have shown so far; `None` if there is none.
+    #[getter]
+    fn note(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        Ok(self.decoder.lock(py)?.note().map(|note| note.to_string()))
+    }
+}
+
+impl RecordDecoder {
+    /// The row that `take` passes to a sink.
+    fn taken<'py>(
+        &self,
+        py: Python<'py>,
+        errors: Option<&Bound<'py, PyList>>,
+        take: impl FnOnce(&mut Decoder, &mut dyn Sink) -> Result<(), Fault>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let mut sink = Objects {
+            py,
+            errors,
+            row: None,
+            result: Ok(()),
+        };
+        let mut decoder = self.decoder.lock(py)?;
+        let _owner = self.decoder.may_run_python();
+        take(&mut decoder, &mut sink).map_err(|fault| raised(py, &fault))?;
+        sink.result.map(|()| sink.row)
+    }
+}
+
+/// The exception for a fault.
+fn raised(py: Python<'_>, fault: &Fault) -> PyErr {
+    payload_fault(py, fault).map_or_else(|error| error, PyErr::from_value)
+}
+
+/// Takes the row of a record.
+struct Objects<'a, 'py> {
+    py: Python<'py>,
+    /// Gets the faults of values.
+    errors: Option<&'a Bound<'py, PyList>>,
+    row: Option<Bound<'py, PyAny>>,
+    /// The first error.
+    result: PyResult<()>,
+}
+
+impl Sink for Objects<'_, '_> {
+    fn row(&mut self, row: &Row<'_>) -> bool {
+        if self.result.is_ok() {
+            match object_of(self.py, View::Cells(row.cells())) {
+                Ok(object) => self.row = Some(object),
+                Err(error) => self.result = Err(error),
+            }
+        }
+        true
+    }
+
+    fn fault(&mut self, fault: Fault) {
+        if self.result.is_ok() {
+            self.result = match self.errors {
+                Some(errors) => payload_fault(self.py, &fault).and_then(|error| errors.append(error)),
+                None => Err(raised(self.py, &fault)),
+            };
+        }
+    }
+}
+
+/// A value as an object of Python's built-in types, or a `datetime` in UTC.
+fn object_of<'py>(py: Python<'py>, value: View<'_>) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        View::Null => py.None().into_bound(py),
+        View::Bool(value) => value.into_field(py)?,
+        View::Int(value) => value.into_pyobject(py)?.into_any(),
+        View::UInt(value) => value.into_field(py)?,
+        View::Huge(digits) => huge_object(py, digits)?,
+        View::Float(value) => PyFloat::new(py, value).into_any(),
+        View::Text(text) => new_text(py, text)?.into_any(),
+        View::Time(time) => imported!(py, "cordwood.payload.entity", "_timestamp")?.run((time,))?,
+        View::Bytes(bytes) | View::Data(bytes) | View::Base64(bytes) => try_bytes(py, bytes)?.into_any(),
+        list if list.is_list() => {
+            let (items, mut result) = (PyList::empty(py), Ok(()));
+            list.all_items(|item| {
+                result = object_of(py, item).and_then(|item| items.append(item));
+                result.is_ok()
+            });
+            result?;
+            items.into_any()
+        }
+        structure => {
+            let (fields, mut result) = (PyDict::new(py), Ok(()));
+            structure.all_fields(|name, value| {
+                result = object_of(py, value).and_then(|value| fields.set_item(new_text(py, name)?, value));
+                result.is_ok()
+            });
+            result?;
+            fields.into_any()
+        }
+    })
+}
+
+/// An integer of many digits; text if Python accepts fewer digits.
+fn huge_object<'py>(py: Python<'py>, digits: &str) -> PyResult<Bound<'py, PyAny>> {
+    let text = new_text(py, digits)?.into_any();
+    match py.get_type::<PyInt>().run((&text,)) {
+        Err(error) if error.is_instance_of::<PyValueError>(py) => Ok(text),
+        number => number,
+    }
+}

@@ -1,0 +1,115 @@
+//! The rows of entities of Datastore or Firestore.
+
+use std::fmt::Write;
+
+use super::{Decode, Fault, Record, Sink};
+use crate::table::row::Row;
+use crate::table::view::View;
+use crate::{Entity, EntityValue, OtherField, PathElement, PathId, PayloadError, PayloadReason};
+
+/// Decodes entities: one row for each.
+#[derive(Debug, Clone)]
+pub(super) struct Entities;
+
+impl Decode for Entities {
+    fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Result<bool, Fault> {
+        let entity = Entity::decode(record.data)?;
+        if let Some(name) = reserved_name(&entity) {
+            let error = PayloadError {
+                offset: 0,
+                len: record.data.len(),
+                reason: PayloadReason::ReservedName,
+            };
+            return Err(Fault::record(
+                error,
+                format!("a property has the name {name}, which a table has for the key"),
+            ));
+        }
+        let path = entity.key.as_ref().map(|key| path_text(&key.path));
+        let mut others = Vec::new();
+        collect_others(&entity, &mut others);
+        Ok(sink.row(&Row::new(entity_cells(&entity, path.as_deref(), &others))))
+    }
+
+    fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Result<bool, Fault> {
+        let entity = Entity::decode(record)?;
+        let mut others = Vec::new();
+        collect_others(&entity, &mut others);
+        let key = entity.key.as_ref().map_or(View::Null, View::Key);
+        let cells = [
+            ("key", key),
+            ("properties", View::Properties(&entity.properties)),
+            ("other_fields", View::Others(&others)),
+        ];
+        take(View::Cells(if others.is_empty() { &cells[..2] } else { &cells }));
+        Ok(true)
+    }
+}
+
+/// Collects the fields that are not interpreted, of an entity and of all entities in it.
+fn collect_others<'v>(entity: &'v Entity<'v>, found: &mut Vec<&'v OtherField<'v>>) {
+    found.extend(&entity.other_fields);
+    for value in entity.properties.iter().flat_map(|property| &property.values) {
+        if let EntityValue::Entity(entity) = &value.value {
+            collect_others(entity, found);
+        }
+    }
+}
+
+/// The columns that tables have for the key: no property may have one of these names.
+const KEY_COLUMNS: [&str; 4] = ["__kind__", "__id__", "__name__", "__path__"];
+
+/// The name of a property that tables have for the key.
+fn reserved_name<'e>(entity: &Entity<'e>) -> Option<&'e str> {
+    // Few entities have such a name: the others are not compared with each of them.
+    let mut names = entity.properties.iter().map(|property| property.name);
+    names.find(|name| name.starts_with("__") && KEY_COLUMNS.contains(name))
+}
+
+/// The cells of an entity, whose path as text and whose fields that are not interpreted are given.
+fn entity_cells<'v>(
+    entity: &'v Entity<'v>,
+    path: Option<&'v str>,
+    others: &'v [&'v OtherField<'v>],
+) -> Vec<(&'v str, View<'v>)> {
+    let mut cells = Vec::with_capacity(entity.properties.len() + 5);
+    let last = entity.key.as_ref().and_then(|key| key.path.last());
+    if let (Some(last), Some(path)) = (last, path) {
+        cells.push(("__kind__", View::Text(last.kind)));
+        match last.id {
+            PathId::None => {}
+            PathId::Id(id) => cells.push(("__id__", View::Int(id))),
+            PathId::Name(name) => cells.push(("__name__", View::Text(name))),
+        }
+        cells.push(("__path__", View::Text(path)));
+    }
+    cells.push(("__key__", entity.key.as_ref().map_or(View::Null, View::Key)));
+    let properties = entity.properties.iter();
+    cells.extend(properties.map(|property| (property.name, View::of_property(property))));
+    if !others.is_empty() {
+        cells.push(("__other_fields__", View::Others(others)));
+    }
+    cells
+}
+
+/// The kinds and the numbers or names, separated by slashes.
+fn path_text(steps: &[PathElement<'_>]) -> String {
+    let mut path = String::new();
+    for (index, step) in steps.iter().enumerate() {
+        if index > 0 {
+            path.push('/');
+        }
+        path.push_str(step.kind);
+        match step.id {
+            PathId::None => {}
+            PathId::Id(id) => {
+                let _ = write!(path, "/{id}");
+            }
+            PathId::Name(name) => {
+                path.push('/');
+                path.push_str(name);
+            }
+        }
+    }
+    path
+}

@@ -1,0 +1,353 @@
+//! The rows that the records of a table become: one file for each kind of record.
+
+mod changes;
+mod entity;
+mod history;
+mod items;
+mod json;
+mod metrics;
+mod output;
+mod raw;
+mod run;
+mod swanlab;
+mod version_edit;
+mod write_batch;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::row::Row;
+use super::view::View;
+use crate::PayloadError;
+
+/// The kind of the records of a table, and so of the rows that they become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Rows {
+    /// The bytes of any record.
+    Raw,
+    /// Write batches of LevelDB, RocksDB or Pebble, whose operations are the rows.
+    WriteBatch,
+    /// Version edits of LevelDB or RocksDB.
+    VersionEdit,
+    /// Version edits; the rows are the tables that the database has after all of them.
+    LiveFiles,
+    /// Entities of Datastore or Firestore.
+    Entity,
+    /// JSON text.
+    Json,
+    /// JSON text that was made of a record, with the offset of the record.
+    Message,
+    /// Records of a run of Weights & Biases, whose steps are the rows.
+    History,
+    /// Such records, whose only row describes the run.
+    Run,
+    /// Such records, whose only row is the summary of the run.
+    Summary,
+    /// Such records, whose only row is the configuration of the run.
+    Config,
+    /// Such records, whose measurements of the machine are the rows.
+    Metrics,
+    /// Such records, whose printed lines are the rows.
+    Output,
+    /// Records of a run of SwanLab, whose logged numbers are the rows.
+    Swanlab,
+}
+
+/// A record, as a reader returns it.
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'r> {
+    /// The offset of its first fragment in the file.
+    pub offset: u64,
+    /// The offset of the end of its last fragment.
+    pub end_offset: u64,
+    /// Whether it begins after damage in its block.
+    pub is_salvaged: bool,
+    /// Its bytes.
+    pub data: &'r [u8],
+}
+
+impl<'r> Record<'r> {
+    /// A record of which only the bytes are known.
+    pub fn of(data: &'r [u8]) -> Self {
+        Record {
+            offset: 0,
+            end_offset: 0,
+            is_salvaged: false,
+            data,
+        }
+    }
+
+    /// The cells of its offset and, if wanted, of whether it is salvaged.
+    fn place<'n>(&self, has_salvaged: bool) -> Vec<(&'n str, View<'n>)> {
+        // With room for most rows: growing takes as long as a short row.
+        let mut cells = Vec::with_capacity(8);
+        cells.push(("offset", View::UInt(self.offset)));
+        if has_salvaged {
+            cells.push(("salvaged", View::Bool(self.is_salvaged)));
+        }
+        cells
+    }
+}
+
+/// What a decoder must know about a log besides its records.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Facts {
+    /// The engine that wrote the write batches, if the dialect of the log says so.
+    pub engine: Option<crate::Engine>,
+    /// The names of the column families by their numbers, from the MANIFESTs beside the log.
+    pub families: BTreeMap<u32, Vec<u8>>,
+    /// Whether the dialect or the name of the file says that this is a run of Weights & Biases. Such
+    /// a run has a row even if it was killed before its first record.
+    pub is_run: bool,
+    /// Whether rows that have the offset of their record also say whether it is salvaged.
+    pub has_salvaged: bool,
+}
+
+/// Takes the rows and the faults of a record.
+pub trait Sink {
+    /// Takes a row. Returns whether there was room for it: if not, the decoder stops, and begins with
+    /// the same row when it gets the same record again.
+    fn row(&mut self, row: &Row<'_>) -> bool;
+
+    /// Takes a fault of the record, before its first row. It comes once, even if there is no room for
+    /// that row.
+    fn fault(&mut self, fault: Fault);
+}
+
+/// Passes the only row of a record, as an object, to `take`. The first fault is an error.
+fn value_of_row(decoder: &mut impl Decode, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Result<bool, Fault> {
+    struct Value<'t>(&'t mut dyn FnMut(View<'_>), bool, Option<Fault>);
+
+    impl Sink for Value<'_> {
+        fn row(&mut self, row: &Row<'_>) -> bool {
+            if self.2.is_none() {
+                (self.0)(View::Cells(row.cells()));
+                self.1 = true;
+            }
+            true
+        }
+
+        fn fault(&mut self, fault: Fault) {
+            self.2.get_or_insert(fault);
+        }
+    }
+
+    let mut sink = Value(take, false, None);
+    decoder.record(&Record::of(record), &mut sink)?;
+    sink.2.map_or(Ok(sink.1), Err)
+}
+
+/// What is missing in the rows of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// All of the record.
+    Record,
+    /// One of its values.
+    Value,
+    /// All rows after the first.
+    Rest,
+}
+
+/// A fault in a record, and the part that its rows lack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// What is missing.
+    pub part: Part,
+    /// The fault, and its place in the record.
+    pub error: PayloadError,
+    /// The fault in words, where the reason of the error says too little.
+    pub(super) detail: Option<Cow<'static, str>>,
+}
+
+impl Fault {
+    /// A fault for which a record is left out.
+    pub(super) fn record(error: PayloadError, detail: impl Into<Cow<'static, str>>) -> Self {
+        Fault {
+            part: Part::Record,
+            error,
+            detail: Some(detail.into()),
+        }
+    }
+
+    /// A fault after the first rows of a record.
+    pub(super) fn rest(error: PayloadError) -> Self {
+        Fault {
+            part: Part::Rest,
+            ..error.into()
+        }
+    }
+
+    /// A fault for which a value is left out of its row.
+    pub(super) fn value(error: PayloadError, detail: impl Into<Cow<'static, str>>) -> Self {
+        Fault {
+            part: Part::Value,
+            ..Fault::record(error, detail)
+        }
+    }
+}
+
+impl From<PayloadError> for Fault {
+    fn from(error: PayloadError) -> Self {
+        Fault {
+            part: Part::Record,
+            error,
+            detail: None,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.detail {
+            None => self.error.fmt(f),
+            Some(detail) => {
+                let PayloadError { offset, len, .. } = self.error;
+                let bytes = if len == 1 { "byte" } else { "bytes" };
+                write!(f, "{detail} ({len} {bytes} at offset {offset} of the payload)")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// An uncertain point of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Note {
+    /// RocksDB and Pebble read a write batch differently.
+    Engines,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Note::Engines => {
+                f.write_str("RocksDB and Pebble read this log differently, and it is read as one from RocksDB")
+            }
+        }
+    }
+}
+
+/// Decodes the records of one log, in their order.
+#[derive(Debug)]
+pub struct Decoder {
+    decode: Box<dyn Decode>,
+    /// Whether the sink had no room for all rows of the last record.
+    is_again: bool,
+}
+
+/// A sink of a record whose faults it has taken already.
+struct Again<'s>(&'s mut dyn Sink);
+
+impl Sink for Again<'_> {
+    fn row(&mut self, row: &Row<'_>) -> bool {
+        self.0.row(row)
+    }
+
+    fn fault(&mut self, _fault: Fault) {}
+}
+
+impl Clone for Decoder {
+    fn clone(&self) -> Self {
+        Decoder {
+            decode: self.decode.another(),
+            is_again: self.is_again,
+        }
+    }
+}
+
+/// What [`Decoder`] does, for one kind of record.
+trait Decode: Another + fmt::Debug + Send + Sync {
+    fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Result<bool, Fault>;
+
+    fn rest(&mut self, _sink: &mut dyn Sink) -> bool {
+        true
+    }
+
+    fn note(&self) -> Option<Note> {
+        None
+    }
+
+    /// Passes the value of a record to `take`. Returns whether the record has one.
+    fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Result<bool, Fault>;
+}
+
+/// A copy of a decoder, for a trait object.
+trait Another {
+    fn another(&self) -> Box<dyn Decode>;
+}
+
+impl<D: Decode + Clone + 'static> Another for D {
+    fn another(&self) -> Box<dyn Decode> {
+        Box::new(self.clone())
+    }
+}
+
+impl Decoder {
+    /// A decoder that has seen no record of the log with these facts.
+    pub fn new(rows: Rows, facts: Facts) -> Self {
+        let decode: Box<dyn Decode> = match rows {
+            Rows::Raw => Box::new(raw::Raw::new(&facts)),
+            Rows::WriteBatch => Box::new(write_batch::Batches::new(facts)),
+            Rows::VersionEdit => Box::new(version_edit::Edits::new(&facts)),
+            Rows::LiveFiles => Box::new(version_edit::LiveFiles::default()),
+            Rows::Entity => Box::new(entity::Entities),
+            Rows::Json => Box::new(json::Json),
+            Rows::Message => Box::new(json::Message {
+                has_salvaged: facts.has_salvaged,
+            }),
+            Rows::History => Box::new(history::History),
+            Rows::Run => Box::new(run::Run::new(&facts)),
+            Rows::Summary => Box::new(changes::Changes::new(false, &facts)),
+            Rows::Config => Box::new(changes::Changes::new(true, &facts)),
+            Rows::Metrics => Box::new(metrics::Metrics::default()),
+            Rows::Output => Box::new(output::Output::default()),
+            Rows::Swanlab => Box::new(swanlab::Swanlab),
+        };
+        Decoder {
+            decode,
+            is_again: false,
+        }
+    }
+
+    /// Passes the rows of a record to `sink`, and its faults. Returns whether there was room for all
+    /// rows: if not, the next call must be for the same record.
+    ///
+    /// # Errors
+    ///
+    /// A fault for which the record has no row.
+    pub fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Result<bool, Fault> {
+        let has_room = if self.is_again {
+            self.decode.record(record, &mut Again(sink))
+        } else {
+            self.decode.record(record, sink)
+        };
+        self.is_again = matches!(has_room, Ok(false));
+        has_room
+    }
+
+    /// Passes the value of a record to `take`, all of it. Returns whether the record has one: others
+    /// are of a kind that the rows are not about.
+    ///
+    /// # Errors
+    ///
+    /// The record, or a value in it, cannot be read.
+    pub fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Result<bool, Fault> {
+        self.decode.value(record, take)
+    }
+
+    /// Passes the rows that are complete only after the last record to `sink`. Returns whether there
+    /// was room for all of them: if not, it must be called again.
+    pub fn rest(&mut self, sink: &mut dyn Sink) -> bool {
+        self.decode.rest(sink)
+    }
+
+    /// The uncertain point that the records so far have shown. It stays.
+    pub fn note(&self) -> Option<Note> {
+        self.decode.note()
+    }
+}

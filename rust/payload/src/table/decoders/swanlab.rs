@@ -1,0 +1,169 @@
+//! The rows of the numbers that a run of SwanLab has logged.
+
+use super::json::document;
+use super::{Decode, Fault, Record, Sink, value_of_row};
+use crate::table::row::Row;
+use crate::table::tree::{Item, Value};
+use crate::table::view::{TIMES, View};
+use crate::{PayloadError, PayloadReason, SwanlabScalar};
+
+/// One row for each number.
+#[derive(Debug, Clone)]
+pub(super) struct Swanlab;
+
+impl Decode for Swanlab {
+    fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Result<bool, Fault> {
+        // No protocol buffer of SwanLab begins with this byte.
+        if !record.data.starts_with(b"{") {
+            let scalar = SwanlabScalar::decode(record.data)?;
+            return Ok(scalar.is_none_or(|scalar| sink.row(&row(&scalar, None))));
+        }
+        // Releases before 0.8 wrote JSON.
+        let model = document(record.data)?;
+        if !matches!(field(&model, "model_type"), Some(Value::Text(name)) if name == "Scalar") {
+            return Ok(true);
+        }
+        let Some((scalar, epoch)) = scalar_of(&model) else {
+            let error = PayloadError {
+                offset: 0,
+                len: record.data.len(),
+                reason: PayloadReason::NonCanonical,
+            };
+            return Err(Fault::record(error, "a scalar in a form that no release writes"));
+        };
+        Ok(sink.row(&row(&scalar, epoch)))
+    }
+
+    fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Result<bool, Fault> {
+        value_of_row(self, record, take)
+    }
+}
+
+fn row<'v>(scalar: &SwanlabScalar<'v>, epoch: Option<i64>) -> Row<'v> {
+    Row::new(vec![
+        ("key", View::Text(scalar.key)),
+        ("step", View::Int(scalar.step)),
+        ("epoch", epoch.map_or(View::Null, View::Int)),
+        ("value", View::Float(scalar.value)),
+        ("time", scalar.timestamp.map_or(View::Null, View::Time)),
+    ])
+}
+
+/// A value of an object.
+fn field<'v>(value: &'v Value<'_>, name: &str) -> Option<&'v Value<'v>> {
+    match value {
+        Value::Object(items) => {
+            let item = items.iter().find(|(other, _): &&Item<'_>| other == name);
+            item.map(|(_, value)| value)
+        }
+        _ => None,
+    }
+}
+
+/// The number in a model, and how many there are of its name. `None` if it has another form.
+fn scalar_of<'v>(model: &'v Value<'_>) -> Option<(SwanlabScalar<'v>, Option<i64>)> {
+    let data = field(model, "data")?;
+    let metric = field(data, "metric")?;
+    let Value::Text(key) = field(data, "key")? else {
+        return None;
+    };
+    let timestamp = match field(metric, "create_time") {
+        None | Some(Value::Null) => None,
+        Some(Value::Text(text)) => Some(time(text)?),
+        Some(_) => return None,
+    };
+    let epoch = match field(data, "epoch") {
+        None | Some(Value::Null) => None,
+        Some(value) => Some(int(value)?),
+    };
+    let scalar = SwanlabScalar {
+        key,
+        step: int(field(data, "step")?)?,
+        timestamp,
+        value: number(field(metric, "data")?)?,
+    };
+    Some((scalar, epoch))
+}
+
+fn int(value: &Value<'_>) -> Option<i64> {
+    match *value {
+        Value::Int(number) if number > i64::MIN => Some(number),
+        _ => None,
+    }
+}
+
+/// A number that a double has. SwanLab writes texts for those that are not finite.
+fn number(value: &Value<'_>) -> Option<f64> {
+    match value {
+        Value::Float(number) => Some(*number),
+        Value::Int(_) => {
+            let number = int(value)?;
+            Some(number as f64).filter(|&double| double as i128 == i128::from(number))
+        }
+        Value::Text(text) if text == "NaN" => Some(f64::NAN),
+        Value::Text(text) if text == "INF" => Some(f64::INFINITY),
+        _ => None,
+    }
+}
+
+/// A time as `isoformat` of Python writes it, with an offset from UTC of whole minutes, or `Z`, such as
+/// `2025-06-05T18:32:00.500000+02:00`: microseconds since 1970.
+fn time(text: &str) -> Option<i64> {
+    let (date, rest) = text.split_at_checked(10)?;
+    let (clock, rest) = rest.strip_prefix('T')?.split_at_checked(8)?;
+    let (fraction, offset) = match rest.strip_suffix('Z') {
+        Some(fraction) => (fraction, "+00:00"),
+        None => rest.split_at(rest.find(['+', '-'])?),
+    };
+    let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
+    let [hour, minute, second] = numbers(clock, ':', [2, 2, 2])?;
+    let [offset_hours, offset_minutes] = numbers(&offset[1..], ':', [2, 2])?;
+    let micros = match fraction.strip_prefix('.') {
+        Some(digits) if digits.len() == 3 => digits_of(digits)? * 1_000,
+        Some(digits) if digits.len() == 6 => digits_of(digits)?,
+        None if fraction.is_empty() => 0,
+        _ => return None,
+    };
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let day_count = match month {
+        2 => 28 + i64::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    let is_valid = year > 0
+        && (1..=12).contains(&month)
+        && (1..=day_count).contains(&day)
+        && hour.max(offset_hours) < 24
+        && minute.max(second).max(offset_minutes) < 60;
+    // A year that begins in March has its leap day at the end.
+    let (years, months) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
+    let days = years * 365 + years / 4 - years / 100 + years / 400 + (months * 153 + 2) / 5 + day - 719_469;
+    let offset_micros = (offset_hours * 60 + offset_minutes) * 60_000_000;
+    let local = (((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000 + micros;
+    let time = local
+        + if offset.starts_with('-') {
+            offset_micros
+        } else {
+            -offset_micros
+        };
+    (is_valid && TIMES.contains(&time)).then_some(time)
+}
+
+/// The numbers between separators, each with as many digits as `lens` says.
+fn numbers<const COUNT: usize>(text: &str, separator: char, lens: [usize; COUNT]) -> Option<[i64; COUNT]> {
+    let mut parts = text.split(separator);
+    let mut found = [0; COUNT];
+    for (number, len) in found.iter_mut().zip(lens) {
+        *number = digits_of(parts.next().filter(|part| part.len() == len)?)?;
+    }
+    parts.next().is_none().then_some(found)
+}
+
+fn digits_of(text: &str) -> Option<i64> {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| is_number)
+}

@@ -1,0 +1,162 @@
+//! The types of a given schema: which values fit a column of one, and that no other value does.
+
+use std::sync::Arc;
+
+use super::column::NotAdded;
+use super::learner::{Kind, Kinds};
+use super::names::Names;
+use super::types::Type;
+use super::view::View;
+
+/// A given type of Arrow. Its columns are made as those of another type, which the caller casts.
+#[derive(Debug, PartialEq)]
+pub struct Given {
+    /// Its name in Arrow, for messages.
+    pub name: String,
+    /// The type as which its columns are made: JSON for text, in which text has no quotation marks.
+    /// The types of its fields or items are given, too.
+    pub made_as: Type,
+    /// The values that fit.
+    pub fits: Fits,
+    /// Whether null fits.
+    pub is_nullable: bool,
+}
+
+/// The values that fit a given type. None of them changes in a cast.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fits {
+    /// Those that fit the type as which it is made; of a structure, fields without a name in it are
+    /// left out.
+    Same,
+    /// No value.
+    Nothing,
+    /// Integers of this number of bits, and floating-point numbers that are such an integer.
+    Integers(u64),
+    /// Integers of at most this number of digits. They are made as JSON.
+    Digits(u64),
+    /// Floating-point numbers of this number of bits.
+    Floats(u64),
+    /// Bytes, and text as UTF-8.
+    Bytes,
+    /// Lists of this number of items, or bytes of this number.
+    Count(u64),
+    /// Times that are a multiple of this number of nanoseconds.
+    Times(u64),
+    /// Structures. They are made as lists of a structure of two fields: `key` and `value`.
+    Map,
+}
+
+impl Given {
+    /// The kinds of values that may fit.
+    pub(super) fn kinds(&self) -> Kinds {
+        match self.fits {
+            Fits::Nothing => Kinds::default(),
+            Fits::Integers(_) => Kinds::of(&[Kind::Int, Kind::Large, Kind::Huge, Kind::Float]),
+            Fits::Digits(_) => Kinds::of(&[Kind::Int, Kind::Large, Kind::Huge]),
+            Fits::Bytes => Kinds::of(&[Kind::Bytes, Kind::Text]),
+            Fits::Map => Type::Struct(Arc::default()).kinds(),
+            _ => self.made_as.kinds(),
+        }
+    }
+
+    /// The value as its column is to have it, of these kinds; `None` if it does not fit.
+    pub(super) fn fit<'v>(&self, value: View<'v>) -> Option<View<'v>> {
+        let fits = match (self.fits, value) {
+            (Fits::Integers(bits), _) => return integer(value, bits, self.made_as == Type::UInt),
+            (Fits::Digits(count), View::Int(value)) => digit_count(&value.unsigned_abs().to_string()) <= count,
+            (Fits::Digits(count), View::UInt(value)) => digit_count(&value.to_string()) <= count,
+            (Fits::Digits(count), View::Huge(digits)) => digit_count(digits) <= count,
+            // These are exact: they have at most 53 bits.
+            (Fits::Floats(bits), View::Int(value)) => is_float_of(value as f64, bits),
+            (Fits::Floats(bits), View::UInt(value)) => is_float_of(value as f64, bits),
+            (Fits::Floats(bits), View::Float(value)) => is_float_of(value, bits),
+            (Fits::Bytes, View::Text(text)) => return Some(View::Bytes(text.as_bytes())),
+            (Fits::Count(count), _) => count_of(value) == count,
+            (Fits::Times(unit), View::Time(time)) => {
+                let (time, unit) = (i128::from(time) * 1_000, i128::from(unit));
+                time % unit == 0 && i64::try_from(time / unit).is_ok()
+            }
+            _ => true,
+        };
+        fits.then_some(value)
+    }
+
+    /// Why a value of these kinds does not fit.
+    pub(super) fn why_not(&self, value: View<'_>) -> String {
+        if let Fits::Count(_) = self.fits {
+            let what = if value.is_list() { "items" } else { "bytes" };
+            return format!("it has {} {what}", count_of(value));
+        }
+        let text = value.to_json(Default::default()).filter(|text| text.len() <= 40);
+        format!("{} would be changed", text.as_deref().unwrap_or("it"))
+    }
+}
+
+/// The number of a name, as [`Names::find`] returns it, among names as they are in Arrow.
+pub(super) fn find(names: &Names, name: &str, hint: usize) -> Option<usize> {
+    let found = names.find(name, hint);
+    found.or_else(|| name.contains('\0').then(|| names.find(&arrow_name(name), hint))?)
+}
+
+/// A name in Arrow, where a NUL is four characters.
+pub(super) fn arrow_name(name: &str) -> String {
+    name.replace('\0', "\\x00")
+}
+
+/// Checks that columns have a value in a row if null does not fit them: each is a name, a type, and
+/// whether it has a value.
+pub(super) fn check_present<'c>(columns: impl Iterator<Item = (&'c str, &'c Type, bool)>) -> Result<(), NotAdded> {
+    for (name, kind, has_value) in columns {
+        if !has_value && !kind.is_nullable() {
+            let mut error = NotAdded::misfit(Some(kind), View::Null);
+            error.put_within(name);
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+fn integer(value: View<'_>, bits: u64, is_unsigned: bool) -> Option<View<'_>> {
+    let number = match value {
+        View::Int(number) => i128::from(number),
+        View::UInt(number) => i128::from(number),
+        View::Huge(digits) => digits.parse().ok()?,
+        // It saturates, far beyond 64 bits.
+        View::Float(number) if number.fract() == 0.0 => number as i128,
+        _ => return None,
+    };
+    let end = 1_i128 << if is_unsigned { bits } else { bits - 1 };
+    let begin = if is_unsigned { 0 } else { -end };
+    if !(begin..end).contains(&number) {
+        return None;
+    }
+    let signed = i64::try_from(number).map(View::Int);
+    signed.or_else(|_| u64::try_from(number).map(View::UInt)).ok()
+}
+
+fn digit_count(digits: &str) -> u64 {
+    digits.trim_start_matches(['-', '0']).len() as u64
+}
+
+/// Whether a number is one of those with 16, 32 or 64 bits.
+fn is_float_of(number: f64, bits: u64) -> bool {
+    match bits {
+        _ if number.is_nan() || number.is_infinite() => true,
+        // Ten bits after the first one, of which the last means 2^-24 or more.
+        16 => number.abs() <= 65_504.0 && number.to_bits() << 22 == 0 && (number * 16_777_216.0).fract() == 0.0,
+        32 => f64::from(number as f32) == number,
+        _ => true,
+    }
+}
+
+fn count_of(value: View<'_>) -> u64 {
+    if let View::Bytes(bytes) = value {
+        return bytes.len() as u64;
+    }
+    let mut count = 0;
+    value.all_items(|_| {
+        count += 1;
+        true
+    });
+    count
+}

@@ -1,0 +1,158 @@
+//! Rows as text: NDJSON and CSV. `tests/helpers/naive_tables.py` has the naive counterpart.
+
+use super::column::NotAdded;
+use super::json::{BytesAs, Text, write_json};
+use super::names::Names;
+use super::row::Row;
+use super::types::Type;
+use super::view::View;
+
+/// Appends a row to `out` as a line of NDJSON.
+pub(super) fn ndjson(row: &Row<'_>, out: &mut Text) {
+    write_json(out, View::Cells(row.cells()));
+    out.push('\n');
+}
+
+/// Comma-separated values as PostgreSQL writes them: an empty field means no value, `""` is empty
+/// text.
+#[derive(Debug)]
+pub(super) struct Csv {
+    names: Names,
+    types: Vec<Type>,
+    escapes_formulas: bool,
+    /// The wanted cells of a row: their columns, and their indices in the row.
+    cells: Vec<(usize, usize)>,
+    /// A cell, before it is quoted.
+    text: Text,
+}
+
+impl Csv {
+    /// Columns with these names and types. The header is appended to `out`.
+    pub(super) fn new(columns: &[(String, Type)], escapes_formulas: bool, bytes: BytesAs, out: &mut Text) -> Self {
+        let mut csv = Csv {
+            names: Names::default(),
+            types: Vec::new(),
+            escapes_formulas,
+            cells: Vec::new(),
+            text: Text::new(bytes),
+        };
+        for (name, kind) in columns {
+            if !csv.types.is_empty() {
+                out.push(',');
+            }
+            csv.plain_text(name, out);
+            csv.names.add(name);
+            csv.types.push(kind.clone());
+        }
+        // Without columns, there is no table.
+        if !csv.types.is_empty() {
+            out.push('\n');
+        }
+        csv
+    }
+
+    /// Whether these columns are among its own, with the same types.
+    pub(super) fn has_all<'n>(&self, mut columns: impl Iterator<Item = &'n (String, Type)>) -> bool {
+        columns.all(|(name, kind)| {
+            let number = self.names.find(name, 0);
+            number.is_some_and(|number| self.types[number] == *kind)
+        })
+    }
+
+    /// Appends a row to `out`. The time that it takes depends on the values in it, not on the number
+    /// of columns.
+    pub(super) fn add(&mut self, row: &Row<'_>, out: &mut Text) -> Result<(), NotAdded> {
+        self.cells.clear();
+        let mut hint = 0;
+        for (index, &(name, value)) in row.cells().iter().enumerate() {
+            let Some(number) = self.names.find(name, hint) else {
+                let mut error = NotAdded::misfit(None, value);
+                error.put_within(name);
+                return Err(error);
+            };
+            hint = number + 1;
+            if !matches!(value, View::Null) {
+                self.cells.push((number, index));
+            }
+        }
+        let Some(last) = self.names.len().checked_sub(1) else {
+            return Ok(());
+        };
+        if !self.cells.is_sorted() {
+            self.cells.sort_unstable();
+        }
+        let mut at = 0;
+        let cells = std::mem::take(&mut self.cells);
+        for &(number, index) in &cells {
+            commas(out, number - at);
+            at = number;
+            self.cell(row.cells()[index].1, number, out);
+        }
+        self.cells = cells;
+        commas(out, last - at);
+        out.push('\n');
+        Ok(())
+    }
+
+    fn cell(&mut self, value: View<'_>, number: usize, out: &mut Text) {
+        if self.types[number] != Type::Json {
+            match value {
+                View::Text(text) => return self.plain_text(text, out),
+                View::Int(_) | View::UInt(_) | View::Bool(_) => return write_json(out, value),
+                View::Bytes(bytes) => {
+                    if let Some(text) = self.text.bytes.encode(bytes) {
+                        return self.plain_text(&text, out);
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.text.text.clear();
+        write_json(&mut self.text, value);
+        let text = &self.text.text[..];
+        // A number or a time that JSON has as text has no quotation marks here.
+        let is_plain = matches!(value, View::Float(_) | View::Time(_)) && self.types[number] != Type::Json;
+        quoted(if is_plain { text.trim_matches('"') } else { text }, out);
+        out.is_cut |= self.text.is_cut;
+    }
+
+    fn plain_text(&self, text: &str, out: &mut Text) {
+        if self.escapes_formulas && text.starts_with(FORMULA) {
+            quoted(&format!("'{text}"), out);
+        } else {
+            quoted(text, out);
+        }
+    }
+}
+
+/// The characters that spreadsheets take for the beginning of a formula. The last four are the
+/// full-width forms of the first four.
+const FORMULA: [char; 11] = [
+    '=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
+];
+
+fn commas(out: &mut Text, count: usize) {
+    for _ in 0..count {
+        out.push(',');
+    }
+}
+
+/// Appends a field, in quotation marks if it is empty, or has a character that needs them, or white
+/// space at one of its ends.
+fn quoted(text: &str, out: &mut Text) {
+    // Python's idea of white space includes four separators.
+    let is_space = |character: char| character.is_whitespace() || ('\x1c'..='\x1f').contains(&character);
+    let needs_marks = |byte: u8| matches!(byte, b'"' | b',' | b'\r' | b'\n');
+    if !text.is_empty() && !text.bytes().any(needs_marks) && !text.starts_with(is_space) && !text.ends_with(is_space) {
+        out.push_str(text);
+        return;
+    }
+    out.push('"');
+    for (index, part) in text.split('"').enumerate() {
+        if index > 0 {
+            out.push_str("\"\"");
+        }
+        out.push_str(part);
+    }
+    out.push('"');
+}

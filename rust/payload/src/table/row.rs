@@ -1,0 +1,106 @@
+//! The row of a record: cells, and which of them are wanted.
+
+use super::names::Names;
+use super::tree::Item;
+use super::view::View;
+
+/// The row of a record: names of columns, and a value for each.
+pub struct Row<'v>(Vec<(&'v str, View<'v>)>);
+
+/// The columns that are wanted of each row, in their order: names of columns, or `a.b` for the field
+/// `b` of the column `a`.
+#[derive(Debug, Clone)]
+pub struct Selection(Names);
+
+impl<N: AsRef<str>> FromIterator<N> for Selection {
+    fn from_iter<I: IntoIterator<Item = N>>(columns: I) -> Self {
+        let mut names = Names::default();
+        for name in columns {
+            names.add(name.as_ref());
+        }
+        Selection(names)
+    }
+}
+
+impl<'v> Row<'v> {
+    /// The row with these values, each of which has another name.
+    pub fn of_items(items: &'v [Item<'v>]) -> Self {
+        Row(items
+            .iter()
+            .map(|(name, value)| (name.as_ref(), View::of_json(value)))
+            .collect())
+    }
+
+    pub(super) fn new(cells: Vec<(&'v str, View<'v>)>) -> Self {
+        Row(cells)
+    }
+
+    /// The row with these cells before its own.
+    pub(super) fn after<'r>(&'r self, first: &'r [(String, Option<String>)]) -> Row<'r> {
+        let first = first
+            .iter()
+            .map(|(name, text)| (name.as_str(), View::optional(text.as_deref())));
+        Row(first.chain(self.0.iter().copied()).collect())
+    }
+
+    /// The row with only the cells in `selection`.
+    ///
+    /// A name with dots is that of a column, or else that of a field, of the column with the longest
+    /// name that has one.
+    pub fn select<'r>(&'r self, selection: &'r Selection) -> Row<'r> {
+        let Selection(names) = selection;
+        let mut found: Vec<Option<View<'r>>> = vec![None; names.len()];
+        let mut hint = 0;
+        for &(name, value) in &self.0 {
+            if let Some(number) = names.find(name, hint) {
+                hint = number + 1;
+                found[number] = Some(value);
+            }
+        }
+        let cells = names.iter().zip(found).filter_map(|(name, value)| {
+            let inside = || inside(name, &|column| self.get(column));
+            Some((name, value.or_else(inside)?))
+        });
+        Row(cells.collect())
+    }
+
+    /// Whether it has a column of this name, or a field that a name with dots means.
+    pub(super) fn has_inside(&self, name: &str) -> bool {
+        self.has(name) || inside(name, &|column| self.get(column)).is_some()
+    }
+
+    /// The text in a column; `None` if it has none.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.get(name)? {
+            View::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The value in a column; `None` if it has no such column.
+    pub(super) fn get(&self, name: &str) -> Option<View<'_>> {
+        let cell = self.0.iter().find(|&&(other, _)| other == name);
+        cell.map(|&(_, value)| value)
+    }
+
+    /// Whether it has a column of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// The cells, in their order.
+    pub fn cells(&self) -> &[(&'v str, View<'v>)] {
+        &self.0
+    }
+}
+
+/// The field that a name with dots means, of the value that `outer` returns for the part before a
+/// dot: the last dot for which there is one.
+fn inside<'v>(name: &str, outer: &dyn Fn(&str) -> Option<View<'v>>) -> Option<View<'v>> {
+    let mut dots = name.rmatch_indices('.');
+    dots.find_map(|(at, _)| {
+        let value = outer(&name[..at])?;
+        let rest = &name[at + 1..];
+        value.field(rest).or_else(|| inside(rest, &|name| value.field(name)))
+    })
+}

@@ -1,0 +1,522 @@
+//! The one road from records to a table: rows are selected, learned and written as they are decoded.
+
+use std::collections::{HashMap, TryReserveError};
+
+use super::builder::{Batch, Builder};
+use super::column::NotAdded;
+use super::decoders::{Decoder, Fault, Record, Sink};
+use super::json::{BytesAs, Text};
+use super::learner::{Learner, Limits};
+use super::print::{Csv, ndjson};
+use super::row::{Row, Selection};
+use super::types::Type;
+
+/// The form in which a table is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Columns, as Arrow lays them out.
+    Columns,
+    /// One JSON object per line.
+    Ndjson,
+    /// Comma-separated values.
+    Csv,
+}
+
+/// The options of a table.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The form.
+    pub form: Form,
+    /// The columns that are there even if no row has a value in them.
+    pub always: Vec<(String, Type)>,
+    /// The columns that are wanted, in their order; `None` for all. `a.b` is the field `b` of the
+    /// column `a`.
+    pub wanted: Option<Vec<String>>,
+    /// Whether a table that learns its columns is opened with those of the first records.
+    pub opens_early: bool,
+    /// The most rows.
+    pub row_count_max: Option<u64>,
+    /// How bytes become text.
+    pub bytes: BytesAs,
+    /// Whether text in CSV that a spreadsheet takes for a formula begins with an apostrophe.
+    pub escapes_formulas: bool,
+    /// The limits of the columns that are learned.
+    pub limits: Limits,
+    /// The most rows in a batch of columns.
+    pub batch_rows_max: usize,
+    /// The most cells in a batch of columns. One row may have more.
+    pub batch_cells_max: usize,
+}
+
+/// Why a table takes no more records.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Stop {
+    /// There are too many columns.
+    TooManyColumns,
+    /// The rows have this column of their own, with which the rows of the table begin.
+    HasFirst(String),
+    /// A row cannot be written.
+    NotAdded(NotAdded),
+    /// There are as many rows as were wanted.
+    Full,
+}
+
+impl From<NotAdded> for Stop {
+    fn from(error: NotAdded) -> Self {
+        Stop::NotAdded(error)
+    }
+}
+
+/// Output of a table.
+#[derive(Debug)]
+pub enum Made {
+    /// A batch of columns.
+    Batch(Batch),
+    /// Lines of text.
+    Text(String),
+}
+
+/// The names of wanted columns that no row has had yet, and those that rows have had.
+#[derive(Debug, Clone, Default)]
+pub struct Missing {
+    /// Wanted names that are not among `seen`.
+    pub wanted: Vec<String>,
+    /// The names of columns that are always there, or that rows have had, and of fields in columns of
+    /// which a field is wanted, for a message.
+    pub seen: Vec<String>,
+}
+
+/// At most this many names are kept for a message.
+const SEEN_MAX: usize = 10_000;
+
+/// Writes the rows of records.
+///
+/// Where the columns are not known, it learns them. It is opened with the columns of the first
+/// records, and goes on learning. If later rows need other columns, they and all that follow only
+/// teach: the table is no longer [open](Table::is_open), and must be made again with all columns.
+#[derive(Debug)]
+pub struct Table {
+    options: Options,
+    selection: Option<Selection>,
+    /// The cells that each row begins with.
+    first: Vec<(String, Option<String>)>,
+    /// `None` if the columns are known.
+    learner: Option<Learner>,
+    output: Output,
+    /// Whether it was opened, or is no longer to be.
+    is_decided: bool,
+    row_count: u64,
+    missing: Missing,
+    /// Rows without a wanted column, which are written before the next one: the columns may not exist.
+    held_count: u64,
+    stop: Option<Stop>,
+    record: Current,
+}
+
+/// The record whose rows are written.
+#[derive(Debug, Default)]
+struct Current {
+    index: usize,
+    /// The faults of the records before this index are known.
+    known_end: usize,
+    faults: Vec<(usize, Fault)>,
+    /// The number of faults of records that have too many.
+    more_fault_count: u64,
+}
+
+#[derive(Debug)]
+enum Output {
+    /// Rows only teach.
+    None,
+    Columns(Box<Builder>, Vec<Batch>),
+    Ndjson(Text),
+    Csv(Box<Csv>, Text),
+}
+
+/// At most this many batches, or about this many bytes of text, are made at a time.
+const BATCH_COUNT_MAX: usize = 2;
+const TEXT_LEN_MAX: usize = 4 << 20;
+
+/// At most this many faults are returned at a time; those of a record beyond them are only counted.
+const FAULT_COUNT_MAX: usize = 1_000;
+
+impl Table {
+    /// A table with these columns, or with those that it learns if that is `None`.
+    pub fn new(options: Options, columns: Option<&[(String, Type)]>) -> Self {
+        let is_known = columns.is_some() || options.form == Form::Ndjson;
+        let has_always = |name: &String| options.always.iter().any(|(other, _)| other == name);
+        let mut table = Table {
+            selection: options.wanted.as_ref().map(Selection::from_iter),
+            missing: Missing {
+                wanted: options
+                    .wanted
+                    .iter()
+                    .flatten()
+                    .filter(|name| !has_always(name))
+                    .cloned()
+                    .collect(),
+                seen: options.always.iter().map(|(name, _)| name.clone()).collect(),
+            },
+            first: Vec::new(),
+            learner: (!is_known).then(|| Learner::new(options.limits)),
+            output: Output::None,
+            is_decided: is_known || !options.opens_early,
+            row_count: 0,
+            held_count: 0,
+            stop: None,
+            record: Current::default(),
+            options,
+        };
+        if is_known {
+            table.open(columns.unwrap_or_default());
+        }
+        table
+    }
+
+    fn open(&mut self, columns: &[(String, Type)]) {
+        let Options {
+            bytes,
+            escapes_formulas,
+            ..
+        } = self.options;
+        self.output = match self.options.form {
+            Form::Ndjson => Output::Ndjson(Text::new(bytes)),
+            Form::Csv => {
+                let mut text = Text::new(bytes);
+                let csv = Csv::new(columns, escapes_formulas, bytes, &mut text);
+                Output::Csv(Box::new(csv), text)
+            }
+            Form::Columns => {
+                let columns = columns.iter().map(|(name, kind)| (name, Some(kind.clone())));
+                Output::Columns(
+                    Box::new(Builder::new(columns, self.options.batch_cells_max)),
+                    Vec::new(),
+                )
+            }
+        };
+    }
+
+    /// The columns that it has learned, in their order, with those that are always there.
+    pub fn columns(&self) -> Vec<(String, Type)> {
+        let mut learned = self.learner.as_ref().map(Learner::types).unwrap_or_default();
+        let always = &self.options.always;
+        learned.retain(|(name, _)| always.iter().all(|(other, _)| other != name));
+        let all: Vec<_> = always.iter().cloned().chain(learned).collect();
+        let Some(wanted) = &self.options.wanted else { return all };
+        let mut types: HashMap<String, Type> = all.into_iter().collect();
+        // No row has a value of a column that is not there.
+        let column = |name: &String| (name.clone(), types.remove(name).unwrap_or(Type::Text));
+        wanted.iter().map(column).collect()
+    }
+
+    /// Begins a log, whose rows begin with these cells.
+    pub fn begin(&mut self, first: Vec<(String, Option<String>)>) {
+        self.first = first;
+        self.record = Current::default();
+    }
+
+    /// Takes the rows of records, of which the first has this index. Returns the index of the record
+    /// to continue with, once the output has been [taken](Table::take), and the
+    /// [faults](Table::take_faults).
+    pub fn feed<'r>(
+        &mut self,
+        decoder: &mut Decoder,
+        records: impl Iterator<Item = Record<'r>> + Clone,
+        begin: usize,
+    ) -> usize {
+        if begin == 0 {
+            self.record.known_end = 0;
+        }
+        // Rows at the end of earlier logs only taught: a table that is opened later would lack them.
+        if !std::mem::replace(&mut self.is_decided, true) && self.row_count == 0 {
+            let mut trial = decoder.clone();
+            let next = self.feed_now(&mut trial, records.clone(), begin);
+            let columns = self.columns();
+            if columns.is_empty() || matches!(self.stop, Some(Stop::TooManyColumns | Stop::HasFirst(_))) {
+                *decoder = trial;
+                return next;
+            }
+            self.open(&columns);
+            self.row_count = 0;
+            self.stop = None;
+            self.record.known_end = next;
+        }
+        self.feed_now(decoder, records, begin)
+    }
+
+    fn feed_now<'r>(
+        &mut self,
+        decoder: &mut Decoder,
+        records: impl Iterator<Item = Record<'r>>,
+        begin: usize,
+    ) -> usize {
+        let mut next = begin;
+        for record in records {
+            if self.stop.is_some() || self.record.faults.len() >= FAULT_COUNT_MAX {
+                break;
+            }
+            self.record.index = next;
+            let decoded = decoder.record(&record, self);
+            let is_whole = decoded.unwrap_or_else(|fault| {
+                self.fault(fault);
+                true
+            });
+            // Of the last record that is wanted, the rest is not.
+            if !is_whole && self.stop != Some(Stop::Full) {
+                break;
+            }
+            next += 1;
+        }
+        next
+    }
+
+    /// Takes the rows that are complete only at the end of a log. Returns whether these are all: if
+    /// not, the output must be taken, and this be called again.
+    pub fn rest(&mut self, decoder: &mut Decoder) -> bool {
+        self.stop.is_some() || decoder.rest(self)
+    }
+
+    /// Takes the rows that are held back, after the last log. Returns whether these are all, as
+    /// [`rest`](Table::rest).
+    pub fn end(&mut self) -> bool {
+        self.write_held()
+    }
+
+    /// Returns the output since the last call.
+    ///
+    /// # Errors
+    ///
+    /// There is not enough memory.
+    pub fn take(&mut self) -> Result<Vec<Made>, TryReserveError> {
+        match &mut self.output {
+            Output::None => Ok(Vec::new()),
+            Output::Columns(builder, batches) => {
+                let mut made: Vec<Made> = std::mem::take(batches).into_iter().map(Made::Batch).collect();
+                if builder.row_count() > 0 {
+                    made.push(Made::Batch(builder.take()?));
+                }
+                Ok(made)
+            }
+            Output::Ndjson(text) | Output::Csv(_, text) => {
+                let bytes = text.bytes;
+                let text = std::mem::replace(text, Text::new(bytes)).text;
+                Ok(if text.is_empty() {
+                    Vec::new()
+                } else {
+                    vec![Made::Text(text)]
+                })
+            }
+        }
+    }
+
+    /// Returns the faults since the last call, each with the index of its record, and the number of
+    /// those of records that have too many.
+    pub fn take_faults(&mut self) -> (Vec<(usize, Fault)>, u64) {
+        (
+            std::mem::take(&mut self.record.faults),
+            std::mem::take(&mut self.record.more_fault_count),
+        )
+    }
+
+    /// Why it takes no more records.
+    pub fn stop(&self) -> Option<&Stop> {
+        self.stop.as_ref()
+    }
+
+    /// Whether its rows are written, and do not only teach. A table that is not open at the end has
+    /// grown, or had no columns: it must be made again with all [columns](Table::columns).
+    pub fn is_open(&self) -> bool {
+        !matches!(self.output, Output::None)
+    }
+
+    /// Lets the rows that follow only teach, as if the columns had grown.
+    pub fn only_learn(&mut self) {
+        self.output = Output::None;
+        self.is_decided = true;
+    }
+
+    /// Its learner; `None` if the columns were known.
+    pub fn learner(&self) -> Option<&Learner> {
+        self.learner.as_ref()
+    }
+
+    /// The number of rows.
+    pub fn row_count(&self) -> u64 {
+        self.row_count
+    }
+
+    /// The wanted columns that no row had.
+    pub fn missing(&self) -> &Missing {
+        &self.missing
+    }
+
+    fn write_held(&mut self) -> bool {
+        while self.held_count > 0 {
+            if !self.write(&Row::new(Vec::new())) {
+                return false;
+            }
+            self.held_count -= 1;
+        }
+        true
+    }
+
+    /// Writes a row. Returns whether there was room for it.
+    fn write(&mut self, row: &Row<'_>) -> bool {
+        let rows_max = self.options.batch_rows_max;
+        let (text, begin) = match &mut self.output {
+            Output::None => return true,
+            Output::Columns(builder, batches) => {
+                let mut add = || {
+                    if builder.row_count() == rows_max || !builder.add(row)? {
+                        if batches.len() + 1 >= BATCH_COUNT_MAX {
+                            return Ok(false);
+                        }
+                        batches.push(builder.take()?);
+                        builder.add(row)?;
+                    }
+                    Ok(true)
+                };
+                return add().unwrap_or_else(|error: NotAdded| {
+                    self.stop = Some(error.into());
+                    false
+                });
+            }
+            Output::Ndjson(text) | Output::Csv(_, text) if text.text.len() >= TEXT_LEN_MAX => return false,
+            Output::Ndjson(text) => {
+                let begin = text.text.len();
+                ndjson(row, text);
+                (text, begin)
+            }
+            Output::Csv(csv, text) => {
+                let begin = text.text.len();
+                if let Err(error) = csv.add(row, text) {
+                    text.text.truncate(begin);
+                    self.stop = Some(error.into());
+                    return false;
+                }
+                (text, begin)
+            }
+        };
+        if text.is_cut {
+            text.text.truncate(begin);
+            self.stop = Some(NotAdded::NoMemory.into());
+            return false;
+        }
+        true
+    }
+
+    /// Learns from a row. Returns whether it may be written.
+    fn learn(&mut self, row: &Row<'_>) -> bool {
+        let Some(learner) = &mut self.learner else { return true };
+        if !learner.add(row) {
+            self.stop = Some(Stop::TooManyColumns);
+            return false;
+        }
+        let has_changed = learner.take_has_changed();
+        if has_changed && self.is_open() && !self.has_all() {
+            self.output = Output::None;
+        }
+        true
+    }
+
+    /// Whether the learned columns are those of the output.
+    fn has_all(&self) -> bool {
+        let learned = self.learner.as_ref().map(Learner::types).unwrap_or_default();
+        let learned = learned
+            .iter()
+            .filter(|(name, _)| self.options.always.iter().all(|(other, _)| other != name));
+        match &self.output {
+            Output::Columns(builder, _) => builder.has_all(learned),
+            Output::Csv(csv, _) => csv.has_all(learned),
+            Output::None | Output::Ndjson(_) => true,
+        }
+    }
+
+    /// Looks for the wanted columns in a row, as long as one was in none.
+    fn look_for_missing(&mut self, row: &Row<'_>) {
+        let Missing { wanted, seen, .. } = &mut self.missing;
+        let mut see = |name: String| {
+            if seen.len() < SEEN_MAX && !seen.contains(&name) {
+                seen.push(name);
+            }
+        };
+        for (name, _) in row.cells() {
+            see((*name).to_owned());
+        }
+        wanted.retain(|name| {
+            let has = row.has_inside(name);
+            let head = name.split_once('.').map_or(name.as_str(), |(head, _)| head);
+            if !has && let Some(value) = row.get(head) {
+                value.all_fields(|field, _| {
+                    see(format!("{head}.{field}"));
+                    true
+                });
+            }
+            !has
+        });
+    }
+
+    fn row_with(&mut self, row: &Row<'_>, first: &[(String, Option<String>)]) -> bool {
+        let with_first = (!first.is_empty()).then(|| row.after(first));
+        let row = with_first.as_ref().unwrap_or(row);
+        if !self.missing.wanted.is_empty() {
+            self.look_for_missing(row);
+        }
+        let selection = self.selection.take();
+        let taken = match &selection {
+            Some(selection) => self.take_selected(&row.select(selection)),
+            None => self.take_selected(row),
+        };
+        self.selection = selection;
+        taken
+    }
+
+    fn take_selected(&mut self, row: &Row<'_>) -> bool {
+        if !self.learn(row) {
+            return false;
+        }
+        let is_held = self.options.form == Form::Ndjson && row.cells().is_empty() && !self.missing.wanted.is_empty();
+        if is_held {
+            self.held_count += 1;
+        } else if !(self.write_held() && self.write(row)) {
+            return false;
+        }
+        self.row_count += 1;
+        if self.options.row_count_max == Some(self.row_count) {
+            self.stop = Some(Stop::Full);
+        }
+        true
+    }
+}
+
+impl Sink for Table {
+    fn row(&mut self, row: &Row<'_>) -> bool {
+        if self.stop.is_some() {
+            return false;
+        }
+        if let Some((name, _)) = self.first.iter().find(|(name, _)| row.has(name)) {
+            self.stop = Some(Stop::HasFirst(name.clone()));
+            return false;
+        }
+        let first = std::mem::take(&mut self.first);
+        let is_taken = self.row_with(row, &first);
+        self.first = first;
+        is_taken
+    }
+
+    fn fault(&mut self, fault: Fault) {
+        if self.record.index >= self.record.known_end {
+            self.record.add(fault);
+        }
+    }
+}
+
+impl Current {
+    fn add(&mut self, fault: Fault) {
+        if self.faults.len() < 2 * FAULT_COUNT_MAX {
+            self.faults.push((self.index, fault));
+        } else {
+            self.more_fault_count += 1;
+        }
+    }
+}

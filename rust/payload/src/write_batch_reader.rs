@@ -1,0 +1,82 @@
+//! The write batches of one log, and the engine that wrote them.
+
+use super::error::PayloadError;
+use super::operation::Engine;
+use super::write_batch::WriteBatch;
+
+/// Reads the write batches of one log, each to its end.
+///
+/// A few tags mean one thing to RocksDB and another to Pebble. The dialect of a log does not always
+/// say which of them wrote it: a Pebble log that was not closed is laid out like a RocksDB log, and an
+/// old one like a LevelDB log. The batches then decide: those that only one of the two can read. As
+/// long as there is none, RocksDB is assumed.
+///
+/// ```
+/// use cordwood_payload::{Engine, WriteBatchReader};
+///
+/// let record = b"\x07\0\0\0\0\0\0\0\x01\0\0\0\x16\x01\x05";
+/// let mut reader = WriteBatchReader::new(None);
+/// let (batch, fault) = reader.read(record)?;
+/// assert_eq!((batch.engine(), fault), (Engine::Pebble, None));
+/// # Ok::<(), cordwood_payload::PayloadError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct WriteBatchReader {
+    engine: Engine,
+    /// Whether the engine was given: no batch can change it.
+    is_given: bool,
+    /// Whether a batch has decided the engine. A batch that only the other can read still changes it.
+    is_decided: bool,
+    is_ambiguous: bool,
+}
+
+impl WriteBatchReader {
+    /// A reader for a log of this engine; `None` if only its batches say.
+    pub fn new(engine: Option<Engine>) -> Self {
+        WriteBatchReader {
+            engine: engine.unwrap_or_default(),
+            is_given: engine.is_some(),
+            is_decided: false,
+            is_ambiguous: false,
+        }
+    }
+
+    /// The batch in the next record of the log, and the fault after its first operations.
+    ///
+    /// # Errors
+    ///
+    /// The record is shorter than the header of a batch.
+    pub fn read<'a>(&mut self, record: &'a [u8]) -> Result<(WriteBatch<'a>, Option<PayloadError>), PayloadError> {
+        let batch = WriteBatch::new(record, self.engine)?;
+        let fault = fault_in(&batch);
+        if self.is_given || (self.is_decided && fault.is_none()) {
+            return Ok((batch, fault));
+        }
+        let rival = WriteBatch::new(record, self.engine.other())?;
+        // Most batches are the same to both.
+        if batch.operations().eq(rival.operations()) {
+            return Ok((batch, fault));
+        }
+        match (fault, fault_in(&rival)) {
+            (Some(_), None) => {
+                self.engine = rival.engine();
+                self.is_decided = true;
+                return Ok((rival, None));
+            }
+            (None, Some(_)) => self.is_decided = true,
+            (None, None) => self.is_ambiguous = true,
+            (Some(_), Some(_)) => {}
+        }
+        Ok((batch, fault))
+    }
+
+    /// Whether RocksDB and Pebble read one of the batches so far differently, when none had decided
+    /// the engine.
+    pub fn is_ambiguous(&self) -> bool {
+        self.is_ambiguous
+    }
+}
+
+fn fault_in(batch: &WriteBatch<'_>) -> Option<PayloadError> {
+    batch.operations().find_map(Result::err)
+}
