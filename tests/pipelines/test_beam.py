@@ -924,11 +924,14 @@ def test_the_oracle_of_sources_splits_at_every_fraction(damaged):
     source_test_utils.assert_split_at_fraction_exhaustive(BlockSource(bytes(data), on_corruption="skip"))
 
 
-def written_stream(to, windows=60):
-    """Writes two records of the first minute and one of the second, as a stream does."""
+def written_stream(to, windows=60, steps=((1, [(2, b"one"), (2, b"two")]), (100, [(101, b"three")]))):
+    """Writes records with their times, as a stream does: of the first two minutes, unless named.
+
+    Each step is the watermark, and what comes after it.
+    """
     stream = test_stream.TestStream().advance_watermark_to(0)
-    for at, records in ((1, [b"one", b"two"]), (100, [b"three"])):
-        stream = stream.advance_watermark_to(at).add_elements([TimestampedValue(record, at + 1) for record in records])
+    for at, records in steps:
+        stream = stream.advance_watermark_to(at).add_elements([TimestampedValue(record, of) for of, record in records])
     with beam.Pipeline(options=PipelineOptions(["--streaming"])) as pipeline:
         records = pipeline | stream.advance_watermark_to_infinity()
         if windows:
@@ -950,6 +953,21 @@ BY_WINDOW = {
 def test_a_stream_writes_each_window_under_a_name_of_its_own(template, tmp_path):
     written_stream(WriteToLog(str(tmp_path / "some"), ".log", shard_name_template=template))
     assert records_by_name(tmp_path) == BY_WINDOW
+
+
+@pytest.mark.parametrize("is_in_order", [True, False])
+def test_each_of_three_windows_has_its_records_in_whichever_order_they_come(is_in_order, tmp_path):
+    times = [5, 30, 65, 90, 125, 150]
+    # Until the watermark has passed the first window, records of the others may come before its own.
+    marks = [at - 1 for at in times] if is_in_order else range(1, 7)
+    order = times if is_in_order else times[::-1]
+    steps = [(mark, [(at, b"%d" % at)]) for mark, at in zip(marks, order, strict=True)]
+    written_stream(WriteToLog(str(tmp_path / "some"), ".log", num_shards=1), steps=steps)
+    assert records_by_name(tmp_path) == {
+        "some-[0.0, 60.0)-00000-of-00001.log": [b"30", b"5"],
+        "some-[60.0, 120.0)-00000-of-00001.log": [b"65", b"90"],
+        "some-[120.0, 180.0)-00000-of-00001.log": [b"125", b"150"],
+    }
 
 
 def test_a_window_has_as_many_logs_as_it_has_shards(tmp_path):
