@@ -262,6 +262,15 @@ fn of_several_groups_of_fragments_after_damage_the_first_with_a_number_decides()
     assert_eq!(of(&[damage(), nested, plain(1)]), None);
 }
 
+/// In the second of two blocks that show no log otherwise.
+#[test]
+fn a_valid_fragment_in_any_block_shows_that_a_file_may_be_a_log() {
+    let noise = |len: usize| [0x4d, 0xff].repeat(len / 2);
+    assert_eq!(detect(&noise(60_000)), Detection::Foreign(Foreign::Unknown));
+    let file = [noise(40_000), Wire::Plain.full(b"foo"), noise(20_000)].concat();
+    assert_eq!(detect(&file), Detection::Unclear);
+}
+
 /// Only a packed log has containers, whose first byte is the number of a codec.
 #[test]
 fn the_first_byte_of_a_record_is_no_codec() {

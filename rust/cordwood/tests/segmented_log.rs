@@ -333,6 +333,26 @@ fn only_leveldb_and_packed_logs_are_in_segments() {
 }
 
 #[test]
+fn closing_a_log_whose_last_records_cannot_be_written_is_an_error() {
+    let folder = FolderDouble::default();
+    let log = open(&folder, options().with_flush(FlushPolicy::OnClose));
+    fill(&log, 0..3);
+    folder.file(0).state().write_faults = [Fault::Error(ENOSPC), Fault::Error(ENOSPC)].into();
+    let error = log.close().expect_err("a full disk");
+    assert!(matches!(error.kind, ErrorKind::Write { .. }), "{error}");
+    assert!(log.is_closed());
+}
+
+#[test]
+fn a_record_of_the_greatest_length_that_does_not_fit_begins_a_segment() {
+    let folder = FolderDouble::default();
+    let log = open(&folder, options().with_record_len_max(50));
+    fill(&log, 0..9);
+    assert_eq!(log.append(&[1; 50]).expect("an append"), 90);
+    assert_eq!(begins(&folder), [0, 90]);
+}
+
+#[test]
 fn options_that_are_refused_create_no_directory() {
     let place = tempfile::tempdir().expect("a directory");
     let folder = place.path().join("log");
