@@ -384,14 +384,16 @@ def _family_names(path: str) -> dict[int, bytes]:
     return {0: b"default", **names} if names else {}
 
 
-# The logs of a folder have the same MANIFESTs, and a MANIFEST may be longer than all of them.
-@functools.lru_cache(maxsize=8)
-def _families_in(manifest: str, *_state: int) -> dict[int, bytes]:
+def _read_families(manifest: str, *_state: int) -> dict[int, bytes]:
     """The names of the column families that a MANIFEST in this state adds; none if it is not a log."""
     try:
         return dict(_families_of(Reader(manifest, on_corruption="salvage")))
     except DialectError:
         return {}
+
+
+# The logs of a directory have the same MANIFESTs, and a MANIFEST may be longer than all of them.
+_families_in = functools.lru_cache(maxsize=8)(_read_families)
 
 
 def _families_of(manifest: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
