@@ -79,7 +79,11 @@ class Tally:
             self.files = files
         self.as_json = as_json
         self.judges_exports = judges_exports
-        self.log_count = self.damaged_count = self.other_log_count = self.failed_count = self.database_count = 0
+        self.log_count: int = 0
+        self.damaged_count: int = 0
+        self.other_log_count: int = 0
+        self.failed_count: int = 0
+        self.database_count: int = 0
         self.other_files: list[tuple[str, str]] = []
         self.other_kinds: dict[str, list[str]] = {}
         self._sums: dict[str, int | None] = dict.fromkeys(
