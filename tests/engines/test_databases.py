@@ -1349,9 +1349,10 @@ def test_a_log_number_belongs_to_the_family_that_its_edit_names(tmp_path):
     """RocksDB writes the number (tag 2) before the column family (tag 200)."""
     family = varint(200) + b"\1"
     folder = edited(tmp_path, bytes([2, 5]), bytes([2, 12]) + family)
-    # Log 5 may contain operations on the default family.
-    assert kinds(folder) == [("log_absent", "000005.log")]
-    (folder / "000005.log").write_bytes(reference.encode([b"record"]))
+    # Log 5 may contain operations on the default family, and log 12 those on the other one.
+    assert kinds(folder) == [("log_absent", "000005.log"), ("log_absent", "000012.log")]
+    for number in (5, 12):
+        (folder / f"{number:06}.log").write_bytes(reference.encode([b"record"]))
     assert kinds(folder) == []
 
 

@@ -128,13 +128,12 @@ struct Current {
 enum Output {
     /// Rows only teach.
     None,
-    Columns(Box<Builder>, Vec<Batch>),
+    Columns(Box<Builder>),
     Ndjson(Text),
     Csv(Box<Csv>, Text),
 }
 
-/// At most this many batches, or about this many bytes of text, are made at a time.
-const BATCH_COUNT_MAX: usize = 2;
+/// About this many bytes of text are made at a time.
 const TEXT_LEN_MAX: usize = 4 << 20;
 
 /// At most this many faults are returned at a time; those of a record beyond them are only counted.
@@ -188,10 +187,7 @@ impl Table {
             }
             Form::Columns => {
                 let columns = columns.iter().map(|(name, kind)| (name, Some(kind.clone())));
-                Output::Columns(
-                    Box::new(Builder::new(columns, self.options.batch_cells_max)),
-                    Vec::new(),
-                )
+                Output::Columns(Box::new(Builder::new(columns, self.options.batch_cells_max)))
             }
         };
     }
@@ -290,13 +286,8 @@ impl Table {
     pub fn take(&mut self) -> Result<Vec<Made>, TryReserveError> {
         match &mut self.output {
             Output::None => Ok(Vec::new()),
-            Output::Columns(builder, batches) => {
-                let mut made: Vec<Made> = std::mem::take(batches).into_iter().map(Made::Batch).collect();
-                if builder.row_count() > 0 {
-                    made.push(Made::Batch(builder.take()?));
-                }
-                Ok(made)
-            }
+            Output::Columns(builder) if builder.row_count() == 0 => Ok(Vec::new()),
+            Output::Columns(builder) => Ok(vec![Made::Batch(builder.take()?)]),
             Output::Ndjson(text) | Output::Csv(_, text) => {
                 let bytes = text.bytes;
                 let text = std::mem::replace(text, Text::new(bytes)).text;
@@ -365,21 +356,12 @@ impl Table {
         let rows_max = self.options.batch_rows_max;
         let (text, begin) = match &mut self.output {
             Output::None => return true,
-            Output::Columns(builder, batches) => {
-                let mut add = || {
-                    if builder.row_count() == rows_max || !builder.add(row)? {
-                        if batches.len() + 1 >= BATCH_COUNT_MAX {
-                            return Ok(false);
-                        }
-                        batches.push(builder.take()?);
-                        builder.add(row)?;
-                    }
-                    Ok(true)
-                };
-                return add().unwrap_or_else(|error: NotAdded| {
-                    self.stop = Some(error.into());
-                    false
-                });
+            Output::Columns(builder) => {
+                return builder.row_count() < rows_max
+                    && builder.add(row).unwrap_or_else(|error| {
+                        self.stop = Some(error.into());
+                        false
+                    });
             }
             Output::Ndjson(text) | Output::Csv(_, text) if text.text.len() >= TEXT_LEN_MAX => return false,
             Output::Ndjson(text) => {
@@ -426,7 +408,7 @@ impl Table {
             .iter()
             .filter(|(name, _)| self.options.always.iter().all(|(other, _)| other != name));
         match &self.output {
-            Output::Columns(builder, _) => builder.has_all(learned),
+            Output::Columns(builder) => builder.has_all(learned),
             Output::Csv(csv, _) => csv.has_all(learned),
             Output::None | Output::Ndjson(_) => true,
         }
