@@ -138,6 +138,19 @@ def test_damage_in_the_middle_is_reported_once(tmp_path, capfd, last):
     assert sum("left out" in line for line in lines) == 4
 
 
+@pytest.mark.parametrize("form", ["parquet", "csv", "ndjson"])
+def test_faults_of_the_first_records_are_counted_once(tmp_path, capfd, monkeypatch, form):
+    """There are more than are returned at a time, before the columns of the table are known."""
+    monkeypatch.setattr(reading, "_BATCH_LEN", 1 << 20)
+    log = write(tmp_path / "log", [value for row in ROWS * 25 for value in (b"no JSON", row)])
+    assert main(["convert", "--as", "json", log, str(tmp_path / f"t.{form}")]) == 3
+    assert capfd.readouterr().err.splitlines()[-1].endswith(": 2,500 records left out in all")
+    scanned = cordwood.scan(log, decode="json", on_corruption="skip")
+    assert pa.table(scanned).num_rows == 2_500
+    offsets = [offset for offset, _ in scanned.left_out[0]]
+    assert len(offsets) == len(set(offsets)) == 1_000
+
+
 def test_many_logs_are_read_once_unless_one_has_other_columns(tmp_path, readings):
     logs = [write(tmp_path / name, ROWS) for name in ("a", "b", "c")]
     assert main(["convert", "--as", "json", *logs, str(tmp_path / "t.parquet")]) == 0

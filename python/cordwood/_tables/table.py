@@ -225,17 +225,19 @@ class Table:
         decoded = _messages(source, report) if self._payload.name == "wandb" else source
         begin, count = 0, len(decoded if only is None else only)
         # Messages that cannot be decoded count as records.
-        skipped_count = len(source) - len(decoded)
+        if len(decoded) < len(source):
+            yield len(source) - len(decoded), []
         while begin < count and not self.is_full:
             end, made, faults, more_count = self._native.feed(decoded, begin, only)
             for index, part, error in faults:
                 report(Fault(cast("Any", part), record_of(decoded, index), error))
+            # A record can have millions of them: the first stand for the others.
             for _ in range(more_count):
                 report(Fault("value", record_of(decoded, faults[-1][0]), faults[-1][2]))
             if self.is_full and end > begin:
                 self.stop_offset = record_of(decoded, end - 1 if only is None else only[end - 1]).end_offset
-            yield end - begin + skipped_count, self._whole(made)
-            begin, skipped_count = end, 0
+            yield end - begin, self._whole(made)
+            begin = end
 
     def end(self) -> Iterator[tuple[int, list[Any]]]:
         """Makes the rows that are complete only at the end of a log. Yields as `read` does."""

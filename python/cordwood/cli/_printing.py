@@ -155,8 +155,9 @@ class Printer:
         if data is None:
             return
         value = _row(source_name(self._name), record, data)
-        wanted = self._selection.take(value) if self._selection.is_active else value
-        if wanted is not None:
+        if not self._selection.is_active:
+            self._out.write(json_bytes(_json_of(value)) + b"\n")
+        elif (wanted := self._selection.take(_parsed(value))) is not None:
             _print_held_back(self._selection)
             self._out.write(json_bytes(json_text(wanted)) + b"\n")
         if error is not None:
@@ -195,13 +196,34 @@ class Printer:
             complain(f"{display_name(self._name)}: {self._error_count:,} records in all could not be decoded")
 
 
+class _Json(str):
+    """A value as JSON, which the native module has printed."""
+
+    __slots__ = ()
+
+
+def _json_of(row: dict[str, Any]) -> str:
+    """A record on one line. A value that is JSON already is the last of its fields."""
+    value = row.get("value")
+    if not isinstance(value, _Json):
+        return json_text(row)
+    return f'{json_text({name: row[name] for name in _FIELDS})[:-1]},"value":{value}}}'
+
+
+def _parsed(row: dict[str, Any]) -> dict[str, Any]:
+    """The same record, with its value as an object: fields of it may be wanted."""
+    value = row.get("value")
+    if not isinstance(value, _Json):
+        return row
+    import json
+
+    return {**row, "value": json.loads(value)}
+
+
 def _decoder(payload: Payload, name: str, dialect: str | None) -> Callable[[bytes], _Encoded | None]:
     """Returns a decoder. It returns `None` for a record that is not printed: one that the payload is not about."""
     if not payload.has_value:
         return _as_text
-    # Records that are printed as they are need no JSON.
-    import json
-
     value_of = _messages() if payload.name == "wandb" else _values(payload, name, dialect)
 
     def decode(data: bytes) -> _Encoded | None:
@@ -209,7 +231,7 @@ def _decoder(payload: Payload, name: str, dialect: str | None) -> Callable[[byte
             value = value_of(data)
         except cordwood.CordwoodError as error:
             return {"error": str(error), **_as_text(data)}
-        return None if value is None else {"value": json.loads(value)}
+        return None if value is None else {"value": _Json(value)}
 
     return decode
 

@@ -20,7 +20,7 @@ fn json(record: &[u8]) -> String {
             panic!("{fault}");
         }
     }
-    let columns = [("offset", Some(Type::UInt)), ("fields", Some(Type::Json))];
+    let columns = [("offset", Type::UInt), ("fields", Type::Json)];
     let mut build = Build(Builder::new(columns, 1 << 20));
     let mut decoder = Decoder::new(Rows::VersionEdit, Facts::default());
     assert_eq!(decoder.record(&Record::of(record), &mut build), Ok(true));

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::CString;
 use std::sync::Arc;
 
-use cordwood_payload::Engine;
 use cordwood_payload::table::{
     self, BytesAs, Decoder, Facts, Fits, Form, Given, Limits, Made, NotAdded, Options, Part, Record, Rows, Sink, Stop,
     Type, Values,
@@ -14,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyCapsule, PyList, PyString};
 
+use super::write_batch::engine_of_log;
 use crate::arrow::{Array, DataType, Field, Memory, array_capsules};
 use crate::exclusive::Exclusive;
 use crate::interpreter::interned;
@@ -332,8 +332,9 @@ impl Table {
     /// The wanted columns that no row had; and the names of columns that rows had, for a message.
     #[getter]
     fn missing(&self, py: Python<'_>) -> PyResult<(Vec<String>, Vec<String>)> {
-        let missing = self.parts.lock(py)?.table.missing().clone();
-        Ok((missing.wanted, missing.seen))
+        let parts = self.parts.lock(py)?;
+        let missing = parts.table.missing();
+        Ok((missing.wanted().to_vec(), missing.seen().map(str::to_owned).collect()))
     }
 }
 
@@ -511,11 +512,7 @@ pub(crate) fn is_decoded(payload: &str, record: &[u8], dialect: Option<&str>) ->
 /// The facts that the dialect of a log shows.
 pub(super) fn facts_of(dialect: Option<&str>) -> Facts {
     let mut facts = Facts::default();
-    facts.engine = match dialect {
-        Some("pebble") => Some(Engine::Pebble),
-        Some("rocksdb") => Some(Engine::RocksDb),
-        _ => None,
-    };
+    facts.engine = engine_of_log(dialect);
     facts
 }
 

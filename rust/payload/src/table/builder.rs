@@ -13,8 +13,7 @@ use super::types::Type;
 #[derive(Debug)]
 pub struct Builder {
     names: Names,
-    /// `None` for a column that is not wanted.
-    types: Vec<Option<Type>>,
+    types: Vec<Type>,
     /// The number of Parquet columns of all of them.
     width: usize,
     cell_count_max: usize,
@@ -40,16 +39,16 @@ struct Pending {
 pub struct Batch {
     /// The number of rows.
     pub row_count: usize,
-    /// Those columns that have values, each with its number among the wanted and unwanted ones.
+    /// Those columns that have values, each with its number among all.
     pub columns: Vec<(usize, Array)>,
 }
 
 impl Builder {
     /// A builder of columns with these names and types.
     ///
-    /// The type is `None` for a column that is not wanted. A batch has at most `cell_count_max`
-    /// cells, those of items in lists included, but a single row may have more.
-    pub fn new<N: AsRef<str>>(columns: impl IntoIterator<Item = (N, Option<Type>)>, cell_count_max: usize) -> Self {
+    /// A batch has at most `cell_count_max` cells, those of items in lists included, but a single row
+    /// may have more.
+    pub fn new<N: AsRef<str>>(columns: impl IntoIterator<Item = (N, Type)>, cell_count_max: usize) -> Self {
         let mut names = Names::default();
         let mut types = Vec::new();
         for (name, kind) in columns {
@@ -57,24 +56,11 @@ impl Builder {
             types.push(kind);
         }
         Builder {
-            width: types.iter().flatten().map(Type::leaf_count).sum(),
-            is_given: types.iter().flatten().any(|kind| matches!(kind, Type::Given(_))),
+            width: types.iter().map(Type::leaf_count).sum(),
+            is_given: types.iter().any(|kind| matches!(kind, Type::Given(_))),
             names,
             types,
             cell_count_max,
-            rows: Pending::default(),
-        }
-    }
-
-    /// A builder of the same columns, without rows.
-    #[must_use]
-    pub fn another(&self) -> Self {
-        Builder {
-            names: self.names.clone(),
-            types: self.types.clone(),
-            width: self.width,
-            cell_count_max: self.cell_count_max,
-            is_given: self.is_given,
             rows: Pending::default(),
         }
     }
@@ -83,7 +69,7 @@ impl Builder {
     pub fn has_all<'n>(&self, columns: impl IntoIterator<Item = &'n (String, Type)>) -> bool {
         let is_own = |name: &str, kind: &Type| {
             let number = self.names.find(name, 0);
-            number.and_then(|number| self.types[number].as_ref()) == Some(kind)
+            number.is_some_and(|number| self.types[number] == *kind)
         };
         columns.into_iter().all(|(name, kind)| is_own(name, kind))
     }
@@ -91,11 +77,6 @@ impl Builder {
     /// The number of rows since the last batch.
     pub fn row_count(&self) -> usize {
         self.rows.row_count
-    }
-
-    /// Whether there is room for this number of rows without lists, if there is no row yet.
-    pub fn has_room_for(&self, row_count: usize) -> bool {
-        row_count.saturating_mul(self.width) <= self.cell_count_max
     }
 
     /// Appends a row. Returns whether there is room for it: if not, a batch must be taken first.
@@ -150,7 +131,7 @@ impl Builder {
             if let Some(number) = self.names.find(name, hint) {
                 hint = number + 1;
                 if rows.columns[number].is_none() {
-                    width += self.types[number].as_ref().map_or(0, Type::leaf_count);
+                    width += self.types[number].leaf_count();
                 }
             }
         }
@@ -172,7 +153,7 @@ impl Builder {
             let set = match number {
                 Some(number) => {
                     hint = number + 1;
-                    let Some(kind) = &self.types[number] else { continue };
+                    let kind = &self.types[number];
                     let column = rows.columns[number].get_or_insert_with(|| {
                         rows.width += kind.leaf_count();
                         Column::new(kind)
@@ -191,7 +172,7 @@ impl Builder {
             })?;
         }
         if self.is_given {
-            let columns = self.types.iter().flatten().zip(&rows.columns);
+            let columns = self.types.iter().zip(&rows.columns);
             let columns = self.names.iter().zip(columns).map(|(name, (kind, column))| {
                 (
                     name,

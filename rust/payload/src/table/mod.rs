@@ -35,7 +35,7 @@
 //! let columns = learn.0.types();
 //! assert_eq!(columns[1], ("tags".into(), Type::List(Box::new(Type::Text))));
 //!
-//! let mut build = Build(Builder::new(columns.into_iter().map(|(name, kind)| (name, Some(kind))), 1 << 22));
+//! let mut build = Build(Builder::new(columns, 1 << 22));
 //! for record in records {
 //!     assert!(decoder.record(&Record::of(record), &mut build)?);
 //! }

@@ -7,6 +7,7 @@ use super::column::NotAdded;
 use super::decoders::{Decoder, Fault, Record, Sink};
 use super::json::{BytesAs, Text};
 use super::learner::{Learner, Limits};
+use super::names::Names;
 use super::print::{Csv, ndjson};
 use super::row::{Row, Selection};
 use super::types::Type;
@@ -77,13 +78,47 @@ pub enum Made {
 }
 
 /// The names of wanted columns that no row has had yet, and those that rows have had.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Missing {
-    /// Wanted names that are not among `seen`.
-    pub wanted: Vec<String>,
+    wanted: Vec<String>,
+    seen: Names,
+}
+
+impl Missing {
+    /// Wanted names that no row has had.
+    pub fn wanted(&self) -> &[String] {
+        &self.wanted
+    }
+
     /// The names of columns that are always there, or that rows have had, and of fields in columns of
     /// which a field is wanted, for a message.
-    pub seen: Vec<String>,
+    pub fn seen(&self) -> impl Iterator<Item = &str> {
+        self.seen.iter()
+    }
+
+    /// Looks for the wanted columns in a row.
+    fn look_for(&mut self, row: &Row<'_>) {
+        let Missing { wanted, seen } = self;
+        let mut see = |name: &str| {
+            if seen.len() < SEEN_MAX && seen.find(name, 0).is_none() {
+                seen.add(name);
+            }
+        };
+        for (name, _) in row.cells() {
+            see(name);
+        }
+        wanted.retain(|name| {
+            let has = row.has_inside(name);
+            let head = name.split_once('.').map_or(name.as_str(), |(head, _)| head);
+            if !has && let Some(value) = row.get(head) {
+                value.all_fields(|field, _| {
+                    see(&format!("{head}.{field}"));
+                    true
+                });
+            }
+            !has
+        });
+    }
 }
 
 /// At most this many names are kept for a message.
@@ -96,21 +131,27 @@ const SEEN_MAX: usize = 10_000;
 /// teach: the table is no longer [open](Table::is_open), and must be made again with all columns.
 #[derive(Debug)]
 pub struct Table {
-    options: Options,
     selection: Option<Selection>,
     /// The cells that each row begins with.
     first: Vec<(String, Option<String>)>,
+    missing: Missing,
+    rows: Written,
+    /// Whether it was opened, or is no longer to be.
+    is_decided: bool,
+    record: Current,
+}
+
+/// The rows of a table, once their columns are selected.
+#[derive(Debug)]
+struct Written {
+    options: Options,
     /// `None` if the columns are known.
     learner: Option<Learner>,
     output: Output,
-    /// Whether it was opened, or is no longer to be.
-    is_decided: bool,
-    row_count: u64,
-    missing: Missing,
+    count: u64,
     /// Rows without a wanted column, which are written before the next one: the columns may not exist.
     held_count: u64,
     stop: Option<Stop>,
-    record: Current,
 }
 
 /// The record whose rows are written.
@@ -144,61 +185,40 @@ impl Table {
     pub fn new(options: Options, columns: Option<&[(String, Type)]>) -> Self {
         let is_known = columns.is_some() || options.form == Form::Ndjson;
         let has_always = |name: &String| options.always.iter().any(|(other, _)| other == name);
+        let wanted = options.wanted.iter().flatten();
+        let mut missing = Missing {
+            wanted: wanted.filter(|name| !has_always(name)).cloned().collect(),
+            seen: Names::default(),
+        };
+        for (name, _) in &options.always {
+            missing.seen.add(name);
+        }
         let mut table = Table {
             selection: options.wanted.as_ref().map(Selection::from_iter),
-            missing: Missing {
-                wanted: options
-                    .wanted
-                    .iter()
-                    .flatten()
-                    .filter(|name| !has_always(name))
-                    .cloned()
-                    .collect(),
-                seen: options.always.iter().map(|(name, _)| name.clone()).collect(),
-            },
             first: Vec::new(),
-            learner: (!is_known).then(|| Learner::new(options.limits)),
-            output: Output::None,
+            missing,
             is_decided: is_known || !options.opens_early,
-            row_count: 0,
-            held_count: 0,
-            stop: None,
+            rows: Written {
+                learner: (!is_known).then(|| Learner::new(options.limits)),
+                output: Output::None,
+                count: 0,
+                held_count: 0,
+                stop: None,
+                options,
+            },
             record: Current::default(),
-            options,
         };
         if is_known {
-            table.open(columns.unwrap_or_default());
+            table.rows.open(columns.unwrap_or_default());
         }
         table
     }
 
-    fn open(&mut self, columns: &[(String, Type)]) {
-        let Options {
-            bytes,
-            escapes_formulas,
-            ..
-        } = self.options;
-        self.output = match self.options.form {
-            Form::Ndjson => Output::Ndjson(Text::new(bytes)),
-            Form::Csv => {
-                let mut text = Text::new(bytes);
-                let csv = Csv::new(columns, escapes_formulas, bytes, &mut text);
-                Output::Csv(Box::new(csv), text)
-            }
-            Form::Columns => {
-                let columns = columns.iter().map(|(name, kind)| (name, Some(kind.clone())));
-                Output::Columns(Box::new(Builder::new(columns, self.options.batch_cells_max)))
-            }
-        };
-    }
-
     /// The columns that it has learned, in their order, with those that are always there.
     pub fn columns(&self) -> Vec<(String, Type)> {
-        let mut learned = self.learner.as_ref().map(Learner::types).unwrap_or_default();
-        let always = &self.options.always;
-        learned.retain(|(name, _)| always.iter().all(|(other, _)| other != name));
-        let all: Vec<_> = always.iter().cloned().chain(learned).collect();
-        let Some(wanted) = &self.options.wanted else { return all };
+        let Options { always, wanted, .. } = &self.rows.options;
+        let all: Vec<_> = always.iter().cloned().chain(self.rows.learned()).collect();
+        let Some(wanted) = wanted else { return all };
         let mut types: HashMap<String, Type> = all.into_iter().collect();
         // No row has a value of a column that is not there.
         let column = |name: &String| (name.clone(), types.remove(name).unwrap_or(Type::Text));
@@ -220,21 +240,18 @@ impl Table {
         records: impl Iterator<Item = Record<'r>> + Clone,
         begin: usize,
     ) -> usize {
-        if begin == 0 {
-            self.record.known_end = 0;
-        }
         // Rows at the end of earlier logs only taught: a table that is opened later would lack them.
-        if !std::mem::replace(&mut self.is_decided, true) && self.row_count == 0 {
+        if !std::mem::replace(&mut self.is_decided, true) && self.rows.count == 0 {
             let mut trial = decoder.clone();
             let next = self.feed_now(&mut trial, records.clone(), begin);
             let columns = self.columns();
-            if columns.is_empty() || matches!(self.stop, Some(Stop::TooManyColumns | Stop::HasFirst(_))) {
+            if columns.is_empty() || matches!(self.rows.stop, Some(Stop::TooManyColumns | Stop::HasFirst(_))) {
                 *decoder = trial;
                 return next;
             }
-            self.open(&columns);
-            self.row_count = 0;
-            self.stop = None;
+            self.rows.open(&columns);
+            self.rows.count = 0;
+            self.rows.stop = None;
             self.record.known_end = next;
         }
         self.feed_now(decoder, records, begin)
@@ -248,7 +265,9 @@ impl Table {
     ) -> usize {
         let mut next = begin;
         for record in records {
-            if self.stop.is_some() || self.record.faults.len() >= FAULT_COUNT_MAX {
+            // Those of records that were read before are no reason to stop.
+            if self.rows.stop.is_some() || self.record.faults.len() >= FAULT_COUNT_MAX && next >= self.record.known_end
+            {
                 break;
             }
             self.record.index = next;
@@ -258,10 +277,13 @@ impl Table {
                 true
             });
             // Of the last record that is wanted, the rest is not.
-            if !is_whole && self.stop != Some(Stop::Full) {
+            if !is_whole && self.rows.stop != Some(Stop::Full) {
                 break;
             }
             next += 1;
+        }
+        if next >= self.record.known_end {
+            self.record.known_end = 0;
         }
         next
     }
@@ -269,13 +291,13 @@ impl Table {
     /// Takes the rows that are complete only at the end of a log. Returns whether these are all: if
     /// not, the output must be taken, and this be called again.
     pub fn rest(&mut self, decoder: &mut Decoder) -> bool {
-        self.stop.is_some() || decoder.rest(self)
+        self.rows.stop.is_some() || decoder.rest(self)
     }
 
     /// Takes the rows that are held back, after the last log. Returns whether these are all, as
     /// [`rest`](Table::rest).
     pub fn end(&mut self) -> bool {
-        self.write_held()
+        self.rows.write_held()
     }
 
     /// Returns the output since the last call.
@@ -284,7 +306,7 @@ impl Table {
     ///
     /// There is not enough memory.
     pub fn take(&mut self) -> Result<Vec<Made>, TryReserveError> {
-        match &mut self.output {
+        match &mut self.rows.output {
             Output::None => Ok(Vec::new()),
             Output::Columns(builder) if builder.row_count() == 0 => Ok(Vec::new()),
             Output::Columns(builder) => Ok(vec![Made::Batch(builder.take()?)]),
@@ -311,34 +333,56 @@ impl Table {
 
     /// Why it takes no more records.
     pub fn stop(&self) -> Option<&Stop> {
-        self.stop.as_ref()
+        self.rows.stop.as_ref()
     }
 
     /// Whether its rows are written, and do not only teach. A table that is not open at the end has
     /// grown, or had no columns: it must be made again with all [columns](Table::columns).
     pub fn is_open(&self) -> bool {
-        !matches!(self.output, Output::None)
+        !matches!(self.rows.output, Output::None)
     }
 
     /// Lets the rows that follow only teach, as if the columns had grown.
     pub fn only_learn(&mut self) {
-        self.output = Output::None;
+        self.rows.output = Output::None;
         self.is_decided = true;
     }
 
     /// Its learner; `None` if the columns were known.
     pub fn learner(&self) -> Option<&Learner> {
-        self.learner.as_ref()
+        self.rows.learner.as_ref()
     }
 
     /// The number of rows.
     pub fn row_count(&self) -> u64 {
-        self.row_count
+        self.rows.count
     }
 
     /// The wanted columns that no row had.
     pub fn missing(&self) -> &Missing {
         &self.missing
+    }
+}
+
+impl Written {
+    fn open(&mut self, columns: &[(String, Type)]) {
+        let Options {
+            bytes,
+            escapes_formulas,
+            ..
+        } = self.options;
+        self.output = match self.options.form {
+            Form::Ndjson => Output::Ndjson(Text::new(bytes)),
+            Form::Csv => {
+                let mut text = Text::new(bytes);
+                let csv = Csv::new(columns, escapes_formulas, bytes, &mut text);
+                Output::Csv(Box::new(csv), text)
+            }
+            Form::Columns => {
+                let columns = columns.iter().cloned();
+                Output::Columns(Box::new(Builder::new(columns, self.options.batch_cells_max)))
+            }
+        };
     }
 
     fn write_held(&mut self) -> bool {
@@ -395,76 +439,43 @@ impl Table {
             return false;
         }
         let has_changed = learner.take_has_changed();
-        if has_changed && self.is_open() && !self.has_all() {
+        if has_changed && !self.has_all() {
             self.output = Output::None;
         }
         true
     }
 
+    /// The columns that were learned, without those that are always there.
+    fn learned(&self) -> Vec<(String, Type)> {
+        let mut learned = self.learner.as_ref().map(Learner::types).unwrap_or_default();
+        let always = &self.options.always;
+        learned.retain(|(name, _)| always.iter().all(|(other, _)| other != name));
+        learned
+    }
+
     /// Whether the learned columns are those of the output.
     fn has_all(&self) -> bool {
-        let learned = self.learner.as_ref().map(Learner::types).unwrap_or_default();
-        let learned = learned
-            .iter()
-            .filter(|(name, _)| self.options.always.iter().all(|(other, _)| other != name));
+        let learned = self.learned();
         match &self.output {
-            Output::Columns(builder) => builder.has_all(learned),
-            Output::Csv(csv, _) => csv.has_all(learned),
+            Output::Columns(builder) => builder.has_all(&learned),
+            Output::Csv(csv, _) => csv.has_all(learned.iter()),
             Output::None | Output::Ndjson(_) => true,
         }
     }
 
-    /// Looks for the wanted columns in a row, as long as one was in none.
-    fn look_for_missing(&mut self, row: &Row<'_>) {
-        let Missing { wanted, seen, .. } = &mut self.missing;
-        let mut see = |name: String| {
-            if seen.len() < SEEN_MAX && !seen.contains(&name) {
-                seen.push(name);
-            }
-        };
-        for (name, _) in row.cells() {
-            see((*name).to_owned());
-        }
-        wanted.retain(|name| {
-            let has = row.has_inside(name);
-            let head = name.split_once('.').map_or(name.as_str(), |(head, _)| head);
-            if !has && let Some(value) = row.get(head) {
-                value.all_fields(|field, _| {
-                    see(format!("{head}.{field}"));
-                    true
-                });
-            }
-            !has
-        });
-    }
-
-    fn row_with(&mut self, row: &Row<'_>, first: &[(String, Option<String>)]) -> bool {
-        let with_first = (!first.is_empty()).then(|| row.after(first));
-        let row = with_first.as_ref().unwrap_or(row);
-        if !self.missing.wanted.is_empty() {
-            self.look_for_missing(row);
-        }
-        let selection = self.selection.take();
-        let taken = match &selection {
-            Some(selection) => self.take_selected(&row.select(selection)),
-            None => self.take_selected(row),
-        };
-        self.selection = selection;
-        taken
-    }
-
-    fn take_selected(&mut self, row: &Row<'_>) -> bool {
+    /// Takes a row, whose columns are selected. Returns whether there was room for it. `is_incomplete`,
+    /// if a wanted column was in no row yet.
+    fn add(&mut self, row: &Row<'_>, is_incomplete: bool) -> bool {
         if !self.learn(row) {
             return false;
         }
-        let is_held = self.options.form == Form::Ndjson && row.cells().is_empty() && !self.missing.wanted.is_empty();
-        if is_held {
+        if is_incomplete && self.options.form == Form::Ndjson && row.cells().is_empty() {
             self.held_count += 1;
         } else if !(self.write_held() && self.write(row)) {
             return false;
         }
-        self.row_count += 1;
-        if self.options.row_count_max == Some(self.row_count) {
+        self.count += 1;
+        if self.options.row_count_max == Some(self.count) {
             self.stop = Some(Stop::Full);
         }
         true
@@ -473,17 +484,30 @@ impl Table {
 
 impl Sink for Table {
     fn row(&mut self, row: &Row<'_>) -> bool {
-        if self.stop.is_some() {
+        let Table {
+            selection,
+            first,
+            missing,
+            rows,
+            ..
+        } = self;
+        if rows.stop.is_some() {
             return false;
         }
-        if let Some((name, _)) = self.first.iter().find(|(name, _)| row.has(name)) {
-            self.stop = Some(Stop::HasFirst(name.clone()));
+        if let Some((name, _)) = first.iter().find(|(name, _)| row.has(name)) {
+            rows.stop = Some(Stop::HasFirst(name.clone()));
             return false;
         }
-        let first = std::mem::take(&mut self.first);
-        let is_taken = self.row_with(row, &first);
-        self.first = first;
-        is_taken
+        let with_first = (!first.is_empty()).then(|| row.after(first));
+        let row = with_first.as_ref().unwrap_or(row);
+        if !missing.wanted.is_empty() {
+            missing.look_for(row);
+        }
+        let is_incomplete = !missing.wanted.is_empty();
+        match selection {
+            Some(selection) => rows.add(&row.select(selection), is_incomplete),
+            None => rows.add(row, is_incomplete),
+        }
     }
 
     fn fault(&mut self, fault: Fault) {
