@@ -390,3 +390,16 @@ def test_an_integer_of_more_than_64_bits_has_a_name_in_messages(tmp_path, capfd)
     assert table.to_pydict() == {"a": ["0.5", "9223372036854775808"], "b": ["9223372036854775808", None]}
     message = "cordwood: the column a has values of several types, and is stored as JSON: "
     assert capfd.readouterr().err == message + "float, int of more than 64 bits\n"
+
+
+@pytest.mark.parametrize("last", [{}, {"other": 1}], ids=["one reading", "two readings"])
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_two_names_that_become_one_in_arrow_are_no_mistake_in_the_command(form, last, tmp_path, capfd):
+    path = tmp_path / "log"
+    with cordwood.open(path, "x") as writer:
+        writer.extend(json.dumps(value).encode() for value in ({"a\0": 1, r"a\x00": 2}, last))
+    table = tmp_path / f"t.{form}"
+    assert main(["convert", "--as", "json", str(path), str(table)]) == 1
+    message = r"cordwood: two columns have the name 'a\\x00'; --to ndjson keeps them apart" + "\n"
+    assert (capfd.readouterr().err, table.exists()) == (message, False)
+    assert main(["convert", "--as", "json", str(path), str(tmp_path / "t.ndjson")]) == 0

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from cordwood._native import Reader, is_decoded
-from cordwood._tables.schema import ColumnType, ListOf, StructOf
+from cordwood._tables.schema import ColumnType, ListOf, StructOf, utf8
 
 
 class Kind(NamedTuple):
@@ -328,13 +328,12 @@ def other_kind(path: str, wanted: Kind, **options: Any) -> Kind | None:
     return None if found == wanted else found
 
 
-def origin_of(path: str, column: str, *, is_escaped: bool = True) -> str:
+def origin_of(path: str, column: str) -> str:
     r"""The value of an `origin` column: the path, or the ID of a run, from the name that wandb gives its file.
 
-    A name need not be valid text. Each of its other bytes is a lone surrogate, or, if `is_escaped`, six characters:
-    `\udcff`.
+    A name need not be valid text. Each of its other bytes is six characters: `\udcff`.
     """
     name = os.path.basename(path)
     if column == "run_id" and (match := re.fullmatch(r"run-(.+)\.wandb", name)):
         path = match[1]
-    return path.encode("utf-8", "backslashreplace").decode() if is_escaped else path
+    return utf8(path)

@@ -36,6 +36,7 @@ import cordwood
 from cordwood._inputs.files import identity_of, is_one_file
 from cordwood._inputs.input import Input
 from cordwood._tables.payloads import PAYLOADS, Kind, kind_of_records
+from cordwood._tables.schema import SameNamesError
 from cordwood._text import display_name
 from cordwood.cli._folders import report_exports
 from cordwood.cli._messages import Failure, Status, worst
@@ -135,11 +136,14 @@ _HELP_WIDTH = 78
 
 def run(options: argparse.Namespace) -> Status:
     """Converts the sources."""
-    if options.payload:
-        return _convert(options)
-    options.payload = "raw"
-    status = _convert(options)
-    hint_at_payload(options.files, options)
+    has_no_payload = not options.payload
+    options.payload = options.payload or "raw"
+    try:
+        status = _convert(options)
+    except SameNamesError as error:
+        raise Failure(f"{error}; --to ndjson keeps them apart") from error
+    if has_no_payload:
+        hint_at_payload(options.files, options)
     return status
 
 

@@ -20,8 +20,8 @@ from cordwood._text import quantity
 from cordwood.cli._messages import Failure, Status, complain
 from cordwood.cli._new_files import check_new_file, new_file
 from cordwood.cli._reopenable import first_stream
-from cordwood.cli.convert.logs import Logs, OneTable, closing_sink
-from cordwood.cli.convert.sinks import SUFFIXES, Sink
+from cordwood.cli.convert.logs import Logs, OneTable
+from cordwood.cli.convert.sinks import SUFFIXES, Sink, open_sink
 
 if TYPE_CHECKING:
     from cordwood import Reader
@@ -67,7 +67,7 @@ def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
         for kind, learned in kinds.items():
             file = stack.enter_context(new_file(paths[kind], options.files, overwrite=options.overwrite))
             table = logs.new_table(logs.columns_of(learned))
-            sink = stack.enter_context(closing_sink(form, file, table, is_stream=False))
+            sink = stack.enter_context(contextlib.closing(open_sink(form, file, table, is_stream=False)))
             written.targets[kind] = OneTable(table, partial(_same, sink))
         logs.read_again(written)
         for target in written.targets.values():

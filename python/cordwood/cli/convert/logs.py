@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from cordwood._summary import summary_of
 from cordwood._tables.payloads import PAYLOADS, origin_of
-from cordwood._tables.schema import ColumnType, HasFirstError, MisfitError, SameNamesError, TooManyColumnsError
+from cordwood._tables.schema import ColumnType, HasFirstError, MisfitError, TooManyColumnsError
 from cordwood._tables.table import COLUMN_COUNT_MAX, Table
 from cordwood._text import display_name, escaped, quantity
 from cordwood.cli._messages import REPORTED_MAX, Failure, Status, complain
@@ -203,7 +203,8 @@ class Logs:
 
             def new_sink() -> Sink:
                 file = stack.enter_context(new_file(options.destination, options.files, overwrite=options.overwrite))
-                return stack.enter_context(closing_sink(self._form, file, table, is_stream=options.destination == "-"))
+                sink = open_sink(self._form, file, table, is_stream=options.destination == "-")
+                return stack.enter_context(contextlib.closing(sink))
 
             yield OneTable(table, new_sink)
 
@@ -367,17 +368,6 @@ class Logs:
 
 class _AgainError(Exception):
     """The output is of no use: the file is removed."""
-
-
-@contextlib.contextmanager
-def closing_sink(form: str, file: Any, table: Table, *, is_stream: bool) -> Generator[Sink]:
-    """A sink that is closed at the end."""
-    try:
-        sink = open_sink(form, file, table, is_stream=is_stream)
-    except SameNamesError as error:
-        raise Failure(f"{error}; --to ndjson keeps them apart") from error
-    with contextlib.closing(sink):
-        yield sink
 
 
 def _report_files_of_one_run(pairs: list[tuple[str, str]]) -> None:
