@@ -117,7 +117,7 @@ test-rust: $(VENV)/pip.stamp  ## Run the Rust tests, documentation examples incl
 	$(EXHAUSTIVE) small
 	$(if $(CORDWOOD_CORPUS),cargo test --package cordwood-log --locked --test vectors -- --ignored)
 
-# The folder is emptied first, so that an old wheel cannot be installed in place of the new one.
+# The directory is emptied first, so that an old wheel cannot be installed in place of the new one.
 wheel: $(VENV)/demo.stamp LICENSE-THIRD-PARTY  ## Build the release wheel into target/wheels
 	rm -rf $(WHEELS)
 	$(BIN)/python tools/wheels.py --out $(WHEELS)
@@ -292,7 +292,7 @@ FUZZ_TARGETS := decode containers dialects follow round_trip append_damage strea
 FUZZ_SECONDS := 60
 CARGO_FUZZ   := target/tools/bin/cargo-fuzz
 
-# Interesting inputs stay in target/fuzz/corpus, where the next run begins; an input that fails is kept in
+# Interesting inputs stay in target/fuzz/corpus, where the next run starts; an input that fails is kept in
 # rust/fuzz/artifacts. rust/fuzz/README.md says what the targets compare and what to do with a finding.
 #
 # No sanitizer, so that inputs are tried faster: `make asan` runs the unit tests under one, and they reach all unsafe code
@@ -331,7 +331,7 @@ mutants:  ## Change the core on purpose, in 3,000 places, and look whether a tes
 	$(PYTHON) tools/mutants/run.py
 
 # Not part of the tests: the results depend on the machine, and the peers are downloaded. It takes a quarter of an hour.
-# Criterion's folder is emptied first, because everything in it goes into the record.
+# Criterion's directory is emptied first, because everything in it goes into the record.
 bench: export CRITERION_HOME := $(CURDIR)/target/criterion
 bench: $(VENV)/test.stamp install  ## Measure against the alternatives; keep the figures and draw them
 	rm -rf target/criterion
@@ -355,7 +355,7 @@ bench-memory: $(VENV)/test.stamp install  ## Measure the memory that reading nee
 	$(BIN)/python benches/plot.py
 
 # Not part of the tests either: it downloads and builds eight other logs, in a workspace of their own. It takes half an hour on a
-# busy disk. The folder of the logs is on the disk of the checkout: in memory, a sync costs nothing.
+# busy disk. The directory of the logs is on the disk of the checkout: in memory, a sync costs nothing.
 DURABLE := cargo run --release --locked --manifest-path benches/durable/Cargo.toml --target-dir target/durable --
 bench-durable: export TMPDIR := $(CURDIR)/target
 bench-durable: $(VENV)/test.stamp install  ## See what other logs lose in a crash; time their appends, reading and opening

@@ -403,7 +403,7 @@ def machine(record: dict[str, Any]) -> str:
             f"- processor features that the checksum kernels use: {', '.join(facts['cpu_features'])}",
             f"- {facts['system']}; Python {facts['python']}; {facts['rustc']}",
             f"- in Python: {python['rounds']} rounds; files {python['files']}",
-            f"- load average when the Python part began: {python['load_before']}",
+            f"- load average when the Python part started: {python['load_before']}",
             f"- commits: {', '.join(f'{part} {commit}' for part, commit in commits.items())}",
         ]
     )

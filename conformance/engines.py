@@ -131,8 +131,8 @@ def engines():
 
 def release_of(name):
     """The version of a Python package."""
-    folders = sorted(PEERS.glob(f"{name.replace('-', '_')}-*.dist-info"))
-    return folders[0].name.removesuffix(".dist-info").rpartition("-")[2] if folders else version(name)
+    directories = sorted(PEERS.glob(f"{name.replace('-', '_')}-*.dist-info"))
+    return directories[0].name.removesuffix(".dist-info").rpartition("-")[2] if directories else version(name)
 
 
 def outcome(case, answer):
@@ -161,9 +161,9 @@ def cases_for_engines(parent):
     for number, case in enumerate(all_cases()):
         if "segments" in case or set(OPTIONS) & case.keys() or "skip" not in case.get("expected", {}):
             continue
-        folder = Path(parent, str(number))
-        folder.mkdir()
-        yield case, next(task.request for task in tasks_of(case, folder) if task.policy == "skip")
+        directory = Path(parent, str(number))
+        directory.mkdir()
+        yield case, next(task.request for task in tasks_of(case, directory) if task.policy == "skip")
 
 
 def table(head, rows):

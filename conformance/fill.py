@@ -37,8 +37,8 @@ def outcome(answer):
 
 def fill(case):
     """Fills in the outcomes that are null."""
-    with tempfile.TemporaryDirectory() as folder:
-        for task in tasks_of(case, Path(folder)):
+    with tempfile.TemporaryDirectory() as directory:
+        for task in tasks_of(case, Path(directory)):
             if task.policy != "write" and case["expected"][task.policy] is None:
                 case["expected"][task.policy] = outcome(pure_python.answer(task.request))
 

@@ -151,7 +151,7 @@ PIECES = {
     "noise": lambda piece: noise(piece["seed"], piece["noise"]),
     "repeat": lambda piece: joined(piece["repeat"]) * piece["count"],
     "fragment": lambda piece: fragment(piece["fragment"], joined(piece["data"]), piece),
-    "vector": lambda piece: (VECTORS / piece["vector"]).read_bytes()[piece.get("begin", 0) : piece.get("end")],
+    "vector": lambda piece: (VECTORS / piece["vector"]).read_bytes()[piece.get("start", 0) : piece.get("end")],
 }
 
 
@@ -174,9 +174,9 @@ class Task:
         return f"{self.case['name']}: {self.policy}"
 
 
-def tasks_of(case: dict[str, Any], folder: Path) -> Iterator[Task]:
-    """The tasks of a case, whose files are put into this folder."""
-    path = folder / case.get("file_name", "file")
+def tasks_of(case: dict[str, Any], directory: Path) -> Iterator[Task]:
+    """The tasks of a case, whose files are put into this directory."""
+    path = directory / case.get("file_name", "file")
     if "segments" in case:
         path.mkdir()
         for origin, pieces in case["segments"].items():
@@ -188,14 +188,14 @@ def tasks_of(case: dict[str, Any], folder: Path) -> Iterator[Task]:
     for policy, expected in case.get("expected", {}).items():
         request = {"do": "read", "path": str(path), "policy": policy, **options}
         if policy == "repair":
-            new = folder / "repaired"
+            new = directory / "repaired"
             new.mkdir()
             request = {"do": "repair", "path": str(path), "to": str(new / path.name), **options}
         if "detected" in case:
             request["detected"] = case["detected"]
         yield Task(case, policy, request, ({} if policy == "repair" else dialect) | (expected or {}))
     if "written" in case:
-        new = folder / "written"
+        new = directory / "written"
         new.mkdir()
         records = [joined(pieces).hex() for pieces in case["written"]]
         named = {name: case[name] for name in ("dialect", "log_number", "compression") if name in case}
@@ -234,7 +234,7 @@ def differences(task: Task, answer: dict[str, Any]) -> list[str]:
 def normal(field: str, given: Any, expected: Any) -> Any:
     """A field of an answer in the form in which a case states it."""
     if field == "regions":
-        return merged([[reason, begin, end] for reason, begin, end, _ in given])
+        return merged([[reason, start, end] for reason, start, end, _ in given])
     if field == "records" and isinstance(expected, dict):
         return summary(given)
     if field == "records" and given and given[0][0] is None and len(given) == len(expected):
@@ -252,11 +252,11 @@ def summary(records: list[list[Any]]) -> dict[str, Any]:
 def merged(regions: list[list[Any]]) -> list[list[Any]]:
     """The regions, adjacent ones of one reason joined."""
     out: list[list[Any]] = []
-    for reason, begin, end in regions:
-        if out and out[-1][0] == reason and out[-1][2] == begin < end:
+    for reason, start, end in regions:
+        if out and out[-1][0] == reason and out[-1][2] == start < end:
             out[-1][2] = end
         else:
-            out.append([reason, begin, end])
+            out.append([reason, start, end])
     return out
 
 
@@ -334,9 +334,9 @@ def main(command: list[str], known: dict[str, str] | None = None) -> int:
     is_known = Counter[str]()
     with tempfile.TemporaryDirectory() as parent:
         for number, case in enumerate(all_cases()):
-            folder = Path(parent, str(number))
-            folder.mkdir()
-            for task in tasks_of(case, folder):
+            directory = Path(parent, str(number))
+            directory.mkdir()
+            for task in tasks_of(case, directory):
                 answer = runner.answer(task.request)
                 found = differences(task, answer)
                 if found and task.case["name"] in (known or {}):

@@ -1,6 +1,6 @@
 """The site: `make docs` builds it into target/docs.
 
-The pages are those of this folder, which can also be read on their own; the reference of the Python package is made
+The pages are those of this directory, which can also be read on their own; the reference of the Python package is made
 from its stubs and docstrings. Nothing is loaded from another host.
 """
 
@@ -42,7 +42,7 @@ html_theme_options = {
     "top_of_page_buttons": ["view"],
 }
 
-# The first pages of each section of the sidebar; the others of its folders follow in the order of their names.
+# The first pages of each section of the sidebar; the others of its directories follow in the order of their names.
 SIDEBAR = {
     "Start": ["tutorial"],
     "Guides": [
@@ -61,12 +61,12 @@ SIDEBAR = {
     "The format": ["format/implement", "format/reading", "format/writing", "format/following", "format/packed"],
     "Behind it": ["guarantees", "safety", "performance", "engines", "versions", "design", "glossary"],
 }
-FOLDERS = {"Guides": "guides", "Reference": "reference", "The format": "format", "Behind it": "."}
+DIRECTORIES = {"Guides": "guides", "Reference": "reference", "The format": "format", "Behind it": "."}
 
 
-def pages_of(folder: str) -> list[str]:
-    """The pages of a folder, by their names."""
-    return sorted(path.relative_to(DOCS).with_suffix("").as_posix() for path in (DOCS / folder).glob("*.md"))
+def pages_of(directory: str) -> list[str]:
+    """The pages of a directory, by their names."""
+    return sorted(path.relative_to(DOCS).with_suffix("").as_posix() for path in (DOCS / directory).glob("*.md"))
 
 
 def toctree(pages: list[str], *options: str) -> str:
@@ -77,7 +77,10 @@ def toctree(pages: list[str], *options: str) -> str:
 def sidebar() -> str:
     """The lines of all sections."""
     named = {page for pages in SIDEBAR.values() for page in pages} | {"index"}
-    rest = {caption: [page for page in pages_of(folder) if page not in named] for caption, folder in FOLDERS.items()}
+    rest = {
+        caption: [page for page in pages_of(directory) if page not in named]
+        for caption, directory in DIRECTORIES.items()
+    }
     return "".join(
         toctree([*pages, *rest.get(caption, [])], f":caption: {caption}") for caption, pages in SIDEBAR.items()
     )
@@ -94,13 +97,13 @@ PUBLIC_NAMES = {
 
 
 def prepare(_app, page: str, text: list[str]) -> None:
-    """Adds the sidebar to the front page, and links that lead out of this folder lead to the repository."""
+    """Adds the sidebar to the front page, and links that lead out of this directory lead to the repository."""
     if page.startswith("reference/api/"):
         for private, public in PUBLIC_NAMES.items():
             text[0] = re.sub(private, public, text[0])
         return
-    folder = (Path("docs") / page).parent.as_posix()
-    text[0] = absolute(text[0], folder, PACKAGE["repository"], PACKAGE["version"], kept="docs")
+    directory = (Path("docs") / page).parent.as_posix()
+    text[0] = absolute(text[0], directory, PACKAGE["repository"], PACKAGE["version"], kept="docs")
     if page == "index":
         text[0] += sidebar()
     if page == "cli/index":

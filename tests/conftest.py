@@ -36,7 +36,7 @@ def pytest_terminal_summary(terminalreporter, config):
     if count := config.stash.get(WITHOUT_CORPUS, 0):
         terminalreporter.section("not run", yellow=True)
         terminalreporter.line(
-            f"{count} tests read files of other people that are not in the repository: name their folder by "
+            f"{count} tests read files of other people that are not in the repository: name their directory by "
             "CORDWOOD_CORPUS (see tests/vectors/README.md)",
             yellow=True,
         )

@@ -1,6 +1,6 @@
 """Read the log and the MANIFEST that a real LevelDB wrote, then let a real LevelDB read a log of ours.
 
-Run it with `make demo`. It works in a temporary folder and exits with 1 if a check fails.
+Run it with `make demo`. It works in a temporary directory and exits with 1 if a check fails.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Operation = tuple[bytes, bytes | None]
 def main() -> None:
     """Run both directions."""
     with tempfile.TemporaryDirectory(prefix="cordwood-demo-") as name:
-        folder = Path(name)
-        read_what_leveldb_wrote(folder)
+        directory = Path(name)
+        read_what_leveldb_wrote(directory)
         print()
-        let_leveldb_read_ours(folder)
+        let_leveldb_read_ours(directory)
     print()
     print("everything is as it must be")
 
@@ -42,10 +42,10 @@ def check(right: bool, what: str) -> None:
 # LevelDB writes, cordwood reads ----------------------------------------------------------------
 
 
-def read_what_leveldb_wrote(folder: Path) -> None:
+def read_what_leveldb_wrote(directory: Path) -> None:
     """Fill a database, copy its log and MANIFEST while it is open, and read the copies."""
     print("1. LevelDB writes, cordwood reads")
-    written, copies = folder / "written", folder / "copies"
+    written, copies = directory / "written", directory / "copies"
     copies.mkdir()
     batches = list(sample_batches())
     # The write buffer is larger than all the data, so every operation is still in the log.
@@ -106,10 +106,10 @@ def apply(database: plyvel.DB, batches: Iterable[list[Operation]]) -> None:
 # cordwood writes, LevelDB reads ----------------------------------------------------------------
 
 
-def let_leveldb_read_ours(folder: Path) -> None:
+def let_leveldb_read_ours(directory: Path) -> None:
     """Put a log of ours in place of a database's own, and let LevelDB replay it."""
     print("2. cordwood writes, LevelDB reads")
-    place = folder / "replayed"
+    place = directory / "replayed"
     plyvel.DB(str(place), create_if_missing=True).close()
     log = newest_log(place)
 

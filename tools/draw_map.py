@@ -40,8 +40,8 @@ def _records() -> Iterator[bytes]:
 
 def picture() -> str:
     """The picture that the command makes of that log."""
-    with tempfile.TemporaryDirectory() as folder:
-        log, svg = Path(folder, "000003.log"), Path(folder, "map.svg")
+    with tempfile.TemporaryDirectory() as directory:
+        log, svg = Path(directory, "000003.log"), Path(directory, "map.svg")
         log.write_bytes(damaged_log())
         status = main(["map", "--svg", str(svg), str(log)])
         if status != 3:

@@ -1,4 +1,4 @@
-"""Writes the Python examples from README and from each page to a folder, for the type checkers: `make types`."""
+"""Writes the Python examples from README and from each page to a directory, for the type checkers: `make types`."""
 
 import json
 import re
@@ -21,10 +21,10 @@ UNTYPED = {
 }
 
 
-def main(folder: Path) -> None:
+def main(directory: Path) -> None:
     """Writes a module for each page, in which an example continues where the one before it ended."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("*.py"):
+    directory.mkdir(parents=True, exist_ok=True)
+    for old in directory.glob("*.py"):
         old.unlink()
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     for page in pages:
@@ -33,9 +33,9 @@ def main(folder: Path) -> None:
         examples = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
         if examples:
             name = page.relative_to(ROOT).with_suffix("").as_posix().replace("/", "_").replace("-", "_")
-            (folder / f"{name}.py").write_text("\n".join(examples), encoding="utf-8")
+            (directory / f"{name}.py").write_text("\n".join(examples), encoding="utf-8")
     settings = {"typeCheckingMode": "strict", "pythonVersion": "3.11"}
-    (folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+    (directory / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -41,9 +41,9 @@ def linked(found: dict) -> dict[str, dict]:
 
 
 def texts(package: dict) -> list[Path]:
-    """The licences we use it under: only MIT if it has that file. A bundled C library's is one folder deeper."""
-    folder = Path(package["manifest_path"]).parent
-    found = sorted(path for name in ("LICEN[CS]E*", "*/LICEN[CS]E*") for path in folder.glob(name) if path.is_file())
+    """The licences we use it under: only MIT if it has that file. A bundled C library's is one directory deeper."""
+    directory = Path(package["manifest_path"]).parent
+    found = sorted(path for name in ("LICEN[CS]E*", "*/LICEN[CS]E*") for path in directory.glob(name) if path.is_file())
     return [path for path in found if path.name == "LICENSE-MIT"] or found
 
 

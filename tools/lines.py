@@ -4,7 +4,7 @@
     python tools/lines.py REVISION ...        these git revisions, a column for each
 
 A line of code is neither blank nor part of a comment or a docstring. Tests do not count, in Rust
-the modules named `tests`: the script relies on rustfmt, which begins and ends them in the first
+the modules named `tests`: the script relies on rustfmt, which starts and ends them in the first
 column. The stub is counted apart and is not part of the product's lines, since it repeats the
 binding.
 """
@@ -58,7 +58,7 @@ def part_of(path: str) -> str | None:
         return "stub"
     if Path(path).suffix not in COUNT or path.endswith("/tests.rs"):
         return None
-    return next((part for part, folder in PARTS.items() if path.startswith(folder)), None)
+    return next((part for part, directory in PARTS.items() if path.startswith(directory)), None)
 
 
 def working_tree() -> Iterator[tuple[str, str]]:

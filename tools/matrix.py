@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "tests/README.md"
-BEGIN, END = "<!-- matrix: begin -->\n", "<!-- matrix: end -->"
+START, END = "<!-- matrix: begin -->\n", "<!-- matrix: end -->"
 
 KINDS = {
     "one-file": "one file",
@@ -62,9 +62,9 @@ def main() -> None:
             cells[kind, way].append(test)
     faults += [f"no test of {kind} x {way}" for (kind, way), found in cells.items() if not found]
     text = PAGE.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
+    before, _, rest = text.partition(START)
     _, _, after = rest.partition(END)
-    new = before + BEGIN + "\n".join(table(cells)) + "\n" + END + after
+    new = before + START + "\n".join(table(cells)) + "\n" + END + after
     if "--check" not in sys.argv:
         PAGE.write_text(new, encoding="utf-8")
     elif new != text:
@@ -107,7 +107,7 @@ def called(node: ast.AST) -> str:
 
 
 def id_of(mark: ast.Call, values: dict[str, ast.expr]) -> str | None:
-    """The id at the beginning of the reason of an expected failure, if it is strict."""
+    """The id at the start of the reason of an expected failure, if it is strict."""
     given = {word.arg: word.value for word in mark.keywords}
     reason = given.get("reason")
     reason = values.get(reason.id) if isinstance(reason, ast.Name) else reason

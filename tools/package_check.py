@@ -62,18 +62,18 @@ def check(is_right: bool, problem: str) -> None:
 
 
 def build_wheel(*, abi3: bool = False) -> Path:
-    folder = Path(tempfile.mkdtemp(dir=OUT))
+    directory = Path(tempfile.mkdtemp(dir=OUT))
     version = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
     host = re.search(r"^host: (.*)$", version, re.MULTILINE)[1]
-    wheels.build(folder, abi3=abi3, target=host, source=SOURCE)
-    [wheel] = folder.iterdir()
+    wheels.build(directory, abi3=abi3, target=host, source=SOURCE)
+    [wheel] = directory.iterdir()
     return wheel
 
 
 def build_sdist() -> Path:
-    folder = Path(tempfile.mkdtemp(dir=OUT))
-    run(sys.executable, "-m", "maturin", "sdist", "--out", folder, cwd=SOURCE)
-    [sdist] = folder.iterdir()
+    directory = Path(tempfile.mkdtemp(dir=OUT))
+    run(sys.executable, "-m", "maturin", "sdist", "--out", directory, cwd=SOURCE)
+    [sdist] = directory.iterdir()
     return sdist
 
 
@@ -142,9 +142,9 @@ def check_crate(crate: Path) -> None:
 
 def environment(name: str, *requirements: object) -> Path:
     """Creates an environment with these installed, and returns its Python."""
-    folder = OUT / "env" / name
-    venv.create(folder, with_pip=True, clear=True)
-    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+    directory = OUT / "env" / name
+    venv.create(directory, with_pip=True, clear=True)
+    python = directory / ("Scripts" if os.name == "nt" else "bin") / "python"
     run(python, "-m", "pip", "install", "--quiet", *requirements)
     return python
 
@@ -152,8 +152,8 @@ def environment(name: str, *requirements: object) -> Path:
 def try_page(python: Path, page: Path) -> None:
     """Runs the examples and the commands of a page, in order."""
     check(bool(pages.steps(page.read_text(encoding="utf-8"))), f"{page.name} has no examples")
-    with tempfile.TemporaryDirectory() as folder:
-        found = pages.problems(page, python, Path(folder), python.parent)
+    with tempfile.TemporaryDirectory() as directory:
+        found = pages.problems(page, python, Path(directory), python.parent)
     check(not found, f"{page.name}:\n" + "\n".join(found))
     print(f"{page.name}: as printed")
 
@@ -175,9 +175,9 @@ def try_tests(python: Path, sdist: Path) -> None:
     with tempfile.TemporaryDirectory() as place:
         with tarfile.open(sdist) as archive:
             archive.extractall(place, filter="data")
-        [folder] = Path(place).iterdir()
-        run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--group", "classes", cwd=folder)
-        print(run(python, "-m", "pytest", "--quiet", test_pythons.TESTS, cwd=folder).splitlines()[-1])
+        [directory] = Path(place).iterdir()
+        run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--group", "classes", cwd=directory)
+        print(run(python, "-m", "pytest", "--quiet", test_pythons.TESTS, cwd=directory).splitlines()[-1])
 
 
 def try_guides(wheel: Path) -> None:
@@ -192,9 +192,9 @@ def try_guides(wheel: Path) -> None:
 def import_seconds(python: Path) -> float:
     """How much more CPU time `import cordwood` takes than `pass`: the minimum of five runs of each."""
     script = "import os, subprocess, sys\nfor code in ('pass', 'import cordwood'):\n times = []\n"
-    script += " for _ in range(5):\n  begin = os.times()\n"
+    script += " for _ in range(5):\n  start = os.times()\n"
     script += "  subprocess.run([sys.executable, '-c', code], check=True)\n  end = os.times()\n"
-    script += "  times.append(sum(end[2:4]) - sum(begin[2:4]))\n"
+    script += "  times.append(sum(end[2:4]) - sum(start[2:4]))\n"
     script += " print(min(times))"
     empty, loaded = map(float, run(python, "-c", script).split())
     return loaded - empty
@@ -204,17 +204,17 @@ def try_crates(crates: dict[str, Path]) -> None:
     cargo = {"env": {**os.environ, "CARGO_TARGET_DIR": str(OUT / "crates")}}
     # Outside the checkout: inside, Cargo would take a new package for part of the workspace.
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
+        directory = Path(place)
         for crate in crates.values():
             with tarfile.open(crate) as archive:
-                archive.extractall(folder, filter="data")
+                archive.extractall(directory, filter="data")
         for name in crates:
-            run("cargo", "test", "--doc", cwd=folder / f"{name}-{VERSION}", **cargo)
-        run("cargo", "new", "--quiet", "--vcs", "none", "tried", cwd=folder)
-        run("cargo", "add", "--quiet", "--path", f"../cordwood-log-{VERSION}", cwd=folder / "tried")
+            run("cargo", "test", "--doc", cwd=directory / f"{name}-{VERSION}", **cargo)
+        run("cargo", "new", "--quiet", "--vcs", "none", "tried", cwd=directory)
+        run("cargo", "add", "--quiet", "--path", f"../cordwood-log-{VERSION}", cwd=directory / "tried")
         [code] = re.findall(r"```rust\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-        (folder / "tried" / "src" / "main.rs").write_text(code, encoding="utf-8")
-        run("cargo", "run", "--quiet", cwd=folder / "tried", **cargo)
+        (directory / "tried" / "src" / "main.rs").write_text(code, encoding="utf-8")
+        run("cargo", "run", "--quiet", cwd=directory / "tried", **cargo)
 
 
 def main() -> None:

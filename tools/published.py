@@ -1,4 +1,4 @@
-"""Copies the repository's files to a folder in the form in which they are published: `make sdist`.
+"""Copies the repository's files to a directory in the form in which they are published: `make sdist`.
 
 A README is also shown where its neighbours are not, on PyPI and on crates.io. So its links to them are made absolute:
 to the repository that Cargo.toml names, at the version that it names. Doc comments of the crates are shown on docs.rs:
@@ -19,8 +19,8 @@ CRATES = ("rust/cordwood/src/", "rust/payload/src/")
 PICTURES = (".svg", ".png")
 
 
-def absolute(text: str, folder: str, repository: str, version: str, *, kept: str | None = None) -> str:
-    """A page of `folder`, with absolute links in place of relative ones; not in code, and not those into `kept`."""
+def absolute(text: str, directory: str, repository: str, version: str, *, kept: str | None = None) -> str:
+    """A page of `directory`, with absolute links in place of relative ones; not in code, and not those into `kept`."""
 
     def link(found: re.Match[str]) -> str:
         target = found[1]
@@ -28,7 +28,7 @@ def absolute(text: str, folder: str, repository: str, version: str, *, kept: str
             return found[0]
         name, hash_mark, anchor = target.partition("#")
         parts: list[str] = []
-        for part in PurePosixPath(folder, name).parts:
+        for part in PurePosixPath(directory, name).parts:
             parts = parts[:-1] if part == ".." else [*parts, part]
         if kept is not None and parts[0] == kept:
             return found[0]
@@ -53,25 +53,25 @@ def tracked() -> list[str]:
     return sorted({name for name in names if name and (ROOT / name).exists()})
 
 
-def publish(folder: Path) -> None:
+def publish(directory: Path) -> None:
     """Copies them, and LICENSE-THIRD-PARTY, which is no file of the repository.
 
     The copy is a git repository, since maturin asks git for the files of an sdist.
     """
-    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(directory, ignore_errors=True)
     for name in [*tracked(), "LICENSE-THIRD-PARTY"]:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, directory / name, follow_symlinks=False)
     address = PACKAGE["repository"], PACKAGE["version"]
     for name in READMES:
         text = (ROOT / name).read_text(encoding="utf-8")
-        (folder / name).write_text(absolute(text, str(PurePosixPath(name).parent), *address), encoding="utf-8")
+        (directory / name).write_text(absolute(text, str(PurePosixPath(name).parent), *address), encoding="utf-8")
     for name in tracked():
         if name.startswith(CRATES):
             text = (ROOT / name).read_text(encoding="utf-8")
-            (folder / name).write_text(with_links(text, *address), encoding="utf-8")
+            (directory / name).write_text(with_links(text, *address), encoding="utf-8")
     for command in (["init", "--quiet"], ["add", "--all"]):
-        subprocess.run(["git", *command], cwd=folder, check=True)
+        subprocess.run(["git", *command], cwd=directory, check=True)
 
 
 if __name__ == "__main__":

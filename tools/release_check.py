@@ -7,7 +7,7 @@ from pathlib import Path
 from published import PACKAGE, ROOT, tracked
 
 WORKSPACES = ["", "benches/compare/", "benches/durable/", "rust/exhaustive/", "rust/fuzz/"]
-"""The folders with a lock file."""
+"""The directories with a lock file."""
 
 PAGES = re.compile(r"(?!CHANGELOG|RELEASING|tools/|tests/|benches/).*\.(md|py|pyi|rs|toml)")
 """The files whose words users see. CHANGELOG.md has a check of its own."""
@@ -31,10 +31,10 @@ def problems(tag: str | None) -> list[str]:
         found.append(f"the tag is {tag}, but the version in Cargo.toml is {version}")
     if not re.search(rf"^## {re.escape(version)} \(\d{{4}}-\d\d-\d\d\)$", text_of("CHANGELOG.md"), re.MULTILINE):
         found.append(f"CHANGELOG.md has no section `## {version} (YYYY-MM-DD)`")
-    for folder in WORKSPACES:
-        if f'name = "cordwood-log"\nversion = "{version}"\n' not in text_of(f"{folder}Cargo.lock"):
-            update = f"cargo update --workspace --manifest-path {folder}Cargo.toml"
-            found.append(f"{folder}Cargo.lock has another version than {version}: run `{update}`")
+    for directory in WORKSPACES:
+        if f'name = "cordwood-log"\nversion = "{version}"\n' not in text_of(f"{directory}Cargo.lock"):
+            update = f"cargo update --workspace --manifest-path {directory}Cargo.toml"
+            found.append(f"{directory}Cargo.lock has another version than {version}: run `{update}`")
     found += early_words(ROOT, tracked())
     if "@OWNER" in text_of(".github/CODEOWNERS"):
         found.append(".github/CODEOWNERS names no account, only @OWNER, which stands for one")
@@ -45,11 +45,11 @@ def problems(tag: str | None) -> list[str]:
     return found
 
 
-def early_words(folder: Path, names: list[str]) -> list[str]:
-    """Where these files of the folder say what is true only before the first release."""
+def early_words(directory: Path, names: list[str]) -> list[str]:
+    """Where these files of the directory say what is true only before the first release."""
     found = []
     for name in filter(PAGES.fullmatch, names):
-        text = (folder / name).read_text(encoding="utf-8")
+        text = (directory / name).read_text(encoding="utf-8")
         for early in EARLY.finditer(text):
             line = text.count("\n", 0, early.start()) + 1
             words = " ".join(early[0].split())

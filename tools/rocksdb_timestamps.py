@@ -9,7 +9,7 @@ library inside a package. It needs
 
 * a C++17 compiler, `c++`;
 * the package pyrex-rocksdb 0.6.0 (RocksDB 10.7.5) in the Python that runs it, beside cordwood;
-* HEADERS: the folder `rocksdb/include` of the crate rust-librocksdb-sys 0.40.0+10.7.5, which is downloaded by
+* HEADERS: the directory `rocksdb/include` of the crate rust-librocksdb-sys 0.40.0+10.7.5, which is downloaded by
   `cargo fetch` for any package that names it, to `registry/src` below the home of cargo.
 
 It writes tests/vectors/rocksdb/late-timestamps-*. Record changes in tests/vectors/README.md; a test checks the table.
@@ -69,14 +69,14 @@ static ColumnFamilyOptions Timestamped() {
 static std::unique_ptr<DB> db;
 
 // Writes a database whose newest log has a column family with timestamps from its fourth record on, and leaves it open.
-extern "C" int make(const char* folder, int recycled, int compressed) {
+extern "C" int make(const char* directory, int recycled, int compressed) {
   DB* opened = nullptr;
   // It is copied while it is open: no file may vanish.
   ColumnFamilyOptions quiet;
   quiet.disable_auto_compactions = true;
-  TRY(DB::Open(Options(Configured(recycled, compressed), quiet), folder, &opened));
+  TRY(DB::Open(Options(Configured(recycled, compressed), quiet), directory, &opened));
   db.reset(opened);
-  // Each flush begins a new log; with recycling, in the file of an older one.
+  // Each flush starts a new log; with recycling, in the file of an older one.
   for (int round = 0; recycled && round < 4; round++) {
     for (int i = 0; i < 400; i++) TRY(db->Put(WriteOptions(), "old" + std::to_string(i), std::string(90, 'o')));
     TRY(db->Flush(FlushOptions()));
@@ -96,12 +96,12 @@ extern "C" int close_made() {
 }
 
 // Opens the database and returns how many of its values are found.
-extern "C" int found(const char* folder, int recycled, int compressed) {
+extern "C" int found(const char* directory, int recycled, int compressed) {
   std::vector<ColumnFamilyDescriptor> families = {
       {kDefaultColumnFamilyName, ColumnFamilyOptions()}, {"timestamped", Timestamped()}};
   std::vector<ColumnFamilyHandle*> handles;
   DB* opened = nullptr;
-  TRY(DB::Open(Configured(recycled, compressed), folder, families, &handles, &opened));
+  TRY(DB::Open(Configured(recycled, compressed), directory, families, &handles, &opened));
   db.reset(opened);
   int count = 0;
   std::string value;
@@ -123,13 +123,13 @@ extern "C" int found(const char* folder, int recycled, int compressed) {
 PLAIN_COUNT, RECORD_COUNT = 3, 43
 
 
-def compiled(headers: str, folder: Path) -> ctypes.CDLL:
+def compiled(headers: str, directory: Path) -> ctypes.CDLL:
     """The calls above, linked to the RocksDB in the package."""
     spec = importlib.util.find_spec("pyrex")
     if spec is None or not spec.submodule_search_locations:
         raise SystemExit("pyrex-rocksdb is not installed in this Python")
     [library] = Path(spec.submodule_search_locations[0]).glob("_pyrex*.so")
-    source, target = folder / "calls.cc", folder / "calls.so"
+    source, target = directory / "calls.cc", directory / "calls.so"
     source.write_text(CALLS)
     subprocess.run(
         ["c++", "-std=c++20", "-O1", "-fPIC", "-shared", f"-I{headers}", str(source), "-o", str(target)], check=True
@@ -151,7 +151,7 @@ def log_of(database: Path) -> Path:
     return logs[-1]
 
 
-def check(calls: ctypes.CDLL, database: Path, form: tuple[int, int], folder: Path) -> None:
+def check(calls: ctypes.CDLL, database: Path, form: tuple[int, int], directory: Path) -> None:
     """Salvages the log, undamaged and with a flipped bit, and opens RocksDB on the result."""
     log = log_of(database)
     with cordwood.Reader(log) as reader:
@@ -165,15 +165,15 @@ def check(calls: ctypes.CDLL, database: Path, form: tuple[int, int], folder: Pat
         "the lengths": (sizes.offset, False, PLAIN_COUNT, ("timestamp_sizes",)),
         "the lengths, flipped back": (sizes.offset, True, RECORD_COUNT, ()),
     }
-    for name, (begin, repair, expected, not_kept) in checks.items():
-        copy = folder / name
+    for name, (start, repair, expected, not_kept) in checks.items():
+        copy = directory / name
         shutil.copytree(database, copy)
         new = copy / log.name
         content = bytearray(new.read_bytes())
-        if begin is not None:
-            content[begin + 12] ^= 1
+        if start is not None:
+            content[start + 12] ^= 1
         new.unlink()
-        old = folder / log.name
+        old = directory / log.name
         old.write_bytes(content)
         report = cordwood.salvage(old, new, repair_bit_flips=repair)
         count = calls.found(str(copy).encode(), *form)
@@ -186,14 +186,14 @@ def main() -> None:
         calls = compiled(sys.argv[1], Path(built))
     for name, form in FORMS.items():
         with tempfile.TemporaryDirectory() as made:
-            folder = Path(made)
-            written, database = folder / "written", folder / "db"
+            directory = Path(made)
+            written, database = directory / "written", directory / "db"
             require(calls.make(str(written).encode(), *form) == 0, "RocksDB failed")
             # While it is open, as after a crash: a recycled log is followed by the rest of an older one.
             shutil.copytree(written, database)
             require(calls.close_made() == 0, "RocksDB failed")
             log = log_of(database)
-            check(calls, database, form, folder)
+            check(calls, database, form, directory)
             target = VECTORS / f"late-timestamps-{name}" / log.name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(log, target)

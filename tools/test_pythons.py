@@ -43,14 +43,14 @@ def run(*command: object) -> None:
 
 
 def test(version: str, python: str) -> None:
-    folder = OUT / version
-    shutil.rmtree(folder, ignore_errors=True)
-    run(python, "-m", "venv", "--without-pip", folder / "env")
-    own = folder / "env" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    directory = OUT / version
+    shutil.rmtree(directory, ignore_errors=True)
+    run(python, "-m", "venv", "--without-pip", directory / "env")
+    own = directory / "env" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     pip = [sys.executable, "-m", "pip", "--python", own, "install", "--quiet"]
     run(*pip, "--group", "classes")
-    wheels.build(folder, [str(own)])
-    [wheel] = folder.glob("*.whl")
+    wheels.build(directory, [str(own)])
+    [wheel] = directory.glob("*.whl")
     run(*pip, "--no-deps", "--no-index", wheel)
     run(own, "-m", "pytest", "--quiet", TESTS)
 

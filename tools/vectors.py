@@ -53,8 +53,8 @@ def keep_bytes(content: bytes, name: str) -> None:
     target.write_bytes(content)
 
 
-def leveldb(folder: Path) -> None:
-    database = plyvel.DB(str(folder / "db"), create_if_missing=True, write_buffer_size=64 << 20)
+def leveldb(directory: Path) -> None:
+    database = plyvel.DB(str(directory / "db"), create_if_missing=True, write_buffer_size=64 << 20)
     for index, length in enumerate(LENGTHS):
         database.put(key_of(index), NOISE[index : index + length])
         if index % 5 == 0:
@@ -63,15 +63,15 @@ def leveldb(folder: Path) -> None:
         batch.put(b"a", b"1")
         batch.delete(b"a")
     database.close()
-    log, [manifest] = the_log_of(folder / "db"), (folder / "db").glob("MANIFEST-*")
+    log, [manifest] = the_log_of(directory / "db"), (directory / "db").glob("MANIFEST-*")
     keep(log, "leveldb/plyvel/000003.log")
     keep(manifest, "leveldb/plyvel/MANIFEST-000002")
     # Zeros, as golang/leveldb leaves them: it preallocates blocks.
-    small = plyvel.DB(str(folder / "small"), create_if_missing=True)
+    small = plyvel.DB(str(directory / "small"), create_if_missing=True)
     for index in range(5):
         small.put(key_of(index), b"value")
     small.close()
-    keep_bytes(the_log_of(folder / "small").read_bytes().ljust(1 << 16, b"\0"), "leveldb/preallocated/000003.log")
+    keep_bytes(the_log_of(directory / "small").read_bytes().ljust(1 << 16, b"\0"), "leveldb/preallocated/000003.log")
     keep_bytes(manifest.read_bytes().ljust(1 << 16, b"\0"), "leveldb/preallocated/MANIFEST-000002")
 
 
@@ -90,40 +90,40 @@ def put_all(database: Rdict, lengths: list[int]) -> None:
     database.flush_wal(True)
 
 
-def rocksdb(folder: Path) -> None:
-    database = Rdict(str(folder / "plain"), rocksdb_options())
+def rocksdb(directory: Path) -> None:
+    database = Rdict(str(directory / "plain"), rocksdb_options())
     put_all(database, [length for length in LENGTHS if length < 32_746])
-    log = the_log_of(folder / "plain")
+    log = the_log_of(directory / "plain")
     keep(log, f"rocksdb/plain/{log.name}")
     database.close()
 
     # The third log, which is shorter, reuses the file of the first.
-    database = Rdict(str(folder / "recycled"), rocksdb_options(recycle_log_file_num=2))
+    database = Rdict(str(directory / "recycled"), rocksdb_options(recycle_log_file_num=2))
     for _ in range(4):
         put_all(database, [300] * 300)
         database.flush()
     put_all(database, [*LENGTHS[:12], 40_000, 5])
-    log = the_log_of(folder / "recycled")
+    log = the_log_of(directory / "recycled")
     keep(log, f"rocksdb/recycled/{log.name}")
     database.close()
 
-    Rdict(str(folder / "compressed"), rocksdb_options()).close()
+    Rdict(str(directory / "compressed"), rocksdb_options()).close()
     # rocksdict has no setter for this option, but its options file has a line for it.
-    for path in (folder / "compressed").glob("OPTIONS-*"):
+    for path in (directory / "compressed").glob("OPTIONS-*"):
         path.write_text(re.sub("wal_compression=.*", "wal_compression=kZSTD", path.read_text()))
-    database = Rdict(str(folder / "compressed"), *Options.load_latest(str(folder / "compressed")))
+    database = Rdict(str(directory / "compressed"), *Options.load_latest(str(directory / "compressed")))
     for index, length in enumerate([*LENGTHS[:12], 40_000]):
         database[key_of(index)] = NOISE[:length] + bytes(length)
     database.flush_wal(True)
-    log = the_log_of(folder / "compressed")
+    log = the_log_of(directory / "compressed")
     keep(log, f"rocksdb/compressed/{log.name}")
     database.close()
 
 
-def wandb(folder: Path) -> None:
+def wandb(directory: Path) -> None:
     """Not a whole run, which would contain the names of the machine and its user."""
     store = DataStore()
-    store.open_for_write(str(folder / "run-1.wandb"))
+    store.open_for_write(str(directory / "run-1.wandb"))
     records = [
         {"run": {"run_id": "vector01", "project": "cordwood"}},
         {"config": {"update": [{"key": "lr", "value_json": "0.1"}]}},
@@ -146,16 +146,16 @@ def wandb(folder: Path) -> None:
     for record in records:
         store.write(ParseDict(record, Record()))
     store.close()
-    keep(folder / "run-1.wandb", "wandb/run/run-1.wandb")
+    keep(directory / "run-1.wandb", "wandb/run/run-1.wandb")
 
 
-def swanlab(folder: Path) -> None:
+def swanlab(directory: Path) -> None:
     store = DataStoreWriter()
-    store.open(folder / "run.swanlab")
+    store.open(directory / "run.swanlab")
     for index, length in enumerate([1, 100, 40_000, 10]):
         store.write(NOISE[index : index + length])
     store.close()
-    keep(folder / "run.swanlab", "swanlab/run/run.swanlab")
+    keep(directory / "run.swanlab", "swanlab/run/run.swanlab")
 
 
 def pebble_fragment(kind: int, payload: bytes, number: int, synced: int | None = None) -> bytes:
@@ -198,9 +198,9 @@ def appengine() -> None:
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         for write in (leveldb, rocksdb, wandb, swanlab):
-            folder = Path(name, write.__name__)
-            folder.mkdir()
-            write(folder)
+            directory = Path(name, write.__name__)
+            directory.mkdir()
+            write(directory)
     pebble()
     appengine()
     # The table of tests/vectors/README.md has these columns.

@@ -16,8 +16,8 @@ STEPS = range(8)
 KEPT = ("run", "config", "history", "summary", "output", "exit")
 
 
-def log_run(folder: Path) -> Path:
-    os.environ |= {"WANDB_MODE": "offline", "WANDB_DIR": str(folder), "WANDB_SILENT": "true"}
+def log_run(directory: Path) -> Path:
+    os.environ |= {"WANDB_MODE": "offline", "WANDB_DIR": str(directory), "WANDB_SILENT": "true"}
     import wandb
 
     run = wandb.init(project="cordwood", id="vector02", config={"lr": 0.1, "layers": [64, 10]})
@@ -25,7 +25,7 @@ def log_run(folder: Path) -> Path:
         run.log({"loss": 1 / (step + 1), "step_text": f"s{step}", "nested": {"a": step, "b": [step, 0.5]}})
     run.summary["best"] = 0.25
     run.finish()
-    [path] = folder.glob("wandb/offline-run-*/*.wandb")
+    [path] = directory.glob("wandb/offline-run-*/*.wandb")
     return path
 
 

@@ -1,7 +1,7 @@
 """Builds wheels: `make wheel`, `make wheel-abi3`, and those of a release.
 
-A wheel does not contain the paths of the machine that builds it: the same sources make the same bytes in any folder and
-any home.
+A wheel does not contain the paths of the machine that builds it: the same sources make the same bytes in any directory
+and any home.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def build(
     target: str | None = None,
     source: Path = ROOT,
 ) -> None:
-    """Builds a wheel for each Python into a folder, or with `abi3` one for all.
+    """Builds a wheel for each Python into a directory, or with `abi3` one for all.
 
     A Python is a program or, if a target is named, also a name such as `python3.14t`: none needs to be installed then.
     With a target of Linux, the wheel is for machines as old as `OLDEST` says, else for those like this one.
@@ -53,7 +53,7 @@ def build(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--out", type=Path, required=True, help="folder for the wheels")
+    parser.add_argument("--out", type=Path, required=True, help="directory for the wheels")
     parser.add_argument("--target", help="what to build for, as rustc names it")
     parser.add_argument("--abi3", action="store_true", help="one wheel for all Pythons from 3.11")
     parser.add_argument("pythons", nargs="*", metavar="PYTHON", default=[sys.executable])

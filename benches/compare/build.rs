@@ -39,6 +39,6 @@ fn main() {
         })
         .collect();
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("Cargo sets OUT_DIR"));
-    fs::write(out.join("rusty_leveldb.rs"), modules).expect("the folder of the build can be written");
+    fs::write(out.join("rusty_leveldb.rs"), modules).expect("the directory of the build can be written");
     println!("cargo::rerun-if-changed=build.rs");
 }

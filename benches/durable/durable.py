@@ -31,9 +31,9 @@ class Append(Protocol):
 
 
 @contextmanager
-def cordwood_log(folder: Path) -> Iterator[Append]:
+def cordwood_log(directory: Path) -> Iterator[Append]:
     """The log that is compared with the others."""
-    with cordwood.open(folder / "log", "a") as log:
+    with cordwood.open(directory / "log", "a") as log:
 
         def append(records: list[str], *, sync: bool) -> None:
             if len(records) == 1:
@@ -47,10 +47,10 @@ def cordwood_log(folder: Path) -> Iterator[Append]:
 
 
 @contextmanager
-def json_lines(folder: Path) -> Iterator[Append]:
+def json_lines(directory: Path) -> Iterator[Append]:
     """A line of JSON for each record, in one write, and `fdatasync`. An incomplete last line spoils the next one."""
     lock = threading.Lock()
-    with lines_in(folder).open("ab", buffering=0) as file:
+    with lines_in(directory).open("ab", buffering=0) as file:
 
         def append(records: list[str], *, sync: bool) -> None:
             lines = "".join(json.dumps({"record": record}) + "\n" for record in records)
@@ -63,10 +63,10 @@ def json_lines(folder: Path) -> Iterator[Append]:
 
 
 @contextmanager
-def sqlite(folder: Path) -> Iterator[Append]:
+def sqlite(directory: Path) -> Iterator[Append]:
     """A table with a row for each record, in WAL mode; with `synchronous=FULL`, each commit is synced."""
     lock = threading.Lock()
-    database = sqlite3.connect(folder / "log.sqlite", isolation_level=None, check_same_thread=False)
+    database = sqlite3.connect(directory / "log.sqlite", isolation_level=None, check_same_thread=False)
     database.execute("PRAGMA journal_mode=WAL")
     database.execute("CREATE TABLE IF NOT EXISTS log (id INTEGER PRIMARY KEY, record TEXT)")
 
@@ -81,27 +81,27 @@ def sqlite(folder: Path) -> Iterator[Append]:
         yield append
 
 
-def read_log(folder: Path) -> int:
+def read_log(directory: Path) -> int:
     """Reads all records, and returns their number."""
-    with cordwood.open(folder / "log") as reader:
+    with cordwood.open(directory / "log") as reader:
         return sum(1 for _ in reader)
 
 
-def read_lines(folder: Path) -> int:
+def read_lines(directory: Path) -> int:
     """Reads all lines."""
-    with lines_in(folder).open("rb") as file:
+    with lines_in(directory).open("rb") as file:
         return sum("record" in json.loads(line) for line in file)
 
 
-def read_rows(folder: Path) -> int:
+def read_rows(directory: Path) -> int:
     """Reads all rows."""
-    with closing(sqlite3.connect(folder / "log.sqlite")) as database:
+    with closing(sqlite3.connect(directory / "log.sqlite")) as database:
         return sum(1 for _ in database.execute("SELECT record FROM log ORDER BY id"))
 
 
-def lines_in(folder: Path) -> Path:
+def lines_in(directory: Path) -> Path:
     """The file of `json_lines`."""
-    return folder / "log.jsonl"
+    return directory / "log.jsonl"
 
 
 class Contender(NamedTuple):
@@ -149,11 +149,11 @@ def time_of(append: Append, scenario: Scenario) -> float:
     workers = [threading.Thread(target=append_all) for _ in range(scenario.threads)]
     for worker in workers:
         worker.start()
-    begun = time.perf_counter()
+    started = time.perf_counter()
     start.wait()
     for worker in workers:
         worker.join()
-    return (time.perf_counter() - begun) * 1e6 / (scenario.threads * scenario.calls * scenario.batch_len)
+    return (time.perf_counter() - started) * 1e6 / (scenario.threads * scenario.calls * scenario.batch_len)
 
 
 def print_row(title: str, time_in_turn: Callable[[str], float]) -> None:
@@ -178,26 +178,26 @@ def main() -> None:
         with ExitStack() as stack:
             logs = {}
             for name, contender in CONTENDERS.items():
-                folder = stack.enter_context(tempfile.TemporaryDirectory())
-                logs[name] = stack.enter_context(contender.opened(Path(folder)))
+                directory = stack.enter_context(tempfile.TemporaryDirectory())
+                logs[name] = stack.enter_context(contender.opened(Path(directory)))
             print_row(scenario.title, lambda name: time_of(logs[name], scenario))  # noqa: B023 -- called at once
     with ExitStack() as stack:
-        folders = {name: Path(stack.enter_context(tempfile.TemporaryDirectory())) for name in CONTENDERS}
+        directories = {name: Path(stack.enter_context(tempfile.TemporaryDirectory())) for name in CONTENDERS}
         record = "x" * RECORD_LEN
         for name, contender in CONTENDERS.items():
-            with contender.opened(folders[name]) as append:
+            with contender.opened(directories[name]) as append:
                 append([record] * READ_COUNT, sync=True)
 
         def time_to_read(name: str) -> float:
-            begun = time.perf_counter()
-            count = CONTENDERS[name].read(folders[name])
-            return (time.perf_counter() - begun) * 1e6 / count
+            started = time.perf_counter()
+            count = CONTENDERS[name].read(directories[name])
+            return (time.perf_counter() - started) * 1e6 / count
 
         def time_to_open(name: str) -> float:
-            begun = time.perf_counter()
-            with CONTENDERS[name].opened(folders[name]) as append:
+            started = time.perf_counter()
+            with CONTENDERS[name].opened(directories[name]) as append:
                 append([record], sync=False)
-                return (time.perf_counter() - begun) * 1e6
+                return (time.perf_counter() - started) * 1e6
 
         print_row(f"read, {READ_COUNT:,} records", time_to_read)
         print_row(f"opened and one record appended, after {READ_COUNT:,}", time_to_open)

@@ -90,8 +90,8 @@ def write_sqlite(path: Path) -> None:
 
 
 def read_sqlite(path: Path) -> list[str]:
-    with tempfile.TemporaryDirectory() as folder:
-        database = Path(folder, "log.db")
+    with tempfile.TemporaryDirectory() as directory:
+        database = Path(directory, "log.db")
         shutil.copy(path.with_suffix(".copy"), database)
         shutil.copy(path, f"{database}-wal")
         with closing(sqlite3.connect(database)) as connection:
@@ -174,8 +174,8 @@ def outcome(read: Read, path: Path, expected: list[str]) -> str:
 def main() -> None:
     for name, (write, read) in FORMATS.items():
         cuts, flips = Counter[str](), Counter[str]()
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "records")
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory, "records")
             write(path)
             content = path.read_bytes()
             assert read(path) == RECORDS

@@ -27,7 +27,7 @@ def worker(path: str) -> None:
     with cordwood.Writer(path, "w") as writer:
         writer.extend([record] * COUNT)
     for line in sys.stdin:
-        begin = time.process_time_ns()
+        start = time.process_time_ns()
         match line.strip():
             case "append":
                 with cordwood.Writer(os.devnull, "w", flush="close") as writer:
@@ -42,17 +42,17 @@ def worker(path: str) -> None:
                 for _ in reader:
                     pass
                 done = reader.tell()
-        elapsed = time.process_time_ns() - begin
+        elapsed = time.process_time_ns() - start
         assert done == Path(path).stat().st_size, (line, done)
         print(elapsed / COUNT, flush=True)
 
 
 def main(abi3: str) -> None:
     """Prints a line for each kind of work."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         builds = {}
         for name, python_path in (("abi3", abi3), ("this Python", "")):
-            command = [sys.executable, __file__, "--worker", str(Path(folder) / name)]
+            command = [sys.executable, __file__, "--worker", str(Path(directory) / name)]
             builds[name] = subprocess.Popen(
                 command,
                 env={**os.environ, "PYTHONPATH": python_path},

@@ -5,7 +5,7 @@
 Each contender runs in its own process, in an environment created for it under `target/peers`. They take turns, in
 another order each round, so that other load on the machine affects all alike; the results of each are checked before it
 is timed. A figure is nanoseconds per record, the median of the rounds with the middle half; a ratio compares two turns
-of the same round. Files are in memory if the system has a folder for that: the disk is the same for all.
+of the same round. Files are in memory if the system has a directory for that: the disk is the same for all.
 """
 
 from __future__ import annotations
@@ -106,14 +106,14 @@ def environment(peer: Peer) -> str:
     """The interpreter of an environment with the packages that the contender needs; creates it if it does not exist."""
     if not peer.requires:
         return sys.executable
-    folder = ENVIRONMENTS / slug(peer.requires[-1])
-    python = folder / "bin/python"
-    stamp = folder / "requires.txt"
+    directory = ENVIRONMENTS / slug(peer.requires[-1])
+    python = directory / "bin/python"
+    stamp = directory / "requires.txt"
     wanted = "\n".join(peer.requires)
     if not stamp.exists() or stamp.read_text() != wanted:
         print(f"making an environment for {peer.requires[-1]}", file=sys.stderr)
-        shutil.rmtree(folder, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        shutil.rmtree(directory, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", directory], check=True)
         try:
             subprocess.run(
                 [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *peer.requires],
@@ -199,7 +199,7 @@ class Bench:
                 flush=True,
             )
 
-    def logs(self, size: str, folder: Path) -> None:
+    def logs(self, size: str, directory: Path) -> None:
         """Checks and measures reading and writing records of this size."""
         records = workload.records(size)
         data_len = sum(map(len, records))
@@ -207,14 +207,14 @@ class Bench:
         digests = {"records": workload.digest(records), "batches": workload.digest(batches)}
         paths = {"own": Path()}
         for kind, content in (("log", records), ("batches", batches)):
-            paths[kind] = folder / kind / "000003.log"
+            paths[kind] = directory / kind / "000003.log"
             paths[kind].parent.mkdir()
             with cordwood.open(paths[kind], "w") as writer:
                 writer.extend(content)
         names = [name for name, contender in self.contenders.items() if contender.peer.read]
         for name in names:
             peer = self.contenders[name].peer
-            scratch = folder / slug(name)
+            scratch = directory / slug(name)
             scratch.mkdir()
             answers = self.each([name], "prepare", size=size, path=str(paths[peer.file]), scratch=str(scratch))
             for answer in answers.values():  # One, or none if it was dropped.
@@ -267,14 +267,14 @@ def main() -> None:
         and (peer.name in BASELINES.values() or any(word in peer.name for word in words))
     ]
     bench = Bench(peers, arguments.rounds)
-    memory = Path("/dev/shm")  # noqa: S108 - a fresh folder in it
+    memory = Path("/dev/shm")  # noqa: S108 - a fresh directory in it
     where = memory if os.access(memory, os.W_OK) else None
     if arguments.checksums:
         bench.checksums()
     else:
         for size in arguments.size or workload.SIZES:
-            with tempfile.TemporaryDirectory(dir=where) as folder:
-                bench.logs(size, Path(folder))
+            with tempfile.TemporaryDirectory(dir=where) as directory:
+                bench.logs(size, Path(directory))
     for contender in bench.contenders.values():
         contender.close()
 

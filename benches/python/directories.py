@@ -40,13 +40,13 @@ def seconds(*command: str) -> tuple[float, str]:
     return best, out
 
 
-def small_logs(folder: Path) -> bool:
+def small_logs(directory: Path) -> bool:
     """Prints the cost of a small log."""
     is_good = True
     # For each verb and number of logs: of the command, and of the calls.
     taken: dict[tuple[str, int], tuple[float, float]] = {}
     for count in COUNTS:
-        logs = folder / str(count)
+        logs = directory / str(count)
         logs.mkdir()
         for index in range(count):
             with cordwood.open(logs / f"{index:06}.log", "w") as writer:
@@ -81,12 +81,12 @@ def varint(number: int) -> bytes:
     return head + bytes([number])
 
 
-def database(folder: Path, edit_count: int) -> Path:
+def database(directory: Path, edit_count: int) -> Path:
     """A database of LevelDB that was never reopened: each edit adds a table and removes an old one."""
-    folder.mkdir()
+    directory.mkdir()
     comparator = b"leveldb.BytewiseComparator"
     number, live = 5, []
-    with cordwood.open(folder / "MANIFEST-000002", "w") as writer:
+    with cordwood.open(directory / "MANIFEST-000002", "w") as writer:
         writer.append(varint(1) + varint(len(comparator)) + comparator + bytes.fromhex("020003050400"))
         for index in range(edit_count):
             edit = varint(2) + varint(number - 1) + varint(3) + varint(number + 2) + varint(4) + varint(index * 10)
@@ -96,18 +96,18 @@ def database(folder: Path, edit_count: int) -> Path:
             writer.append(edit + varint(7) + varint(0) + varint(number) + varint(1) + (varint(len(key)) + key) * 2)
             live.append(number)
             number += 2
-    (folder / "CURRENT").write_text("MANIFEST-000002\n")
+    (directory / "CURRENT").write_text("MANIFEST-000002\n")
     for table in live:
-        (folder / f"{table:06}.ldb").write_bytes(b"x")
-    (folder / f"{max(number - 3, 3):06}.log").write_bytes(b"")
-    return folder
+        (directory / f"{table:06}.ldb").write_bytes(b"x")
+    (directory / f"{max(number - 3, 3):06}.log").write_bytes(b"")
+    return directory
 
 
-def long_manifest(folder: Path, edit_count: int) -> bool:
+def long_manifest(directory: Path, edit_count: int) -> bool:
     """Prints the cost of an edit."""
     times = []
     for count in (0, edit_count):
-        path = database(folder / f"edits-{count}", count)
+        path = database(directory / f"edits-{count}", count)
         taken, out = seconds("-m", "cordwood", "info", "--json", str(path))
         info = json.loads(out)
         found = info["databases"][0]["table_count"], info["record_count"]
@@ -123,8 +123,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--edits", type=int, default=200_000)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        results = [small_logs(Path(folder)), long_manifest(Path(folder), options.edits)]
+    with tempfile.TemporaryDirectory() as directory:
+        results = [small_logs(Path(directory)), long_manifest(Path(directory), options.edits)]
     return 0 if all(results) else 1
 
 

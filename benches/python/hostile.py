@@ -54,8 +54,8 @@ def repeated(piece: bytes, length: int) -> bytes:
 
 def every_second_record_damaged(length: int) -> bytes:
     log = bytearray(log_of([b"x" * 93] * (length // 100))[:length])
-    for begin in range(0, len(log) - 100, 200):
-        log[begin + 50] ^= 1
+    for start in range(0, len(log) - 100, 200):
+        log[start + 50] ^= 1
     return bytes(log)
 
 
@@ -111,7 +111,7 @@ def measure(*what: str) -> None:
     verb, policy, path, *dialect = what
     cordwood.crc32c(b"loaded")
     memory = peak_len()
-    begin = time.process_time()
+    start = time.process_time()
     # Errors are results too. A verb's output is ignored.
     with (
         contextlib.suppress(OSError, ValueError, cordwood.CordwoodError),
@@ -120,13 +120,13 @@ def measure(*what: str) -> None:
         contextlib.redirect_stderr(nowhere),
     ):
         call(verb, policy, path, *(dialect or [None]))
-    print(json.dumps([time.process_time() - begin, peak_len() - memory]))
+    print(json.dumps([time.process_time() - start, peak_len() - memory]))
 
 
 def in_fresh_process(file: bytes, verb: str, policy: str, dialect: str | None) -> tuple[float, int]:
     """The seconds and bytes that `measure` prints for a new file, since some verbs change it."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "log")
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, "log")
         path.write_bytes(file)
         command = [sys.executable, __file__, "--measure", verb, policy, path, *([dialect] if dialect else [])]
         answer = subprocess.run(command, check=True, capture_output=True, text=True)

@@ -80,8 +80,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     arguments = parser.parse_args()
     count = (arguments.mib << 20) // arguments.len
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:  # noqa: S108
-        path = Path(folder) / "arrow.log"
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as directory:  # noqa: S108
+        path = Path(directory) / "arrow.log"
         data = random.Random(5).randbytes(1 << 20)
         with cordwood.open(path, "w") as writer:
             writer.extend(data[at : at + arguments.len] for at in (i * 61 % 900_000 for i in range(count)))
@@ -92,9 +92,9 @@ def main() -> None:
         times: dict[Callable[[Path], int], list[float]] = {run: [] for run in functions}
         for _ in range(arguments.rounds):
             for run, taken in times.items():
-                begin = time.perf_counter_ns()
+                start = time.perf_counter_ns()
                 run(path)
-                taken.append((time.perf_counter_ns() - begin) / count)
+                taken.append((time.perf_counter_ns() - start) / count)
         print(f"{count:,} records of {arguments.len} bytes, ns a record, beside the floor")
         for name, (run, floor) in CONTENDERS.items():
             ratio = statistics.median(a / b for a, b in zip(times[run], times[floor], strict=True))

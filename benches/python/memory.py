@@ -1,6 +1,6 @@
 """How much memory reading a log needs, by the length of the file. `make bench-memory` runs it. Linux only.
 
-    python benches/python/memory.py [--json FILE] [--len MIB]... [--folder FOLDER]
+    python benches/python/memory.py [--json FILE] [--len MIB]... [--directory DIRECTORY]
 
 For each length, writes a log of 1 KiB records, reads it in a fresh process, and reports how far that process's peak
 memory rose from the one before the file was opened.
@@ -44,18 +44,18 @@ def read(path: Path) -> None:
     """The work of the fresh process: prints its measurements."""
     cordwood.crc32c(RECORD)  # Loads the module and selects its kernel.
     before = peak_len()
-    begin = time.perf_counter()
+    start = time.perf_counter()
     count = 0
     for record in cordwood.open(path):
         count += 1
         if len(record) != len(RECORD):
             raise ValueError(f"a record of {len(record)} bytes")
-    seconds = time.perf_counter() - begin
+    seconds = time.perf_counter() - start
     print(json.dumps({"count": count, "ns": round(seconds / count * 1e9, 2), "above_len": peak_len() - before}))
 
 
-def measure(file_len: int, folder: Path) -> dict[str, float]:
-    path = folder / f"{file_len}.log"
+def measure(file_len: int, directory: Path) -> dict[str, float]:
+    path = directory / f"{file_len}.log"
     count = write(path, file_len)
     answer = subprocess.run([sys.executable, __file__, "--read", path], check=True, capture_output=True, text=True)
     run = {"file_len": path.stat().st_size, **json.loads(answer.stdout)}
@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument(
         "--len", type=int, action="append", help="length of a log in MiB; default 1, 64, 1024 and 10240"
     )
-    parser.add_argument("--folder", type=Path, help="where the logs lie for a while; default: the system's")
+    parser.add_argument("--directory", type=Path, help="where the logs lie for a while; default: the system's")
     parser.add_argument("--read", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.read:
@@ -80,15 +80,15 @@ def main() -> None:
 
     runs = []
     print("       file       records   ns a record   memory above the interpreter's own")
-    with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory(dir=arguments.directory) as name:
+        directory = Path(name)
         for mebibytes in arguments.len or [1, 64, 1024, 10_240]:
             file_len = mebibytes << 20
-            free_len = shutil.disk_usage(folder).free
+            free_len = shutil.disk_usage(directory).free
             if free_len < file_len + (1 << 30):  # Leaves a gibibyte free for others.
                 print(f"{mebibytes:>7} MiB   left out: only {free_len >> 20} MiB are free")
                 continue
-            run = measure(file_len, folder)
+            run = measure(file_len, directory)
             runs.append(run)
             print(
                 f"{mebibytes:>7} MiB{run['count']:>14,}{run['ns']:>14,.1f}{run['above_len'] / 2**20:>14.2f} MiB",

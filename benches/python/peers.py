@@ -33,7 +33,7 @@ class Peer:
     write: Write | None = None
     """Writes with gathering: records wait in memory until there are many, or the file is closed."""
     append: Write | None = None
-    """Writes each record to the operating system before the next is begun."""
+    """Writes each record to the operating system before the next is started."""
     time_writing: bool = True
     """False if another contender writes in the same way."""
     checksum: Callable[[], Checksum] | None = None
@@ -298,8 +298,8 @@ def bagz_read_ranges(path: Path) -> Iterator[list[bytes]]:
     reader = bagz.Reader(path, bagz.Reader.Options(compression=bagz.CompressionNone()))
     count = len(reader)
     step = in_a_mebibyte(count, path.stat().st_size)
-    for begin in range(0, count, step):
-        yield reader.read_range(begin, min(step, count - begin))
+    for start in range(0, count, step):
+        yield reader.read_range(start, min(step, count - start))
 
 
 def bagz_zstd_read(path: Path) -> Iterable[bytes]:
@@ -339,8 +339,8 @@ def array_record_read_ranges(path: Path) -> Iterator[list[bytes]]:
     reader = ArrayRecordReader(str(path))
     count = reader.num_records()
     step = in_a_mebibyte(count, path.stat().st_size)
-    for begin in range(0, count, step):
-        yield reader.read(begin, min(begin + step, count))
+    for start in range(0, count, step):
+        yield reader.read(start, min(start + step, count))
     reader.close()
 
 
@@ -556,7 +556,7 @@ PEERS = (
         file="batches",
         verifies=False,
         read=rleveldb_read,
-        note="gives keys and values, and all of a folder at once",
+        note="gives keys and values, and all of a directory at once",
     ),
     Peer(
         name="chromium-reader",

@@ -34,15 +34,15 @@ class Consume(beam.DoFn):
 
 def seconds(read):
     """The processor's time for a pipeline."""
-    begin = time.process_time()
+    start = time.process_time()
     with beam.Pipeline() as pipeline:
         _ = pipeline | read | beam.ParDo(Consume())
-    return time.process_time() - begin
+    return time.process_time() - start
 
 
-def write(folder: Path, records: list[bytes]) -> dict[str, Callable[[], beam.PTransform]]:
+def write(directory: Path, records: list[bytes]) -> dict[str, Callable[[], beam.PTransform]]:
     """Writes a file of each kind. Returns the transforms that read it."""
-    log, tfrecord = folder / f"{len(records)}.log", folder / f"{len(records)}.tfrecord"
+    log, tfrecord = directory / f"{len(records)}.log", directory / f"{len(records)}.tfrecord"
     with cordwood.open(log, "w") as writer:
         writer.extend(records)
     with tfrecord.open("wb") as file:
@@ -55,11 +55,11 @@ def write(folder: Path, records: list[bytes]) -> dict[str, Callable[[], beam.PTr
     }
 
 
-def main(count: int, folder: Path) -> None:
+def main(count: int, directory: Path) -> None:
     """Prints the figures."""
     rng = random.Random(1)
     records = [rng.randbytes(rng.randrange(LEN_MAX + 1)) for _ in range(count)]
-    many, one = write(folder, records), write(folder, records[:1])
+    many, one = write(directory, records), write(directory, records[:1])
     times = {name: [] for name in many}
     for _ in range(ROUNDS):
         for name, read in many.items():
@@ -71,5 +71,5 @@ def main(count: int, folder: Path) -> None:
 
 if __name__ == "__main__":
     logging.disable(logging.WARNING)
-    with tempfile.TemporaryDirectory() as folder:
-        main(int(sys.argv[1]) if sys.argv[1:] else COUNT, Path(folder))
+    with tempfile.TemporaryDirectory() as directory:
+        main(int(sys.argv[1]) if sys.argv[1:] else COUNT, Path(directory))

@@ -44,7 +44,7 @@ def records(file: BinaryIO) -> Iterator[bytes]:
 
 
 def write(path: Path, records: Iterable[bytes], *, flush: bool = False) -> None:
-    """With `flush`, each record is written to the operating system before the next is begun."""
+    """With `flush`, each record is written to the operating system before the next is started."""
     with path.open("wb") as file:
         offset = 0
         for record in records:

@@ -50,11 +50,11 @@ def main(count: int = 1_000_000, rounds: int = 7) -> None:
     """Prints the microseconds of a record: on the clock, and of all processors."""
     numbers = random.Random(1)
     records = [b"%08d" % number + numbers.randbytes(LENGTH - 8) for number in range(count)]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         contenders = {
-            "bagz": bagz_of(Path(folder, "a.bagz"), records),
-            "cordwood": index_of(Path(folder, "a.log"), records),
-            "cordwood, packed": index_of(Path(folder, "b.log"), records, dialect="packed"),
+            "bagz": bagz_of(Path(directory, "a.bagz"), records),
+            "cordwood": index_of(Path(directory, "a.log"), records),
+            "cordwood, packed": index_of(Path(directory, "b.log"), records, dialect="packed"),
         }
         ways: dict[str, tuple[Callable[..., list[bytes]], list[int]]] = {
             "[i]": (alone, numbers.choices(range(count), k=ALONE)),
@@ -69,9 +69,9 @@ def main(count: int = 1_000_000, rounds: int = 7) -> None:
                 assert way(source, places) == expected
             for _ in range(rounds):
                 for contender, source in contenders.items():
-                    began = perf_counter(), process_time()
+                    started = perf_counter(), process_time()
                     way(source, places)
-                    times[contender].append((perf_counter() - began[0], process_time() - began[1]))
+                    times[contender].append((perf_counter() - started[0], process_time() - started[1]))
             for contender, found in times.items():
                 clock, cpu = (statistics.median(part) / len(places) * 1e6 for part in zip(*found, strict=True))
                 print(f"{name:16} {contender:18} {clock:8.2f} {cpu:8.2f}")

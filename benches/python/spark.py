@@ -44,20 +44,20 @@ def main() -> None:
     )
     spark.sparkContext.setLogLevel("ERROR")
     spark.sparkContext.addPyFile(str(Path(__file__).parent / "plain.py"))
-    with tempfile.TemporaryDirectory() as folder:
-        expected = written(Path(folder), options.files, options.each)
+    with tempfile.TemporaryDirectory() as directory:
+        expected = written(Path(directory), options.files, options.each)
         contenders = {
-            "cordwood": lambda: ours(spark, folder),
-            "binaryFiles and plain Python": lambda: plain(spark, folder),
+            "cordwood": lambda: ours(spark, directory),
+            "binaryFiles and plain Python": lambda: plain(spark, directory),
         }
         seconds: dict[str, list[float]] = {name: [] for name in contenders}
         for _ in range(options.rounds + 1):
             for name, frame_of in contenders.items():
-                begin = time.perf_counter()
+                start = time.perf_counter()
                 answer = tuple(
                     frame_of().selectExpr("count(*)", "sum(length(record))", "sum(length(path)) > 0").first()
                 )
-                seconds[name].append(time.perf_counter() - begin)
+                seconds[name].append(time.perf_counter() - start)
                 assert answer == (*expected, True), (name, answer, expected)
     medians = {name: statistics.median(rounds[1:]) for name, rounds in seconds.items()}
     for name, rounds in seconds.items():
@@ -66,13 +66,13 @@ def main() -> None:
     spark.stop()
 
 
-def written(folder: Path, files: int, each: int) -> tuple[int, int]:
+def written(directory: Path, files: int, each: int) -> tuple[int, int]:
     """Writes the logs, and returns how many records and bytes of records they have."""
     chance = random.Random(1)
     data = chance.randbytes(1 << 20)
     total_len = 0
     for number in range(files):
-        with cordwood.open(folder / f"{number}.log", "w", flush="close") as writer:
+        with cordwood.open(directory / f"{number}.log", "w", flush="close") as writer:
             for _ in range(each):
                 record = data[(at := chance.randrange(1 << 19)) : at + chance.randrange(234)]
                 total_len += len(record)
@@ -80,19 +80,19 @@ def written(folder: Path, files: int, each: int) -> tuple[int, int]:
     return files * each, total_len
 
 
-def ours(spark: SparkSession, folder: str) -> Any:
+def ours(spark: SparkSession, directory: str) -> Any:
     logs = spark.read.format("cordwood").schema("path STRING, record BINARY").option("partition_len", 64 << 20)
-    return logs.load(folder)
+    return logs.load(directory)
 
 
-def plain(spark: SparkSession, folder: str) -> Any:
+def plain(spark: SparkSession, directory: str) -> Any:
     def rows(file: tuple[str, bytes]) -> Iterator[tuple[str, bytes]]:
         from plain import records
 
         path, data = file
         return ((path, record) for record in records(io.BytesIO(data)))
 
-    files = spark.sparkContext.binaryFiles(folder, 4).flatMap(rows)
+    files = spark.sparkContext.binaryFiles(directory, 4).flatMap(rows)
     return spark.createDataFrame(files, "path STRING, record BINARY")
 
 

@@ -101,12 +101,12 @@ CONVERTED: dict[str, tuple[Made, str, str]] = {
 class Log:
     """A log that can grow, and beside it, one of one record and the same lines as a text file."""
 
-    def __init__(self, folder: Path, made: Made, dialect: str = "leveldb", *, is_text: bool = False) -> None:
-        self.path, self.first = folder / "log", folder / "one"
+    def __init__(self, directory: Path, made: Made, dialect: str = "leveldb", *, is_text: bool = False) -> None:
+        self.path, self.first = directory / "log", directory / "one"
         self.counts: list[int] = []
         self._made, self._dialect, self._is_text = made, dialect, is_text
         self._chance = random.Random(5)
-        folder.mkdir()
+        directory.mkdir()
         self._add(self.first, 1)
         self.counts.clear()
 
@@ -115,8 +115,8 @@ class Log:
         self._add(self.path, count)
 
     def _add(self, path: Path, count: int) -> None:
-        begin = len(self.counts)
-        made = [self._made(self._chance, number) for number in range(begin, begin + count)]
+        start = len(self.counts)
+        made = [self._made(self._chance, number) for number in range(start, start + count)]
         self.counts += [number for _, number in made]
         with cordwood.open(path, "a", dialect=self._dialect) as writer:
             writer.extend([record for record, _ in made])
@@ -169,9 +169,9 @@ def numbers_in(table: Path, column: str) -> list[int]:
         return [int(row[column]) for row in rows]
 
 
-def measure_forms(folder: Path, payload: str, options: argparse.Namespace) -> None:
+def measure_forms(directory: Path, payload: str, options: argparse.Namespace) -> None:
     made, dialect, column = CONVERTED[payload]
-    log = Log(folder / payload, made, dialect)
+    log = Log(directory / payload, made, dialect)
     forms = {form: converting(payload, form) for form in ("parquet", "csv", "ndjson")}
     log.grow(3_000)
     for form, run in forms.items():
@@ -183,8 +183,8 @@ def measure_forms(folder: Path, payload: str, options: argparse.Namespace) -> No
         show(f"{payload} to {form}", (form, "parquet"), times, len(log.counts), 1.3)
 
 
-def measure_steps(folder: Path, options: argparse.Namespace) -> None:
-    log = Log(folder / "steps", long_step, "wandb")
+def measure_steps(directory: Path, options: argparse.Namespace) -> None:
+    log = Log(directory / "steps", long_step, "wandb")
     log.grow(1_000)
     rows = list(wandb.history(log.path))
     assert [row["_step"] for row in rows] == log.counts
@@ -199,9 +199,9 @@ def measure_steps(folder: Path, options: argparse.Namespace) -> None:
     print(f"{'wandb.history':24} {each:8.2f} us a step of {VALUES_OF_A_STEP} values; goal: at most 20", flush=True)
 
 
-def measure_arrow(folder: Path, options: argparse.Namespace) -> None:
+def measure_arrow(directory: Path, options: argparse.Namespace) -> None:
     for name, made, goal in (("flat", flat_line, 1.0), ("nested", nested_line, 0.5)):
-        log = Log(folder / name, made, is_text=True)
+        log = Log(directory / name, made, is_text=True)
         log.grow(3_000)
         table = pyarrow.table(cordwood.scan(log.path, decode="json"))
         assert table["count"].to_pylist() == log.counts
@@ -215,8 +215,8 @@ def measure_arrow(folder: Path, options: argparse.Namespace) -> None:
         show(f"{name} json to arrow", ("cordwood", "polars"), times, len(log.counts), goal)
 
 
-def measure_old(folder: Path, options: argparse.Namespace) -> None:
-    log = Log(folder / "old", step, "wandb")
+def measure_old(directory: Path, options: argparse.Namespace) -> None:
+    log = Log(directory / "old", step, "wandb")
     runs = {"new": converting("wandb-history", "parquet"), "old": converting("wandb-history", "parquet", options.old)}
     log.grow(3_000)
     tables = []

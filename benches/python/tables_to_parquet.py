@@ -31,7 +31,7 @@ from cordwood.cli import main as main_of_cli
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests/helpers"))
 import entities
 
-BEGIN = datetime(2020, 1, 1, tzinfo=UTC)
+START = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def entity(chance: random.Random, number: int) -> tuple[bytes, int]:
@@ -41,7 +41,7 @@ def entity(chance: random.Random, number: int) -> tuple[bytes, int]:
         "count": count,
         "price": chance.random() if number % 3 else number,
         "done": number % 2 == 0,
-        "created": BEGIN + timedelta(microseconds=chance.randrange(10**14)),
+        "created": START + timedelta(microseconds=chance.randrange(10**14)),
         "address": {"city": chance.choice(["Bern", "Biel", "Basel"]), "zip": chance.randrange(10_000)},
         "tags": [chance.choice(["red", "green", "blue"]) for _ in range(chance.randrange(1, 4))],
         "spot": entities.Place((chance.random() * 90, chance.random() * 90)),
@@ -53,7 +53,7 @@ def entity(chance: random.Random, number: int) -> tuple[bytes, int]:
 def line(chance: random.Random, number: int) -> tuple[bytes, int]:
     count = chance.randrange(1 << 40)
     values = {
-        "time": (BEGIN + timedelta(milliseconds=number)).isoformat(),
+        "time": (START + timedelta(milliseconds=number)).isoformat(),
         "level": chance.choice(["debug", "info", "warning"]),
         "path": f"/orders/{number}",
         "count": count,
@@ -94,7 +94,7 @@ def ordered_step(chance: random.Random, number: int) -> tuple[bytes, int]:
 PAYLOADS = {"entity": entity, "json": line, "wandb-history": step, "wandb-history-ordered": ordered_step}
 
 
-def make(folder: Path, payload: str, files: int, each: int) -> int:
+def make(directory: Path, payload: str, files: int, each: int) -> int:
     """Writes the logs, and returns the sum of a column."""
     chance = random.Random(5)
     is_run = payload.startswith("wandb")
@@ -102,7 +102,7 @@ def make(folder: Path, payload: str, files: int, each: int) -> int:
     counts = 0
     for file in range(files):
         name = f"run-{file:03}.wandb" if is_run else f"output-{file:03}"
-        with cordwood.open(folder / name, "x", dialect=dialect) as writer:
+        with cordwood.open(directory / name, "x", dialect=dialect) as writer:
             for number in range(file * each, (file + 1) * each):
                 record, count = PAYLOADS[payload](chance, number)
                 counts += count
@@ -116,16 +116,16 @@ def taken(work: Callable[[], object]) -> tuple[float, float]:
     return time.perf_counter() - clock, time.process_time() - cpu
 
 
-def measure(folder: Path, payload: str, options: argparse.Namespace) -> None:
-    (folder / "logs").mkdir()
-    counts = make(folder / "logs", payload, options.files, options.each)
+def measure(directory: Path, payload: str, options: argparse.Namespace) -> None:
+    (directory / "logs").mkdir()
+    counts = make(directory / "logs", payload, options.files, options.each)
     arguments = [
         "convert",
         "--as",
         payload.removesuffix("-ordered"),
         "--overwrite",
-        str(folder / "logs"),
-        str(folder / "t.parquet"),
+        str(directory / "logs"),
+        str(directory / "t.parquet"),
     ]
 
     def convert() -> None:
@@ -133,11 +133,12 @@ def measure(folder: Path, payload: str, options: argparse.Namespace) -> None:
             assert main_of_cli(arguments) == 0
 
     convert()
-    table = pq.read_table(folder / "t.parquet").combine_chunks()
+    table = pq.read_table(directory / "t.parquet").combine_chunks()
     assert table.num_rows == options.files * options.each
     assert sum(table["count"].to_pylist()) == counts
     rounds = [
-        (taken(convert), taken(lambda: pq.write_table(table, folder / "ready.parquet"))) for _ in range(options.rounds)
+        (taken(convert), taken(lambda: pq.write_table(table, directory / "ready.parquet")))
+        for _ in range(options.rounds)
     ]
     for what, at in (("clock", 0), ("processor", 1)):
         converted, written = (min(times[at] for times in side) for side in zip(*rounds, strict=True))

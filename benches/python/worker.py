@@ -73,7 +73,7 @@ class Worker:
         return take_turn(self.write, seconds, len(self.records), before=self.clear)
 
     def turn_append(self, seconds: float) -> dict[str, Any]:
-        """The same, but each record is written to the operating system before the next is begun."""
+        """The same, but each record is written to the operating system before the next is started."""
         return take_turn(self.append, seconds, len(self.records), before=self.clear)
 
     def turn_checksum(self, seconds: float) -> dict[str, Any]:
@@ -116,7 +116,7 @@ class Worker:
             yield record
             before, length = length, self.path_to_write.stat().st_size
             if length < before + len(record):
-                raise ValueError("a record is not in the file when the next is begun")
+                raise ValueError("a record is not in the file when the next is started")
 
     def read(self) -> None:
         """One pass: each record is seen and released."""
@@ -136,9 +136,9 @@ class Worker:
 
 
 def clock(run: Callable[[], None]) -> int:
-    begin = time.perf_counter_ns()
+    start = time.perf_counter_ns()
     run()
-    return time.perf_counter_ns() - begin
+    return time.perf_counter_ns() - start
 
 
 def take_turn(

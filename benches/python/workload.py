@@ -20,7 +20,7 @@ CHECKSUM_LENS = (0, 16, 64, 100, 256, 1024, 4096, 10_240, 32_761)
 COUNT_MAX = 200_000
 TOTAL_LEN = 32 << 20
 
-# The bytes between a WriteBatch's beginning and the value of its only entry are the sequence number and the count, then
+# The bytes between a WriteBatch's start and the value of its only entry are the sequence number and the count, then
 # a Put of an eight-byte key.
 KEY = b"key-0001"
 BATCH_HEADER = (1).to_bytes(8, "little") + (1).to_bytes(4, "little") + b"\x01" + bytes([len(KEY)]) + KEY
@@ -33,8 +33,8 @@ def records(size: str) -> list[bytes]:
         return [json_line(source, index) for index in range(COUNT_MAX)]
     noise = source.randbytes(2 << 20)
     lens = mixed_lens(source) if size == "mix" else [int(size)] * min(COUNT_MAX, TOTAL_LEN // int(size))
-    begins = (source.randrange(1 << 20) for _ in lens)
-    return [noise[begin : begin + length] for begin, length in zip(begins, lens, strict=False)]
+    starts = (source.randrange(1 << 20) for _ in lens)
+    return [noise[start : start + length] for start, length in zip(starts, lens, strict=False)]
 
 
 def json_line(source: random.Random, index: int) -> bytes:

@@ -18,7 +18,7 @@ struct Reporter : log::Reader::Reporter {
   }
 };
 
-// The number of the log: that in the name of its file, else that of the first valid fragment at the beginning of a block.
+// The number of the log: that in the name of its file, else that of the first valid fragment at the start of a block.
 static uint64_t NumberOf(const std::string& path) {
   std::string name = path.substr(path.rfind('/') + 1);
   if (uint64_t number = strtoull(name.c_str(), nullptr, 10)) return number;

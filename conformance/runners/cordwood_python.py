@@ -21,7 +21,7 @@ def read(request, named):
     records, salvaged, raised = [], [], []
     try:
         reader = cordwood.open(request["path"], on_corruption=request["policy"], **named)
-    except IsADirectoryError:  # A folder without segments.
+    except IsADirectoryError:  # A directory without segments.
         return {"records": [], "end": ["refused", 0]}
     except cordwood.CordwoodError as error:
         return {"records": [], "end": ["refused", error.offset]}

@@ -48,7 +48,7 @@ def read(request, dialect):
             return {"records": [], "end": ["refused", 0]}
         files = {int(file.stem): file.read_bytes() for file in path.glob("*.log")}
         if {"start", "end", "stop"} & options.keys():
-            return {"unsupported": "a range of a log in segments, or the policy stop"}
+            return {"unsupported": "a range of a segmented log, or the policy stop"}
         if not files:
             return {"records": [], "end": ["refused", 0]}
         return found(reference.events_of_segments(files, dialect=dialect, **options))
@@ -57,7 +57,7 @@ def read(request, dialect):
         return {"records": [], "end": ["refused", options["start"]]}
     answer = found(reference.events(content, dialect=dialect, **options))
     if request["policy"] == "raise":
-        answer["raised"] = [begin for _, begin, _, severity in answer["regions"] if severity == "corruption"]
+        answer["raised"] = [start for _, start, _, severity in answer["regions"] if severity == "corruption"]
     return answer
 
 
@@ -77,7 +77,7 @@ def found(events):
                 if event.salvaged:
                     salvaged.append(event.offset)
             elif isinstance(event, reference.Skipped):
-                regions.append([event.reason, event.begin, event.end, SEVERITY[event.reason]])
+                regions.append([event.reason, event.start, event.end, SEVERITY[event.reason]])
             else:
                 end = [event.kind, event.offset]
     except RefusedError as error:

@@ -18,7 +18,7 @@ WHOLE_LEN = 1 << 63
 
 
 class ClaimedRange:
-    """The records and regions that begin at the places `[first, end)` of a log, or at those that can be claimed.
+    """The records and regions that start at the places `[first, end)` of a log, or at those that can be claimed.
 
     A place is a block. A log that cannot be read in parts has one place, whose length is `WHOLE_LEN`.
 
@@ -38,10 +38,10 @@ class ClaimedRange:
     def batches(
         self, try_claim: Callable[[int], bool], *, target_len: int = 1 << 18
     ) -> Iterator[tuple[RecordBatch, int]]:
-        """The records: batches, each with how many of its records begin at claimed places, at least one.
+        """The records: batches, each with how many of its records start at claimed places, at least one.
 
         Args:
-            try_claim: Claims a place at which a record begins: each once, in order, and at last `end`. After it has
+            try_claim: Claims a place at which a record starts: each once, in order, and at last `end`. After it has
                 returned false, no further record is returned.
             target_len: As for `Reader.record_batches`.
         """

@@ -1,4 +1,4 @@
-"""The contents of a file or a folder, for `cordwood.info` and the verb `info`."""
+"""The contents of a file or a directory, for `cordwood.info` and the verb `info`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from cordwood._text import source_name
 from cordwood.errors import CordwoodError
 from cordwood.types import Database, Export, Info, Report, Run
 
-FOLDERS = {
+DIRECTORIES = {
     "version-edit": ("logs of a database", {"version-edit", "write-batch"}),
     "entity": ("an export of Datastore or Firestore", {"entity", "export-metadata"}),
     "wandb": ("runs of Weights & Biases", {"wandb"}),
 }
-"""The name of a folder in which a log contains this, and the possible contents of the others."""
+"""The name of a directory in which a log contains this, and the possible contents of the others."""
 
 
 def described(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], threads: int) -> Info:
@@ -35,7 +35,7 @@ def described(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     files = expand(names)
     content = Content()
     for file, found in content.taken(each(files, read, threads)):
-        if isinstance(found, Exception) and not file.is_in_folder and len(files) == 1:
+        if isinstance(found, Exception) and not file.is_in_directory and len(files) == 1:
             raise found
     return content.info(" ".join(names), files)
 
@@ -109,7 +109,7 @@ class Content:
             state = "empty" if empty else "damaged" if not report.ok else "torn" if summary.is_torn else "ok"
             first_time, last_time = _times_of(path, log)
             self._runs.append(Run(path, report.record_count, first_time, last_time, state))
-        if payload == "entity" and file.is_in_folder:
+        if payload == "entity" and file.is_in_directory:
             self._entity_logs.append(path)
         zeros = summary.zeros_at_end
         zeros_len = zeros.length if zeros and not zeros.is_padding else 0
@@ -143,14 +143,14 @@ class Content:
         self.failures += more_failures
         listed = {os.path.realpath(name) for export in exports for name in export.files}
         unlisted = tuple(path for path in self._entity_logs if os.path.realpath(path) not in listed)
-        is_one = len(files) == 1 and not files[0].is_in_folder
-        what = "a log" if is_one else "a folder" if os.path.isdir(path) else "several files"
+        is_one = len(files) == 1 and not files[0].is_in_directory
+        what = "a log" if is_one else "a directory" if os.path.isdir(path) else "several files"
         if is_one and self._report and self._report.outcome.zeros_offset == 0:
             what = "only zeros"
         if is_one and exports and not self._sums["log_count"]:
-            what = FOLDERS["entity"][0]
-        if what == "a folder":
-            what = _folder(self._payloads, databases, exports, unlisted) or what
+            what = DIRECTORIES["entity"][0]
+        if what == "a directory":
+            what = _directory(self._payloads, databases, exports, unlisted) or what
         return Info(
             path=path,
             what=what,
@@ -190,19 +190,19 @@ def _payload(file: Input, report: Report, dialect: str, log: dict[str, Any]) -> 
     return fits[0].name if len(fits) == 1 else "other"
 
 
-def _folder(
+def _directory(
     payloads: Counter[str], databases: Sequence[Database], exports: Sequence[Export], unlisted: Sequence[str]
 ) -> str | None:
-    """The name of a folder whose logs contain this; `None` if that is several things, or mostly unknown."""
+    """The name of a directory whose logs contain this; `None` if that is several things, or mostly unknown."""
     known = payloads.keys() - {"other"}
     known_count = sum(payloads[name] for name in known)
-    if databases and known <= FOLDERS["version-edit"][1] and known_count >= payloads["other"]:
+    if databases and known <= DIRECTORIES["version-edit"][1] and known_count >= payloads["other"]:
         return f"a database of {databases[0].engine}" if len(databases) == 1 else f"{len(databases):,} databases"
-    if exports and known <= FOLDERS["entity"][1]:
+    if exports and known <= DIRECTORIES["entity"][1]:
         if unlisted:
             return "exports of Datastore or Firestore"
-        return FOLDERS["entity"][0] if len(exports) == 1 else f"{len(exports):,} exports of Datastore or Firestore"
-    for payload, (text, held) in FOLDERS.items():
+        return DIRECTORIES["entity"][0] if len(exports) == 1 else f"{len(exports):,} exports of Datastore or Firestore"
+    for payload, (text, held) in DIRECTORIES.items():
         if payload in known and known <= held and known_count > payloads["other"]:
             return text
     return None

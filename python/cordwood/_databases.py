@@ -1,9 +1,10 @@
-"""Whether the folder of a database is complete: the files that its engine needs to open it, and those that are missing.
+"""Whether the directory of a database is complete: the files that its engine needs to open it, and those that are
+missing.
 
 An engine reads `CURRENT`, then the MANIFEST that it names, then the tables and the logs that the MANIFEST lists. They
-may change meanwhile: a file is written before it is listed, and removed after it is no longer listed. So a folder with
+may change meanwhile: a file is written before it is listed, and removed after it is no longer listed. So a directory with
 a fault is read again until neither `CURRENT` nor a MANIFEST changes while it is read, and a file is looked for after
-the MANIFEST was read: the list of the folder is older.
+the MANIFEST was read: the list of the directory is older.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from cordwood.errors import CordwoodError, DialectError, PayloadError
 from cordwood.types import OF_CURRENT, Database, Engine, OutcomeKind, Problem, ProblemKind, Severity
 
 _READINGS_MAX = 10
-"""How often a folder is read if the database in it changes each time."""
+"""How often a directory is read if the database in it changes each time."""
 
 _NAMES_MAX = 10
 """At most this many files are named in a line."""
 
 _TEXT_LEN_MAX = 1 << 20
-"""How much is read of `CURRENT`, of the options and of an info log: all that matters is at their beginning."""
+"""How much is read of `CURRENT`, of the options and of an info log: all that matters is at their start."""
 
 _MANIFEST = re.compile(r"MANIFEST-([0-9]{1,20})")
 _MARKER = re.compile(r"marker\.manifest\.([0-9]+)\.(MANIFEST-[0-9]+)")
@@ -45,20 +46,20 @@ _OPTIONS = re.compile(r"OPTIONS-([0-9]{1,20})")
 _INFO_LOG = re.compile(r"LOG(\.old\.[0-9]+)?")
 
 # Each line of a text that anybody may have written is looked at once, whatever it contains.
-_OWN_FOLDER = re.compile(r"(?m)^(?>.*?manifest file: ?)(.*)/MANIFEST-")
-_FOLDERS = re.compile(r"(?m)^(?>.*?SST files in )(.*) dir, Total Num|^(?>.*?cf_paths does not yet exist: )(.*)$")
+_OWN_DIRECTORY = re.compile(r"(?m)^(?>.*?manifest file: ?)(.*)/MANIFEST-")
+_DIRECTORIES = re.compile(r"(?m)^(?>.*?SST files in )(.*) dir, Total Num|^(?>.*?cf_paths does not yet exist: )(.*)$")
 _SEPARATORS = "/\\"
 """A path in a text may be one of Windows, wherever the text is read."""
-_LOG_FOLDER = re.compile(r"(?m)^[ \t]*wal_dir=(.+)$")
+_LOG_DIRECTORY = re.compile(r"(?m)^[ \t]*wal_dir=(.+)$")
 _SKIPS_TORN_LOGS = re.compile(rb"(?m)^[ \t]*wal_recovery_mode=k(Skip|Tolerate)")
 _ACCEPTS_TORN_LOGS = re.compile(rb"(?m)^[ \t]*strict_wal_tail=false")
 _REFUSES_TORN_LOGS = re.compile(rb"(?m)^[ \t]*wal_recovery_mode=kAbsoluteConsistency")
 
 _NETEASE = b"\x80\x1d\x30\x01"
-"""A `CURRENT` that begins with these bytes is encrypted, and so is the MANIFEST."""
+"""A `CURRENT` that starts with these bytes is encrypted, and so is the MANIFEST."""
 
 _BATCH = struct.Struct("<QI")
-"""The beginning of a write batch: its first sequence number, and how many it has."""
+"""The start of a write batch: its first sequence number, and how many it has."""
 
 
 def databases_of(files: Iterable[Input], damaged: Iterable[object]) -> tuple[list[Database], list[tuple[str, OSError]]]:
@@ -68,20 +69,20 @@ def databases_of(files: Iterable[Input], damaged: Iterable[object]) -> tuple[lis
     damaged logs, and of the files that are not logs. Other values are left out.
     """
     files = list(files)
-    parts = (os.path.split(file.name) for file in files if file.is_in_folder and "://" not in file.name)
-    # A log may be named by another path of its folder.
+    parts = (os.path.split(file.name) for file in files if file.is_in_directory and "://" not in file.name)
+    # A log may be named by another path of its directory.
     names: dict[str, set[str]] = defaultdict(set)
-    for folder, name in (os.path.split(path) for path in damaged if isinstance(path, str)):
+    for directory, name in (os.path.split(path) for path in damaged if isinstance(path, str)):
         if _ANY_LOG.fullmatch(name):
-            names[os.path.realpath(folder)].add(name)
+            names[os.path.realpath(directory)].add(name)
     databases: list[Database] = []
     failures = unjudged(files)
-    for folder in dict.fromkeys(folder for folder, name in parts if _is_of_database(name)):
+    for directory in dict.fromkeys(directory for directory, name in parts if _is_of_database(name)):
         try:
-            if database := database_in(folder, names[os.path.realpath(folder)]):
+            if database := database_in(directory, names[os.path.realpath(directory)]):
                 databases.append(database)
         except OSError as error:
-            failures.append((folder, error))
+            failures.append((directory, error))
     return databases, failures
 
 
@@ -89,24 +90,24 @@ def _is_of_database(name: str) -> bool:
     return name == "CURRENT" or bool(_MANIFEST.fullmatch(name) or _MARKER.fullmatch(name))
 
 
-def database_in(folder: str, damaged: Collection[str] = ()) -> Database | None:
-    """Judges the folder of a database.
+def database_in(directory: str, damaged: Collection[str] = ()) -> Database | None:
+    """Judges the directory of a database.
 
     Args:
-        folder: The path of the folder.
+        directory: The path of the directory.
         damaged: The names of the damaged files in it. Only those of logs that the engine reads matter.
 
     Returns:
-        The database; `None` if there is none in the folder, or if NetEase has encrypted it.
+        The database; `None` if there is none in the directory, or if NetEase has encrypted it.
 
     Raises:
-        OSError: The folder or a file in it cannot be read.
+        OSError: The directory or a file in it cannot be read.
     """
     database = None
     for _ in range(_READINGS_MAX):
-        found = _Folder(folder)
+        found = _Directory(directory)
         database = found.database(damaged)
-        if database is None or database.ok or _Folder(folder).version == found.version:
+        if database is None or database.ok or _Directory(directory).version == found.version:
             break
     return database
 
@@ -137,9 +138,9 @@ def is_without_record(path: object, number: int | None) -> bool:
     """
     if not is_path(path):
         return False
-    folder, name = os.path.split(os.fsdecode(path))
+    directory, name = os.path.split(os.fsdecode(path))
     with suppress(OSError):
-        if number == log_number(name) and (database := database_in(folder or os.curdir)):
+        if number == log_number(name) and (database := database_in(directory or os.curdir)):
             kinds = (problem.kind for problem in database.problems if os.path.basename(problem.path) == name)
             return ProblemKind.LOG_EMPTY in kinds
     return False
@@ -201,8 +202,8 @@ class _Manifest:
         return ProblemKind.MANIFEST_INCOMPLETE if self.numbers else ProblemKind.MANIFEST_EMPTY
 
 
-class _Folder:
-    """A folder, and the files in it at one time."""
+class _Directory:
+    """A directory, and the files in it at one time."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -223,7 +224,7 @@ class _Folder:
         return os.path.join(self.path, name)
 
     def _len(self, name: str) -> int | None:
-        """The length of a file in bytes; `None` if it is missing, or is a folder, a pipe or a device."""
+        """The length of a file in bytes; `None` if it is missing, or is a directory, a pipe or a device."""
         try:
             status = os.stat(self._path(name))
         except FileNotFoundError:
@@ -231,7 +232,7 @@ class _Folder:
         return status.st_size if stat.S_ISREG(status.st_mode) else None
 
     def _text(self, name: str) -> bytes | None:
-        """The beginning of a file; `None` as for `_len`."""
+        """The start of a file; `None` as for `_len`."""
         if self._len(name) is None:
             return None
         try:
@@ -296,7 +297,7 @@ class _Folder:
     def _is_database(self) -> bool:
         above, name = os.path.split(os.path.abspath(self.path))
         # Titan, beside RocksDB, keeps a MANIFEST of another kind. An engine's repair moves the files that it replaces
-        # to the folder "lost".
+        # to the directory "lost".
         if name == "titandb" or (name == "lost" and os.path.isfile(os.path.join(above, "CURRENT"))):
             return False
         has_tables, has_logs = bool(self._matching(_TABLE)), bool(self._matching(_LOG))
@@ -304,7 +305,7 @@ class _Folder:
             return bool(self.marker or self.manifests or has_tables or has_logs)
         if self.current is not None or not self.manifests:
             return False
-        # A folder of copied or salvaged logs is not a database. One that never had a CURRENT is empty.
+        # A directory of copied or salvaged logs is not a database. One that never had a CURRENT is empty.
         return has_tables or (has_logs and not self.names.isdisjoint(("LOCK", "LOG", "IDENTITY")))
 
     def _named(self) -> tuple[ProblemKind | None, str | None]:
@@ -337,7 +338,7 @@ class _Folder:
         return self._lines(max(names, key=_number)) if names else b""
 
     def _lines(self, name: str) -> bytes:
-        """The beginning of a text. Git, on Windows, may have changed the ends of its lines."""
+        """The start of a text. Git, on Windows, may have changed the ends of its lines."""
         return (self._text(name) or b"").replace(b"\r\n", b"\n")
 
     def _engine(self, manifest: _Manifest | None) -> Engine:
@@ -369,16 +370,16 @@ class _Folder:
             else:
                 missing.setdefault(family, []).append(name)
         for family, absent in missing.items():
-            # All tables of a column family that have the same path_id are in one folder.
-            is_elsewhere = family not in found and engine != Engine.LEVELDB and self._may_have_other_folders(engine)
+            # All tables of a column family that have the same path_id are in one directory.
+            is_elsewhere = family not in found and engine != Engine.LEVELDB and self._may_have_other_directories(engine)
             kind = ProblemKind.TABLE_ELSEWHERE if is_elsewhere else ProblemKind.TABLE_MISSING
             yield from (Problem(kind, self._path(name)) for name in absent)
 
-    def _may_have_other_folders(self, engine: Engine) -> bool:
-        """Whether tables of RocksDB or Pebble may be in other folders than this one.
+    def _may_have_other_directories(self, engine: Engine) -> bool:
+        """Whether tables of RocksDB or Pebble may be in other directories than this one.
 
-        RocksDB's info logs name each folder of tables (`db_paths`, `cf_paths`), but its options do not. The tables of a
-        backup are in a folder that all backups share; those of Pebble may be in a store.
+        RocksDB's info logs name each directory of tables (`db_paths`, `cf_paths`), but its options do not. The tables of a
+        backup are in a directory that all backups share; those of Pebble may be in a store.
         """
         above, name = os.path.split(os.path.abspath(self.path))
         backup, private = os.path.split(above)
@@ -388,9 +389,9 @@ class _Folder:
             return any(name.startswith("REMOTE-OBJ-CATALOG") for name in self.names)
         infos = self._infos()
         for info in infos:
-            own = _own_folder(info)
-            folders = _FOLDERS.findall(info)
-            if any((first or second).rstrip(_SEPARATORS) != own for first, second in folders):
+            own = _own_directory(info)
+            directories = _DIRECTORIES.findall(info)
+            if any((first or second).rstrip(_SEPARATORS) != own for first, second in directories):
                 return True
         return not infos
 
@@ -398,10 +399,10 @@ class _Folder:
         """RocksDB's info logs."""
         return [text.decode(errors="replace") for name in self._matching(_INFO_LOG) if (text := self._lines(name))]
 
-    def _has_other_log_folder(self) -> bool:
-        """Whether the options name another folder for the logs. Those of RocksDB before 7 name each one's own."""
-        found = _LOG_FOLDER.search(self._options().decode(errors="replace"))
-        return found is not None and found[1].rstrip(_SEPARATORS) not in map(_own_folder, self._infos())
+    def _has_other_log_directory(self) -> bool:
+        """Whether the options name another directory for the logs. Those of RocksDB before 7 name each one's own."""
+        found = _LOG_DIRECTORY.search(self._options().decode(errors="replace"))
+        return found is not None and found[1].rstrip(_SEPARATORS) not in map(_own_directory, self._infos())
 
     def _log_problems(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
         unlisted = self._unlisted_tables(manifest, engine)
@@ -419,7 +420,7 @@ class _Folder:
             if newer and not unlisted:
                 yield Problem(ProblemKind.TABLE_NEWER, self._path(newer))
             return
-        if not self._matching(_LOG) and self._has_other_log_folder():
+        if not self._matching(_LOG) and self._has_other_log_directory():
             return
         for number, synced_len in manifest.synced_lens.items():
             name = _file_name(number, "log")
@@ -436,7 +437,7 @@ class _Folder:
                 yield Problem(ProblemKind.LOG_ABSENT, self._path(name))
 
     def _lost_writes(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
-        """The logs without a record, or, without any log or table, the folder: a new database, or a loss.
+        """The logs without a record, or, without any log or table, the directory: a new database, or a loss.
 
         Of LevelDB, only the newest log: the others follow from the sequence numbers.
         """
@@ -447,7 +448,7 @@ class _Folder:
             for name in dict.fromkeys([*older, logs[-1]]):
                 if self._has_no_record(name, manifest):
                     yield Problem(ProblemKind.LOG_EMPTY, self._path(name))
-        elif not (manifest.tables or manifest.oldest_log_number or self._has_other_log_folder()):
+        elif not (manifest.tables or manifest.oldest_log_number or self._has_other_log_directory()):
             yield Problem(ProblemKind.DATABASE_EMPTY, self.path)
 
     def _has_no_record(self, name: str, manifest: _Manifest) -> bool:
@@ -482,8 +483,8 @@ class _Folder:
         logs = self._written_logs(manifest)
         last = manifest.numbers.get("last_sequence", 0)
         end = 0
-        for begin, batch_end in self._batches(logs):
-            if batch_end > last or begin > last:
+        for start, batch_end in self._batches(logs):
+            if batch_end > last or start > last:
                 return
             end = max(end, batch_end)
         if end:
@@ -498,14 +499,14 @@ class _Folder:
                 Reader(path, on_corruption="skip") as reader,
             ):
                 for record in reader:
-                    begin, count = _BATCH.unpack_from(record)
+                    start, count = _BATCH.unpack_from(record)
                     if count:
-                        yield begin, begin + count
+                        yield start, start + count
 
     def _cut_logs(self, manifest: _Manifest) -> Iterator[Problem]:
         """The logs that are cut off, empty or torn, although a newer log has later writes.
 
-        LevelDB begins a log once the one before is complete, and the sequence numbers continue: a gap is a loss. An
+        LevelDB starts a log once the one before is complete, and the sequence numbers continue: a gap is a loss. An
         empty log may leave no gap, since a flush without writes ends one, and since the MANIFEST may state a number
         that is later than its writes. But a table that is newer than the next log contains the writes of the empty one,
         unless LevelDB has recovered the next log meanwhile.
@@ -526,19 +527,19 @@ class _Folder:
                     note = ProblemKind.LOG_TORN if reader.outcome.kind == OutcomeKind.TORN_TAIL else None
             except (CordwoodError, FileNotFoundError):
                 return  # It has other contents, or a live database has removed it.
-            if found.begin is not None and found.end is not None:
+            if found.start is not None and found.end is not None:
                 recovering = b"Recovering log #%d\n" % number
                 is_flushed = newest_table > number and bool(infos) and not any(recovering in info for info in infos)
                 for place, (log, has_writes, kind) in enumerate(earlier, 1):
-                    has_gap = place == len(earlier) and found.begin > end
+                    has_gap = place == len(earlier) and found.start > end
                     if has_gap or (is_flushed and not has_writes):
                         yield Problem(ProblemKind.LOG_CUT, log)
                     elif kind:
                         yield Problem(kind, log)
                 earlier, end = [], found.end
-            is_empty = found.begin is None and self._has_no_record(os.path.basename(path), manifest)
+            is_empty = found.start is None and self._has_no_record(os.path.basename(path), manifest)
             kind = ProblemKind.LOG_EMPTY if is_empty else note
-            earlier.append((path, found.begin is not None, kind))
+            earlier.append((path, found.start is not None, kind))
 
     def _torn_logs(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
         """The logs of RocksDB and Pebble that end in an incomplete record, although a newer log follows.
@@ -565,8 +566,8 @@ class _Folder:
                 with Reader(path, on_corruption="skip") as reader:
                     first = last = next(reader, None)
                     if first is not None and torn:
-                        begin = WriteBatch(first).sequence
-                        is_cut = is_refused or (is_strict and begin != end)
+                        start = WriteBatch(first).sequence
+                        is_cut = is_refused or (is_strict and start != end)
                         kind = ProblemKind.LOG_CUT if is_cut else ProblemKind.LOG_TORN
                         # One that has become longer was still being written.
                         yield from (
@@ -599,8 +600,8 @@ class _Folder:
         RocksDB's may name one that was never made, and older versions of it have a log with a number after the edit's.
         Pebble may have no log.
 
-        RocksDB begins a log before it writes the table of the log before. So if its MANIFEST ends with a whole edit, or
-        the next log had been begun before the last edit that is left, only the sequence numbers show the missing edits:
+        RocksDB starts a log before it writes the table of the log before. So if its MANIFEST ends with a whole edit, or
+        the next log had been started before the last edit that is left, only the sequence numbers show the missing edits:
         the log of the last edit is gone, and the writes between it and the first log are neither in a log nor in a
         listed table. Writes without a log leave such a gap, too, but not with that log.
         """
@@ -613,13 +614,13 @@ class _Folder:
             return []
         if engine == Engine.LEVELDB:
             has_log = not oldest or self._len(_file_name(oldest, "log")) is not None
-        elif not logs and self._has_other_log_folder():
+        elif not logs and self._has_other_log_directory():
             return []
         else:
-            begin, _ = next(self._batches(self._written_logs(manifest)), (0, 0))
+            start, _ = next(self._batches(self._written_logs(manifest)), (0, 0))
             # The first edit names no log: the first one has a smaller number than the next file.
             is_gone = oldest not in logs if oldest else min(logs, default=0) >= next_number
-            if is_gone and begin > manifest.numbers["last_sequence"] + 1:
+            if is_gone and start > manifest.numbers["last_sequence"] + 1:
                 return [names[number] for number in sorted(names.keys() - listed) if number > oldest]
             has_log = any(oldest <= number < (next_number if manifest.is_torn else newer[0]) for number in logs)
         return [] if has_log else [names[number] for number in newer]
@@ -638,7 +639,7 @@ class _Folder:
 
         tables = numbered(_TABLE)
         without = next((number for number in itertools.count(next_number) if number not in tables), 0)
-        # The list of the folder is older than the log may be.
+        # The list of the directory is older than the log may be.
         has_log = numbered(_LOG) or self._len(_file_name(without, "log")) is not None
         return None if has_log or max(tables, default=0) < without else tables[max(tables)]
 
@@ -659,9 +660,9 @@ def _pointer_kind(path: str) -> ProblemKind | None:
     return None
 
 
-def _own_folder(info: str) -> str | None:
-    """The folder of the database when RocksDB wrote this info log."""
-    found = _OWN_FOLDER.search(info)
+def _own_directory(info: str) -> str | None:
+    """The directory of the database when RocksDB wrote this info log."""
+    found = _OWN_DIRECTORY.search(info)
     return found and found[1].rstrip(_SEPARATORS)
 
 
@@ -748,7 +749,7 @@ def database_lines(database: Database, *, is_brief: bool = False) -> list[tuple[
         texts = [f"{_listed(missing)} missing"] if missing else []
         texts += [f"{_listed(short)} shorter than the MANIFEST states"] if short else []
         if elsewhere := names[ProblemKind.TABLE_ELSEWHERE]:
-            texts.append(f"{_listed(elsewhere)} not in this folder, but maybe in another one of the database")
+            texts.append(f"{_listed(elsewhere)} not in this directory, but maybe in another one of the database")
         here = database.table_count - len(missing) - len(elsewhere)
         if texts:
             text = f"{here:,} of {database.table_count:,}: {'; '.join(texts)}"

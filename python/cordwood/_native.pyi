@@ -48,8 +48,6 @@ __all__ = [
     "WriteBatchReader",
     "Writer",
     "__version__",
-    "beginning_at",
-    "beginning_of",
     "build_write_batch",
     "checked_version_edit",
     "crc32c",
@@ -73,6 +71,8 @@ __all__ = [
     "salvage",
     "scan",
     "segment_offset",
+    "start_at",
+    "start_of",
     "stat",
     "unmask_crc",
     "verify",
@@ -124,9 +124,9 @@ class Record:
         """The bytes that were written."""
     @property
     def salvaged(self) -> bool:
-        """Whether it begins after damage in the same block, under the policy `"salvage"`.
+        """Whether it starts after damage in the same block, under the policy `"salvage"`.
 
-        Its checksums are valid, but its beginning had to be searched for: a log inside a record's
+        Its checksums are valid, but its start had to be searched for: a log inside a record's
         data can look the same.
         """
     __match_args__ = ("offset", "end_offset", "data")
@@ -193,11 +193,11 @@ class Reader:
     including that of Ctrl-C, loses no record: the next step returns the next one.
 
     Args:
-        source: A path (`str` or `os.PathLike`), also that of the folder of a log in segments, which
+        source: A path (`str` or `os.PathLike`), also that of the directory of a segmented log, which
             is read as one log with one range of offsets; the content of a file in memory (`bytes` or any
             other buffer, including `mmap`), never a path: convert a path in `bytes` with
             `os.fsdecode`; or an object with `read(size)` that returns bytes, whose current position
-            is the beginning of the log. If the file of an `mmap` is truncated while it is read, the
+            is the start of the log. If the file of an `mmap` is truncated while it is read, the
             operating system ends the process (`SIGBUS`), as it does for every program that reads a
             map: if others may truncate a file, pass its path. The following are read in ranges of
             up to 16 MiB, four of them ahead: a URL (a `str` such as `"s3://bucket/name"`), an
@@ -208,7 +208,7 @@ class Reader:
             log with everything it may contain; `"pebble"`: the same for Pebble; `"recyclable"`:
             the common part of these two; `"wandb"`: a run file of Weights & Biases; `"wandb_old"`:
             a run file of wandb-core before 0.17.6; `"swanlab"`: a run file of SwanLab. Default:
-            `None`, or `"auto"`: detected from the beginning of the file. RocksDB's metadata in a
+            `None`, or `"auto"`: detected from the start of the file. RocksDB's metadata in a
             `"leveldb"` or `"recyclable"` log is read if the dialect was detected, and is damage if
             you name the dialect: see `cordwood.types.DetectedDialect`.
         log_number: The number of the log, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the low 32
@@ -217,23 +217,23 @@ class Reader:
             Default: `None`: the number in the file's name, or, if it has none, that of the first
             valid fragment.
         compression: How each record is compressed, in `"rocksdb"`: `"zstd"`. Default: `None`: as
-            stated at the beginning of the log.
+            stated at the start of the log.
         on_corruption: The treatment of damage. `"raise"`: raise `CorruptionError`; the next step
             continues after the damage. `"skip"`: continue at the next block, as LevelDB does; the
             logger `cordwood` gets a warning for each of the first ten regions, and the number of
             the others at the end of the log, on `seek` or on `close`. `"stop"`: treat it as the end
             of the log. `"salvage"`: like `"skip"`, but keep valid records after the damage in the
             same block; `records()` marks them. Default: `"raise"`.
-        start: Return only the records that begin at or after this file offset, in bytes; or at or
+        start: Return only the records that start at or after this file offset, in bytes; or at or
             after this `Position`, in the same log: of a path or a URL. Default: 0.
-        end: Return only the records that begin before this file offset, in bytes; the last record
+        end: Return only the records that start before this file offset, in bytes; the last record
             may end after it. A record belongs to the range in which its first fragment starts, so
             adjacent ranges return each record exactly once. Default: `None`, the end of the file.
         verify_checksums: Verify each checksum. If `False`, damaged data is returned as if it were
             intact. Default: `True`.
         record_len_max: The longest record to accept, in bytes; a longer one is refused with
             `RecordTooLargeError`. Default: 1 GiB. In a compressed log, all records together may
-            also have only 256 MiB + 200 * (bytes read since the reader began or last sought), and
+            also have only 256 MiB + 200 * (bytes read since the reader started or last sought), and
             those of one container of a packed log 256 MiB. The record that would exceed this raises
             `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
             above the default replaces the 256 MiB.
@@ -494,7 +494,7 @@ class RecordBatch:
         """The bytes of all records, concatenated."""
     @property
     def offsets(self) -> memoryview:
-        """Where each record begins in `data`, followed by where the last one ends.
+        """Where each record starts in `data`, followed by where the last one ends.
 
         One more than there are records: 64-bit signed integers in native byte order (format `"q"`).
         """
@@ -551,11 +551,11 @@ class Follower:
     no effect, and all other calls raise `OSError`.
 
     Args:
-        path: The file; it must exist, and may be empty. Or the folder of a log in segments, in which
+        path: The file; it must exist, and may be empty. Or the directory of a segmented log, in which
             no rotation is ever raised and no record is missed.
-        start: Return only the records that begin at or after this: the `position` of an earlier
+        start: Return only the records that start at or after this: the `position` of an earlier
             run, by which the log is recognised; or a file offset, in bytes. The rest of a record that
-            begins before it, damaged or not, is skipped and not reported. Default: 0.
+            starts before it, damaged or not, is skipped and not reported. Default: 0.
         timeout: The longest that a step of the iteration waits for a record, in seconds. With 0, it
             returns the records that are there and never waits. Default: `None`, forever.
         dialect: As for `Reader`; detected as soon as there is a file header or a complete fragment.
@@ -566,7 +566,7 @@ class Follower:
         on_corruption: As for `Reader`, except `"salvage"`. Default: `"raise"`.
         on_rotation: The reaction once the path names another file, or none, and everything in the
             old one has been returned. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until
-            the path names a file, and continue at its beginning; `tell`, `skipped` and `outcome`
+            the path names a file, and continue at its start; `tell`, `skipped` and `outcome`
             then describe that file. A file that had the path only between two polls is missed,
             without an error: this is for a writer that rotates far less often than `poll_interval`.
             `"stop"`: end the iteration for good; `outcome` says so. Under the last two, the logger
@@ -666,7 +666,7 @@ class Follower:
         """The file offset after everything returned or skipped so far.
 
         A new follower with this offset as its `start` continues from there. It returns the same
-        records, but does not report the rest of a record whose beginning was damaged before this
+        records, but does not report the rest of a record whose start was damaged before this
         offset.
 
         Returns:
@@ -799,7 +799,7 @@ class Writer:
 
     Args:
         sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose position
-            the log begins. `data` is a read-only `memoryview`; the object may keep it, and it then
+            the log starts. `data` is a read-only `memoryview`; the object may keep it, and it then
             never changes.
         mode: `"x"`: create a file; fails if it exists. `"w"`: create a file, replacing any existing
             one. `"a"`: append to the file, or create it. An object accepts `"x"` or `"w"`, which
@@ -835,14 +835,14 @@ class Writer:
             continue in the next block; readers keep reporting the skipped bytes. A damaged file
             without any valid fragment raises, unless a crash can have left it so and `dialect` is
             given. Default: `"refuse"`.
-        checkpoint: For `"a"`: a file offset at which a record begins or ends, and before which
+        checkpoint: For `"a"`: a file offset at which a record starts or ends, and before which
             everything is known to be on the disk, such as an earlier `durable_offset`. The file is
             read from there to find its end, and the bytes after the checkpoint are rewritten, so
             that the next sync covers them. If it is greater than 0, the file must exist. Default:
-            `None`: the file is read from the beginning, and no byte is rewritten unless a sync of
+            `None`: the file is read from the start, and no byte is rewritten unless a sync of
             this file has failed in this process.
-        segment_len: For `"a"`: the log is a folder of files, its segments, and this many bytes are
-            the most that one has, unless its first record is longer. `sink` is the folder; it is
+        segment_len: For `"a"`: the log is a directory of files, its segments, and this many bytes are
+            the most that one has, unless its first record is longer. `sink` is the directory; it is
             created if it does not exist. All offsets are those of the log, which go on rising from
             one segment to the next; `checkpoint` is one, too. The dialect is `"leveldb"` or
             `"packed"`. Only the last segment is read. Default: `None`: the log is one file.
@@ -853,7 +853,7 @@ class Writer:
 
     Raises:
         OSError: The file cannot be opened, or its name, such as `000012.log`, states another log number
-            than `log_number`; or no record begins or ends at `checkpoint`. For `"x"`, an existing file
+            than `log_number`; or no record starts or ends at `checkpoint`. For `"x"`, an existing file
             raises `FileExistsError`; with a `checkpoint`, a missing one `FileNotFoundError`.
         BlockingIOError: Another writer has the file open.
         TornTailError: For `"a"`, the file ends in an incomplete record or in zeros, and
@@ -993,13 +993,13 @@ class Writer:
         10
         """
     def rotate(self) -> int:
-        """Begins a new segment of a log in segments now, unless there is no record in the last one.
+        """Starts a new segment of a segmented log now, unless there is no record in the last one.
 
-        Otherwise, a segment is begun by the append of a record that would make the last one longer
+        Otherwise, a segment is started by the append of a record that would make the last one longer
         than `segment_len`.
 
         Returns:
-            The log offset at which the last segment begins, in bytes.
+            The log offset at which the last segment starts, in bytes.
 
         Raises:
             OSError: The segment cannot be created, and the writer stays usable; or a write or a sync
@@ -1070,7 +1070,7 @@ class Writer:
     def durable_offset(self) -> int:
         """Everything before this file offset is on the disk, and survives a crash of the machine.
 
-        Before the first sync of this writer 0, or where the last segment begins. It can still be
+        Before the first sync of this writer 0, or where the last segment starts. It can still be
         read after the writer is closed.
         """
     @property
@@ -1331,8 +1331,8 @@ def verify(
     a reader may see the older one where a record was written just after.
 
     Args:
-        source: As for `Reader`, or a `Split`. Or many logs: a folder, for all logs in it and in its
-            subfolders; a pattern, such as `"*.log"`; or a list of paths, URLs, folders, patterns and
+        source: As for `Reader`, or a `Split`. Or many logs: a directory, for all logs in it and in its
+            subdirectories; a pattern, such as `"*.log"`; or a list of paths, URLs, directories, patterns and
             splits.
         threads: The number of threads to read with, 1 to 256. The report does not depend on it.
             Only one thread is used for an object with `read`, a log with log numbers, and a file of
@@ -1406,15 +1406,15 @@ def salvage(
 ) -> Results[Report]:
     """Reads a log under the policy `"salvage"`, and writes all its records to a new log.
 
-    The source is not changed. The new log is written in the folder of `destination` under a
+    The source is not changed. The new log is written in the directory of `destination` under a
     temporary name, synced, and renamed last, so a file with the final name is complete. It has the
     permissions of a source that is a path, as with `cp`. After a failure, the unfinished log is
     removed.
 
     Args:
         source: As for `Reader`. Or many logs, as for `verify`, except splits.
-        destination: The path of the new log, which must not exist. For many logs, a folder, which
-            is created if it does not exist; each keeps its path below the folder or pattern that
+        destination: The path of the new log, which must not exist. For many logs, a directory, which
+            is created if it does not exist; each keeps its path below the directory or pattern that
             `source` names. The new log has the dialect, the log number and the engine metadata of
             the source. RocksDB and Pebble take the number of a log from the name of its file.
         dialect: As for `Reader`. Default: `None`.
@@ -1473,7 +1473,7 @@ class Scan:
             requested_schema: Ignored, as the interface allows: the consumer casts. Default: `None`.
 
         Returns:
-            The capsule, which reads the sources from their beginning.
+            The capsule, which reads the sources from their start.
         """
 
     def __arrow_c_schema__(self) -> object:
@@ -1518,7 +1518,7 @@ class RecordIndex:
     number of threads may use it at a time, and so may a forked process. It can be pickled: the
     files are opened again where it is used, by their absolute paths. A log may grow. Another log
     under the path is a `LogChangedError`, once its file is opened again; so is a record that does not
-    begin where it did.
+    start where it did.
     """
 
     def __len__(self) -> int: ...
@@ -1602,8 +1602,8 @@ def index(
     To read all records in order, a `Reader` is faster.
 
     Args:
-        sources: A path, also that of a log in segments; a folder, for all logs in it and in its
-            subfolders; a pattern, such as `"*.log"`; or an iterable of these. The records are
+        sources: A path, also that of a segmented log; a directory, for all logs in it and in its
+            subdirectories; a pattern, such as `"*.log"`; or an iterable of these. The records are
             numbered in this order. URLs, bytes and objects with `read` are not accepted.
         dialect: As for `Reader`.
         log_number: As for `Reader`.
@@ -1679,24 +1679,24 @@ def scan(
     Pass it to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
     DataFusion and others. Each of them reads the sources again, in batches of about 256 KiB, of
     which one is in memory at a time unless the consumer keeps them. Before then, only files in
-    folders are opened, to see which are logs.
+    directories are opened, to see which are logs.
 
     Errors are raised by the consumer, as exceptions of its own with cordwood's message. After an
     error, a stream returns no more batches.
 
     Args:
         sources: Like the source of `Reader`: a path, a URL, bytes, or an object with `read`, which
-            must be able to seek in order to be read twice. Or a `Split`; a folder, for all logs in
-            it and in its subfolders; a pattern, such as `"*.log"`; or an iterable of all of these,
-            which are read in its order. Folders are listed by this function, and their files that
+            must be able to seek in order to be read twice. Or a `Split`; a directory, for all logs in
+            it and in its subdirectories; a pattern, such as `"*.log"`; or an iterable of all of these,
+            which are read in its order. Directories are listed by this function, and their files that
             are not logs are left out. A file with several of the names, such as a link to another
             one, is read once, under the first of them; so is a URL that occurs more than once.
         columns: The columns, in this order. `"offset"`: the file offset of the record, `uint64`;
             `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after it;
             `"length"`: its number of bytes; `"path"`: the path of its log, a dictionary of text,
-            null if it has none; `"salvaged"`: whether it begins after damage in its block. Without
+            null if it has none; `"salvaged"`: whether it starts after damage in its block. Without
             `"record"`, records are checked but not copied. Default: `None`: `"offset"` and
-            `"record"`, and `"path"` if `sources` is a folder, a pattern or an iterable.
+            `"record"`, and `"path"` if `sources` is a directory, a pattern or an iterable.
         decode: The contents of the records: a name that `cordwood convert --as` accepts, such as
             `"write-batch"`, `"entity"`, `"wandb-history"` or `"json"`; `cordwood.typing.DecoderName`
             lists them. The rows and columns are then those of `convert`, and `columns` selects from
@@ -1704,7 +1704,7 @@ def scan(
             histories are decoded in up to two. Columns that differ from log to log are
             determined by first reading all sources once. A record with any other content is an
             error, in that first reading a `PayloadError`; under a policy other than `"raise"` it is
-            left out, and `DecodedScan.left_out` lists it. Logs in folders whose first record is of
+            left out, and `DecodedScan.left_out` lists it. Logs in directories whose first record is of
             another kind are left out, as by `convert`. Default: `None`: bytes.
         schema: With `decode`: a `pyarrow.Schema`, which replaces that first reading. Columns that
             it does not name are left out. Default: `None`.
@@ -1725,7 +1725,7 @@ def scan(
 
     Raises:
         ModuleNotFoundError: With `decode`: pyarrow is not installed.
-        OSError: A folder, or a file in it, cannot be read.
+        OSError: A directory, or a file in it, cannot be read.
         OverflowError: An integer is negative or too large for its option.
         TypeError: A source is none of the above, or is a text file.
         ValueError: An option has an invalid value, or a column is unknown or named twice.
@@ -1881,16 +1881,16 @@ def stat(
     """
 
 def detect(source: Source, /) -> LogFormat | None:
-    """Detects the format of a log from the beginning of the file.
+    """Detects the format of a log from the start of the file.
 
     Args:
         source: As for `Reader`. Its first 96 KiB are read; if they do not show a log and the file
-            is longer, its end and the beginnings of its blocks are read as well.
+            is longer, its end and the starts of its blocks are read as well.
 
     Returns:
         A `LogFormat`: the dialect; the log number, if logs of that dialect have one (the number in
         the name of the file, or else that of the first fragment); and the compression. `None` if
-        the format cannot be detected: the file is empty, or its beginning contains no complete
+        the format cannot be detected: the file is empty, or its start contains no complete
         fragment with a valid checksum. `Reader` then reads it as `"leveldb"`.
 
     Raises:
@@ -1929,18 +1929,18 @@ def moved_to(position: Position, offset: int) -> Position:
         The `Position`.
     """
 
-def beginning_of(
-    beginning: bytes,
+def start_of(
+    start: bytes,
     dialect: DialectName | None,
     log_number: int | None,
     compression: CompressionName | None,
     version: str | None,
 ) -> Position:
-    """The position at the beginning of a log.
+    """The position at the start of a log.
 
     Args:
-        beginning: The first block of the log, or all of it.
-        dialect: As for `Reader`. `None`: the beginning is not compared.
+        start: The first block of the log, or all of it.
+        dialect: As for `Reader`. `None`: the start is not compared.
         log_number: As for `Reader`.
         compression: As for `Reader`.
         version: The version that a store has given to the log.
@@ -1949,13 +1949,13 @@ def beginning_of(
         A `Position` with the offset 0.
     """
 
-def beginning_at(
+def start_at(
     path: str | PathLike[str],
     dialect: DialectName | None,
     log_number: int | None,
     compression: CompressionName | None,
 ) -> Position:
-    """The position at the beginning of a log on a disk.
+    """The position at the start of a log on a disk.
 
     Args:
         path: The path of a file or of a segmented log.
@@ -2085,7 +2085,7 @@ class Table:
         row_count_max: int,
         cell_count_max: int,
     ) -> Table: ...
-    def begin(
+    def start(
         self,
         first: Sequence[tuple[str, str | None]],
         *,
@@ -2094,24 +2094,24 @@ class Table:
         is_run: bool = False,
         has_salvaged: bool = False,
     ) -> None:
-        """Begins a log.
+        """Starts a log.
 
         Args:
-            first: Names and texts of the cells that each of its rows begins with.
+            first: Names and texts of the cells that each of its rows starts with.
             dialect: The dialect of the log, if it is known.
             families: The names of its column families by their numbers.
             is_run: Whether it is a run of Weights & Biases even without a record.
             has_salvaged: Whether rows with the offset of their record say whether it is salvaged.
         """
     def feed(
-        self, source: RecordBatch | Sequence[Record], begin: int, only: Sequence[int] | None = None, /
+        self, source: RecordBatch | Sequence[Record], start: int, only: Sequence[int] | None = None, /
     ) -> tuple[int, list[Any], list[tuple[int, str, PayloadError]], int]:
         """Takes the rows of records.
 
         Args:
             source: A `RecordBatch`, or a list of `Record`.
-            begin: The index of the first record to take.
-            only: The indices of the records to take, in ascending order; `None` for all. `begin` is
+            start: The index of the first record to take.
+            only: The indices of the records to take, in ascending order; `None` for all. `start` is
                 then an index in this list.
 
         Returns:
@@ -2123,7 +2123,7 @@ class Table:
         Raises:
             MemoryError: There is not enough memory.
             TooManyColumnsError: There are too many columns.
-            HasFirstError: A row has a column with which each row begins.
+            HasFirstError: A row has a column with which each row starts.
             MisfitError: A value does not fit its column, or is in none.
         """
     def rest(self) -> tuple[bool, list[Any]]:
@@ -2273,7 +2273,7 @@ class Fragments:
         """The findings in the log so far.
 
         A tuple: its dialect, its number, its compression, the number of another log to which all of
-        it belongs, and how many of its records begin after damage in the same block.
+        it belongs, and how many of its records start after damage in the same block.
         """
 
 def fragments(
@@ -2285,7 +2285,7 @@ def fragments(
 ) -> Fragments:
     """Lists every fragment and every gap of a log, with the reason for each that was not returned.
 
-    Together they tile the file: each begins where the one before it ends, and none crosses the end
+    Together they tile the file: each starts where the one before it ends, and none crosses the end
     of a block. Damage is not an error here. The list follows the records and regions of `Reader`
     under the policy `"salvage"`: each fragment in a skipped region carries the region's reason.
     Memory use does not grow with the log.

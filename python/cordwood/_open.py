@@ -77,10 +77,10 @@ def open(  # noqa: A001
     """Opens a log to read or to write records.
 
     Args:
-        source: To read: a path, also that of the folder of a log in segments; a URL; an object with `read`; any other
+        source: To read: a path, also that of the directory of a segmented log; a URL; an object with `read`; any other
             source of `Reader`; or a `Split`, which itself specifies its range. Bytes or any other buffer (such as
             `mmap`) are the content of a log, never its path: `b"name.log"` is a log of eight bytes. To write: a path,
-            with `segment_len` that of a folder, or an object with `write`.
+            with `segment_len` that of a directory, or an object with `write`.
         mode: `"r"` reads. `"w"` writes a new file in place of any existing one, `"x"` writes a new file and fails if
             one exists, `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same: a log is never text.
             Default: `"r"`.
@@ -91,10 +91,10 @@ def open(  # noqa: A001
             detected.
         record_len_max: Refuse a record longer than this, in bytes, as for `Reader` and `Writer`. Default: 1 GiB.
         on_corruption: To read: the treatment of damage, as for `Reader`. Default: `"raise"`.
-        start: To read: return only the records that begin at or after this file offset, in bytes, or log offset, for a
-            log in segments; or at or after this `Position`, in the same log. Default: 0, the beginning, also of a log
+        start: To read: return only the records that start at or after this file offset, in bytes, or log offset, for a
+            segmented log; or at or after this `Position`, in the same log. Default: 0, the start, also of a log
             whose oldest segments were pruned.
-        end: To read: return only the records that begin before this file offset, in bytes. Default: `None`, the end of
+        end: To read: return only the records that start before this file offset, in bytes. Default: `None`, the end of
             the file.
         verify_checksums: To read: check each checksum. Default: `True`.
         flush: To write: when to hand records to the operating system, as for `Writer`. Default: `None`, which is
@@ -106,9 +106,9 @@ def open(  # noqa: A001
         on_torn_tail: To append: the treatment of a file that does not end with a whole record, as for `Writer`.
             Default: `"refuse"`.
         checkpoint: To append: the file offset, in bytes, from which the file is read, as for `Writer`.
-            Default: `None`, the beginning.
-        segment_len: To append: the log is a folder of files, its segments, each of at most this many bytes, as for
-            `Writer`, whose `rotate` begins one and whose `prune_before` removes the oldest. Default: `None`: it is
+            Default: `None`, the start.
+        segment_len: To append: the log is a directory of files, its segments, each of at most this many bytes, as for
+            `Writer`, whose `rotate` starts one and whose `prune_before` removes the oldest. Default: `None`: it is
             one file.
 
     Returns:
@@ -151,7 +151,7 @@ def open(  # noqa: A001
         except FileNotFoundError as error:
             # A pattern, which the functions for many logs take.
             if isinstance(source, str | PathLike) and not {*"*?["}.isdisjoint(fsdecode(source)):
-                _add_hint(error, Hint.READ_FOLDER)
+                _add_hint(error, Hint.READ_DIRECTORY)
             raise
     return Writer(source, mode[0] if mode in {"wb", "xb", "ab"} else mode, **options)  # type: ignore[arg-type]  # Writer names the modes.
 
@@ -181,9 +181,9 @@ def follow(
     The writer may be another process, or this one.
 
     Args:
-        path: The file; it must exist, and may be empty. Or the folder of a log in segments, in which no rotation is
+        path: The file; it must exist, and may be empty. Or the directory of a segmented log, in which no rotation is
             ever raised and no record is missed.
-        start: Return only the records that begin at or after this: the `Follower.position` of an earlier run, by which
+        start: Return only the records that start at or after this: the `Follower.position` of an earlier run, by which
             the log is recognised; or a file offset, in bytes. Default: 0.
         timeout: A step of the iteration waits at most this long for a record, in seconds; then the iteration ends, and
             a new one over the same follower continues. 0 returns the records that are there and never waits. Default:
@@ -196,7 +196,7 @@ def follow(
         on_corruption: As for `Reader`; not `"salvage"`. Default: `"raise"`.
         on_rotation: The reaction once the path names another file, or none, and all of the old one has been returned:
             `"raise"`, raise a `LogRotatedError`; `"reopen"`, continue with the next file under the path, from its
-            beginning, and miss any file that had the path only between two polls; or `"stop"`, end the iteration. See
+            start, and miss any file that had the path only between two polls; or `"stop"`, end the iteration. See
             `Follower`. Default: `"raise"`.
         poll_interval: How long to sleep before looking at the file again, in seconds. Default: 0.05.
         retry_polls: Apparent damage with no valid block after it is read again this many times before it is reported.

@@ -14,7 +14,7 @@ def imported(name: str, need: str, extra: str, *, without: str = "") -> Any:
 
     Args:
         name: The name of the module.
-        need: Who needs it: the beginning of the message.
+        need: Who needs it: the start of the message.
         extra: The extra.
         without: What works without it, after a semicolon.
 

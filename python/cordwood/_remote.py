@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from cordwood._native import beginning_of, crc32c, detect, marks_of
+from cordwood._native import crc32c, detect, marks_of, start_of
 from cordwood.errors import CordwoodError, LogChangedError, _add_hint  # pyright: ignore[reportPrivateUsage] - of the package, not for users
 from cordwood.types import BLOCK_LEN, Hint
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cordwood.typing import RangeReadable, ReadableBuffer
 
 RANGE_LENS = (1 << 20, 4 << 20, 16 << 20)
-"""The lengths of the first ranges; all others have the last length. A look at the beginning should not cost 16 MiB."""
+"""The lengths of the first ranges; all others have the last length. A look at the start should not cost 16 MiB."""
 
 AHEAD_MAX = 4
 """The most ranges that are requested before they are needed, each by its own thread."""
@@ -141,12 +141,12 @@ def ranges_of_url(url: str, file_len: int | None = None, version: str | None = N
 
 
 def ranges_of_listed(url: str, file_len: int, version: str | None) -> RangeReadable:
-    """The same for a file that is looked at before it is read: the bytes of its beginning are kept."""
+    """The same for a file that is looked at before it is read: the bytes of its start are kept."""
     return _Listed(*_filesystem_of(url), url, file_len, version)
 
 
 def is_listed(name: str) -> bool:
-    """Whether it is a URL that stands for files: a pattern, or a folder, which ends in a slash.
+    """Whether it is a URL that stands for files: a pattern, or a directory, which ends in a slash.
 
     A web server has no lists of its files, and its URLs may contain any character.
     """
@@ -154,11 +154,11 @@ def is_listed(name: str) -> bool:
 
 
 def listed(url: str) -> list[tuple[str, str, bool, int, str | None]]:
-    """The files in a folder or that a pattern matches, in sorted order.
+    """The files in a directory or that a pattern matches, in sorted order.
 
-    For each: its URL, in the same caches or the same archive; its path below the folder, or below the last folder of
-    the pattern without wildcards, which does not lead out of that folder; whether it was found in a folder, rather than
-    matched; and its length in bytes.
+    For each: its URL, in the same caches or the same archive; its path below the directory, or below the last directory
+    of the pattern without wildcards, which does not lead out of that directory; whether it was found in a directory,
+    rather than matched; and its length in bytes.
 
     Raises:
         OSError: They cannot be listed, or there are none.
@@ -168,19 +168,19 @@ def listed(url: str) -> list[tuple[str, str, bool, int, str | None]]:
     with _os_errors_of(url):
         fs.invalidate_cache()
         matched: dict[str, Any] = {} if url.endswith("/") else fs.glob(path, detail=True)
-        folders = [name for name, info in matched.items() if info["type"] == "directory"]
+        directories = [name for name, info in matched.items() if info["type"] == "directory"]
         found = dict(matched)
-        for folder in [path] if url.endswith("/") else folders:
-            found.pop(folder, None)
+        for directory in [path] if url.endswith("/") else directories:
+            found.pop(directory, None)
             if "**" not in url:
-                found |= fs.find(folder, detail=True)
+                found |= fs.find(directory, detail=True)
     if not found:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url)
     chain = cast("re.Match[str]", _URL.fullmatch(url))
-    folder_len = len(path if url.endswith("/") else re.split(r"[*?[]", path)[0].rpartition("/")[0])
+    directory_len = len(path if url.endswith("/") else re.split(r"[*?[]", path)[0].rpartition("/")[0])
     files: list[tuple[str, str, bool, int, str | None]] = []
     for name, info in sorted(found.items()):
-        parts = [part for part in name[folder_len:].split("/") if part not in ("", ".", "..")]
+        parts = [part for part in name[directory_len:].split("/") if part not in ("", ".", "..")]
         # The file system does not know the caches and the archive.
         own_url = f"{chain[1]}{fs.unstrip_protocol(name)}{chain[3] or ''}"
         files.append((own_url, "/".join(parts), name not in matched, info["size"] or 0, _version_of(info)))
@@ -251,14 +251,14 @@ class _OnFilesystem:
         if self._file_len is not None:
             return self._file_len
         info = self._info()
-        # The length of a folder is 0, as that of an empty log is.
+        # The length of a directory is 0, as that of an empty log is.
         if info.get("type") == "directory":
             error = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self.name)
-            _add_hint(error, Hint.READ_FOLDER)
+            _add_hint(error, Hint.READ_DIRECTORY)
             raise error
         size: int | None = info.get("size")
         if size is None:
-            raise OSError("its length is not known: pass an open file, which is read from its beginning")
+            raise OSError("its length is not known: pass an open file, which is read from its start")
         self.version = _version_of(info)
         return size
 
@@ -278,17 +278,17 @@ class _OnFilesystem:
 
 
 class _Listed(_OnFilesystem):
-    """A file of a listing. It is looked at before it is read, and its beginning is requested once."""
+    """A file of a listing. It is looked at before it is read, and its start is requested once."""
 
-    _beginning: memoryview | None = None
+    _start: memoryview | None = None
 
     def read_range(self, start: int, end: int) -> ReadableBuffer:
-        beginning_len = min(self.size(), RANGE_LENS[0])
-        if end > beginning_len:
+        start_len = min(self.size(), RANGE_LENS[0])
+        if end > start_len:
             return super().read_range(start, end)
-        if self._beginning is None:
-            self._beginning = memoryview(super().read_range(0, beginning_len))
-        return self._beginning[start:end]
+        if self._start is None:
+            self._start = memoryview(super().read_range(0, start_len))
+        return self._start[start:end]
 
 
 class _InStore:
@@ -315,16 +315,16 @@ class _InStore:
 
 
 class _Range(NamedTuple):
-    begin: int
+    start: int
     end: int
     body: Future[memoryview]
 
 
-def _body(source: RangeReadable, begin: int, end: int) -> memoryview:
+def _body(source: RangeReadable, start: int, end: int) -> memoryview:
     """A range, which must be complete: the end of the file is known."""
-    body = memoryview(source.read_range(begin, end)).cast("B")
-    if len(body) != end - begin:
-        raise OSError(f"{end - begin} bytes at offset {begin} were requested, and {len(body)} were received")
+    body = memoryview(source.read_range(start, end)).cast("B")
+    if len(body) != end - start:
+        raise OSError(f"{end - start} bytes at offset {start} were requested, and {len(body)} were received")
     return body
 
 
@@ -332,7 +332,7 @@ class RangeFile:
     """Ranges as a seekable file object, which reads ahead.
 
     Within `[start, end)`, and in the length of a block before and after it, where the block that contains `start` may
-    begin and the last record may end, ranges are requested before they are needed. Elsewhere, only the bytes to be read
+    start and the last record may end, ranges are requested before they are needed. Elsewhere, only the bytes to be read
     are requested, so that little more than `[start, end)` is transferred.
 
     Two requests may be answered with the bytes of two objects, if one replaces the other in between. So the version of
@@ -357,12 +357,12 @@ class RangeFile:
         if position:
             self._planned, self._version = marks_of(position)
         self._version = self._version or getattr(source, "version", None)
-        # The bytes of the ranges that were received, by where the ranges begin.
+        # The bytes of the ranges that were received, by where the ranges start.
         self._marks: dict[int, tuple[int, int, int]] = {}
         self._is_compared = False
-        self._begin = max(0, start - BLOCK_LEN)
+        self._start = max(0, start - BLOCK_LEN)
         if end is not None and end - start > RANGE_LENS[0]:
-            # The last record may need the block after the end. A look at the beginning does not.
+            # The last record may need the block after the end. A look at the start does not.
             end += BLOCK_LEN
         self._end = self._len if end is None else min(end, self._len)
         self._range_len_max = read_ahead_len // AHEAD_MAX
@@ -395,7 +395,7 @@ class RangeFile:
             error = OSError(errno.EIO, "it was opened before a fork", self.name)
             _add_hint(error, Hint.REOPEN)
             raise error
-        begin, _, request = self._range_at(position, size)
+        start, _, request = self._range_at(position, size)
         with _os_errors_of(self.name):
             try:
                 body = request.result()
@@ -404,20 +404,20 @@ class RangeFile:
                 self._forget()
                 del request
                 raise
-            self._received(begin, body)
-        data = bytes(body[position - begin :][:size])
+            self._received(start, body)
+        data = bytes(body[position - start :][:size])
         self._position += len(data)
         return data
 
-    def _received(self, begin: int, body: memoryview) -> None:
+    def _received(self, start: int, body: memoryview) -> None:
         """Keeps a mark of a range, and compares the version when it is the last one."""
-        if begin in self._marks or not self._begin <= begin < self._end:
+        if start in self._marks or not self._start <= start < self._end:
             return
-        if self._end <= begin + len(body) and not self._is_compared:
+        if self._end <= start + len(body) and not self._is_compared:
             self._compare()
             self._is_compared = True
         end = body[-BLOCK_LEN:]
-        self._marks[begin] = (begin + len(body) - len(end), len(end), crc32c(end))
+        self._marks[start] = (start + len(body) - len(end), len(end), crc32c(end))
 
     def _compare(self) -> None:
         """Checks that all ranges so far, and those that were planned, are of the object as it is now.
@@ -443,7 +443,7 @@ class RangeFile:
         return LogChangedError(text, path=self.name, offset=offset, length=length, hint=Hint.START_AGAIN)
 
     def close(self) -> None:
-        """Cancels the requests. A request that has begun ends on its own, and its thread with it."""
+        """Cancels the requests. A request that has started ends on its own, and its thread with it."""
         if self._pool and self._pid == os.getpid():
             self._forget()
             self._pool.shutdown(wait=False)
@@ -454,12 +454,12 @@ class RangeFile:
     def _range_at(self, position: int, size: int) -> _Range:
         """The range that contains the position. It is requested unless it was before, as are others after it."""
         ranges = self._ranges
-        if not (ranges and ranges[0].begin <= position < ranges[-1].end):
+        if not (ranges and ranges[0].start <= position < ranges[-1].end):
             is_next = bool(ranges) and position == ranges[-1].end
             self._forget()
-            if position < self._begin and not is_next:
+            if position < self._start and not is_next:
                 self._request(position, position + min(size, BLOCK_LEN))
-            elif not self._begin <= position < self._end:
+            elif not self._start <= position < self._end:
                 self._request(position, position + size)
         current = next((at for at, range_ in enumerate(ranges) if position < range_.end), 0)
         # The range before it is kept: two readers of one file take turns.
@@ -468,25 +468,25 @@ class RangeFile:
         current = min(current, 1)
         number = self._count - len(ranges) + current
         while self._count <= number + min(number + 1, AHEAD_MAX):
-            begin = ranges[-1].end if ranges else position
-            if not self._begin <= begin < self._end:
+            start = ranges[-1].end if ranges else position
+            if not self._start <= start < self._end:
                 break
             range_len = min(RANGE_LENS[min(self._count, len(RANGE_LENS) - 1)], self._range_len_max)
-            self._request(begin, min(begin + range_len, self._end))
+            self._request(start, min(start + range_len, self._end))
         return ranges[current]
 
-    def _request(self, begin: int, end: int) -> None:
+    def _request(self, start: int, end: int) -> None:
         if self._pool is None:
             from concurrent.futures import ThreadPoolExecutor
 
             self._pool = ThreadPoolExecutor(AHEAD_MAX, "cordwood")
         try:
             # The threads refer only to the source, and end when this object is collected.
-            body = self._pool.submit(_body, self.source, begin, end)
+            body = self._pool.submit(_body, self.source, start, end)
         except RuntimeError as error:
             # The system has no more threads, or the program is ending.
             raise OSError(errno.EAGAIN, "no thread can be started to read it", self.name) from error
-        self._ranges.append(_Range(begin, end, body))
+        self._ranges.append(_Range(start, end, body))
         self._count += 1
 
     def _forget(self) -> None:
@@ -497,18 +497,18 @@ class RangeFile:
 
 
 def looked_at(ranges: RangeFile) -> tuple[LogFormat | None, Position]:
-    """The format of a log, and the position at its beginning: with one request, unless its beginning does not show it.
+    """The format of a log, and the position at its start: with one request, unless its start does not show it.
 
     Raises:
         DialectError: It is not a log.
         OSError: It cannot be read.
     """
     # As much as `detect` reads. The range is kept until `detect` closes the file.
-    beginning = ranges.read(3 * BLOCK_LEN)
+    start = ranges.read(3 * BLOCK_LEN)
     found = detect(cast("RangeReadable", ranges))
     version: str | None = getattr(ranges.source, "version", None)
     dialect, number, compression = found or (None, None, None)
-    return found, beginning_of(beginning, dialect, number, compression, version)
+    return found, start_of(start, dialect, number, compression, version)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from cordwood._native import NUMBERED_DIALECTS, Position, Reader, beginning_at, beginning_of, detect, moved_to
+from cordwood._native import NUMBERED_DIALECTS, Position, Reader, detect, moved_to, start_at, start_of
 from cordwood.types import BLOCK_LEN, LogFormat
 from cordwood.typing import CompressionName, DialectName, FsspecFile, ObjectStore, RangeReadable
 
@@ -19,18 +19,18 @@ InStore: TypeAlias = RangeReadable | FsspecFile | tuple[ObjectStore, str]
 
 
 class Split(NamedTuple):
-    """The bytes `[start, end)` of a log: `cordwood.open(split)` returns the records that begin there.
+    """The bytes `[start, end)` of a log: `cordwood.open(split)` returns the records that start there.
 
     Attributes:
         path: The file: a path, or a URL.
-        start: File offset of the first byte, in bytes; the beginning of a block.
-        end: File offset after the last byte, in bytes. A record that begins before it may end after it.
+        start: File offset of the first byte, in bytes; the start of a block.
+        end: File offset after the last byte, in bytes. A record that starts before it may end after it.
         dialect: How the bytes are laid out; `None` if it could not be detected. Default: `None`.
         log_number: The number of the log; `None` if the dialect has none or it is not known. Default: `None`.
         compression: How each record is compressed: `"zstd"`, or `None` if it is not. Default: `None`.
         file_len: The length of the file, in bytes, when the splits were planned; `None` if it is not known. Whoever
             reads the split of a remote file does not ask for it again. Default: `None`.
-        position: The position at the beginning of the log, by which whoever reads the split recognises the log: another
+        position: The position at the start of the log, by which whoever reads the split recognises the log: another
             one under the path is a `LogChangedError`. `None` if no byte of the log was read, and no store stated its
             version. Default: `None`.
         source: The object in a store, if it was planned of one, which is read in place of the path. Default: `None`.
@@ -103,17 +103,17 @@ def plan_splits(
 ) -> list[Split]:
     """Cuts logs into byte ranges that workers can read independently, each record in exactly one of them.
 
-    Only the length of each file is read, unless it is given, and the beginning if `dialect` is not given; of remote
+    Only the length of each file is read, unless it is given, and the start if `dialect` is not given; of remote
     files, several at a time. A log of a dialect with log numbers or compression (`"rocksdb"`, `"pebble"`,
     `"recyclable"`) cannot be read in parts: it is one range.
 
     A file that has several of the names, such as a link to another one, is cut once, under the first of them; so is a
-    URL that occurs more than once. A file in a folder is cut if it is a log.
+    URL that occurs more than once. A file in a directory is cut if it is a log.
 
     Args:
-        sources: A path or a URL; a folder, for all logs in it and in its subfolders; a pattern, such as `"*.log"`; or
-            several of these, also of objects in stores. A file whose length in bytes is known can be a tuple of its
-            path or URL and the length.
+        sources: A path or a URL; a directory, for all logs in it and in its subdirectories; a pattern, such as
+            `"*.log"`; or several of these, also of objects in stores. A file whose length in bytes is known can be a
+            tuple of its path or URL and the length.
         split_len: Bytes in a range, at least 1; rounded up to whole blocks of 32 KiB.
         dialect: As for `Reader`, for all the files. Default: `None`: it is detected for each.
         log_number: As for `Reader`. Default: `None`.
@@ -192,15 +192,15 @@ def plan_splits(
 
 
 def _format_of(name: str, named: LogFormat | None) -> tuple[LogFormat | None, Position | None]:
-    """The format of a log, and the position at its beginning. No byte is read if the format is named."""
+    """The format of a log, and the position at its start. No byte is read if the format is named."""
     if named:
         return named, None
     found = detect(name)
-    return found, beginning_at(name, *found) if found else None
+    return found, start_at(name, *found) if found else None
 
 
 def _planned(file: Input, named: LogFormat | None) -> tuple[int, int, LogFormat | None, Position | None]:
-    """Where a log starts and ends, its format, and the position at its beginning.
+    """Where a log starts and ends, its format, and the position at its start.
 
     A remote file is asked for its length once, if it is not known.
     """
@@ -212,7 +212,7 @@ def _planned(file: Input, named: LogFormat | None) -> tuple[int, int, LogFormat 
         if not named:
             return 0, len(ranges), *looked_at(ranges)
         version: str | None = getattr(ranges.source, "version", None)
-        return 0, len(ranges), named, beginning_of(b"", None, None, None, version)
+        return 0, len(ranges), named, start_of(b"", None, None, None, version)
     from cordwood._inputs.files import segments_in
 
     first, file_len = 0, file.file_len

@@ -81,7 +81,7 @@ class ZerosAtEnd(NamedTuple):
 def zeros_at_end(
     offset: int | None, file_len: int, *, has_records: bool, follow_damage: bool = False
 ) -> ZerosAtEnd | None:
-    """The zeros at the end of a log, which begin at this offset, if there are any.
+    """The zeros at the end of a log, which start at this offset, if there are any.
 
     If they follow damage, they are part of a record that never reached the disk, and no padding.
     """

@@ -2,7 +2,7 @@
 
 `ReadFromLog` reads the logs that a pattern matches, `ReadAllFromLog` those of a `PCollection`, and `WriteToLog` writes
 new ones. A log is cut into ranges of blocks, which workers read independently, and which a runner may cut again while
-they are read: each record is returned once, by the worker that has the block in which it begins.
+they are read: each record is returned once, by the worker that has the block in which it starts.
 
 >>> import apache_beam
 >>> from cordwood.beam import ReadFromLog, WriteToLog
@@ -43,7 +43,7 @@ from apache_beam.io.restriction_trackers import OffsetRange, OffsetRestrictionTr
 from apache_beam.metrics import Metrics
 
 from cordwood._claims import WHOLE_LEN, ClaimedRange
-from cordwood._inputs.destinations import sync_folder
+from cordwood._inputs.destinations import sync_directory
 from cordwood._inputs.files import has_magic, is_segment, segmented_elsewhere, segments_in
 from cordwood._native import (
     NUMBERED_DIALECTS,
@@ -105,7 +105,7 @@ class _Log(NamedTuple):
         compression_type: How Beam's file system decompresses it.
         format: How it is laid out; `None` if that could not be detected.
         place_len: Bytes in each of the parts that can be read independently.
-        position: The position at its beginning; `None` if no byte of it has been read.
+        position: The position at its start; `None` if no byte of it has been read.
     """
 
     path: str
@@ -168,7 +168,7 @@ class _Log(NamedTuple):
 
 
 class _Head:
-    """The beginning of a file on one of Beam's file systems, as a source for `detect`."""
+    """The start of a file on one of Beam's file systems, as a source for `detect`."""
 
     def __init__(self, file: Any) -> None:
         self.name: str = file.path
@@ -226,7 +226,7 @@ def _matches(pattern: str) -> list[Any]:
         OSError: It is a segmented log, or the pattern matches segments of one.
     """
     if _is_local(pattern) and not os.path.dirname(pattern):
-        # Beam finds no file in the current folder without it.
+        # Beam finds no file in the current directory without it.
         pattern = os.path.join(os.curdir, pattern)
     if (is_pattern := has_magic(pattern)) and FileSystems.exists(pattern):
         return [FileSystems.get_filesystem(pattern).metadata(pattern)]
@@ -365,8 +365,8 @@ def _count(name: str, number: int) -> None:
 class ReadAllFromLog(PTransform):
     """Reads the logs of a `PCollection` of paths, patterns or Beam's `FileMetadata`.
 
-    A path that ends in `/` stands for the files in that folder. A `FileMetadata`, such as `fileio.MatchAll` returns, is
-    read as it is, whatever characters are in its name. The length of a file is that at the time when it is found.
+    A path that ends in `/` stands for the files in that directory. A `FileMetadata`, such as `fileio.MatchAll` returns,
+    is read as it is, whatever characters are in its name. The length of a file is that at the time when it is found.
 
     A segmented log is refused, and so are its files, unless you name each: a missing one would not be noticed.
 
@@ -468,7 +468,7 @@ class ReadAllFromLog(PTransform):
         Returns:
             A `PCollection`, or the `LogOutputs`.
         """
-        # One worker lists the files, and many look at their beginnings.
+        # One worker lists the files, and many look at their starts.
         files = pcoll | "Match" >> beam.ParDo(_Match()) | "Reshuffle" >> beam.Reshuffle()
         logs = files | "Detect" >> beam.ParDo(self._detect)
         outputs = logs | "Read" >> beam.ParDo(self._read).with_outputs(_DAMAGE, main="batches")
@@ -514,7 +514,7 @@ class ReadFromLog(PTransform):
 
     Args:
         file_pattern: A path on one of Beam's file systems, or a pattern in which `*`, `?` and `[...]` stand for
-            characters of a name, and `**` for folders. A file of that very name takes precedence.
+            characters of a name, and `**` for directories. A file of that very name takes precedence.
         min_bundle_size: As for `ReadAllFromLog`. Default: 0.
         validate: Whether to look for such a file when the pipeline is made. Default: `True`.
         options: The other options of `ReadAllFromLog`.
@@ -593,21 +593,21 @@ class _Sink(FileBasedSink):
                 writer.sync()
 
     def initialize_write(self) -> str:
-        folder = os.path.dirname(os.path.abspath(self._prefix + "-"))
+        directory = os.path.dirname(os.path.abspath(self._prefix + "-"))
         new: list[str] = []
-        while _is_local(self._prefix) and not os.path.exists(folder):
-            new.append(folder)
-            folder = os.path.dirname(folder)
+        while _is_local(self._prefix) and not os.path.exists(directory):
+            new.append(directory)
+            directory = os.path.dirname(directory)
         temporary: str = super().initialize_write()
-        for folder in new:
-            sync_folder(folder)
+        for directory in new:
+            sync_directory(directory)
         return temporary
 
     def finalize_windowed_write(self, *results: Any) -> Iterator[str]:
         yield from super().finalize_windowed_write(*results)
         if _is_local(self._prefix):
             # The renamed files.
-            sync_folder(self._prefix + "-")
+            sync_directory(self._prefix + "-")
 
 
 class WriteToLog(PTransform):
@@ -621,7 +621,7 @@ class WriteToLog(PTransform):
     end of the window. They replace those of the same names, and no others.
 
     Args:
-        file_path_prefix: The beginning of the paths, on one of Beam's file systems.
+        file_path_prefix: The start of the paths, on one of Beam's file systems.
         file_name_suffix: Their end, such as `".log"`. Default: `""`.
         num_shards: How many logs there are. Default: 0: the runner decides, and windows have one log each.
         shard_name_template: The middle of the paths, in which `S` stands for a digit of the number of the shard, `N`

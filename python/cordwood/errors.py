@@ -8,7 +8,7 @@
     ├── DialectError           a file that is not a log, or a log that cannot be appended to or packed
     ├── LogChangedError        another log than the one that was read before
     ├── LogRotatedError        the path of a followed log names another file
-    ├── LogTruncatedError      a log ends before the offset at which reading was to begin
+    ├── LogTruncatedError      a log ends before the offset at which reading was to start
     ├── OtherLogError          a file to be salvaged is that of a log with another number
     ├── PayloadError           a record that cannot be decoded; also a `ValueError`
     ├── RecordTooLargeError    a record longer than `record_len_max`
@@ -27,7 +27,7 @@ from cordwood.types import Hint, PayloadReason, Reason
 class CordwoodError(Exception):
     """A fault of a log, with its place: the base of all exceptions here.
 
-    `str(error)` begins with the path. The attribute `hint` is advice; a traceback shows it in words.
+    `str(error)` starts with the path. The attribute `hint` is advice; a traceback shows it in words.
 
     Attributes:
         path: The file, or `None` if the source has no path.
@@ -215,7 +215,7 @@ class PayloadError(CordwoodError, ValueError):
 
     Attributes:
         path: `None`. A payload is the bytes of one record, which may come from anywhere.
-        offset: Where in the record, in bytes: the beginning of the unreadable part. Not a file offset.
+        offset: Where in the record, in bytes: the start of the unreadable part. Not a file offset.
         length: Bytes concerned, from `offset` on.
         reason: Their fault.
 
@@ -238,17 +238,17 @@ class _ChangedError(CordwoodError):
 
 
 class LogTruncatedError(_ChangedError):
-    """A log ends before the offset at which reading was to begin, or begins after it.
+    """A log ends before the offset at which reading was to start, or starts after it.
 
     That is the `start` of a reader, the target of a `seek`, or how far a follower has read. The file was cut short, or
-    it is another file, in which the offset has no meaning. Or a log in segments begins after that offset, because its
+    it is another file, in which the offset has no meaning. Or a segmented log starts after that offset, because its
     oldest segments were pruned: `first_offset` says where.
 
     Attributes:
         path: The path of the log; `None` if the source has no path.
-        offset: The file offset at which reading was to begin.
+        offset: The file offset at which reading was to start.
         file_len: The length of the file, in bytes; `None` if it is not known, as for an object with `read`.
-        first_offset: Where the log begins, if segments before that offset were pruned; otherwise `None`.
+        first_offset: Where the log starts, if segments before that offset were pruned; otherwise `None`.
     """
 
     first_offset: int | None = None
@@ -257,8 +257,8 @@ class LogTruncatedError(_ChangedError):
 class LogChangedError(CordwoodError):
     """The path names another log than the one that was read, planned or indexed before.
 
-    It was replaced, or written again from its beginning. A log that has only grown is the same log, and so is a copy of
-    it. To read the other log, start at its beginning; make the index or the splits again.
+    It was replaced, or written again from its start. A log that has only grown is the same log, and so is a copy of
+    it. To read the other log, start at its start; make the index or the splits again.
 
     Attributes:
         path: The path of the log.
@@ -283,7 +283,7 @@ class LogChangedError(CordwoodError):
 class LogRotatedError(_ChangedError):
     """The path of a followed log names another file, or none; everything in the old file has been returned.
 
-    If more is written to the old file, the follower's next step returns it. To read the new file, begin a new follower;
+    If more is written to the old file, the follower's next step returns it. To read the new file, start a new follower;
     with `on_rotation="reopen"`, the same follower continues with it. There may have been other files in between.
 
     Attributes:
@@ -296,7 +296,7 @@ class LogRotatedError(_ChangedError):
 _WORDS = {
     Hint.ON_CORRUPTION: "the next step continues after it; on_corruption='skip' or 'salvage' leaves it out, "
     "cordwood.salvage() makes a new log",
-    Hint.CHECK_OFFSET: "seek moved the reader here: if no record begins at this offset, this is not damage",
+    Hint.CHECK_OFFSET: "seek moved the reader here: if no record starts at this offset, this is not damage",
     Hint.RAISE_RECORD_LEN_MAX: "if you trust this file, raise record_len_max",
     Hint.RAISE_RECORD_LEN_MAX_OF_WRITER: "raise record_len_max of the writer; above 1 GiB, also that of its readers",
     Hint.LOWER_RECORD_LEN_MAX: "no record is lost: the next call tries again; "
@@ -313,12 +313,12 @@ _WORDS = {
     Hint.SALVAGE: "cordwood.salvage() makes a new log of all that can be read",
     Hint.CREATE_LOG: "create a new log",
     Hint.REOPEN: "to continue, open the log again in this process",
-    Hint.BEGIN_AT_FIRST_OFFSET: "begin at first_offset: the records before it are gone",
-    Hint.START_AGAIN: "to read this log, start at its beginning",
-    Hint.OWN_FOLDER: "a log in segments needs a folder of its own: move the file away, or choose another folder",
-    Hint.SEGMENT_LEN: "to append to a log in segments, pass segment_len",
-    Hint.READ_FOLDER: "a reader or a follower takes one log; cordwood.verify, stat, map, salvage, scan, index and "
-    "plan_splits take folders",
+    Hint.START_AT_FIRST_OFFSET: "start at first_offset: the records before it are gone",
+    Hint.START_AGAIN: "to read this log, start at its start",
+    Hint.OWN_DIRECTORY: "a segmented log needs a directory of its own: move the file away, or choose another directory",
+    Hint.SEGMENT_LEN: "to append to a segmented log, pass segment_len",
+    Hint.READ_DIRECTORY: "a reader or a follower takes one log; cordwood.verify, stat, map, salvage, scan, index and "
+    "plan_splits take directories",
     Hint.OTHER_NAME: "give the new log another name",
 }
 """Each hint in words, as the note of an exception."""

@@ -10,7 +10,7 @@ from cordwood._native import SEVERITIES, reason_in_words
 from cordwood.typing import CompressionName, DialectName
 
 BLOCK_LEN: Final = 32_768
-"""Bytes in a block of a log. Ranges of a log that are read separately begin at multiples of it."""
+"""Bytes in a block of a log. Ranges of a log that are read separately start at multiples of it."""
 
 
 class DetectedDialect(str):
@@ -87,8 +87,8 @@ class Reason(StrEnum):
         BAD_COMPRESSION: A record, or a container of records, that cannot be decompressed.
         BAD_CONTAINER: A container of records, in a packed log, that is not as any writer writes it. None of its
             records is returned.
-        MISSING_SEGMENT: The bytes of a log in segments that none of its files has: a file was removed or cut.
-        GROWN_SEGMENT: The end of a file of a log in segments, after the offset at which the next file begins.
+        MISSING_SEGMENT: The bytes of a segmented log that none of its files has: a file was removed or cut.
+        GROWN_SEGMENT: The end of a file of a segmented log, after the offset at which the next file starts.
         NOT_READ: After the damage at which the policy `"stop"` ended the file.
     """
 
@@ -150,11 +150,11 @@ class Hint(StrEnum):
         SALVAGE: Salvage the readable records.
         CREATE_LOG: Create a new log.
         REOPEN: Open the log again.
-        BEGIN_AT_FIRST_OFFSET: Begin at `first_offset`: the records before it are gone.
-        START_AGAIN: Start at the beginning of the log, which is not the one that was read before.
-        OWN_FOLDER: Give the log in segments a folder of its own.
-        SEGMENT_LEN: Pass `segment_len`, to append to a log in segments.
-        READ_FOLDER: Call a function that reads all logs in a folder.
+        START_AT_FIRST_OFFSET: Start at `first_offset`: the records before it are gone.
+        START_AGAIN: Start at the start of the log, which is not the one that was read before.
+        OWN_DIRECTORY: Give the segmented log a directory of its own.
+        SEGMENT_LEN: Pass `segment_len`, to append to a segmented log.
+        READ_DIRECTORY: Call a function that reads all logs in a directory.
         OTHER_NAME: Give the new log another name.
     """
 
@@ -175,11 +175,11 @@ class Hint(StrEnum):
     SALVAGE = "salvage"
     CREATE_LOG = "create_log"
     REOPEN = "reopen"
-    BEGIN_AT_FIRST_OFFSET = "begin_at_first_offset"
+    START_AT_FIRST_OFFSET = "start_at_first_offset"
     START_AGAIN = "start_again"
-    OWN_FOLDER = "own_folder"
+    OWN_DIRECTORY = "own_directory"
     SEGMENT_LEN = "segment_len"
-    READ_FOLDER = "read_folder"
+    READ_DIRECTORY = "read_directory"
     OTHER_NAME = "other_name"
 
 
@@ -221,14 +221,14 @@ class WaitReason(StrEnum):
 
     Attributes:
         IDLE: Everything in the file has been returned.
-        INCOMPLETE: A record has begun and is not complete: it is being written, or its writer was killed.
+        INCOMPLETE: A record has started and is not complete: it is being written, or its writer was killed.
         ZEROS: Zeros: the space that a writer has preallocated, or a hole that is still to be filled.
         STALE: The next bytes belong to another log, or look damaged in a log that has a number, and so may have been
             left by an older log: this one is written over it. If no record at all is returned, the file may have been
             renamed: readers go by the number in its name.
         SUSPECT: The next bytes look damaged. They are read again before damage is reported.
         DAMAGED: The rest of a block whose damage has been reported. Reading continues at the next block or, after
-            damage at the beginning of the file, once the bytes after it show which log it is.
+            damage at the start of the file, once the bytes after it show which log it is.
     """
 
     IDLE = "idle"
@@ -284,7 +284,7 @@ class FragmentKind(StrEnum):
         PACKED_FIRST: The first part of a container: type 0x42.
         PACKED_MIDDLE: A middle part of a container: type 0x44.
         PACKED_LAST: The last part of a container: type 0x46.
-        PACKED_MARK: The beginning of a packed log: type 0x48.
+        PACKED_MARK: The start of a packed log: type 0x48.
         ZERO: Type 0: space that was never written.
         UNKNOWN: A type that the dialect does not know.
         END_TRAILER: The end of a closed Pebble log.
@@ -468,8 +468,8 @@ class Outcome(NamedTuple):
     Attributes:
         kind: `"clean"`, `"torn_tail"`, `"stopped"` or `"unfinished"`.
         offset: The file offset, in bytes, that goes with `kind`. For each kind in turn: the end of the file (or of the
-            range), the beginning of the torn tail, the beginning of the damage, or how far reading has got.
-        zeros_offset: The file offset at which zeros begin that extend to the end of the file. They are space that was
+            range), the start of the torn tail, the start of the damage, or how far reading has got.
+        zeros_offset: The file offset at which zeros start that extend to the end of the file. They are space that was
             never written, padding, or data that was lost. `None` if the file does not end in zeros, or was not read to
             its end; always `None` for a follower.
 
@@ -522,7 +522,7 @@ class Fragment(NamedTuple):
 
     Attributes:
         offset: File offset of the first byte.
-        end_offset: File offset after the last byte. After damage, the beginning of the next fragment found.
+        end_offset: File offset after the last byte. After damage, the start of the next fragment found.
         kind: Its kind: `"full"`, `"first"`, `"trailer"`, ...
         block: The index of its block, from 0.
         type_byte: The type byte; `None` if there is no header.
@@ -533,7 +533,7 @@ class Fragment(NamedTuple):
         synced_offset: How far the file had been synced, in bytes, if headers of this type state it; else `None`.
         reason: Why these bytes were not returned as part of a record. `None` if they were, and for trailers.
         record_offset: File offset of the record that contains it, if that record was returned; else `None`.
-        salvaged: Whether the record that contains it begins after damage in the same block. Only the policy
+        salvaged: Whether the record that contains it starts after damage in the same block. Only the policy
             `"salvage"` returns such a record.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -580,13 +580,13 @@ class Report(NamedTuple):
         dialect: The dialect of the log, such as `"leveldb"`.
         record_count: Records that were returned.
         payload_len: Bytes of data in the records, without headers and trailers.
-        file_len: The length of the whole file, including the bytes outside the range; of a log in segments, the offset
+        file_len: The length of the whole file, including the bytes outside the range; of a segmented log, the offset
             of its end. `None` if it is not known: for an object with `read` that was not read to its end.
         outcome: How reading ended.
         len_by_reason: Bytes in the regions with each reason that occurs, listed or not.
         log_number: The number of the log; `None` if the dialect has none or if it is not known.
         compression: How each record is compressed: `"zstd"`, or `None` for not at all.
-        salvaged_count: Returned records that begin after damage in the same block. LevelDB and the policy `"skip"` drop
+        salvaged_count: Returned records that start after damage in the same block. LevelDB and the policy `"skip"` drop
             these, and return the others.
         repaired_count: Records that `salvage` wrote with a bit flipped back; 0 without `repair_bit_flips`.
         skipped: The regions that were not returned, in order of offset: the first 100,000. A region that one flipped
@@ -692,12 +692,12 @@ class Stat(NamedTuple):
         dialect: The dialect of the log, such as `"leveldb"`.
         record_count: Records that were returned.
         payload_len: Bytes of data in the records.
-        file_len: The length of the file in bytes; of a log in segments, the offset of its end. `None` if it is not
+        file_len: The length of the file in bytes; of a segmented log, the offset of its end. `None` if it is not
             known.
         outcome: How reading ended.
         log_number: The number of the log; `None` if the dialect has none or if it is not known.
         compression: How each record is compressed: `"zstd"`, or `None` for not at all.
-        salvaged_count: Returned records that begin after damage in the same block: as `Report.salvaged_count`.
+        salvaged_count: Returned records that start after damage in the same block: as `Report.salvaged_count`.
         stored_len: Bytes of payload in the records' fragments. Only in a compressed or a packed log, these are not
             `payload_len`.
         header_len: Bytes of the headers of the records' fragments.
@@ -767,7 +767,7 @@ class Stat(NamedTuple):
     def block_count(self) -> int | None:
         """Blocks of 32 KiB in the file, including a partial last one; `None` if `file_len` is `None`.
 
-        Of a log in segments, as if its offsets were those of one file.
+        Of a segmented log, as if its offsets were those of one file.
         """
         return None if self.file_len is None else -(-self.file_len // BLOCK_LEN)
 
@@ -833,11 +833,11 @@ class ProblemKind(StrEnum):
         MANIFEST_UNKNOWN: That MANIFEST has an edit that cordwood does not decode, so its tables are not known.
         TABLE_MISSING: A table that the MANIFEST lists is missing.
         TABLE_SHORT: A table is shorter than the MANIFEST states.
-        TABLE_ELSEWHERE: A table is not in this folder, and the engine may keep it in another.
+        TABLE_ELSEWHERE: A table is not in this directory, and the engine may keep it in another.
         LOG_MISSING: A log that the MANIFEST needs is missing.
         LOG_SHORT: A log is shorter than its synced part, whose length the MANIFEST states.
         LOG_CUT: A log of LevelDB lacks its last writes, or all: a newer log has later ones. LevelDB does not report it.
-            Or a log of RocksDB ends in an incomplete record, and a newer log does not begin with the next write: by
+            Or a log of RocksDB ends in an incomplete record, and a newer log does not start with the next write: by
             default, RocksDB refuses the database, or opens it without the newer log. With absolute consistency, it
             refuses each such log, and so does Pebble.
         LOG_TORN: A log ends in an incomplete record, and a newer log follows. Writes may have been lost.
@@ -920,11 +920,11 @@ _NOTES = frozenset(
 
 
 class Database(NamedTuple):
-    r"""The folder of a database, as its engine would find it. The contents of tables are not read.
+    r"""The directory of a database, as its engine would find it. The contents of tables are not read.
 
     Attributes:
-        path: The folder.
-        engine: The engine, by the files in the folder.
+        path: The directory.
+        engine: The engine, by the files in the directory.
         manifest: The name of the MANIFEST that `CURRENT` or Pebble's marker names; `None` if they name none.
         newest_manifest: The name of the newest MANIFEST that an engine can open. `None` if there is none, or if
             `manifest` has no fault: the others are then not read.
@@ -953,7 +953,7 @@ class Database(NamedTuple):
     def ok(self) -> bool:
         """Whether the engine opens it and loses no more than an incomplete last write in the newest log.
 
-        Only `info`, `verify` of a folder and `evidence` read the logs. Tables are not read.
+        Only `info`, `verify` of a directory and `evidence` read the logs. Tables are not read.
         """
         return all(problem.severity == Severity.INFO for problem in self.problems)
 
@@ -1036,18 +1036,18 @@ class Run(NamedTuple):
 
 
 class Info(NamedTuple):
-    """A file or a folder in a few numbers: the result of `cordwood.info`.
+    """A file or a directory in a few numbers: the result of `cordwood.info`.
 
     Attributes:
-        path: The file, folder, pattern or URL; several are separated by spaces.
-        what: The kind of source, in words: `"a log"`, `"a database of LevelDB"`, `"a folder"` and so on.
+        path: The file, directory, pattern or URL; several are separated by spaces.
+        what: The kind of source, in words: `"a log"`, `"a database of LevelDB"`, `"a directory"` and so on.
         log_count: Logs that were read.
         log_count_by_dialect: How many logs there are of each dialect.
         log_count_by_compression: How many logs there are with each compression: `"zstd"`, or `"none"`.
         log_count_by_payload: How many logs there are with each kind of records, going by the first record: a value of
             `decode` of `cordwood.scan`, `"export-metadata"`, or `"other"`.
         record_count: Records that can be read.
-        salvaged_count: How many of these begin after damage in their block.
+        salvaged_count: How many of these start after damage in their block.
         payload_len: Bytes of data in the records.
         file_len: Bytes in the logs.
         damaged_len: Damaged bytes: those of severity `CORRUPTION`.
@@ -1056,15 +1056,15 @@ class Info(NamedTuple):
         zeros_len: Bytes of these zeros.
         zeros_inside_len: Bytes of zeros that a record follows.
         runs: The runs of Weights & Biases, and those of SwanLab whose logs have no byte.
-        databases: The databases in a folder.
-        exports: The exports of Datastore or Firestore in a folder.
-        unlisted_logs: The paths of logs of entities in a folder that the metadata of no export lists: missing entities
-            would not be noticed.
+        databases: The databases in a directory.
+        exports: The exports of Datastore or Firestore in a directory.
+        unlisted_logs: The paths of logs of entities in a directory that the metadata of no export lists: missing
+            entities would not be noticed.
         damaged_logs: The paths of damaged logs.
         damaged_manifests: The paths of those that list the live files of a database.
         misnamed_logs: The logs whose records all belong to another log than their name says: the path, the number in
             the name, and the number in the log.
-        other_file_count_by_format: How many files in a folder are not logs, by their format.
+        other_file_count_by_format: How many files in a directory are not logs, by their format.
         failures: The files that could not be read: the path, and the exception.
         report: The result of `cordwood.verify`, if the source is a single log.
     """
@@ -1102,7 +1102,7 @@ class Info(NamedTuple):
         Damage is a fault, and so is a log of which all belongs to another log, or a database or an export that is not
         `ok`.
         """
-        is_whole = all(folder.ok for folder in self.databases + self.exports)
+        is_whole = all(directory.ok for directory in self.databases + self.exports)
         is_whole &= not (self.damaged_logs or self.misnamed_logs or self.failures)
         return is_whole and bool(self.log_count or self.databases or self.exports)
 

@@ -103,7 +103,7 @@ class LogStreamReader(_Batches, DataSourceStreamReader, SupportsTriggerAvailable
         self._left = following.paths_of_logs(self._options)
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802
-        """The beginning of all logs."""
+        """The start of all logs."""
         return {}
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802

@@ -144,7 +144,7 @@ def foreign_files():
         "a text of a line": text[:20],
         "a text": text,
         "a program": library,
-        "the beginning of a program": library[:20_000],
+        "the start of a program": library[:20_000],
         "gzip": gzip.compress(text, mtime=1_700_000_000),
         "PNG": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + PAYLOAD[:3000] + bytes(1000),
         "random": PAYLOAD[:10_000],
@@ -190,8 +190,8 @@ def contents():
         "leveldb, zeros": whole + bytes(5000),
         "zeros": bytes(5000),
         "blocks of zeros": bytes(3 * BLOCK_LEN),
-        "the beginning of a header": whole[:4],
-        "the beginning of a file header": b":W&",
+        "the start of a header": whole[:4],
+        "the start of a file header": b":W&",
         "a file header": bytes.fromhex("3a572642e1be00"),
         "a file header and zeros": bytes.fromhex("3a572642e1be00") + bytes(500),
         "a damaged file header": bytes.fromhex("3a572642e1be01") + bytes(500),
@@ -341,8 +341,8 @@ def test_a_flush_that_is_neither(path):
 
 
 @pytest.mark.parametrize("segment_len", [None, 1 << 20])
-@pytest.mark.parametrize("begin", [b"torn by a crash"[:7], bytes(4_096)], ids=["torn mark", "zeros"])
-def test_a_packed_log_that_was_padded_from_its_beginning_is_opened_again(tmp_path, begin, segment_len):
+@pytest.mark.parametrize("start", [b"torn by a crash"[:7], bytes(4_096)], ids=["torn mark", "zeros"])
+def test_a_packed_log_that_was_padded_from_its_start_is_opened_again(tmp_path, start, segment_len):
     path = tmp_path / "some"
     file = path
     options = {"dialect": "packed", "on_torn_tail": "pad", "segment_len": segment_len}
@@ -350,7 +350,7 @@ def test_a_packed_log_that_was_padded_from_its_beginning_is_opened_again(tmp_pat
         path.mkdir()
         file = path / f"{0:020}.log"
     mark = packed_reference.mark(1)
-    file.write_bytes(begin if not any(begin) else mark[: len(begin)])
+    file.write_bytes(start if not any(start) else mark[: len(start)])
     for number in range(3):
         with cordwood.open(path, "a", **options) as writer:
             writer.append(b"%d" % number)

@@ -30,7 +30,7 @@ import cordwood
 RECORDS = [b"one", b"", PAYLOAD[:70_000], b"two", *[PAYLOAD[at : at + at % 300] for at in range(1_200)]]
 FILE = reference.encode(RECORDS)
 OFFSETS = reference.record_offsets(RECORDS)
-# The next record begins where the last one ends, or after a trailer.
+# The next record starts where the last one ends, or after a trailer.
 END_OFFSETS = [
     offset + len(reference.encode_record(record, offset)) for offset, record in zip(OFFSETS, RECORDS, strict=True)
 ]
@@ -147,7 +147,7 @@ def test_a_range(path):
     assert table(cordwood.scan(io.BytesIO(FILE), start=start, end=end))["record"].to_pylist() == RECORDS[2:10]
 
 
-def test_the_log_of_an_object_begins_at_its_position():
+def test_the_log_of_an_object_starts_at_its_position():
     file = io.BytesIO(b"before" + FILE)
     file.seek(6)
     scan = cordwood.scan(file)

@@ -71,8 +71,8 @@ def test_text_is_appended_as_utf8(data_type):
 @pytest.mark.parametrize("data_type", BINARY_TYPES, ids=str)
 def test_a_part_of_an_array_is_only_its_own_records(data_type):
     array = pyarrow.array(RECORDS, data_type)
-    for begin, end in [(0, 0), (1, 2), (3, 1_500), (len(RECORDS) - 1, len(RECORDS)), (len(RECORDS), len(RECORDS))]:
-        assert log_of(array[begin:end])[0] == reference.encode(RECORDS[begin:end])
+    for start, end in [(0, 0), (1, 2), (3, 1_500), (len(RECORDS) - 1, len(RECORDS)), (len(RECORDS), len(RECORDS))]:
+        assert log_of(array[start:end])[0] == reference.encode(RECORDS[start:end])
 
 
 @pytest.mark.parametrize("data_type", BINARY_TYPES, ids=str)
@@ -120,7 +120,7 @@ def test_every_kind_of_file_has_the_records_of_a_column(tmp_path, options):
     assert list(cordwood.open(path)) == RECORDS
 
 
-def test_a_log_in_segments_has_the_records_of_a_column(tmp_path):
+def test_a_segmented_log_has_the_records_of_a_column(tmp_path):
     with cordwood.open(tmp_path / "log", "a", segment_len=100_000) as writer:
         writer.extend(pyarrow.array(RECORDS))
     assert len(list((tmp_path / "log").iterdir())) > 10
@@ -351,7 +351,7 @@ def test_offsets_that_fall_or_are_outside_of_the_data_are_refused(data_type, off
         log_of(Broken(array, offsets_of(data_type, *offsets)))
 
 
-def test_records_need_not_begin_at_the_beginning_of_the_data():
+def test_records_need_not_start_at_the_start_of_the_data():
     array = pyarrow.array([b"one", b"two", b""])
     assert list(cordwood.open(log_of(Broken(array, offsets_of(array.type, 1, 3, 5, 6)))[0])) == [b"ne", b"tw", b"o"]
 

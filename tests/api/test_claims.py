@@ -67,7 +67,7 @@ def test_no_record_and_no_region_is_lost_or_doubled_by_cuts_at_any_moment(dialec
 
 
 def log_damaged_in_blocks(*blocks):
-    """A log of seven blocks, each with many records; the first one that begins in each of these blocks is damaged."""
+    """A log of seven blocks, each with many records; the first one that starts in each of these blocks is damaged."""
     with cordwood.open(file := io.BytesIO(), "w") as writer:
         offsets = [writer.append(bytes(1_000)) for _ in range(200)]
     data = bytearray(file.getvalue())

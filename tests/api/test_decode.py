@@ -94,28 +94,30 @@ def test_all_kinds(tmp_path):
     ]
 
 
-def test_a_folder_is_a_table_of_the_logs_of_one_kind(tmp_path):
-    """The folder of a database has logs of two kinds, and a text with the name of a log."""
-    folder = tmp_path / "database"
-    folder.mkdir()
+def test_a_directory_is_a_table_of_the_logs_of_one_kind(tmp_path):
+    """The directory of a database has logs of two kinds, and a text with the name of a log."""
+    directory = tmp_path / "database"
+    directory.mkdir()
     batch = bytes.fromhex("0700000000000000 01000000 01036b65790576616c7565")
-    written(folder / "000003.log", [batch])
-    written(folder / "MANIFEST-000002", [b"\x02\x04"])
-    (folder / "LOG").write_text("2026/11/26-12:00:00.000000 7f Recovering log #3\n")
-    (folder / "CURRENT").write_text("MANIFEST-000002\n")
-    damaged = bytearray(written(folder / "000004.log", [batch]).read_bytes())
+    written(directory / "000003.log", [batch])
+    written(directory / "MANIFEST-000002", [b"\x02\x04"])
+    (directory / "LOG").write_text("2026/11/26-12:00:00.000000 7f Recovering log #3\n")
+    (directory / "CURRENT").write_text("MANIFEST-000002\n")
+    damaged = bytearray(written(directory / "000004.log", [batch]).read_bytes())
     damaged[0] ^= 1
-    (folder / "000004.log").write_bytes(damaged)
-    scan = cordwood.scan(folder, decode="write-batch", on_corruption="skip")
-    assert pa.table(scan).select(["path", "key"]).to_pylist() == [{"path": str(folder / "000003.log"), "key": b"key"}]
+    (directory / "000004.log").write_bytes(damaged)
+    scan = cordwood.scan(directory, decode="write-batch", on_corruption="skip")
+    assert pa.table(scan).select(["path", "key"]).to_pylist() == [
+        {"path": str(directory / "000003.log"), "key": b"key"}
+    ]
     assert [bool(regions) for regions in scan.skipped] == [False, True]
     assert not any(scan.left_out)
-    [row] = pa.table(cordwood.scan(folder / "MANIFEST*", decode="version-edit")).to_pylist()
-    assert row["path"] == str(folder / "MANIFEST-000002")
+    [row] = pa.table(cordwood.scan(directory / "MANIFEST*", decode="version-edit")).to_pylist()
+    assert row["path"] == str(directory / "MANIFEST-000002")
     # A log that is named has to be of the kind.
     with pytest.raises(Exception, match="MANIFEST-000002: the record at offset 0"):
-        pa.table(cordwood.scan([folder / "MANIFEST-000002"], decode="write-batch"))
-    assert pa.table(cordwood.scan(folder, decode="raw", on_corruption="skip")).num_rows == 2
+        pa.table(cordwood.scan([directory / "MANIFEST-000002"], decode="write-batch"))
+    assert pa.table(cordwood.scan(directory, decode="raw", on_corruption="skip")).num_rows == 2
 
 
 def test_consumers(exports):
@@ -190,14 +192,14 @@ class Pipe:
 
 
 class Counted(io.BytesIO):
-    """A file that counts its readings, which begin at a position of it."""
+    """A file that counts its readings, which start at a position of it."""
 
     def __init__(self, data):
         super().__init__(data)
-        self.begin_count = 0
+        self.start_count = 0
 
     def seek(self, *arguments):
-        self.begin_count += 1
+        self.start_count += 1
         return super().seek(*arguments)
 
 
@@ -215,11 +217,11 @@ def test_the_columns_are_found_once(columns, kept_len_max, exports, monkeypatch)
     file = Counted(b"before" + exports[0].read_bytes())
     file.read(6)
     scan = cordwood.scan(file, decode="entity", columns=columns)
-    assert file.begin_count == 0
+    assert file.start_count == 0
     first = 1 if columns is None and kept_len_max is None else 2
-    for begin_count in (first, first + 1):
+    for start_count in (first, first + 1):
         assert pa.table(scan)["n"].to_pylist() == [1.0, 0.5]
-        assert file.begin_count == begin_count
+        assert file.start_count == start_count
         assert found_by(scan) == (((),), ((),), True, ["clean"])
 
 
@@ -239,7 +241,7 @@ def test_a_table_whose_columns_grow_is_read_again(lines, rows, tmp_path, monkeyp
     file = Counted(written(tmp_path / "log", lines).read_bytes())
     table = pa.table(cordwood.scan(file, decode="json"))
     table.validate(full=True)
-    assert (table.to_pylist(), file.begin_count) == (rows, 2)
+    assert (table.to_pylist(), file.start_count) == (rows, 2)
 
 
 def test_a_table_is_that_of_the_files_when_it_is_read(tmp_path):
@@ -466,7 +468,7 @@ def test_a_column_without_nulls(tmp_path):
 @pytest.mark.parametrize("decode", ["json", "entity"])
 @pytest.mark.parametrize("policy", ["raise", "skip"])
 def test_two_streams_of_a_file_object(decode, policy, tmp_path):
-    """They would move each other's position: the one that has begun first fails, as in a scan of bytes."""
+    """They would move each other's position: the one that has started first fails, as in a scan of bytes."""
     text = "x" * 10_000
     lines = [json.dumps({"i": i, "text": text}).encode() for i in range(600)]
     if decode == "entity":

@@ -19,7 +19,7 @@ def parts():
     """The bytes that each record adds to the log."""
     ends = [len(reference.encode(RECORDS[:count])) for count in range(len(RECORDS) + 1)]
     log = reference.encode(RECORDS)
-    return [log[begin:end] for begin, end in itertools.pairwise(ends)]
+    return [log[start:end] for start, end in itertools.pairwise(ends)]
 
 
 STEPS = {

@@ -199,7 +199,7 @@ def test_wait_durable_of_a_writer_to_an_object(path):
 def test_a_thread_that_waits_for_an_offset_does_not_keep_others_waiting(path):
     """It waits without the interpreter and without the lock; if it had them, this would take forever."""
     with cordwood.Writer(path) as writer:
-        end = writer.append(b"begin") + 7 + 5
+        end = writer.append(b"start") + 7 + 5
         is_stopped = threading.Event()
 
         def wait():
@@ -348,13 +348,13 @@ def test_an_append_whose_write_failed_is_not_in_the_log(path):
 @pytest.fixture
 def small_disk(tmp_path):
     """A file system of 256 KiB."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = run("mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder)
+    directory = tmp_path / "small"
+    directory.mkdir()
+    mount = run("mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", directory)
     if mount.returncode != 0:
         pytest.skip(f"cannot mount: {mount.stderr.decode().strip()}")
-    yield folder
-    assert run("umount", folder).returncode == 0
+    yield directory
+    assert run("umount", directory).returncode == 0
 
 
 def test_a_disk_that_is_full(small_disk):
@@ -453,7 +453,7 @@ def test_a_new_process_rewrites_the_bytes_after_the_checkpoint(path):
     assert path.read_bytes() == reference.encode([bytes(100), PAYLOAD[:100], b"x"])
 
 
-# Where it begins -------------------------------------------------------------------------------
+# Where it starts -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("index", range(4))
@@ -471,9 +471,9 @@ def test_a_checkpoint(path, index):
 
 
 @pytest.mark.parametrize("offset", [1, 11, 21, 10_000])
-def test_a_checkpoint_where_no_record_begins_or_ends(path, offset):
+def test_a_checkpoint_where_no_record_starts_or_ends(path, offset):
     path.write_bytes(reference.encode([b"one", b"two"]))
-    with pytest.raises(OSError, match="no record begins or ends at the checkpoint") as caught:
+    with pytest.raises(OSError, match="no record starts or ends at the checkpoint") as caught:
         cordwood.Writer(path, "a", checkpoint=offset)
     assert caught.value.filename == str(path)
     for checkpoint in (10, 20):

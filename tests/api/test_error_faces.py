@@ -99,7 +99,7 @@ KINDS = {
         ONE,
         lambda name: read(name, start=11),
         cordwood.LogTruncatedError,
-        "the file has 10 bytes, but reading was to begin at 11: it was cut, or the offset belongs to another file",
+        "the file has 10 bytes, but reading was to start at 11: it was cut, or the offset belongs to another file",
         None,
     ),
     "foreign": (
@@ -231,7 +231,7 @@ def test_an_argument_that_the_dialect_lacks_is_a_value_error_with_a_hint(name):
     assert not Path(name).exists()
 
 
-def test_threads_that_begin_at_the_damage_have_not_sought_it(name):
+def test_threads_that_start_at_the_damage_have_not_sought_it(name):
     records = [b"x" * 100] * 10_000
     data = bytearray(reference.encode(records))
     data[107 + 7] ^= 1

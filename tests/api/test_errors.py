@@ -42,14 +42,14 @@ def test_a_missing_file(path):
 
 
 @pytest.mark.parametrize("mode", ["x", "w", "a"])
-def test_a_file_in_a_missing_folder(path, mode):
+def test_a_file_in_a_missing_directory(path, mode):
     with pytest.raises(FileNotFoundError) as caught:
         cordwood.open(path / "x.log", mode)
     assert caught.value.filename == str(path / "x.log")
 
 
 @pytest.mark.parametrize("mode", ["r", "w", "a"])
-def test_a_folder(tmp_path, mode):
+def test_a_directory(tmp_path, mode):
     with pytest.raises(IsADirectoryError) as caught:
         cordwood.open(tmp_path, mode)
     assert caught.value.filename == str(tmp_path)
@@ -351,7 +351,7 @@ def test_a_range_after_the_end_of_a_file(path, start, dialect):
         assert reader.outcome == cordwood.Outcome(kind="clean", offset=len(FILE))
 
 
-def test_a_range_far_after_the_end_of_an_object_that_does_not_begin_at_0():
+def test_a_range_far_after_the_end_of_an_object_that_does_not_start_at_0():
     source = io.BytesIO(b"other" + FILE)
     source.seek(5)
     with pytest.raises(OverflowError):
@@ -717,9 +717,9 @@ def test_an_exception_of_write_comes_through(error):
 def test_a_raw_sink_that_would_block(kind):
     """It returns None if it has written no byte."""
     if kind == "pipe":
-        begin, end = os.pipe()
+        start, end = os.pipe()
         os.set_blocking(end, False)
-        source, sink = open(begin, "rb"), open(end, "wb", buffering=0)  # noqa: SIM115, PTH123
+        source, sink = open(start, "rb"), open(end, "wb", buffering=0)  # noqa: SIM115, PTH123
     else:
         other, own = socket.socketpair()
         own.setblocking(False)

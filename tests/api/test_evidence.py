@@ -39,7 +39,7 @@ class Page(HTMLParser):
 
 
 def log_of(path, *batches):
-    """A log of these batches, each a list of operations, whose sequence numbers begin at 1. Returns their offsets."""
+    """A log of these batches, each a list of operations, whose sequence numbers start at 1. Returns their offsets."""
     sequence, records = 1, []
     for operations in batches:
         records.append(bytes(WriteBatch.build(sequence, [Operation(kind, **fields) for kind, fields in operations])))
@@ -230,20 +230,20 @@ def test_a_time_that_no_calendar_has(tmp_path):
 
 
 def test_the_page_says_when_and_where_the_logs_were_read(tmp_path, monkeypatch):
-    """Two pages that the same call makes in the same folder differ only in the time, if the logs are the same."""
+    """Two pages that the same call makes in the same directory differ only in the time, if the logs are the same."""
     log_of(tmp_path / "000003.log", [put(b"k")])
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(reading.time, "time_ns", lambda: 1_000_000_000 * 86_400)
     found = cordwood.evidence("000003.log")
-    assert (found.examined, found.folder) == ("1970-01-02T00:00:00.000000Z", str(tmp_path))
-    assert f"examined1970-01-02T00:00:00.000000Zfolder{tmp_path}" in Page(found.html).text.replace(" ", "")
-    assert f'"examined":"1970-01-02T00:00:00.000000Z","folder":"{tmp_path}"' in found.json
+    assert (found.examined, found.directory) == ("1970-01-02T00:00:00.000000Z", str(tmp_path))
+    assert f"examined1970-01-02T00:00:00.000000Zdirectory{tmp_path}" in Page(found.html).text.replace(" ", "")
+    assert f'"examined":"1970-01-02T00:00:00.000000Z","directory":"{tmp_path}"' in found.json
     assert cordwood.evidence("000003.log") == found
 
     (tmp_path / "removed").mkdir()
     monkeypatch.chdir(tmp_path / "removed")
     (tmp_path / "removed").rmdir()
-    assert cordwood.evidence(tmp_path / "000003.log").folder is None
+    assert cordwood.evidence(tmp_path / "000003.log").directory is None
 
 
 def test_a_log_that_changes_while_it_is_read_is_marked(tmp_path):
@@ -325,12 +325,12 @@ def test_a_key_that_is_not_text_is_shown_as_bytes(key, shown, tmp_path):
 
 
 def test_keys_and_names_cannot_change_the_page(tmp_path):
-    folder = tmp_path / "<img src=x>\u202e\n"
-    folder.mkdir()
-    path = folder / "<script>alert('1')&\u2066.log"
+    directory = tmp_path / "<img src=x>\u202e\n"
+    directory.mkdir()
+    path = directory / "<script>alert('1')&\u2066.log"
     log_of(path, *([put(key)] for key in HOSTILE), *([put(key), delete(key)] for key in HOSTILE))
-    (folder / "damaged<b>.log").write_bytes(path.read_bytes()[:-3])
-    found = cordwood.evidence(folder, command="cordwood evidence '<script>'")
+    (directory / "damaged<b>.log").write_bytes(path.read_bytes()[:-3])
+    found = cordwood.evidence(directory, command="cordwood evidence '<script>'")
     page = Page(found.html)
     drawn = {"svg", "g", "rect", "text", "path", "pattern", "defs", "title", "style"}
     tables = {"table", "thead", "tbody", "tr", "th", "td"}
@@ -408,7 +408,7 @@ def test_only_the_first_logs_have_details(tmp_path, monkeypatch):
     assert [bool(log.svg) for log in cordwood.evidence(tmp_path).logs] == [True, False]
 
 
-def test_databases_in_folders_are_judged(tmp_path, capsys):
+def test_databases_in_directories_are_judged(tmp_path, capsys):
     with cordwood.open(tmp_path / "MANIFEST-000002", "w") as writer:
         # The comparator, the log number, the next file number and the last sequence number.
         writer.append(b"\x01\x1aleveldb.BytewiseComparator\x02\x03\x03\x05\x04\x00")

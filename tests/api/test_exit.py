@@ -77,11 +77,11 @@ logging.getLogger("cordwood").addHandler(Handler())
 batch = cordwood.payload.WriteBatch.build(1, [cordwood.payload.Operation("put", key=b"k", value=b"v")] * 100)
 
 
-begun = threading.Semaphore(0)
+started = threading.Semaphore(0)
 
 
 def work():
-    begun.release()
+    started.release()
     while True:
         try:
             CALL
@@ -123,7 +123,7 @@ for number in range(100):
     log.append(b"%d" % number)
 import worker
 for _ in range(8):
-    worker.begun.acquire()
+    worker.started.acquire()
 time.sleep(0.3)  # Its length only decides where in their calls the threads are.
 """
 
@@ -184,9 +184,9 @@ OPEN = {
 }
 
 
-def run_program(script, folder, *flags):
+def run_program(script, directory, *flags):
     return subprocess.run(
-        [sys.executable, *flags, "-c", script], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, *flags, "-c", script], cwd=directory, capture_output=True, text=True, timeout=120, check=False
     )
 
 
@@ -207,7 +207,7 @@ import cordwood
 
 log = OPEN
 acknowledged = open("acknowledged", "wb", buffering=0)
-is_begun = threading.Event()
+is_started = threading.Event()
 
 def append():
     for number in itertools.count():
@@ -216,10 +216,10 @@ def append():
         except cordwood.ClosedError:
             return
         acknowledged.write(b"%d\\n" % number)
-        is_begun.set()
+        is_started.set()
 
 threading.Thread(target=append, daemon=True).start()
-is_begun.wait()
+is_started.wait()
 """
 
 

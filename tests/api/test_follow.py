@@ -112,9 +112,9 @@ def test_resume_from_a_kept_offset(live):
 
 def test_the_timeout_ends_the_iteration_and_a_new_one_continues(live):
     follower = cordwood.follow(live, timeout=0.15)
-    begin = time.monotonic()
+    start = time.monotonic()
     assert list(follower) == []
-    assert 0.15 <= time.monotonic() - begin < HANG
+    assert 0.15 <= time.monotonic() - start < HANG
     assert follower.timeout == 0.15
     write(live, [b"one"])
     assert list(follower) == [b"one"]
@@ -124,18 +124,18 @@ def test_the_timeout_ends_the_iteration_and_a_new_one_continues(live):
     async def collect():
         return [record async for record in follower]
 
-    begin = time.monotonic()
+    start = time.monotonic()
     assert asyncio.run(collect()) == []
-    assert 0.15 <= time.monotonic() - begin < HANG
+    assert 0.15 <= time.monotonic() - start < HANG
 
 
 def test_a_wait_in_an_event_loop_is_at_most_the_rest_of_the_timeout(live):
     async def collect():
         return [record async for record in cordwood.follow(live, timeout=0.1, poll_interval=2 * HANG)]
 
-    begin = time.monotonic()
+    start = time.monotonic()
     assert asyncio.run(collect()) == []
-    assert 0.1 <= time.monotonic() - begin < HANG
+    assert 0.1 <= time.monotonic() - start < HANG
 
 
 def test_a_log_is_waited_for_in_the_file_of_another(tmp_path):
@@ -196,10 +196,10 @@ def test_damage_at_the_end_is_raised_once_and_within_its_time(live):
     live.write_bytes(data)
     follower = cordwood.follow(live, poll_interval=2 * HANG)
     assert next(follower) == b"one"
-    begin = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(cordwood.CorruptionError):
         next(follower)
-    assert 0.1 <= time.monotonic() - begin < HANG
+    assert 0.1 <= time.monotonic() - start < HANG
     with live.open("ab") as file:
         file.write(bytes(32_768 - 20))
     write(live.with_name("other"), [b"next"])
@@ -329,7 +329,7 @@ def test_ctrl_c_ends_the_search_of_a_file_that_was_replaced(live):
             next(follower)
 
 
-def test_reopen_starts_at_the_beginning_and_keeps_the_options(live, caplog, monkeypatch, tmp_path):
+def test_reopen_starts_at_the_start_and_keeps_the_options(live, caplog, monkeypatch, tmp_path):
     write(live, [b"one", b"two"])
     monkeypatch.chdir(live.parent)
     with cordwood.follow(live.name, timeout=0, start=10, on_corruption="skip", on_rotation="reopen") as follower:
@@ -640,7 +640,7 @@ def test_a_relative_path_stays_the_same_file(tmp_path, monkeypatch):
         writer.flush()
         assert list(follower) == [b"two"]
         assert follower.path == "live.log"
-        # A file of that name in the other folder is a different one; here it is rotation, as always.
+        # A file of that name in the other directory is a different one; here it is rotation, as always.
         Path("live.log").write_bytes(b"")
         assert list(follower) == []
         (tmp_path / "live.log").rename(tmp_path / "old.log")
@@ -683,9 +683,9 @@ def test_a_file_without_a_signature_may_become_a_log(tmp_path, file):
     assert list(cordwood.follow(path, timeout=0, on_corruption="skip")) == []
     with pytest.raises(cordwood.DialectError):
         cordwood.verify(path)
-    # The original contents are damage in the first blocks, and the log begins after them.
-    begin = -(-len(file) // BLOCK_LEN) * BLOCK_LEN
+    # The original contents are damage in the first blocks, and the log starts after them.
+    start = -(-len(file) // BLOCK_LEN) * BLOCK_LEN
     follower = cordwood.follow(path, timeout=0, on_corruption="skip")
     assert list(follower) == []
-    path.write_bytes(file.ljust(begin, b"\0") + fragment(FULL, b"one"))
+    path.write_bytes(file.ljust(start, b"\0") + fragment(FULL, b"one"))
     assert list(follower) == [b"one"]

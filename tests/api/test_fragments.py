@@ -36,16 +36,16 @@ def damaged(file, damages):
         if what == "append":
             file += data
         elif file:
-            begin = at % len(file)
+            start = at % len(file)
             if what == "flip":
-                file[begin] ^= 1 << (len(data) % 8)
+                file[start] ^= 1 << (len(data) % 8)
             elif what == "zero":
-                count = min(len(data) * 500, len(file) - begin)
-                file[begin : begin + count] = bytes(count)
+                count = min(len(data) * 500, len(file) - start)
+                file[start : start + count] = bytes(count)
             elif what == "fill":
-                file[begin : begin + len(data)] = data[: len(file) - begin]
+                file[start : start + len(data)] = data[: len(file) - start]
             else:
-                del file[begin:]
+                del file[start:]
     return bytes(file)
 
 
@@ -74,22 +74,22 @@ def test_each_fragment_is_found_by_plain_python(lens, damages):
     for item in reference.fragments(file, verify_checksums=True, salvage=True):
         if not isinstance(item, reference.Fragment):
             continue
-        fragment = spans.pop((item.begin, item.end))
-        crc = crc32c(file[item.begin + 6 : item.end])
+        fragment = spans.pop((item.start, item.end))
+        crc = crc32c(file[item.start + 6 : item.end])
         assert (fragment.type_byte, fragment.kind, fragment.payload_len) == (
             item.kind,
             NAMES[item.kind],
             len(item.payload),
         )
         assert (fragment.stored_crc, fragment.computed_crc) == (crc, crc)
-        record = next((record for record in records if record.offset <= item.begin < record.end_offset), None)
-        region = next((region for region in regions if region.begin <= item.begin < region.end), None)
+        record = next((record for record in records if record.offset <= item.start < record.end_offset), None)
+        region = next((region for region in regions if region.start <= item.start < region.end), None)
         assert fragment.record_offset == (record and record.offset)
         assert fragment.salvaged == (record is not None and record.salvaged)
         assert fragment.reason == (region and region.reason)
     # The other fragments are in skipped regions, with the region's reason, or are trailers.
     for fragment in spans.values():
-        region = next((region for region in regions if region.begin <= fragment.offset < region.end), None)
+        region = next((region for region in regions if region.start <= fragment.offset < region.end), None)
         assert fragment.reason == (region and region.reason)
         assert fragment.record_offset is None
         if region is None:
@@ -120,7 +120,7 @@ def test_runs_are_fragments_put_together(lens, damages):
         else:
             expected.append([key, fragment.offset, fragment.end_offset, 1])
     assert list(iter(cordwood.fragments(file, dialect="leveldb").next_run, None)) == [
-        (begin, end, name, reason, severity, count) for (_, name, reason, severity), begin, end, count in expected
+        (start, end, name, reason, severity, count) for (_, name, reason, severity), start, end, count in expected
     ]
 
 

@@ -85,7 +85,7 @@ def test_logs_of_each_dialect_are_indexed(tmp_path, options):
     check(cordwood.index(path, **options), records)
 
 
-def test_the_logs_of_folders_patterns_and_lists_follow_each_other(tmp_path):
+def test_the_logs_of_directories_patterns_and_lists_follow_each_other(tmp_path):
     names = ["a.log", "b.log", "c.wandb"]
     parts = [written(tmp_path / name, numbered(50 + number)) for number, name in enumerate(names)]
     (tmp_path / "notes.txt").write_text("no log")
@@ -125,7 +125,7 @@ def test_an_index_that_was_saved_is_loaded_without_its_logs(tmp_path):
     check(index, numbered(300))
 
 
-def test_a_log_in_segments_is_one_log(tmp_path):
+def test_a_segmented_log_is_one_log(tmp_path):
     records = numbered(300)
     with cordwood.open(tmp_path, "a", segment_len=9_000) as log:
         for record in records:
@@ -404,11 +404,11 @@ def test_an_index_of_a_salvaged_log_with_a_number_has_the_records_of_iteration(t
     inner = reference.encode([b"inner %d" % number for number in range(1_700)])
     assert 0 < len(inner) + 7 < room
     log.append(inner + reference.encode([b"i" * (room - len(inner) - 7)]) + b"rest" * 10)
-    begin = log.records[-1][0]
+    start = log.records[-1][0]
     fill(3 * block + 900, b"late")
     content = log.data
     content[block : block + 11] = bytes(range(1, 12))
-    content[2 * block : begin + 11] = PAYLOAD[: begin + 11 - 2 * block]
+    content[2 * block : start + 11] = PAYLOAD[: start + 11 - 2 * block]
     path = tmp_path / "some.log"
     path.write_bytes(content)
     options = {"dialect": "rocksdb", "log_number": 9, "on_corruption": "salvage"}

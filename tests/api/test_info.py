@@ -15,32 +15,32 @@ from cordwood.cli import main
 
 
 @pytest.fixture
-def folder(tmp_path):
+def directory(tmp_path):
     """A database whose CURRENT is empty, a damaged log, a text, and an empty file."""
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    with plyvel.DB(str(folder / "db"), create_if_missing=True) as database:
+    directory = tmp_path / "directory"
+    directory.mkdir()
+    with plyvel.DB(str(directory / "db"), create_if_missing=True) as database:
         database.put(b"key", b"value")
-    (folder / "db/CURRENT").write_bytes(b"")
+    (directory / "db/CURRENT").write_bytes(b"")
     damaged = bytearray(reference.encode([b"one", b"two", b"three"]))
     damaged[17] ^= 1
-    (folder / "damaged.log").write_bytes(damaged)
-    (folder / "note").write_text("This is a text. It is no log.")
-    return folder
+    (directory / "damaged.log").write_bytes(damaged)
+    (directory / "note").write_text("This is a text. It is no log.")
+    return directory
 
 
-def test_a_folder_is_described(folder):
-    info = cordwood.info(folder)
-    assert (info.path, info.what, info.ok) == (str(folder), "a database of LevelDB", False)
-    assert info.damaged_logs == (str(folder / "damaged.log"),)
+def test_a_directory_is_described(directory):
+    info = cordwood.info(directory)
+    assert (info.path, info.what, info.ok) == (str(directory), "a database of LevelDB", False)
+    assert info.damaged_logs == (str(directory / "damaged.log"),)
     assert info.log_count_by_payload == {"other": 1, "write-batch": 1, "version-edit": 1}
     assert info.other_file_count_by_format == {"text": 1, "empty": 2, "info log": 1}
     [database] = info.databases
-    assert (database.path, database.engine) == (str(folder / "db"), cordwood.Engine.LEVELDB)
+    assert (database.path, database.engine) == (str(directory / "db"), cordwood.Engine.LEVELDB)
     assert [problem.kind for problem in database.problems] == [cordwood.ProblemKind.CURRENT_EMPTY]
-    (folder / "db/CURRENT").write_text(database.right_current)
-    (folder / "damaged.log").unlink()
-    assert cordwood.info(folder).ok
+    (directory / "db/CURRENT").write_text(database.right_current)
+    (directory / "damaged.log").unlink()
+    assert cordwood.info(directory).ok
 
 
 def test_a_single_log_has_its_report(tmp_path):
@@ -53,11 +53,11 @@ def test_a_single_log_has_its_report(tmp_path):
         assert info.ok
 
 
-def test_several_sources_are_described_together(folder, tmp_path):
+def test_several_sources_are_described_together(directory, tmp_path):
     (tmp_path / "other.log").write_bytes(reference.encode([b"one", b"two"]))
-    info = cordwood.info([folder / "damaged.log", str(tmp_path / "other.log")])
+    info = cordwood.info([directory / "damaged.log", str(tmp_path / "other.log")])
     assert (info.what, info.log_count, info.record_count) == ("several files", 2, 2 + 2)
-    assert info.path == f"{folder}/damaged.log {tmp_path}/other.log"
+    assert info.path == f"{directory}/damaged.log {tmp_path}/other.log"
     info = cordwood.info([tmp_path / "missing", tmp_path / "other.log"])
     assert [(path, type(error)) for path, error in info.failures] == [(f"{tmp_path}/missing", FileNotFoundError)]
 
@@ -73,20 +73,20 @@ def test_a_file_that_cannot_be_described_raises(tmp_path):
         cordwood.info(tmp_path / "pipe")
 
 
-def test_a_folder_without_a_log_is_described(tmp_path):
-    assert cordwood.info(tmp_path)[:3] == (str(tmp_path), "a folder", 0)
+def test_a_directory_without_a_log_is_described(tmp_path):
+    assert cordwood.info(tmp_path)[:3] == (str(tmp_path), "a directory", 0)
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
-def test_a_file_in_a_folder_that_cannot_be_read_is_among_the_failures(folder):
-    (folder / "damaged.log").chmod(0)
-    [(path, error)] = cordwood.info(folder).failures
-    assert (path, type(error)) == (str(folder / "damaged.log"), PermissionError)
+def test_a_file_in_a_directory_that_cannot_be_read_is_among_the_failures(directory):
+    (directory / "damaged.log").chmod(0)
+    [(path, error)] = cordwood.info(directory).failures
+    assert (path, type(error)) == (str(directory / "damaged.log"), PermissionError)
 
 
 @pytest.mark.parametrize("name", ["", "db", "damaged.log"])
-def test_the_verb_prints_the_same(name, folder, capsys):
-    source = folder / name
+def test_the_verb_prints_the_same(name, directory, capsys):
+    source = directory / name
     info = cordwood.info(source)
     assert main(["info", "--json", str(source)]) == 3
     fields = json.loads(capsys.readouterr().out)
@@ -99,9 +99,9 @@ def test_the_verb_prints_the_same(name, folder, capsys):
     ]
 
 
-def test_a_log_that_disappears_is_a_failure_only_if_it_is_named(folder, monkeypatch, capsys):
+def test_a_log_that_disappears_is_a_failure_only_if_it_is_named(directory, monkeypatch, capsys):
     read = _content.read
-    gone = folder / "damaged.log"
+    gone = directory / "damaged.log"
     data = gone.read_bytes()
 
     def read_and_remove(file, *rest):
@@ -111,15 +111,15 @@ def test_a_log_that_disappears_is_a_failure_only_if_it_is_named(folder, monkeypa
         return report
 
     monkeypatch.setattr(_content, "read", read_and_remove)
-    info = cordwood.info(folder)
+    info = cordwood.info(directory)
     assert info.failures == ()
     # The two logs of the database.
     assert (info.log_count, info.damaged_logs, info.ok) == (2, (), False)
     gone.write_bytes(data)
-    assert main(["info", str(folder)]) == 3
+    assert main(["info", str(directory)]) == 3
     printed = capsys.readouterr()
     assert printed.err == ""
-    assert printed.out.startswith(f"{folder}: a database of LevelDB\n")
+    assert printed.out.startswith(f"{directory}: a database of LevelDB\n")
     gone.write_bytes(data)
     with pytest.raises(FileNotFoundError):
         cordwood.info(gone)

@@ -270,7 +270,7 @@ def test_a_record_before_a_block_trailer_ends_where_it_ends():
     # Six bytes are left in the first block, three in the second one.
     file = reference.encode([*[bytes(4_088)] * 7, bytes(4_090), *[bytes(4_088)] * 7, bytes(4_093), b"last"])
     expected = [(event.offset, event.end_offset) for event in reference.events(file) if hasattr(event, "data")]
-    assert [(end, begin) for (_, end), (begin, _) in itertools.pairwise(expected) if end != begin] == [
+    assert [(end, start) for (_, end), (start, _) in itertools.pairwise(expected) if end != start] == [
         (32_755 + 7, 32_768),
         (65_536 - 3, 65_536),
     ]

@@ -1,4 +1,4 @@
-"""Functions that take a folder, a pattern or a list of logs, and the splits of logs."""
+"""Functions that take a directory, a pattern or a list of logs, and the splits of logs."""
 
 import json
 import os
@@ -24,8 +24,8 @@ DAMAGED[40_000] ^= 1
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Two logs, of which one is damaged, in different folders, and two other files."""
+def directory(tmp_path, monkeypatch):
+    """Two logs, of which one is damaged, in different directories, and two other files."""
     monkeypatch.chdir(tmp_path)
     for name, content in {
         "data/000001.log": LOG,
@@ -40,7 +40,7 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("source", ["data", Path("data"), "data/", "dat?", ["data"], iter(["data"])])
-def test_a_folder_a_pattern_and_a_list_are_many_logs(source, folder):
+def test_a_directory_a_pattern_and_a_list_are_many_logs(source, directory):
     reports = cordwood.verify(source)
     names = [os.path.normpath(name) for name in reports]
     assert names == ["data/000001.log", "data/sub/000002.log"]
@@ -52,17 +52,17 @@ def test_a_folder_a_pattern_and_a_list_are_many_logs(source, folder):
     assert (reports.ok, reports.errors) == (False, {})
 
 
-def test_one_log_has_one_report(folder):
+def test_one_log_has_one_report(directory):
     assert cordwood.verify("data/000001.log") == cordwood.verify(Path("data/000001.log"))
     assert cordwood.verify("data/000001.log").record_count == 3
     assert cordwood.stat(LOG).record_count == 3
     with Path("data/000001.log").open("rb") as file:
         assert cordwood.stat(file).record_count == 3
-    (folder / "[1].log").write_bytes(LOG)
+    (directory / "[1].log").write_bytes(LOG)
     assert cordwood.verify("data/[1].log").ok
 
 
-def test_a_file_that_cannot_be_read_is_an_error_beside_the_others(folder):
+def test_a_file_that_cannot_be_read_is_an_error_beside_the_others(directory):
     reports = cordwood.verify(["data/000001.log", "data/missing", "data/notes"])
     assert list(reports) == ["data/000001.log"]
     assert {name: type(error) for name, error in reports.errors.items()} == {
@@ -79,47 +79,47 @@ def test_no_log_at_all_is_not_ok(tmp_path):
 
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat, cordwood.info, cordwood.evidence])
 @pytest.mark.parametrize("threads", [0, -3, 257])
-def test_a_wrong_number_of_threads_is_refused(function, threads, folder):
-    for source in ([folder / "000001.log"], folder, folder / "000001.log"):
+def test_a_wrong_number_of_threads_is_refused(function, threads, directory):
+    for source in ([directory / "000001.log"], directory, directory / "000001.log"):
         with pytest.raises(ValueError, match=f"from 1 to 256, not {threads}"):
             function(source, threads=threads)
 
 
-def test_wrong_options_are_raised_and_are_no_errors_of_a_file(folder):
+def test_wrong_options_are_raised_and_are_no_errors_of_a_file(directory):
     with pytest.raises(ValueError, match=r"the length of data/000001.log is negative: -5"):
-        cordwood.plan_splits([(folder / "000001.log", -5)], BLOCK_LEN)
+        cordwood.plan_splits([(directory / "000001.log", -5)], BLOCK_LEN)
     with pytest.raises(TypeError, match="not bytes"):
         cordwood.verify([LOG])
 
 
-def test_the_other_functions_take_many_logs_too(folder):
-    stats, pictures = cordwood.stat(folder), cordwood.map(folder)
+def test_the_other_functions_take_many_logs_too(directory):
+    stats, pictures = cordwood.stat(directory), cordwood.map(directory)
     assert [stat.record_count for stat in stats.values()] == [3, 2]
     assert [picture.damaged_len > 0 for picture in pictures.values()] == [False, True]
     assert (stats.ok, pictures.ok) == (False, False)
     assert pickle.loads(pickle.dumps(stats)) == stats  # noqa: S301 - our own
 
 
-def test_progress_counts_all_bytes(folder):
+def test_progress_counts_all_bytes(directory):
     read_lens = []
-    cordwood.verify(folder, progress=read_lens.append)
+    cordwood.verify(directory, progress=read_lens.append)
     assert sum(read_lens) == 2 * len(LOG)
 
 
-def test_salvage_copies_each_log_to_a_folder(folder):
-    reports = cordwood.salvage(folder, "new")
+def test_salvage_copies_each_log_to_a_directory(directory):
+    reports = cordwood.salvage(directory, "new")
     assert [report.record_count for report in reports.values()] == [3, 2]
     assert sorted(str(path) for path in Path("new").rglob("*")) == ["new/000001.log", "new/sub", "new/sub/000002.log"]
     assert Path("new/000001.log").read_bytes() == LOG
     assert list(cordwood.open("new/sub/000002.log")) == [b"one", b"three"]
-    again = cordwood.salvage(folder, "new")
+    again = cordwood.salvage(directory, "new")
     assert [type(error) for error in again.errors.values()] == [FileExistsError] * 2
     with pytest.raises(ValueError, match="would be among those that are read"):
-        cordwood.salvage(folder, "data/new")
+        cordwood.salvage(directory, "data/new")
 
 
-def test_salvage_does_not_copy_the_whole_log_for_a_split(folder):
-    splits = cordwood.plan_splits(folder / "000001.log", BLOCK_LEN)
+def test_salvage_does_not_copy_the_whole_log_for_a_split(directory):
+    splits = cordwood.plan_splits(directory / "000001.log", BLOCK_LEN)
     assert len(splits) == 2
     for source in (splits, iter(splits), ["data", splits[0]], splits[0]):
         with pytest.raises(TypeError, match="a Split is a part of a log: pass its path"):
@@ -128,7 +128,7 @@ def test_salvage_does_not_copy_the_whole_log_for_a_split(folder):
 
 
 @pytest.mark.parametrize("pattern", ["data/su*/../../b.log", "data/su*/../../b.l*", "data/su*/../../ot*"])
-def test_salvage_with_a_pattern_that_leads_up_stays_in_the_folder(pattern, folder):
+def test_salvage_with_a_pattern_that_leads_up_stays_in_the_directory(pattern, directory):
     """Its fixed part is `data`, which does not contain the logs."""
     Path("other").mkdir()
     Path("b.log").write_bytes(LOG)
@@ -140,11 +140,11 @@ def test_salvage_with_a_pattern_that_leads_up_stays_in_the_folder(pattern, folde
 
 
 @pytest.fixture
-def deep(folder):
-    """A log 1,200 folders below the others, more than Python 3.11 can go down by calling a function for each."""
-    path = folder / "/".join("d" * 1_200) / "3.log"
+def deep(directory):
+    """A log 1,200 directories below the others, more than Python 3.11 can go down by calling a function for each."""
+    path = directory / "/".join("d" * 1_200) / "3.log"
     for number in range(1, 1_201):
-        (folder / "/".join("d" * number)).mkdir()
+        (directory / "/".join("d" * number)).mkdir()
     path.write_bytes(LOG)
     yield path
     # Nor can pytest remove them.
@@ -159,25 +159,25 @@ def test_a_log_is_found_at_any_depth(source, deep):
     assert (len(reports), reports.errors) == (3, {})
 
 
-def test_salvage_of_no_log_leaves_no_folder(folder):
+def test_salvage_of_no_log_leaves_no_directory(directory):
     shutil.rmtree("data/sub")
     Path("data/000001.log").unlink()
-    assert cordwood.salvage(folder, "new").others == {"data/notes": "text", "data/nothing": "empty"}
+    assert cordwood.salvage(directory, "new").others == {"data/notes": "text", "data/nothing": "empty"}
     assert not os.path.lexists("new")
 
 
 @pytest.mark.parametrize("name", ["open", "Reader", "follow", "Follower", "fragments", "detect", "pack"])
-def test_a_folder_cannot_be_opened_as_a_log(folder, name):
+def test_a_directory_cannot_be_opened_as_a_log(directory, name):
     more = ["new.log"] if name == "pack" else []
     with pytest.raises(IsADirectoryError) as raised:
-        getattr(cordwood, name)(folder, *more)
-    assert raised.value.filename == str(folder)
+        getattr(cordwood, name)(directory, *more)
+    assert raised.value.filename == str(directory)
     assert "cordwood.verify" in raised.value.__notes__[0]
-    assert raised.value.hint == cordwood.Hint.READ_FOLDER
+    assert raised.value.hint == cordwood.Hint.READ_DIRECTORY
 
 
-def test_splits_cover_the_logs_in_a_folder(folder):
-    splits = cordwood.plan_splits(folder, 1)
+def test_splits_cover_the_logs_in_a_directory(directory):
+    splits = cordwood.plan_splits(directory, 1)
     assert [(split.path, split.start, split.end) for split in splits] == [
         ("data/000001.log", 0, BLOCK_LEN),
         ("data/000001.log", BLOCK_LEN, len(LOG)),
@@ -191,9 +191,9 @@ def test_splits_cover_the_logs_in_a_folder(folder):
     assert [split.end for split in cordwood.plan_splits([("data/000001.log", 7)], 1)] == [7]
 
 
-def test_each_split_is_read_by_itself(folder):
+def test_each_split_is_read_by_itself(directory):
     splits = cordwood.plan_splits("data/000001.log", 1)
-    # The second record begins in the first block, and the third after the second.
+    # The second record starts in the first block, and the third after the second.
     assert [cordwood.verify(split).record_count for split in splits] == [2, 1]
     assert [cordwood.stat(split).payload_len for split in splits] == [60_003, 5]
     reports = cordwood.verify(splits)
@@ -204,14 +204,14 @@ def test_each_split_is_read_by_itself(folder):
         cordwood.salvage(splits[0], "new")
 
 
-def test_a_group_of_splits_is_one_table(folder):
+def test_a_group_of_splits_is_one_table(directory):
     pa = pytest.importorskip("pyarrow")
     splits = cordwood.plan_splits("data/000001.log", 1)
     offsets = [pa.table(cordwood.scan(source))["offset"].to_pylist() for source in (splits[0], splits[1:], splits)]
     assert offsets == [[0, 10], [60_024], [0, 10, 60_024]]
     for source in ("data/*1.log", ["data/000001.log"]):
         assert pa.table(cordwood.scan(source))["path"].to_pylist() == ["data/000001.log"] * 3
-    assert pa.table(cordwood.scan(folder, on_corruption="skip")).num_rows == 4
+    assert pa.table(cordwood.scan(directory, on_corruption="skip")).num_rows == 4
     many = reference.encode([b'{"a":%d}' % number for number in range(9_000)])
     Path("many.log").write_bytes(many)
     parts = [
@@ -222,20 +222,20 @@ def test_a_group_of_splits_is_one_table(folder):
     assert [value for part in parts for value in part] == list(range(9_000))
 
 
-def test_a_scan_of_a_folder_leaves_out_the_files_that_verify_leaves_out(folder):
+def test_a_scan_of_a_directory_leaves_out_the_files_that_verify_leaves_out(directory):
     pa = pytest.importorskip("pyarrow")
     for name in ("LOG", "notes.log", "sub/000007.log"):
-        (folder / name).write_text("2026/11/26-12:00:00 a text with the name of a log\n" * 3)
-    (folder / "000003.log").write_bytes(b"\xff\xfe\x01" * 20)
-    reports = cordwood.verify(folder)
+        (directory / name).write_text("2026/11/26-12:00:00 a text with the name of a log\n" * 3)
+    (directory / "000003.log").write_bytes(b"\xff\xfe\x01" * 20)
+    reports = cordwood.verify(directory)
     assert {"data/LOG", "data/notes.log", "data/sub/000007.log"} < set(reports.others)
     for dialect in (None, "leveldb"):
-        scan = cordwood.scan(folder, on_corruption="skip", dialect=dialect)
+        scan = cordwood.scan(directory, on_corruption="skip", dialect=dialect)
         assert pa.table(scan)["path"].to_pylist() == ["data/000001.log"] * 3 + ["data/sub/000002.log"]
         # A damaged log is a log, also if no record is left.
         assert [bool(regions) for regions in scan.skipped] == [False, True, True]
     with pytest.raises(OSError, match="not a log, but text"):
-        pa.table(cordwood.scan(folder / "notes.log"))
+        pa.table(cordwood.scan(directory / "notes.log"))
 
 
 def test_small_splits_are_grouped():
@@ -249,7 +249,7 @@ def test_small_splits_are_grouped():
 
 
 def test_a_scan_leaves_out_a_log_that_has_disappeared_and_finds_the_new_one(tmp_path, monkeypatch):
-    """A live database begins a log and removes the one before."""
+    """A live database starts a log and removes the one before."""
     for name in ("000003", "000004"):
         (tmp_path / f"{name}.log").write_bytes(reference.encode([name.encode()]))
     first, new = tmp_path / "000003.log", tmp_path / "000005.log"
@@ -267,9 +267,9 @@ def test_a_scan_leaves_out_a_log_that_has_disappeared_and_finds_the_new_one(tmp_
         pyarrow.table(cordwood.scan([first]))
 
 
-def test_the_command_and_the_library_give_the_same_answers(folder, capsys):
-    """Of the test vectors, and of a folder with damage and other files."""
-    for source in (str(VECTORS), str(folder), "data/0*"):
+def test_the_command_and_the_library_give_the_same_answers(directory, capsys):
+    """Of the test vectors, and of a directory with damage and other files."""
+    for source in (str(VECTORS), str(directory), "data/0*"):
         reports, stats = cordwood.verify(source), cordwood.stat(source)
         assert len(reports) > 0
         for verb, results, names in (
@@ -296,9 +296,9 @@ def test_the_command_and_the_library_give_the_same_answers(folder, capsys):
         assert list(pictures) == list(reports)
 
 
-def test_salvage_of_the_command_and_the_library_write_the_same_files(folder, capsys):
-    reports = cordwood.salvage(folder, "by-library")
-    assert main(["salvage", str(folder), "by-command"]) == 3
+def test_salvage_of_the_command_and_the_library_write_the_same_files(directory, capsys):
+    reports = cordwood.salvage(directory, "by-library")
+    assert main(["salvage", str(directory), "by-command"]) == 3
     files = [
         {path.relative_to(top): path.read_bytes() for path in Path(top).rglob("*.log")}
         for top in ("by-library", "by-command")
@@ -332,7 +332,7 @@ def test_a_log_of_which_all_belongs_to_another_log_is_not_ok(tmp_path, capsys):
     assert [cordwood.verify([part]).ok for part in parts] == [False, True]
 
 
-def test_a_folder_without_a_log_is_not_ok(tmp_path):
+def test_a_directory_without_a_log_is_not_ok(tmp_path):
     (tmp_path / "notes").write_text("This is a text. It is no log.")
     for source in tmp_path, []:
         found = cordwood.verify(source), cordwood.info(source), cordwood.evidence(source)
@@ -340,18 +340,18 @@ def test_a_folder_without_a_log_is_not_ok(tmp_path):
 
 
 @pytest.mark.parametrize("error", [OSError("full"), cordwood.CordwoodError("mine"), KeyError("key")])
-def test_an_exception_of_the_callers_progress_is_raised(error, folder):
+def test_an_exception_of_the_callers_progress_is_raised(error, directory):
     def progress(_):
         raise error
 
     # Files of this length are read in threads.
     for name in "ab":
-        (folder / f"{name}.log").write_bytes(LOG.ljust(2 << 20, b"\0"))
+        (directory / f"{name}.log").write_bytes(LOG.ljust(2 << 20, b"\0"))
     for call in (
-        partial(cordwood.verify, folder),
-        partial(cordwood.verify, folder, threads=2),
-        partial(cordwood.stat, folder),
-        partial(cordwood.salvage, folder, "new"),
+        partial(cordwood.verify, directory),
+        partial(cordwood.verify, directory, threads=2),
+        partial(cordwood.stat, directory),
+        partial(cordwood.salvage, directory, "new"),
     ):
         with pytest.raises(type(error)) as raised:
             call(progress=progress)
@@ -375,18 +375,18 @@ def test_a_split_without_a_dialect_is_read_in_the_one_that_is_asked_for(content,
 class Removes:
     """Progress of a function that, at its first read, removes a file that was listed, and makes another one."""
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, directory):
+        self.directory = directory
 
     def __call__(self, _):
-        gone = self.folder / "2.log"
+        gone = self.directory / "2.log"
         if gone.exists():
-            gone.rename(self.folder / "4.log")
+            gone.rename(self.directory / "4.log")
 
 
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_a_file_that_is_removed_from_a_listed_folder_is_no_error(function, threads, tmp_path):
+def test_a_file_that_is_removed_from_a_listed_directory_is_no_error(function, threads, tmp_path):
     """As by a live database. The files that have come instead are read."""
     for name in ("1.log", "2.log", "below/3.log"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -405,7 +405,7 @@ def test_a_named_file_that_is_removed_is_an_error(tmp_path):
     assert cordwood.verify(tmp_path).others == {str(tmp_path / "link.log"): "dangling link"}
 
 
-def test_a_folder_from_which_files_disappear_each_time_is_not_listed_forever(tmp_path):
+def test_a_directory_from_which_files_disappear_each_time_is_not_listed_forever(tmp_path):
     (tmp_path / "1.log").write_bytes(reference.encode([b"one"]))
     (tmp_path / "2-0.log").write_bytes(reference.encode([b"two"]))
     listings = 0
@@ -423,7 +423,7 @@ def test_a_folder_from_which_files_disappear_each_time_is_not_listed_forever(tmp
 
 
 @pytest.mark.parametrize("verb", ["verify", "info", "stat", "evidence"])
-def test_no_verb_complains_of_a_file_that_is_removed_from_a_listed_folder(verb, tmp_path, monkeypatch, capsys):
+def test_no_verb_complains_of_a_file_that_is_removed_from_a_listed_directory(verb, tmp_path, monkeypatch, capsys):
     for name in ("1.log", "2.log"):
         (tmp_path / name).write_bytes(reference.encode([b"one"]))
     result_of = each.result_of
@@ -446,7 +446,7 @@ def test_values_for_many_logs_are_short_and_name_the_damaged_ones(tmp_path):
     first = f"2 damaged: {tmp_path}/28.log and 1 more"
     reports, info = cordwood.verify(tmp_path), cordwood.info(tmp_path)
     assert repr(reports) == f"<cordwood.Results: 30 logs, {first}, 0 errors, 0 other files; ok=False>"
-    assert repr(info) == f"<cordwood.types.Info: a folder, 30 logs, {first}, 58 records; ok=False>"
+    assert repr(info) == f"<cordwood.types.Info: a directory, 30 logs, {first}, 58 records; ok=False>"
     html = reports._repr_html_()
     assert html.index("28.log</td><td>no</td>") < html.index("00.log</td><td>yes</td><td>2</td>")
     assert html.endswith("<p>and 20 more</p>")
@@ -462,7 +462,7 @@ def test_values_for_many_logs_are_short_and_name_the_damaged_ones(tmp_path):
 def test_a_pattern_where_one_log_is_wanted_has_a_hint(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         cordwood.open(tmp_path / "*.log")
-    assert caught.value.hint == cordwood.Hint.READ_FOLDER
+    assert caught.value.hint == cordwood.Hint.READ_DIRECTORY
     with pytest.raises(FileNotFoundError) as caught:
         cordwood.open(tmp_path / "a.log")
     assert not hasattr(caught.value, "hint")

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="
 
 MIB = 1 << 20
 
-# The beginning of each script.
+# The start of each script.
 PRELUDE = """
 import json, struct, sys
 sys.path.append(sys.argv[1])
@@ -157,10 +157,10 @@ def test_writing_a_gigabyte_takes_little_memory():
 
 CLOSED = """
 import tempfile
-with tempfile.TemporaryDirectory() as folder:
+with tempfile.TemporaryDirectory() as directory:
     before, writers = peak_len(), []
     for number in range(100):
-        writers.append(cordwood.open(Path(folder, str(number)), "x"))
+        writers.append(cordwood.open(Path(directory, str(number)), "x"))
         writers[-1].append(bytes(MIB // 2))
         writers[-1].close()
     print(json.dumps({"growth": peak_len() - before}))

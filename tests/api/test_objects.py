@@ -78,8 +78,8 @@ class Ranges:
     def size(self):
         return 10
 
-    def read_range(self, begin, end):
-        return bytes(end - begin)
+    def read_range(self, start, end):
+        return bytes(end - start)
 
 def panic():
     # The class of a panic, which exists once the module has asked for it.
@@ -222,13 +222,13 @@ READERS = {
 }
 
 
-@pytest.mark.parametrize("is_begun", [False, True])
+@pytest.mark.parametrize("is_started", [False, True])
 @pytest.mark.parametrize("name", READERS)
-def test_a_source_that_holds_its_reader_is_freed(name, is_begun):
+def test_a_source_that_holds_its_reader_is_freed(name, is_started):
     source = Source(READERS[name])
     buffer = Buffer(ONE * 3)
     buffer.held = READERS[name](buffer)
-    if is_begun:
+    if is_started:
         next(source.held)
         next(buffer.held)
     are_alive = [weakref.ref(source), weakref.ref(buffer), weakref.ref(source.held), weakref.ref(buffer.held)]

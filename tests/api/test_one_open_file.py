@@ -21,39 +21,39 @@ needs_descriptors = pytest.mark.skipif(not DESCRIPTORS.exists(), reason="the sys
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory):
     """Two logs with the same layout and different records."""
-    folder = tmp_path_factory.mktemp("logs")
+    directory = tmp_path_factory.mktemp("logs")
     for name in ("a", "b"):
-        (folder / name).write_bytes(reference.encode([name.encode() * MIB] * COUNT))
-    return folder
+        (directory / name).write_bytes(reference.encode([name.encode() * MIB] * COUNT))
+    return directory
 
 
 @pytest.fixture
-def folder(logs, tmp_path):
+def directory(logs, tmp_path):
     for name in ("a", "b"):
         os.link(logs / name, tmp_path / name)
     return tmp_path
 
 
-def replace(folder):
-    (folder / "b").replace(folder / "a")
+def replace(directory):
+    (directory / "b").replace(directory / "a")
 
 
-def unlink(folder):
-    (folder / "a").unlink()
+def unlink(directory):
+    (directory / "a").unlink()
 
 
-def change_folder(folder):
-    os.chdir(folder.parent)
+def change_directory(directory):
+    os.chdir(directory.parent)
 
 
-@pytest.mark.parametrize("happens", [replace, unlink, change_folder])
+@pytest.mark.parametrize("happens", [replace, unlink, change_directory])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_packs_are_of_the_file_that_was_opened(folder, monkeypatch, happens, threads):
-    monkeypatch.chdir(folder)
+def test_packs_are_of_the_file_that_was_opened(directory, monkeypatch, happens, threads):
+    monkeypatch.chdir(directory)
     with cordwood.Reader("a") as reader:
         packs = reader.record_batches(threads=threads)
         found = [next(packs)]
-        happens(folder)
+        happens(directory)
         found += packs
         assert [bytes(set(record)) for pack in found for record in pack] == [b"a"] * COUNT
         assert reader.skipped == ()
@@ -63,23 +63,23 @@ def test_packs_are_of_the_file_that_was_opened(folder, monkeypatch, happens, thr
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
 @pytest.mark.parametrize("threads", [1, 2, 4])
 @pytest.mark.parametrize("dialect", [None, "leveldb"])
-def test_a_path_is_opened_once(folder, monkeypatch, function, threads, dialect):
-    opened = count_opens(folder / "a", lambda: function(str(folder / "a"), threads=threads, dialect=dialect))
+def test_a_path_is_opened_once(directory, monkeypatch, function, threads, dialect):
+    opened = count_opens(directory / "a", lambda: function(str(directory / "a"), threads=threads, dialect=dialect))
     assert opened == 1
 
 
 @needs_descriptors
 @pytest.mark.parametrize("dialect", [None, "leveldb"])
-def test_a_path_is_opened_once_by_a_reader_that_starts_later(folder, dialect):
-    path = str(folder / "a")
+def test_a_path_is_opened_once_by_a_reader_that_starts_later(directory, dialect):
+    path = str(directory / "a")
     start = 40 * MIB
 
     def read():
         with cordwood.Reader(path, start=start, dialect=dialect, on_corruption="skip") as reader:
             assert sum(1 for _ in reader.record_batches(threads=2)) > 1
 
-    assert count_opens(folder / "a", read) == 1
-    assert count_opens(folder / "a", lambda: list(cordwood.fragments(path))) == 1
+    assert count_opens(directory / "a", read) == 1
+    assert count_opens(directory / "a", lambda: list(cordwood.fragments(path))) == 1
 
 
 def count_opens(path, work):
@@ -121,8 +121,8 @@ def opens(path, work):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_process_does_not_move_the_reader(folder):
-    with cordwood.Reader(folder / "a") as reader:
+def test_a_forked_process_does_not_move_the_reader(directory):
+    with cordwood.Reader(directory / "a") as reader:
         assert next(reader)[:1] == b"a"
         child = os.fork()
         if child == 0:
@@ -135,9 +135,9 @@ def test_a_forked_process_does_not_move_the_reader(folder):
 
 @pytest.mark.skipif(not Path("/proc/self/fdinfo").exists(), reason="the system does not show cursors here")
 @pytest.mark.parametrize("opened", [cordwood.Reader, functools.partial(cordwood.follow, timeout=0)])
-def test_the_cursor_of_the_file_stays_where_it_is(folder, opened):
+def test_the_cursor_of_the_file_stays_where_it_is(directory, opened):
     """A fork shares the cursor, so a process that reads at it reads where the other one has moved it to."""
-    path = folder / "a"
+    path = directory / "a"
     with opened(path) as reader:
         assert sum(1 for _ in reader) == COUNT
         (descriptor,) = [name.name for name in DESCRIPTORS.iterdir() if name.exists() and name.samefile(path)]

@@ -155,7 +155,7 @@ def many(tmp_path_factory):
 
 TIGHT = 24 * MIB
 
-# The steps that are kept have their places from the beginning, and the places their numbers: keeping one needs no
+# The steps that are kept have their places from the start, and the places their numbers: keeping one needs no
 # memory.
 KEEP = """
 steps = STEPS

@@ -16,23 +16,23 @@ import cordwood
 COMPRESSIONS = [None, "zstd"]
 lengths = st.one_of(st.integers(0, 40), st.integers(0, 5_000), st.sampled_from([BLOCK_LEN, 70_000]))
 records = st.lists(st.tuples(st.integers(0, 1_000), lengths), max_size=60).map(
-    lambda places: [PAYLOAD[begin : begin + length] for begin, length in places]
+    lambda places: [PAYLOAD[start : start + length] for start, length in places]
 )
 
 
 @settings(max_examples=100)
 @given(records, st.sampled_from(COMPRESSIONS))
 def test_there_and_back_is_the_same_file(tmp_path_factory, records, compression):
-    folder = tmp_path_factory.mktemp("pack")
+    directory = tmp_path_factory.mktemp("pack")
     file = reference.encode(records)
-    report = cordwood.pack(file, folder / "packed", compression=compression)
+    report = cordwood.pack(file, directory / "packed", compression=compression)
     assert (report.record_count, report.file_len, report.path) == (len(records), len(file), None)
-    packed = (folder / "packed").read_bytes()
+    packed = (directory / "packed").read_bytes()
     assert [record.data for record in packed_reference.read(packed)] == records
     # The mark, and a header for each block.
     assert len(packed) <= len(file) + 17 + 7 * (len(file) // BLOCK_LEN + 1)
-    cordwood.pack(folder / "packed", folder / "again", dialect="leveldb")
-    assert (folder / "again").read_bytes() == file
+    cordwood.pack(directory / "packed", directory / "again", dialect="leveldb")
+    assert (directory / "again").read_bytes() == file
 
 
 # The vectors and the files of the corpus that are not packed, and why.

@@ -38,8 +38,8 @@ def records(seed):
     while total < FILE_LEN:
         longest = random_.choice([10, 300, 300, 300, 5_000, 5_000, 120_000, 3_000_000 if random_.random() < 0.1 else 9])
         for _ in range(20 if longest < 1_000 else 2):
-            begin = random_.randrange(1_000)
-            record = PAYLOAD[begin : begin + random_.randrange(longest)] * (1 if longest < 1_000_000 else 3)
+            start = random_.randrange(1_000)
+            record = PAYLOAD[start : start + random_.randrange(longest)] * (1 if longest < 1_000_000 else 3)
             total += len(record) + 7
             yield record
 
@@ -47,10 +47,10 @@ def records(seed):
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory):
     """A log of each dialect that can be split: its bytes, and the offsets of its records."""
-    folder = tmp_path_factory.mktemp("logs")
+    directory = tmp_path_factory.mktemp("logs")
     made = {}
     for seed, dialect in enumerate(DIALECTS):
-        path = folder / dialect
+        path = directory / dialect
         with cordwood.open(path, "x", dialect=dialect, flush="close") as writer:
             offsets = [writer.append(record) for record in records(seed)]
         made[dialect] = path.read_bytes(), offsets
@@ -102,7 +102,7 @@ def everything(source, threads, **options):
                 break
             offsets += batch.record_offsets.tolist()
             ends = batch.offsets.tolist()
-            lens += [end - begin for begin, end in itertools.pairwise(ends)]
+            lens += [end - start for start, end in itertools.pairwise(ends)]
             data.update(batch.data)
         return offsets, lens, data.digest(), raised, reader.skipped, reader.outcome, reader.tell()
 
@@ -226,12 +226,12 @@ match {source!r}:
     case "mmap": source = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     case "path": source = path
 file.close()
-def begin():
+def start():
     reader = cordwood.open(source)
     batches = reader.record_batches(threads=3, target_len=1 << 16)
     next(batches)
     return {kept}
-kept = begin()
+kept = start()
 """
     for _ in range(3):
         command = [sys.executable, "-c", program, path]

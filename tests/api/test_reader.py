@@ -156,7 +156,7 @@ def test_seek_into_the_middle_of_a_record_is_damage():
 def test_damage_where_a_seek_went_may_be_no_damage(step, tmp_path):
     path = tmp_path / "example.log"
     path.write_bytes(FILE)
-    text = "if no record begins at this offset, this is not damage"
+    text = "if no record starts at this offset, this is not damage"
     with cordwood.open(path) as reader:
         reader.seek(BLOCK_LEN)
         with pytest.raises(cordwood.CorruptionError, match=text) as caught:
@@ -190,7 +190,7 @@ def test_a_log_that_grows_is_read_on(tmp_path):
 # Ranges ----------------------------------------------------------------------------------------
 
 
-def test_a_range_holds_the_records_that_begin_in_it():
+def test_a_range_holds_the_records_that_start_in_it():
     for first in range(len(RECORDS)):
         for last in range(first, len(RECORDS)):
             for start in {max(0, OFFSETS[first] - 1), OFFSETS[first]} - {0 if first else -1}:

@@ -178,7 +178,7 @@ def take(packs):
 
 @pytest.fixture(scope="module")
 def long_file(tmp_path_factory):
-    """Longer than threads read at once, with damage in places, including where a thread begins, and a torn tail."""
+    """Longer than threads read at once, with damage in places, including where a thread starts, and a torn tail."""
     records = [PAYLOAD[: index * 7919 % 90_000] for index in range(1200)]
     file = bytearray(reference.encode(records))
     assert len(file) > 3 * (16 << 20)
@@ -210,8 +210,8 @@ def with_damage_in_blocks(numbers):
         writer.extend(b"%0993d" % number for number in range(80 * BLOCK_LEN // 1000))
     data = bytearray(log.getvalue())
     for number in numbers:
-        begin = number * BLOCK_LEN
-        first = next(r for r in cordwood.Reader(bytes(data), start=begin).records() if r.end_offset < begin + BLOCK_LEN)
+        start = number * BLOCK_LEN
+        first = next(r for r in cordwood.Reader(bytes(data), start=start).records() if r.end_offset < start + BLOCK_LEN)
         data[first.offset + 500] ^= 1
     return bytes(data)
 
@@ -237,7 +237,7 @@ def test_after_an_interrupt_each_record_is_marked_as_without_one(at, read_on):
 
 
 def test_the_position_is_after_regions_after_the_last_record():
-    """Half of the blocks are damaged at their beginning, some just before a read that fails."""
+    """Half of the blocks are damaged at their start, some just before a read that fails."""
     data = bytearray(with_damage_in_blocks([]))
     for number in range(80):
         if number % 8 >= 4:

@@ -147,8 +147,8 @@ def log_of(dialect, seed, length=1_000_000):
         offsets = []
         while sink.tell() < length:
             longest = random_.choice([10, 300, 300, 5_000, 120_000])
-            begin = random_.randrange(1_000)
-            offsets.append(writer.append(PAYLOAD[begin : begin + random_.randrange(longest)]))
+            start = random_.randrange(1_000)
+            offsets.append(writer.append(PAYLOAD[start : start + random_.randrange(longest)]))
             writer.flush()
     return sink.getvalue(), offsets
 
@@ -280,7 +280,7 @@ def test_the_number_of_a_log_is_that_in_the_url():
 
 @pytest.mark.parametrize("file", [b"", b"no log " * 100, PAYLOAD[:300_000]], ids=["empty", "text", "random"])
 def test_files_that_are_not_logs(file, tmp_path):
-    """Like a file object, it is identified from its beginning only."""
+    """Like a file object, it is identified from its start only."""
 
     def outcome(source):
         try:
@@ -304,7 +304,7 @@ def test_splits_of_a_url():
 
 @pytest.fixture
 def counted():
-    """A folder of three logs in a store that counts requests."""
+    """A directory of three logs in a store that counts requests."""
     file, _ = log_of("leveldb", 4, 100_000)
     fsspec.register_implementation("counted", CountingFileSystem, clobber=True)
     CountingFileSystem.store.clear()
@@ -324,14 +324,14 @@ def counted():
         (["counted://logs/sub/", "counted://logs/1.log"], ["sub/3.log", "1.log"]),
     ],
 )
-def test_a_folder_and_a_pattern_in_a_store(url, names, counted):
+def test_a_directory_and_a_pattern_in_a_store(url, names, counted):
     reports = cordwood.verify(url)
     assert [name.partition("logs/")[2] for name in reports] == names
     assert reports.ok
     assert {split.path.partition("logs/")[2] for split in cordwood.plan_splits(url, 1 << 20)} == set(names)
 
 
-def test_salvage_of_a_store_keeps_the_paths_of_the_logs_and_stays_in_the_folder(counted, tmp_path):
+def test_salvage_of_a_store_keeps_the_paths_of_the_logs_and_stays_in_the_directory(counted, tmp_path):
     fsspec.filesystem("counted").pipe_file("counted://logs/../../out.log", counted)
     for url, names in (
         ("counted://logs/", ["1.log", "2.log", "out.log", "sub/3.log"]),
@@ -360,7 +360,7 @@ def test_logs_keep_their_paths_below_the_part_of_a_pattern_without_wildcards(pat
         memory.pipe_file(f"/{name}", reference.encode([name.encode()]))
     memory.pipe_file("/x1/n/notes.txt", b"a text, and no log")
     reports = cordwood.salvage(pattern, tmp_path / "new")
-    # As in a folder on this machine, a file that the pattern does not match itself need not be a log.
+    # As in a directory on this machine, a file that the pattern does not match itself need not be a log.
     assert reports.ok, reports.errors
     assert reports.others == ({"memory:///x1/n/notes.txt": "text"} if pattern.endswith("*") else {})
     new = {path.relative_to(tmp_path / "new").as_posix(): path for path in (tmp_path / "new").rglob("*.log")}
@@ -464,7 +464,7 @@ def test_a_named_dialect_costs_no_request(function, counted):
 
 
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
-@pytest.mark.parametrize("of", ["folder", "splits"])
+@pytest.mark.parametrize("of", ["directory", "splits"])
 def test_small_files_in_a_store_are_read_by_several_threads(function, of, monkeypatch):
     for number in range(40):
         fsspec.filesystem("counted").pipe_file(f"counted://many/{number:02}", reference.encode([b"%d" % number]))
@@ -480,7 +480,7 @@ def test_small_files_in_a_store_are_read_by_several_threads(function, of, monkey
 
     CountingFileSystem.requests.clear()
     monkeypatch.setattr(CountingFileSystem, "cat_file", cat_file)
-    results = function("counted://many/" if of == "folder" else splits, threads=16)
+    results = function("counted://many/" if of == "directory" else splits, threads=16)
     assert [result.record_count for result in results.values()] == [1] * 40
     assert not together.broken
 
@@ -623,7 +623,7 @@ def test_a_range_transfers_little_more_than_itself(kind, dialect, long_log):
     start, end = 16 * MIB, 24 * MIB
     with cordwood.open(source, start=start, end=end, dialect=dialect) as reader:
         assert [record.offset for record in reader.records()] == [at for at in offsets if start <= at < end]
-    assert 8 * MIB <= sum(end - begin for begin, end in requests) <= 8 * MIB + 5 * BLOCK_LEN
+    assert 8 * MIB <= sum(end - start for start, end in requests) <= 8 * MIB + 5 * BLOCK_LEN
     assert cordwood.verify(source, start=start, end=end).record_count
 
 
@@ -639,8 +639,8 @@ def test_every_byte_is_requested_once(long_log):
         source = Ranges(file)
         assert read(source) == len(offsets)
         requests = sorted(source.requests)
-        assert [begin for begin, _ in requests] == [0, *(end for _, end in requests[:-1])]
-        assert [end - begin for begin, end in requests][:-1] == [MIB, 4 * MIB, 16 * MIB, 16 * MIB, 16 * MIB]
+        assert [start for start, _ in requests] == [0, *(end for _, end in requests[:-1])]
+        assert [end - start for start, end in requests][:-1] == [MIB, 4 * MIB, 16 * MIB, 16 * MIB, 16 * MIB]
         assert requests[-1][1] == len(file)
 
 
@@ -659,7 +659,7 @@ def test_a_split_of_64_mib_costs_six_requests_one_for_its_version_and_one_for_a_
         assert len(CountingFileSystem.infos) == info_count
 
 
-def test_a_look_at_the_beginning_costs_little(long_log):
+def test_a_look_at_the_start_costs_little(long_log):
     file, _ = long_log
     source = Ranges(file)
     with cordwood.open(source) as reader:
@@ -827,15 +827,15 @@ def test_missing_packages(kind):
 
 
 @pytest.mark.parametrize("kind", ["URL", "fsspec.OpenFile", "UPath", "file"])
-def test_a_folder_is_not_an_empty_log(kind, tmp_path):
+def test_a_directory_is_not_an_empty_log(kind, tmp_path):
     """A job over a mistyped prefix must not succeed with no data."""
-    in_memory(b"", "folder/example.log")
-    (tmp_path / "folder").mkdir()
+    in_memory(b"", "directory/example.log")
+    (tmp_path / "directory").mkdir()
     source, name = {
-        "URL": ("memory://bucket/folder", "memory://bucket/folder"),
-        "fsspec.OpenFile": (fsspec.open("memory://bucket/folder"), "memory:///bucket/folder"),
-        "UPath": (upath.UPath("memory://bucket/folder"), "memory:///bucket/folder"),
-        "file": (f"file://{tmp_path}/folder", f"file://{tmp_path}/folder"),
+        "URL": ("memory://bucket/directory", "memory://bucket/directory"),
+        "fsspec.OpenFile": (fsspec.open("memory://bucket/directory"), "memory:///bucket/directory"),
+        "UPath": (upath.UPath("memory://bucket/directory"), "memory:///bucket/directory"),
+        "file": (f"file://{tmp_path}/directory", f"file://{tmp_path}/directory"),
     }[kind]
     calls = [cordwood.open, cordwood.verify, cordwood.stat, cordwood.fragments, cordwood.detect]
     if isinstance(source, str):
@@ -843,7 +843,7 @@ def test_a_folder_is_not_an_empty_log(kind, tmp_path):
     for call in calls:
         with pytest.raises(IsADirectoryError) as caught:
             call(source)
-        assert (caught.value.filename, caught.value.hint) == (name, cordwood.Hint.READ_FOLDER)
+        assert (caught.value.filename, caught.value.hint) == (name, cordwood.Hint.READ_DIRECTORY)
     with pytest.raises((OSError, pyarrow.ArrowException), match="Is a directory"):
         pyarrow.table(cordwood.scan(source))
 
@@ -856,8 +856,8 @@ def test_a_url_that_occurs_twice_is_read_once():
 
 ODD_URLS = {
     "reference://x": OSError,
-    "zip://a::file://{folder}/not-a-zip": OSError,
-    "tar://a::file://{folder}/not-a-tar": OSError,
+    "zip://a::file://{directory}/not-a-zip": OSError,
+    "tar://a::file://{directory}/not-a-tar": OSError,
     "async_wrapper://x": OSError,
     "generic://x": OSError,
     "zip://a::memory://missing.zip": FileNotFoundError,
@@ -881,7 +881,7 @@ def test_the_error_of_a_file_system_without_its_library_is_one_sentence(monkeypa
 def test_every_exception_of_a_file_system_is_an_error_that_names_the_url(url, tmp_path):
     for name in "not-a-zip", "not-a-tar":
         (tmp_path / name).write_bytes(b"not an archive" * 100)
-    url, expected = url.format(folder=tmp_path), ODD_URLS[url]
+    url, expected = url.format(directory=tmp_path), ODD_URLS[url]
     splits = lambda url: cordwood.plan_splits([url], 1)  # noqa: E731
     for call in cordwood.open, cordwood.verify, cordwood.detect, cordwood.scan, splits:
         if call is cordwood.scan and url.startswith("generic"):
@@ -965,7 +965,7 @@ def test_no_thread_and_no_request_is_left(end, short_ranges):
             assert weak() is None
         else:
             del reader
-    # Two requests were made, but the second may not have begun yet.
+    # Two requests were made, but the second may not have started yet.
     assert source.let_go.is_set() or len(source.requests) <= 2
     source.let_go.set()
     wait_for_no_threads()
@@ -1189,72 +1189,72 @@ VECTORS = Path(__file__).parents[1] / "vectors"
 SEGMENTS = ["00000000000000000000.log", "00000000000000000100.log"]
 
 
-def copied_to_store(folder):
-    """The folder, in a store."""
+def copied_to_store(directory):
+    """The directory, in a store."""
     memory = fsspec.filesystem("memory")
-    for path in sorted(folder.rglob("*")):
+    for path in sorted(directory.rglob("*")):
         if path.is_file():
-            memory.pipe_file(f"/bucket/{path.relative_to(folder.parent).as_posix()}", path.read_bytes())
-    return f"memory://bucket/{folder.name}/"
+            memory.pipe_file(f"/bucket/{path.relative_to(directory.parent).as_posix()}", path.read_bytes())
+    return f"memory://bucket/{directory.name}/"
 
 
 @pytest.mark.parametrize("damage", ["none", "missing", "empty", "short"])
 def test_an_export_in_a_store_is_judged_as_on_a_disk(damage, tmp_path, capsys):
-    folder = tmp_path / "export"
-    (folder / "kind").mkdir(parents=True)
+    directory = tmp_path / "export"
+    (directory / "kind").mkdir(parents=True)
     for name in ("output-0", "output-1"):
-        shutil.copy(VECTORS / "appengine/export/output-0", folder / "kind" / name)
-    file_len = (folder / "kind/output-0").stat().st_size
-    count = len(list(cordwood.open(folder / "kind/output-0")))
+        shutil.copy(VECTORS / "appengine/export/output-0", directory / "kind" / name)
+    file_len = (directory / "kind/output-0").stat().st_size
+    count = len(list(cordwood.open(directory / "kind/output-0")))
     list_name = "kind.export_metadata"
-    (folder / "kind" / list_name).write_bytes(
+    (directory / "kind" / list_name).write_bytes(
         field(1, field(1, b"an_export")) + b"".join(field(2, field(2, name)) for name in (b"output-0", b"output-1"))
     )
     stated = varint(3 << 3) + varint(2 * count) + varint(4 << 3) + varint(2 * file_len)
     message = field(1, field(2, b"kind/" + list_name.encode()) + stated)
-    (folder / "x.overall_export_metadata").write_bytes(reference.encode([b"3", message]))
-    output = folder / "kind/output-1"
+    (directory / "x.overall_export_metadata").write_bytes(reference.encode([b"3", message]))
+    output = directory / "kind/output-1"
     if damage == "missing":
         output.unlink()
     elif damage != "none":
         output.write_bytes(output.read_bytes()[: 0 if damage == "empty" else -1])
-    url = copied_to_store(folder)
-    on_disk, reports = cordwood.verify(folder), cordwood.verify(url)
+    url = copied_to_store(directory)
+    on_disk, reports = cordwood.verify(directory), cordwood.verify(url)
     assert (reports.ok, on_disk.ok) == (damage == "none",) * 2
     [export], [own] = reports.exports, on_disk.exports
     for name in ("file_len", "stated_entity_count", "stated_len", "entity_count", "ok"):
         assert getattr(export, name) == getattr(own, name)
     assert len(reports.errors) == len(on_disk.errors)
     assert sorted(reports.others.values()) == sorted(on_disk.others.values())
-    status = main(["verify", "--quiet", str(folder)])
+    status = main(["verify", "--quiet", str(directory)])
     assert main(["verify", "--quiet", url]) == status
     table = str(tmp_path / "x.ndjson")
-    status = main(["convert", "--as", "entity", str(folder), table])
+    status = main(["convert", "--as", "entity", str(directory), table])
     assert main(["convert", "--overwrite", "--as", "entity", url, table]) == status
     capsys.readouterr()
 
 
 @pytest.mark.parametrize("names", [["CURRENT", "MANIFEST-000001"], ["marker.manifest.000001.MANIFEST-000001"]])
 def test_a_database_in_a_store_is_not_judged(names, tmp_path, capsys):
-    folder = tmp_path / "folder"
-    folder.mkdir()
+    directory = tmp_path / "directory"
+    directory.mkdir()
     for name in (*names, "000003.log"):
-        (folder / name).write_bytes(reference.encode([b"one"]))
-    url = copied_to_store(folder)
+        (directory / name).write_bytes(reference.encode([b"one"]))
+    url = copied_to_store(directory)
     text = "a database in a store: not judged, because its files are compared only on a disk"
-    check_refused(url, "memory:///bucket/folder/", text, capsys)
+    check_refused(url, "memory:///bucket/directory/", text, capsys)
     assert all(report.ok for report in cordwood.verify(url).values())
     assert main(["cat", url]) == 0
 
 
 def test_a_segmented_log_in_a_store_is_an_error(tmp_path, capsys):
-    folder = tmp_path / "folder"
-    folder.mkdir()
+    directory = tmp_path / "directory"
+    directory.mkdir()
     for name in SEGMENTS:
-        (folder / name).write_bytes(reference.encode([b"one"]))
-    url = copied_to_store(folder)
+        (directory / name).write_bytes(reference.encode([b"one"]))
+    url = copied_to_store(directory)
     text = "a segmented log is read only from a local directory: copy it there, or name its files to read each as a log"
-    check_refused(url, "memory:///bucket/folder", text, capsys)
+    check_refused(url, "memory:///bucket/directory", text, capsys)
     assert main(["cat", url]) == 1
 
 

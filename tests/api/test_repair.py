@@ -29,9 +29,9 @@ KEPT = (cordwood.Reason.METADATA, cordwood.Reason.FILE_HEADER, cordwood.Reason.E
 class Logs:
     """Salvages bytes under a name, since that may state the number of the log."""
 
-    def __init__(self, folder, name):
-        self.source = folder / "old" / name
-        self.new = folder / "new" / name
+    def __init__(self, directory, name):
+        self.source = directory / "old" / name
+        self.new = directory / "new" / name
         for path in (self.source, self.new):
             path.parent.mkdir()
 

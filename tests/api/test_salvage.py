@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_logs import files, files_with_ranges, options, smashed_logs
 from reference import BLOCK_LEN, FIRST, FULL, HEADER_LEN
-from support import PAYLOAD, OnlyRead, begin_of, merged, plain_end, plain_skipped, read_events, written
+from support import PAYLOAD, OnlyRead, merged, plain_end, plain_skipped, read_events, start_of, written
 
 import cordwood
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("no_log")
 def read_salvaged(reader):
     """Like `read_events`, with the salvaged marks."""
     records = [reference.Record(item.offset, item.end_offset, item.data, item.salvaged) for item in reader.records()]
-    return merged(sorted([*records, *plain_skipped(reader)], key=begin_of))
+    return merged(sorted([*records, *plain_skipped(reader)], key=start_of))
 
 
 # Against the reference -------------------------------------------------------------------------
@@ -267,7 +267,7 @@ def test_no_file_is_overwritten(tmp_path):
         cordwood.salvage(source, io.BytesIO())
 
 
-def test_a_destination_without_a_folder_is_in_this_one(tmp_path, monkeypatch):
+def test_a_destination_without_a_directory_is_in_this_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     cordwood.salvage(written([b"one"]), "clean.log")
     assert (tmp_path / "clean.log").read_bytes() == written([b"one"])
@@ -299,14 +299,14 @@ def test_statistics_are_those_of_the_reference(file, options):
     found = reference.fragments(file, verify_checksums=verifies, salvage=True)
     parts = [part for part in found if isinstance(part, reference.Fragment)]
     spans = [(record.offset, record.end_offset) for record in records]
-    own = [part for part in parts if any(begin <= part.begin < end for begin, end in spans)]
+    own = [part for part in parts if any(start <= part.start < end for start, end in spans)]
     counts = [sum(part.kind == kind for part in own) for kind in range(FULL, FULL + 4)]
     assert [stat.full_count, stat.first_count, stat.middle_count, stat.last_count] == counts
     assert stat.record_count == len(records)
     assert stat.payload_len == sum(lens)
     assert (stat.record_len_min, stat.record_len_max) == (min(lens, default=None), max(lens, default=None))
     assert stat.record_len_mean == (sum(lens) / len(lens) if lens else None)
-    assert stat.skipped_len == sum(event.end - event.begin for event in events if isinstance(event, reference.Skipped))
+    assert stat.skipped_len == sum(event.end - event.start for event in events if isinstance(event, reference.Skipped))
     report = cordwood.verify(file, dialect="leveldb", **options)
     assert stat.damaged_len == report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0)
     assert stat.file_len == len(file)

@@ -1,4 +1,4 @@
-"""Logs in segments, which are read and followed as one log."""
+"""Segmented logs, which are read and followed as one log."""
 
 import asyncio
 import hashlib
@@ -18,16 +18,16 @@ from cordwood._inputs.files import sha256_of
 @pytest.fixture
 def orders(tmp_path):
     """A log of a few files, and its records with their offsets."""
-    folder = tmp_path / "orders"
+    directory = tmp_path / "orders"
     records = [b"order %d" % number for number in range(100)]
-    with cordwood.open(folder, "a", segment_len=300) as log:
+    with cordwood.open(directory, "a", segment_len=300) as log:
         offsets = [log.append(record) for record in records]
-    assert len(names_in(folder)) == 5
-    return folder, list(zip(offsets, records, strict=True))
+    assert len(names_in(directory)) == 5
+    return directory, list(zip(offsets, records, strict=True))
 
 
-def names_in(folder):
-    return sorted(file.name for file in folder.glob("*.log"))
+def names_in(directory):
+    return sorted(file.name for file in directory.glob("*.log"))
 
 
 def rotated(log, records):
@@ -39,46 +39,46 @@ def rotated(log, records):
     return added
 
 
-def test_a_folder_of_segments_is_opened_as_one_log(orders):
-    folder, records = orders
-    for source in (folder, str(folder)):
+def test_a_directory_of_segments_is_opened_as_one_log(orders):
+    directory, records = orders
+    for source in (directory, str(directory)):
         with cordwood.open(source) as reader:
             assert [(record.offset, record.data) for record in reader.records()] == records
             assert reader.outcome.offset == reader.tell() == records[-1][0] + 7 + len(records[-1][1])
             assert reader.ok
-            assert Path(os.fsdecode(reader.path)) == folder
-    with cordwood.open(folder) as reader:
+            assert Path(os.fsdecode(reader.path)) == directory
+    with cordwood.open(directory) as reader:
         for offset, record in reversed(records):
             reader.seek(offset)
             assert next(reader) == record
-    with cordwood.open(folder, start=records[40][0], end=records[60][0]) as reader:
+    with cordwood.open(directory, start=records[40][0], end=records[60][0]) as reader:
         assert list(reader) == [record for _, record in records[40:60]]
 
 
 @pytest.mark.parametrize("threads", [1, 4])
 def test_record_batches_and_tables_are_those_of_the_whole_log(orders, threads):
-    folder, records = orders
-    with cordwood.open(folder) as reader:
+    directory, records = orders
+    with cordwood.open(directory) as reader:
         batches = list(reader.record_batches(threads=threads))
     assert [record for batch in batches for record in batch] == [record for _, record in records]
     pyarrow = pytest.importorskip("pyarrow")
-    table = pyarrow.table(cordwood.scan(folder, threads=threads))
+    table = pyarrow.table(cordwood.scan(directory, threads=threads))
     assert table["record"].to_pylist() == [record for _, record in records]
     assert table["offset"].to_pylist() == [offset for offset, _ in records]
 
 
-def test_a_folder_of_logs_contains_a_log_in_segments_as_one_log(orders, tmp_path):
-    folder, records = orders
+def test_a_directory_of_logs_contains_a_segmented_log_as_one_log(orders, tmp_path):
+    directory, records = orders
     with cordwood.open(tmp_path / "other.log", "w") as writer:
         writer.append(b"other")
     reports = cordwood.verify(tmp_path)
     assert {Path(name): report.record_count for name, report in reports.items()} == {
-        folder: len(records),
+        directory: len(records),
         tmp_path / "other.log": 1,
     }
-    assert cordwood.verify(folder).record_count == len(records)
-    assert cordwood.stat(folder).record_count == len(records)
-    info = cordwood.info(folder)
+    assert cordwood.verify(directory).record_count == len(records)
+    assert cordwood.stat(directory).record_count == len(records)
+    info = cordwood.info(directory)
     assert (info.what, info.log_count, info.record_count, info.databases) == ("a log", 1, len(records), ())
 
 
@@ -88,9 +88,9 @@ PATTERNS = ["orders/*.log", "orders/*000.log", "*/*", "**/*.log", "**", "ord*"]
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_a_pattern_that_matches_segments_is_the_log(orders, pattern, monkeypatch):
     """Otherwise nobody would notice that a segment is missing."""
-    folder, records = orders
+    directory, records = orders
     pyarrow = pytest.importorskip("pyarrow")
-    monkeypatch.chdir(folder.parent)
+    monkeypatch.chdir(directory.parent)
     assert {Path(name): report.record_count for name, report in cordwood.verify(pattern).items()} == {
         Path("orders"): len(records)
     }
@@ -98,22 +98,22 @@ def test_a_pattern_that_matches_segments_is_the_log(orders, pattern, monkeypatch
     table = pyarrow.table(cordwood.scan(pattern, columns=["path", "offset"]))
     assert table["offset"].to_pylist() == [offset for offset, _ in records]
     assert {Path(name) for name in table["path"].to_pylist()} == {Path("orders")}
-    (folder / names_in(folder)[2]).unlink()
+    (directory / names_in(directory)[2]).unlink()
     assert not cordwood.verify(pattern).ok
     with pytest.raises(OSError, match="no segment has these bytes"):
         pyarrow.table(cordwood.scan(pattern))
 
 
 def test_a_pattern_that_matches_segments_of_the_current_directory_is_its_log(orders, monkeypatch):
-    folder, records = orders
-    monkeypatch.chdir(folder)
+    directory, records = orders
+    monkeypatch.chdir(directory)
     [(name, report)] = cordwood.verify("*.log").items()
     assert (name, report.record_count) == (".", len(records))
 
 
 def test_a_pattern_for_segments_and_other_logs_is_each_log_once(orders, monkeypatch):
-    folder, records = orders
-    monkeypatch.chdir(folder.parent)
+    directory, records = orders
+    monkeypatch.chdir(directory.parent)
     with cordwood.open("a.log", "w") as writer:
         writer.append(b"a")
     reports = cordwood.verify(["**/*.log", "orders", "orders/*0.log"])
@@ -121,18 +121,18 @@ def test_a_pattern_for_segments_and_other_logs_is_each_log_once(orders, monkeypa
 
 
 def test_a_segment_that_is_named_is_a_log_of_its_own(orders):
-    folder, records = orders
-    first = folder / names_in(folder)[0]
+    directory, records = orders
+    first = directory / names_in(directory)[0]
     assert cordwood.verify([first])[str(first)].record_count == cordwood.verify(first).record_count < len(records)
 
 
 @pytest.mark.parametrize("name", ["orders/", "", "orders/*.log", "**/*.log"])
 def test_a_segmented_log_in_a_store_is_refused(orders, name):
     memory = pytest.importorskip("fsspec").filesystem("memory")
-    folder, _ = orders
+    directory, _ = orders
     memory.store.clear()
-    for segment in names_in(folder):
-        memory.pipe_file(f"/shop/orders/{segment}", (folder / segment).read_bytes())
+    for segment in names_in(directory):
+        memory.pipe_file(f"/shop/orders/{segment}", (directory / segment).read_bytes())
     url = f"memory://shop/{name}"
     text = "a segmented log is read only from a local directory: .* name its files"
     with pytest.raises(OSError, match=text):
@@ -143,71 +143,71 @@ def test_a_segmented_log_in_a_store_is_refused(orders, name):
     results = cordwood.verify(url)
     assert not results.ok
     assert list(results.errors) == ["memory:///shop/orders"]
-    assert cordwood.verify(f"memory://shop/orders/{names_in(folder)[0]}").record_count > 1
+    assert cordwood.verify(f"memory://shop/orders/{names_in(directory)[0]}").record_count > 1
 
 
 def test_splits_of_a_log_that_was_pruned_return_each_record_once(tmp_path):
-    folder = tmp_path / "orders"
-    with cordwood.open(folder, "a", segment_len=100_000) as log:
+    directory = tmp_path / "orders"
+    with cordwood.open(directory, "a", segment_len=100_000) as log:
         records = [(log.append(bytes(5_000)), bytes(5_000)) for _ in range(100)]
         first = log.prune_before(250_000)
     left = [offset for offset, _ in records if offset >= first]
-    splits = cordwood.plan_splits(folder, 32_768)
+    splits = cordwood.plan_splits(directory, 32_768)
     assert len(splits) > 5
     assert [record.offset for split in splits for record in cordwood.open(split).records()] == left
 
 
 def test_an_offset_that_was_pruned_is_an_error_that_names_the_first_one(orders):
-    folder, records = orders
-    with cordwood.open(folder, "a", segment_len=300) as log:
+    directory, records = orders
+    with cordwood.open(directory, "a", segment_len=300) as log:
         first = log.prune_before(records[50][0])
     assert first > 0
-    for begin in (
-        lambda: cordwood.open(folder, start=records[3][0]),
-        lambda: cordwood.open(folder).seek(records[3][0]),
-        lambda: cordwood.follow(folder, start=records[3][0]),
+    for start in (
+        lambda: cordwood.open(directory, start=records[3][0]),
+        lambda: cordwood.open(directory).seek(records[3][0]),
+        lambda: cordwood.follow(directory, start=records[3][0]),
     ):
-        with pytest.raises(cordwood.LogTruncatedError, match=f"the log begins at {first}, ") as caught:
-            begin()
+        with pytest.raises(cordwood.LogTruncatedError, match=f"the log starts at {first}, ") as caught:
+            start()
         assert (caught.value.offset, caught.value.first_offset, caught.value.file_len) == (records[3][0], first, None)
-        assert caught.value.hint == "begin_at_first_offset"
-    with cordwood.open(folder) as reader:
+        assert caught.value.hint == "start_at_first_offset"
+    with cordwood.open(directory) as reader:
         assert next(reader.records()).offset == first
 
 
 @pytest.mark.parametrize("policy", ["raise", "skip"])
 def test_a_missing_file_is_damage_between_two_files(orders, policy, caplog):
-    folder, records = orders
-    names = names_in(folder)
-    (folder / names[2]).unlink()
-    begin, end = (int(name[:20]) for name in names[2:4])
-    with cordwood.open(folder, on_corruption=policy) as reader:
+    directory, records = orders
+    names = names_in(directory)
+    (directory / names[2]).unlink()
+    start, end = (int(name[:20]) for name in names[2:4])
+    with cordwood.open(directory, on_corruption=policy) as reader:
         if policy == "raise":
             with pytest.raises(cordwood.CorruptionError) as caught:
                 list(reader)
-            assert (caught.value.offset, caught.value.length) == (begin, end - begin)
+            assert (caught.value.offset, caught.value.length) == (start, end - start)
             assert str(caught.value.reason) == "missing_segment"
-        rest = [record for offset, record in records if not begin <= offset < end]
+        rest = [record for offset, record in records if not start <= offset < end]
         assert list(reader) == (rest if policy == "skip" else [record for offset, record in records if offset >= end])
-        assert [(region.offset, region.length) for region in reader.skipped] == [(begin, end - begin)]
+        assert [(region.offset, region.length) for region in reader.skipped] == [(start, end - start)]
         assert not reader.ok
 
 
 def test_a_file_that_is_too_long_is_damage_that_covers_no_byte(orders):
-    folder, records = orders
-    with (folder / names_in(folder)[0]).open("ab") as file:
+    directory, records = orders
+    with (directory / names_in(directory)[0]).open("ab") as file:
         file.write(b"?")
-    report, stat = cordwood.verify(folder), cordwood.stat(folder)
+    report, stat = cordwood.verify(directory), cordwood.stat(directory)
     assert (report.ok, report.len_by_reason, report.damaged_len) == (False, {"grown_segment": 0}, 0)
     assert (stat.ok, stat.damaged_len) == (False, 0)
     assert report.record_count == stat.record_count == len(records)
 
 
-def test_a_reader_that_seeks_to_the_end_of_the_log_or_beyond_reads_the_files_begun_since(orders):
-    folder, records = orders
-    with cordwood.open(folder) as reader:
+def test_a_reader_that_seeks_to_the_end_of_the_log_or_beyond_reads_the_files_started_since(orders):
+    directory, records = orders
+    with cordwood.open(directory) as reader:
         assert list(reader) == [record for _, record in records]
-        with cordwood.open(folder, "a", segment_len=300) as log:
+        with cordwood.open(directory, "a", segment_len=300) as log:
             log.rotate()
             added = rotated(log, [b"cake", b"juice", b"salad"])
             end = log.tell()
@@ -221,20 +221,20 @@ def test_a_reader_that_seeks_to_the_end_of_the_log_or_beyond_reads_the_files_beg
 
 
 def test_a_follower_that_waits_for_no_record_reports_a_missing_file(orders):
-    folder, records = orders
-    names = names_in(folder)
-    (folder / names[2]).unlink()
-    begin, end = (int(name[:20]) for name in names[2:4])
-    with cordwood.follow(folder, timeout=0, on_corruption="skip") as follower:
-        assert list(follower) == [record for offset, record in records if not begin <= offset < end]
-        assert [(region.offset, region.length) for region in follower.skipped] == [(begin, end - begin)]
+    directory, records = orders
+    names = names_in(directory)
+    (directory / names[2]).unlink()
+    start, end = (int(name[:20]) for name in names[2:4])
+    with cordwood.follow(directory, timeout=0, on_corruption="skip") as follower:
+        assert list(follower) == [record for offset, record in records if not start <= offset < end]
+        assert [(region.offset, region.length) for region in follower.skipped] == [(start, end - start)]
 
 
-def test_a_folder_without_segments_is_a_folder_and_other_files_are_refused(tmp_path):
+def test_a_directory_without_segments_is_a_directory_and_other_files_are_refused(tmp_path):
     for read in (cordwood.open, cordwood.follow):
         with pytest.raises(IsADirectoryError) as raised:
             read(tmp_path)
-        assert raised.value.hint == cordwood.Hint.READ_FOLDER
+        assert raised.value.hint == cordwood.Hint.READ_DIRECTORY
     (tmp_path / f"{0:020}.log").touch()
     (tmp_path / "notes").touch()
     for read in (cordwood.open, cordwood.follow):
@@ -242,15 +242,15 @@ def test_a_folder_without_segments_is_a_folder_and_other_files_are_refused(tmp_p
             read(tmp_path)
 
 
-def test_a_copy_of_a_log_in_segments_is_a_folder_with_one_file(orders, tmp_path):
-    folder, records = orders
+def test_a_copy_of_a_segmented_log_is_a_directory_with_one_file(orders, tmp_path):
+    directory, records = orders
     for copy in (cordwood.salvage, cordwood.pack):
         new = tmp_path / copy.__name__
-        copy(folder, new)
+        copy(directory, new)
         assert names_in(new) == [f"{0:020}.log"]
         assert list(cordwood.open(new)) == [record for _, record in records]
-        with pytest.raises(OSError, match="in the folder of the old one"):
-            copy(folder, folder / "new")
+        with pytest.raises(OSError, match="in the directory of the old one"):
+            copy(directory, directory / "new")
     # It can be appended to.
     with cordwood.open(tmp_path / "salvage", "a", segment_len=300) as log:
         log.append(b"more")
@@ -258,18 +258,18 @@ def test_a_copy_of_a_log_in_segments_is_a_folder_with_one_file(orders, tmp_path)
 
 
 def test_no_copy_has_the_name_of_a_segment(orders, tmp_path):
-    folder, _ = orders
-    first, second, *_ = (str(folder / name) for name in names_in(folder))
+    directory, _ = orders
+    first, second, *_ = (str(directory / name) for name in names_in(directory))
     segment = tmp_path / f"{99:020}.log"
     for copy in (cordwood.salvage, cordwood.pack):
-        for source in (folder, first):
+        for source in (directory, first):
             with pytest.raises(OSError, match="read as a segment") as caught:
                 copy(source, segment)
             assert caught.value.filename == str(segment)
             assert caught.value.hint == cordwood.Hint.OTHER_NAME
     results = cordwood.salvage([first, second], tmp_path / "copies")
     assert [error.hint for error in results.errors.values()] == [cordwood.Hint.OTHER_NAME] * 2
-    assert list(tmp_path.iterdir()) == [folder]
+    assert list(tmp_path.iterdir()) == [directory]
 
 
 def test_a_follower_returns_every_record_once_however_often_the_log_was_rotated(tmp_path):
@@ -279,7 +279,7 @@ def test_a_follower_returns_every_record_once_however_often_the_log_was_rotated(
             added = rotated(log, [b"record %d" % number for number in range(count)])
             assert [(record.offset, record.data) for record in follower.records()] == added
             assert follower.tell() == log.tell()
-        # Begins again where the first one was.
+        # Starts again where the first one was.
         with cordwood.follow(tmp_path / "orders", timeout=0, start=follower.tell()) as another:
             added = rotated(log, [b"a", b"b"])
             assert [(record.offset, record.data) for record in another.records()] == added
@@ -317,41 +317,41 @@ def test_a_coroutine_follows_a_log_that_a_thread_rotates(tmp_path):
     log.close()
 
 
-def test_no_new_log_is_written_into_the_folder_of_segments(orders, tmp_path):
-    folder, records = orders
+def test_no_new_log_is_written_into_the_directory_of_segments(orders, tmp_path):
+    directory, records = orders
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "tea.log").write_bytes(b"")
-    with pytest.raises(ValueError, match="orders is a log in segments"):
-        cordwood.salvage(tmp_path / "logs", folder)
-    assert len(list(cordwood.open(folder))) == len(records)
+    with pytest.raises(ValueError, match="orders is a segmented log"):
+        cordwood.salvage(tmp_path / "logs", directory)
+    assert len(list(cordwood.open(directory))) == len(records)
 
 
 def test_a_segment_that_is_no_log_is_named(orders):
-    folder, _ = orders
-    name = names_in(folder)[0]
-    (folder / name).write_text("no log\n" * 50)
-    with cordwood.open(folder, on_corruption="skip") as reader, pytest.raises(cordwood.DialectError) as caught:
+    directory, _ = orders
+    name = names_in(directory)[0]
+    (directory / name).write_text("no log\n" * 50)
+    with cordwood.open(directory, on_corruption="skip") as reader, pytest.raises(cordwood.DialectError) as caught:
         list(reader)
-    assert caught.value.path == str(folder / name)
+    assert caught.value.path == str(directory / name)
 
 
 @pytest.mark.parametrize("policy", ["skip", "salvage"])
 def test_a_segment_that_is_no_log_is_damage_after_one_that_is(orders, policy):
-    folder, records = orders
-    start, end = (int(name.removesuffix(".log")) for name in names_in(folder)[2:4])
-    (folder / f"{start:020}.log").write_bytes(b"text\n" * 100)
-    os.truncate(folder / f"{start:020}.log", end - start)
-    with cordwood.open(folder, on_corruption=policy) as reader:
+    directory, records = orders
+    start, end = (int(name.removesuffix(".log")) for name in names_in(directory)[2:4])
+    (directory / f"{start:020}.log").write_bytes(b"text\n" * 100)
+    os.truncate(directory / f"{start:020}.log", end - start)
+    with cordwood.open(directory, on_corruption=policy) as reader:
         read = [(record.offset, record.data) for record in reader.records()]
     assert read == [record for record in records if not start <= record[0] < end]
-    report = cordwood.verify(folder)
+    report = cordwood.verify(directory)
     assert (report.ok, report.record_count) == (False, len(read))
 
 
 class Listings:
     """Counts how often a directory is listed, and its files are looked at, by Python."""
 
-    def __init__(self, monkeypatch, folder):
+    def __init__(self, monkeypatch, directory):
         self.lists, self.stats = 0, 0
         listdir, scandir, stat = os.listdir, os.scandir, os.stat
 
@@ -363,25 +363,25 @@ class Listings:
 
             return call
 
-        monkeypatch.setattr(os, "listdir", counted(listdir, "lists", lambda path: path == folder))
-        monkeypatch.setattr(os, "scandir", counted(scandir, "lists", lambda path: path == folder))
-        monkeypatch.setattr(os, "stat", counted(stat, "stats", lambda path: path.parent == folder))
+        monkeypatch.setattr(os, "listdir", counted(listdir, "lists", lambda path: path == directory))
+        monkeypatch.setattr(os, "scandir", counted(scandir, "lists", lambda path: path == directory))
+        monkeypatch.setattr(os, "stat", counted(stat, "stats", lambda path: path.parent == directory))
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda folder: cordwood.plan_splits(folder, 100),
+        lambda directory: cordwood.plan_splits(directory, 100),
         cordwood.info,
-        lambda folder: cordwood.plan_splits([folder], 100),
+        lambda directory: cordwood.plan_splits([directory], 100),
     ],
     ids=["splits", "info", "splits of several"],
 )
 def test_a_directory_of_segments_is_listed_once_a_call(orders, call, monkeypatch):
-    folder, _ = orders
-    listings = Listings(monkeypatch, folder)
-    assert call(folder)
-    assert (listings.lists, listings.stats) == (1, len(names_in(folder)))
+    directory, _ = orders
+    listings = Listings(monkeypatch, directory)
+    assert call(directory)
+    assert (listings.lists, listings.stats) == (1, len(names_in(directory)))
 
 
 def test_a_name_beyond_the_last_offset_is_that_of_no_segment(tmp_path):
@@ -393,85 +393,85 @@ def test_a_name_beyond_the_last_offset_is_that_of_no_segment(tmp_path):
     assert list(cordwood.verify(path.parent)) == [str(path)]
 
 
-def test_evidence_of_a_log_in_segments_is_that_of_one_log(orders):
-    folder, _ = orders
-    names = names_in(folder)
-    whole = b"".join((folder / name).read_bytes() for name in names)
-    [log] = cordwood.evidence(folder).logs
+def test_evidence_of_a_segmented_log_is_that_of_one_log(orders):
+    directory, _ = orders
+    names = names_in(directory)
+    whole = b"".join((directory / name).read_bytes() for name in names)
+    [log] = cordwood.evidence(directory).logs
     assert (log.sha256, log.is_changed) == (hashlib.sha256(whole).hexdigest(), False)
     assert all(name in log.svg for name in names)
 
-    damaged = bytearray((folder / names[1]).read_bytes())
+    damaged = bytearray((directory / names[1]).read_bytes())
     damaged[8] ^= 1
-    (folder / names[1]).write_bytes(damaged)
-    (folder / names[2]).unlink()
-    [log] = cordwood.evidence(folder).logs
-    begins = [int(name[:20]) for name in names]
+    (directory / names[1]).write_bytes(damaged)
+    (directory / names[2]).unlink()
+    [log] = cordwood.evidence(directory).logs
+    starts = [int(name[:20]) for name in names]
     damage, missing = log.regions
-    assert (damage.region.offset, damage.first_bytes) == (begins[1], bytes(damaged[: damage.region.length][:16]))
-    assert (missing.region.offset, missing.region.end_offset, missing.first_bytes) == (*begins[2:4], b"")
+    assert (damage.region.offset, damage.first_bytes) == (starts[1], bytes(damaged[: damage.region.length][:16]))
+    assert (missing.region.offset, missing.region.end_offset, missing.first_bytes) == (*starts[2:4], b"")
     for name in names[:2]:  # As if they were pruned while the evidence is collected.
-        (folder / name).unlink()
+        (directory / name).unlink()
     assert [found.first_bytes for found in reading.regions_of(log)] == [None, None]
 
 
 def test_evidence_has_the_first_bytes_of_each_region_at_an_offset(orders):
-    """A region without bytes, which says that a segment is too long, begins where the damage after it begins."""
-    folder, _ = orders
-    first, second = names_in(folder)[:2]
-    with (folder / first).open("ab") as file:
+    """A region without bytes, which says that a segment is too long, starts where the damage after it starts."""
+    directory, _ = orders
+    first, second = names_in(directory)[:2]
+    with (directory / first).open("ab") as file:
         file.write(reference.encode([b"one more"]))
-    damaged = bytearray((folder / second).read_bytes())
+    damaged = bytearray((directory / second).read_bytes())
     damaged[8] ^= 1
-    (folder / second).write_bytes(damaged)
-    [log] = cordwood.evidence(folder).logs
+    (directory / second).write_bytes(damaged)
+    [log] = cordwood.evidence(directory).logs
     found = {region.reason: first_bytes for region, first_bytes in log.regions if region.offset == int(second[:20])}
     assert found == {"grown_segment": b"", "checksum_mismatch": bytes(damaged[:15])}
 
 
 def test_a_sha256_ends_where_the_log_ended_though_files_were_added(orders):
-    folder, _ = orders
-    end = cordwood.verify(folder).file_len
-    whole = b"".join((folder / name).read_bytes() for name in names_in(folder))
-    with cordwood.open(folder, "a", segment_len=300) as writer:
+    directory, _ = orders
+    end = cordwood.verify(directory).file_len
+    whole = b"".join((directory / name).read_bytes() for name in names_in(directory))
+    with cordwood.open(directory, "a", segment_len=300) as writer:
         writer.extend(b"a new order %d" % number for number in range(50))
-    assert sha256_of(str(folder), end) == hashlib.sha256(whole).hexdigest()
+    assert sha256_of(str(directory), end) == hashlib.sha256(whole).hexdigest()
 
 
 def test_a_list_or_a_picture_of_fragments_is_refused_with_advice(orders):
-    folder, _ = orders
+    directory, _ = orders
     for refused in (cordwood.map, lambda path: list(cordwood.fragments(path))):
         with pytest.raises(IsADirectoryError, match="name its files") as raised:
-            refused(folder)
-        assert raised.value.filename == str(folder)
+            refused(directory)
+        assert raised.value.filename == str(directory)
 
 
 @pytest.mark.parametrize("policy", ["skip", "salvage"])
 def test_a_damaged_segment_does_not_end_the_log_whatever_the_name_of_the_directory(policy, tmp_path):
     records = [b"record %d " % number * 7 for number in range(6)]
-    folder, offset = tmp_path / "orders", 0
-    folder.mkdir()
+    directory, offset = tmp_path / "orders", 0
+    directory.mkdir()
     for number, record in enumerate(records):
         data = reference.encode([record])
         # Bytes that are no header take the place of the third one.
         found = bytes.fromhex("9f13a277c05511aa") + data[8:] if number == 2 else data
-        (folder / f"{offset:020}.log").write_bytes(found)
+        (directory / f"{offset:020}.log").write_bytes(found)
         offset += len(data)
-    assert list(cordwood.open(folder, on_corruption=policy)) == [*records[:2], *records[3:]]
+    assert list(cordwood.open(directory, on_corruption=policy)) == [*records[:2], *records[3:]]
 
 
 def test_a_follower_reports_that_another_log_replaced_its_own(tmp_path):
-    folder = tmp_path / "log"
+    directory = tmp_path / "log"
 
     def write(tag):
-        with cordwood.open(folder, "a", segment_len=1_000) as log:
+        with cordwood.open(directory, "a", segment_len=1_000) as log:
             log.extend(b"%s %06d" % (tag, number) + b"." * 80 for number in range(45))
 
     write(b"old")
-    with cordwood.follow(folder, timeout=0) as follower:
+    with cordwood.follow(directory, timeout=0) as follower:
         for _ in range(20):
             next(follower)
-        folder.rename(tmp_path / "before")
+        directory.rename(tmp_path / "before")
         write(b"new")
         with pytest.raises(cordwood.LogChangedError):
             list(follower)
@@ -479,19 +479,19 @@ def test_a_follower_reports_that_another_log_replaced_its_own(tmp_path):
 
 @pytest.mark.parametrize("name", [".nfs0000000000000001", "lost+found", ".DS_Store"])
 def test_files_that_a_system_leaves_in_the_directory_are_left_out(orders, name):
-    folder, records = orders
-    with cordwood.follow(folder, timeout=0) as follower:
+    directory, records = orders
+    with cordwood.follow(directory, timeout=0) as follower:
         next(follower)
-        (folder / name).touch()
+        (directory / name).touch()
         assert list(follower) == [record for _, record in records[1:]]
-    assert list(cordwood.open(folder)) == [record for _, record in records]
+    assert list(cordwood.open(directory)) == [record for _, record in records]
 
 
 @pytest.mark.skipif(not CAN_FAIL, reason="only on x86-64 Linux a call can be replaced")
 def test_a_log_whose_listed_segments_were_all_pruned_is_listed_again(tmp_path):
-    folder = tmp_path / "log"
-    folder.mkdir()
-    old, new = (folder / f"{offset:020}.log" for offset in (0, 10))
+    directory = tmp_path / "log"
+    directory.mkdir()
+    old, new = (directory / f"{offset:020}.log" for offset in (0, 10))
     old.write_bytes(reference.encode([b"old"]))
 
     def prune():
@@ -500,6 +500,6 @@ def test_a_log_whose_listed_segments_were_all_pruned_is_listed_again(tmp_path):
 
     # The listing ends with this call, before a segment is looked at.
     with calling_first("closedir", prune):
-        reader = cordwood.Reader(folder)
+        reader = cordwood.Reader(directory)
     assert not old.exists()
     assert list(reader) == [b"new"]

@@ -1,4 +1,4 @@
-"""`open(folder, "a", segment_len=...)`: a log in segments, as its files show it to the reference."""
+"""`open(directory, "a", segment_len=...)`: a segmented log, as its files show it to the reference."""
 
 import errno
 import io
@@ -21,23 +21,23 @@ NUMBERS = [b"%03d" % number for number in range(100)]
 
 
 @pytest.fixture
-def folder(tmp_path):
+def directory(tmp_path):
     return tmp_path / "orders"
 
 
-def opened(folder, **options):
-    return cordwood.open(folder, "a", **{"segment_len": 100} | options)
+def opened(directory, **options):
+    return cordwood.open(directory, "a", **{"segment_len": 100} | options)
 
 
-def files(folder):
+def files(directory):
     """The content of each segment, by the log offset in its name."""
-    return {int(path.name[:-4]): path.read_bytes() for path in sorted(folder.glob("*.log"))}
+    return {int(path.name[:-4]): path.read_bytes() for path in sorted(directory.glob("*.log"))}
 
 
-def records(folder):
-    """All records, each with its log offset. Each segment must end where the next one begins."""
+def records(directory):
+    """All records, each with its log offset. Each segment must end where the next one starts."""
     found, end = [], None
-    for base, data in files(folder).items():
+    for base, data in files(directory).items():
         assert end in {None, base}
         for item in reference.events(data):
             assert isinstance(item, reference.Record | reference.End), item
@@ -47,28 +47,28 @@ def records(folder):
     return found
 
 
-def test_each_segment_is_named_for_the_offset_of_its_first_byte(folder):
-    with opened(folder) as writer:
+def test_each_segment_is_named_for_the_offset_of_its_first_byte(directory):
+    with opened(directory) as writer:
         assert [writer.append(record) for record in NUMBERS[:12]] == list(range(0, 120, 10))
         assert writer.extend(NUMBERS[12:35]) == 23
-        assert (writer.tell(), writer.first_offset, writer.path) == (350, 0, str(folder))
-    assert sorted(path.name for path in folder.iterdir()) == [
+        assert (writer.tell(), writer.first_offset, writer.path) == (350, 0, str(directory))
+    assert sorted(path.name for path in directory.iterdir()) == [
         *(f"{base:020}.log" for base in (0, 100, 200, 300)),
         "LOCK",
     ]
-    assert files(folder)[200] == reference.encode(NUMBERS[20:30])
-    assert records(folder) == [(10 * number, record) for number, record in enumerate(NUMBERS[:35])]
-    with opened(folder) as writer:
+    assert files(directory)[200] == reference.encode(NUMBERS[20:30])
+    assert records(directory) == [(10 * number, record) for number, record in enumerate(NUMBERS[:35])]
+    with opened(directory) as writer:
         assert (writer.durable_offset, writer.append(NUMBERS[35])) == (300, 350)
 
 
-def test_rotate_and_prune(folder):
-    with opened(folder) as writer:
+def test_rotate_and_prune(directory):
+    with opened(directory) as writer:
         assert writer.rotate() == 0
         writer.extend(NUMBERS[:35])
         assert writer.rotate() == writer.rotate() == 350
         assert writer.prune_before(299) == writer.first_offset == 200
-        assert list(files(folder)) == [200, 300, 350]
+        assert list(files(directory)) == [200, 300, 350]
         assert writer.prune_before(1 << 40) == 350
         assert writer.prune_before(0) == 350
         assert writer.append(b"035") == 350
@@ -85,48 +85,48 @@ def test_a_log_of_one_file_is_neither_rotated_nor_pruned(tmp_path):
         for writer in (of_file, of_object):
             assert writer.first_offset == 0
             for call in (writer.rotate, lambda writer=writer: writer.prune_before(0)):
-                with pytest.raises(io.UnsupportedOperation, match="only a log in segments"):
+                with pytest.raises(io.UnsupportedOperation, match="only a segmented log"):
                     call()
 
 
 @pytest.mark.parametrize("options", [{"flush": "close"}, {"sync": "append"}, {"sync_len": 50}, {"dialect": "packed"}])
-def test_segments_with_other_options(folder, options):
-    with opened(folder, **options) as writer:
+def test_segments_with_other_options(directory, options):
+    with opened(directory, **options) as writer:
         for record in NUMBERS[:50]:
             writer.append(record)
         writer.extend(NUMBERS[50:])
         if "sync" in options:
             assert writer.durable_offset == writer.tell()
     if "dialect" in options:
-        found = [record for path in sorted(folder.glob("*.log")) for record in cordwood.open(path)]
+        found = [record for path in sorted(directory.glob("*.log")) for record in cordwood.open(path)]
         assert found == NUMBERS
-        with opened(folder) as writer:
+        with opened(directory) as writer:
             assert writer.dialect == "packed"
     else:
-        assert [record for _, record in records(folder)] == NUMBERS
-    assert len(files(folder)) > 5
-    assert all(len(data) <= 100 for data in files(folder).values())
+        assert [record for _, record in records(directory)] == NUMBERS
+    assert len(files(directory)) > 5
+    assert all(len(data) <= 100 for data in files(directory).values())
 
 
-def test_options_that_make_no_sense(folder, tmp_path):
+def test_options_that_make_no_sense(directory, tmp_path):
     for mode in ("w", "x"):
         with pytest.raises(ValueError, match="segment_len is for mode 'a'"):
-            cordwood.open(folder, mode, segment_len=100)
+            cordwood.open(directory, mode, segment_len=100)
     with pytest.raises(ValueError, match="segment_len must be at least 1"):
-        opened(folder, segment_len=0)
+        opened(directory, segment_len=0)
     with pytest.raises(OverflowError):
-        opened(folder, segment_len=-1)
+        opened(directory, segment_len=-1)
     with pytest.raises(ValueError, match="wandb logs are not written in segments"):
-        opened(folder, dialect="wandb")
+        opened(directory, dialect="wandb")
     with pytest.raises(TypeError, match="segment_len is an option for writing"):
-        cordwood.open(folder, segment_len=100)
+        cordwood.open(directory, segment_len=100)
     with pytest.raises(FileNotFoundError):
-        opened(folder, checkpoint=10)
-    assert not folder.exists()
-    opened(folder).close()
+        opened(directory, checkpoint=10)
+    assert not directory.exists()
+    opened(directory).close()
     for write in (cordwood.open, cordwood.Writer):
         with pytest.raises(IsADirectoryError) as caught:
-            write(folder, "a")
+            write(directory, "a")
         assert caught.value.hint == cordwood.Hint.SEGMENT_LEN
     database = tmp_path / "database"
     database.mkdir()
@@ -137,15 +137,15 @@ def test_options_that_make_no_sense(folder, tmp_path):
     assert not (database / "LOCK").exists()
 
 
-def test_offsets_of_errors_are_those_of_the_log(folder):
-    with opened(folder) as writer:
+def test_offsets_of_errors_are_those_of_the_log(directory):
+    with opened(directory) as writer:
         writer.extend(NUMBERS[:13])
-    last = folder / f"{100:020}.log"
+    last = directory / f"{100:020}.log"
     os.truncate(last, 27)
     with pytest.raises(cordwood.TornTailError) as caught:
-        opened(folder)
-    assert (caught.value.path, caught.value.offset, caught.value.length) == (str(folder), 120, 7)
-    with opened(folder, on_torn_tail="truncate") as writer:
+        opened(directory)
+    assert (caught.value.path, caught.value.offset, caught.value.length) == (str(directory), 120, 7)
+    with opened(directory, on_torn_tail="truncate") as writer:
         assert (writer.discarded_tail.offset, writer.discarded_tail.end_offset) == (120, 127)
         assert writer.append(b"012") == 120
         writer.wait_durable(130)
@@ -153,65 +153,65 @@ def test_offsets_of_errors_are_those_of_the_log(folder):
         with pytest.raises(OSError, match="after the end of the log") as caught:
             writer.wait_durable(131)
         assert caught.value.errno in {errno.EINVAL, None}
-    os.truncate(folder / f"{0:020}.log", 95)
+    os.truncate(directory / f"{0:020}.log", 95)
     for policy in ("refuse", "truncate", "pad"):
         with pytest.raises(cordwood.CorruptionError) as caught:
-            opened(folder, on_torn_tail=policy)
+            opened(directory, on_torn_tail=policy)
         error = caught.value
         assert (error.offset, error.length, error.reason, error.hint) == (95, 5, "missing_segment", "salvage")
 
 
-def test_a_checkpoint_is_a_log_offset(folder):
-    with opened(folder) as writer:
+def test_a_checkpoint_is_a_log_offset(directory):
+    with opened(directory) as writer:
         writer.extend(NUMBERS[:25])
     for checkpoint in (0, 70, 200, 240, 250):
-        with opened(folder, checkpoint=checkpoint) as writer:
+        with opened(directory, checkpoint=checkpoint) as writer:
             assert writer.tell() == 250
     for checkpoint in (245, 251):
-        with pytest.raises(OSError, match="no record begins or ends"):
-            opened(folder, checkpoint=checkpoint)
+        with pytest.raises(OSError, match="no record starts or ends"):
+            opened(directory, checkpoint=checkpoint)
 
 
-def test_a_second_writer_is_refused(folder):
-    with opened(folder) as writer:
+def test_a_second_writer_is_refused(directory):
+    with opened(directory) as writer:
         writer.extend(NUMBERS[:15])
         with pytest.raises(BlockingIOError) as caught:
-            opened(folder)
-        assert caught.value.filename == str(folder)
+            opened(directory)
+        assert caught.value.filename == str(directory)
         with pytest.raises(BlockingIOError):
-            cordwood.open(folder / f"{100:020}.log", "a")
-    opened(folder).close()
+            cordwood.open(directory / f"{100:020}.log", "a")
+    opened(directory).close()
 
 
-def test_processes_that_compete_for_a_log_write_it_one_after_another(folder):
+def test_processes_that_compete_for_a_log_write_it_one_after_another(directory):
     code = """if True:
         import os, sys, cordwood
-        folder, process = sys.argv[1:]
+        directory, process = sys.argv[1:]
         done = 0
         while done < 20:
             try:
-                writer = cordwood.open(folder, "a", segment_len=100, on_torn_tail="refuse")
+                writer = cordwood.open(directory, "a", segment_len=100, on_torn_tail="refuse")
             except BlockingIOError:
                 continue
-            held = os.open(folder + ".held", os.O_CREAT | os.O_EXCL)
+            held = os.open(directory + ".held", os.O_CREAT | os.O_EXCL)
             for number in range(7):
                 writer.append(f"{process} {done} {number}".encode())
             os.close(held)
-            os.unlink(folder + ".held")
+            os.unlink(directory + ".held")
             writer.close()
             done += 1
     """
-    processes = [subprocess.Popen([sys.executable, "-c", code, folder, str(process)]) for process in range(3)]
+    processes = [subprocess.Popen([sys.executable, "-c", code, directory, str(process)]) for process in range(3)]
     assert [process.wait() for process in processes] == [0, 0, 0]
-    written = [record.decode().split() for _, record in records(folder)]
+    written = [record.decode().split() for _, record in records(directory)]
     turns = [tuple(turn) for *turn, number in written if number == "0"]
     assert sorted(turns) == sorted((str(process), str(done)) for process in range(3) for done in range(20))
     assert written == [[*turn, str(number)] for turn in turns for number in range(7)]
 
 
-def test_threads_share_a_log_that_is_rotated_and_pruned(folder):
+def test_threads_share_a_log_that_is_rotated_and_pruned(directory):
     acknowledged = []
-    with opened(folder, segment_len=1000) as writer:
+    with opened(directory, segment_len=1000) as writer:
 
         def append(thread):
             for number in range(100):
@@ -228,11 +228,11 @@ def test_threads_share_a_log_that_is_rotated_and_pruned(folder):
             thread.join()
         first = writer.first_offset
         assert first > 0
-    assert records(folder) == sorted(item for item in acknowledged if item[0] >= first)
+    assert records(directory) == sorted(item for item in acknowledged if item[0] >= first)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_child_changes_no_file(folder):
+def test_a_forked_child_changes_no_file(directory):
     code = """if True:
         import os, sys, cordwood
         writer = cordwood.open(sys.argv[1], "a", segment_len=100, flush="close")
@@ -251,58 +251,58 @@ def test_a_forked_child_changes_no_file(folder):
         writer.close()
         os._exit(status)
     """
-    assert subprocess.run([sys.executable, "-c", code, folder], check=False).returncode == 7
-    assert [record for _, record in records(folder)] == [b"one", b"two"]
+    assert subprocess.run([sys.executable, "-c", code, directory], check=False).returncode == 7
+    assert [record for _, record in records(directory)] == [b"one", b"two"]
 
 
-def test_a_writer_of_segments_is_not_pickled_and_warns_unless_it_is_closed(folder):
-    writer = opened(folder, flush="close")
+def test_a_writer_of_segments_is_not_pickled_and_warns_unless_it_is_closed(directory):
+    writer = opened(directory, flush="close")
     writer.append(b"one")
     with pytest.raises(TypeError):
         pickle.dumps(writer)
     with pytest.warns(ResourceWarning, match="orders"):
         del writer
-    assert records(folder) == [(0, b"one")]
-    opened(folder).close()
+    assert records(directory) == [(0, b"one")]
+    opened(directory).close()
 
 
-def test_opening_reads_at_most_the_last_segment(folder):
+def test_opening_reads_at_most_the_last_segment(directory):
     segment_len = 1 << 20
-    folder.mkdir()
+    directory.mkdir()
     for index in range(256):
-        with Path(folder, f"{index * segment_len:020}.log").open("wb") as file:
+        with Path(directory, f"{index * segment_len:020}.log").open("wb") as file:
             file.truncate(segment_len)
     last = reference.encode([bytes(1000)] * 1000)
-    Path(folder, f"{256 * segment_len:020}.log").write_bytes(last)
+    Path(directory, f"{256 * segment_len:020}.log").write_bytes(last)
     before = bytes_read()
-    with opened(folder, segment_len=segment_len) as writer:
+    with opened(directory, segment_len=segment_len) as writer:
         assert bytes_read() - before < len(last) + (256 << 10)
         assert writer.append(b"one") == 256 * segment_len + len(last)
 
 
 @pytest.mark.skipif(not CAN_FAIL, reason="only on Linux, x86-64")
-def test_opening_syncs_the_name_of_a_folder_that_another_process_may_have_created(folder):
-    folder.mkdir()
+def test_opening_syncs_the_name_of_a_directory_that_another_process_may_have_created(directory):
+    directory.mkdir()
     with failing("fsync"), pytest.raises(OSError, match=os.strerror(errno.ENOTTY)) as caught:
-        opened(folder)
-    assert caught.value.filename == str(folder)
-    assert list(folder.iterdir()) == []
+        opened(directory)
+    assert caught.value.filename == str(directory)
+    assert list(directory.iterdir()) == []
 
 
-def test_a_log_is_opened_though_the_newest_segment_has_lost_its_first_sector(folder):
+def test_a_log_is_opened_though_the_newest_segment_has_lost_its_first_sector(directory):
     synced = [b"synced %d" % number for number in range(100)]
-    folder.mkdir()
+    directory.mkdir()
     first = reference.encode(synced)
-    (folder / f"{0:020}.log").write_bytes(first)
+    (directory / f"{0:020}.log").write_bytes(first)
     lost = reference.encode([b"lost" * 75, b"also" * 75, b"more" * 75])
-    (folder / f"{len(first):020}.log").write_bytes(bytes(512) + lost[512:])
-    before = files(folder)
+    (directory / f"{len(first):020}.log").write_bytes(bytes(512) + lost[512:])
+    before = files(directory)
     # Whole records follow the zeros, so truncating would remove them.
     with pytest.raises(cordwood.CorruptionError, match="zeros") as refused:
-        cordwood.open(folder, "a", segment_len=1 << 20, on_torn_tail="truncate")
+        cordwood.open(directory, "a", segment_len=1 << 20, on_torn_tail="truncate")
     assert "on_torn_tail='pad'" in "".join(refused.value.__notes__)
-    assert files(folder) == before
-    with cordwood.open(folder, "a", segment_len=1 << 20, on_torn_tail="pad") as writer:
+    assert files(directory) == before
+    with cordwood.open(directory, "a", segment_len=1 << 20, on_torn_tail="pad") as writer:
         writer.append(b"new")
-    found = list(reference.events_of_segments(files(folder)))
+    found = list(reference.events_of_segments(files(directory)))
     assert [event.data for event in found if isinstance(event, reference.Record)] == [*synced, b"new"]

@@ -220,7 +220,7 @@ def test_a_buffer_that_is_read_cannot_be_resized():
         file.append(reader.tell())
 
 
-def test_a_log_begins_at_the_position_of_a_file_object():
+def test_a_log_starts_at_the_position_of_a_file_object():
     source = io.BytesIO(b"header" + FILE)
     source.seek(6)
     with cordwood.open(source, start=OFFSETS[3]) as reader:
@@ -230,7 +230,7 @@ def test_a_log_begins_at_the_position_of_a_file_object():
 
 
 def test_a_range_of_an_object_that_can_seek_reads_little_more_than_the_range(tmp_path):
-    """Even if the dialect has to be detected from the file's beginning: in a remote file, each byte costs time."""
+    """Even if the dialect has to be detected from the file's start: in a remote file, each byte costs time."""
 
     class Counting(io.FileIO):
         count = 0
@@ -493,7 +493,7 @@ def test_the_path_of_an_object_may_be_bytes(tmp_path):
 
 @pytest.fixture
 def names(tmp_path):
-    """Four names of one file and one of another, as a folder of wandb has them: `latest-run` is a link."""
+    """Four names of one file and one of another, as a directory of wandb has them: `latest-run` is a link."""
     (tmp_path / "run-1").mkdir()
     (tmp_path / "latest-run").symlink_to("run-1")
     log, other = tmp_path / "run-1" / "a.log", tmp_path / "b.log"

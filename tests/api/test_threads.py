@@ -328,7 +328,7 @@ USES = [
 @needs_fork
 @ignores_warning
 def test_a_copy_of_a_reader_that_another_thread_is_using_raises_in_a_forked_process():
-    """No thread of the child will ever finish the step that a thread of the parent has begun."""
+    """No thread of the child will ever finish the step that a thread of the parent has started."""
     records = numbered(100)
     source = Slow(reference.encode(records))
     reader = cordwood.open(source)
@@ -360,22 +360,22 @@ def test_a_copy_of_a_reader_that_another_thread_is_using_raises_in_a_forked_proc
 
 @needs_fork
 @ignores_warning
-@pytest.mark.parametrize("is_begun", [False, True])
-def test_threads_of_a_forked_process_share_a_reader(frequent_switches, is_begun):
+@pytest.mark.parametrize("is_started", [False, True])
+def test_threads_of_a_forked_process_share_a_reader(frequent_switches, is_started):
     """They wait for each other, from the first use in that process on."""
     records = numbered(20_000)
     reader = cordwood.open(reference.encode(records))
-    begun = [next(reader)] if is_begun else []
+    started = [next(reader)] if is_started else []
 
     def use():
         shares = in_threads(lambda thread: TAKE[thread % len(TAKE)](reader))
-        assert sorted([*begun, *(record for share in shares for record in share)]) == records
+        assert sorted([*started, *(record for share in shares for record in share)]) == records
 
     child = os.fork()
     if child == 0:
         end_child(use)
     assert_ends_well(child)
-    assert [*begun, *reader] == records
+    assert [*started, *reader] == records
 
 
 @needs_fork

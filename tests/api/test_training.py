@@ -26,16 +26,16 @@ def dataset(torch_data):
     return torch_substitute.dataset_of_the_page()
 
 
-def written(folder, options):
+def written(directory, options):
     """Three logs: short records, some that extend over several splits, none."""
     for name, records in {
         "1.log": [b"%d " % number * (number * 7919 % 3000) for number in range(25)],
         "2.log": [b"%d" % number * (90_000 if number % 5 == 0 else 40) for number in range(9)],
         "3.log": [],
     }.items():
-        with cordwood.open(folder / name, "w", **options) as writer:
+        with cordwood.open(directory / name, "w", **options) as writer:
             writer.extend(records)
-    return sorted(folder.glob("*.log"))
+    return sorted(directory.glob("*.log"))
 
 
 def first(iterator, count):
@@ -46,10 +46,10 @@ def check_each_cut(make):
     """Interrupts after each record; the rest must be the rest. Returns the number of cuts."""
     whole = list(make())
     for count in range(len(whole) + 1):
-        begun = make()
-        assert first(iter(begun), count) == whole[:count]
+        started = make()
+        assert first(iter(started), count) == whole[:count]
         resumed = make()
-        resumed.load_state_dict(json.loads(json.dumps(begun.state_dict())))
+        resumed.load_state_dict(json.loads(json.dumps(started.state_dict())))
         assert list(resumed) == whole[count:], count
     return len(whole) + 1
 
@@ -90,7 +90,7 @@ def test_workers_and_ranks_share_the_records_and_resume_each_by_itself(dataset, 
     assert sorted(shares) == sorted(record for path in paths for record in cordwood.open(path))
 
 
-def test_a_second_epoch_begins_again(dataset, tmp_path):
+def test_a_second_epoch_starts_again(dataset, tmp_path):
     data = dataset(written(tmp_path, {}), 32_768)
     once = list(data)
     assert list(data) == once

@@ -67,7 +67,7 @@ ENTITY = entity.Entity(
 )
 REPORT = cordwood.Report(dialect="leveldb", record_count=2, payload_len=6, file_len=40, outcome=CLEAN, len_by_reason={})
 PROBLEM = types.Problem(kind=types.ProblemKind.CURRENT_EMPTY, path="db/CURRENT")
-GAP = write_batch.SequenceGap(begin=4, end=6, after=b"k")
+GAP = write_batch.SequenceGap(start=4, end=6, after=b"k")
 CHANGE = cordwood.KeyChange(b"key", 3, None, 0, sequence=4, offset=20, old_sequence=2, old_offset=0)
 VALUES = {
     "BitFlip": FLIP,
@@ -153,11 +153,11 @@ VALUES = {
     ),
     "Problem": PROBLEM,
     "RegionEvidence": cordwood.RegionEvidence(REGION, b"first bytes"),
-    "Results": cordwood.Results({}, {}, {"folder/notes": "text"}),
+    "Results": cordwood.Results({}, {}, {"directory/notes": "text"}),
     "Run": types.Run(path="run-1.wandb", record_count=2, first_time=1.5, last_time=None, state="torn"),
     "SequenceGap": GAP,
     "SequenceNumbers": write_batch.SequenceNumbers(
-        begin=1, end=9, missing_count=2, gap_count=1, gaps=(GAP,), has_shared=False
+        start=1, end=9, missing_count=2, gap_count=1, gaps=(GAP,), has_shared=False
     ),
     "SkippedRegion": REGION,
     "Position": cordwood.Position("1:10:0+0+10=00000007:"),
@@ -390,8 +390,8 @@ def test_each_name_of_the_core_is_a_member(of_package, source):
     # A value whose name the enum lacks is a bare `KeyError` where it is first met.
     text = (ROOT / "rust/cordwood/src" / source).read_text()
     # Reasons are rows of a table, as in `BadLength { len } = "bad_length", Corruption;`.
-    begin = r"^    [A-Z][^=\n]*=" if of_package is types.Reason else rf"\b{of_package.__name__}::[^,\n]*=>"
-    of_core = re.findall(rf'{begin} "(\w+)"', text, re.MULTILINE)
+    start = r"^    [A-Z][^=\n]*=" if of_package is types.Reason else rf"\b{of_package.__name__}::[^,\n]*=>"
+    of_core = re.findall(rf'{start} "(\w+)"', text, re.MULTILINE)
     assert of_core == list(of_package)
 
 
@@ -457,7 +457,7 @@ def test_the_tuple_follows_the_reader():
     assert next(reader) == b"one"
 
 
-def test_a_pool_of_processes_checks_a_folder(tmp_path):
+def test_a_pool_of_processes_checks_a_directory(tmp_path):
     paths = [tmp_path / "good.log", tmp_path / "bad.log"]
     for path, file in zip(paths, (FILE, DAMAGED), strict=True):
         path.write_bytes(file)

@@ -317,11 +317,11 @@ def test_a_pads_a_torn_tail_and_leaves_every_byte(path, name):
     path.write_bytes(file)
     with cordwood.open(path, "a", on_torn_tail="pad") as writer:
         assert (writer.discarded_tail.offset, writer.discarded_tail.length) == (offset, length)
-        begin = writer.append(b"two")
-        assert begin == -(-len(file) // BLOCK_LEN) * BLOCK_LEN
+        start = writer.append(b"two")
+        assert start == -(-len(file) // BLOCK_LEN) * BLOCK_LEN
     # Zeros only could complete a torn record.
-    mark = b"" if reason == "zero_fill" or len(file) == begin else b"\xff"
-    assert path.read_bytes() == (file + mark).ljust(begin, b"\0") + reference.encode([b"two"])
+    mark = b"" if reason == "zero_fill" or len(file) == start else b"\xff"
+    assert path.read_bytes() == (file + mark).ljust(start, b"\0") + reference.encode([b"two"])
     with cordwood.open(path, on_corruption="skip") as reader:
         assert list(reader) == [*([b"one"] if offset else []), b"two"]
 
@@ -399,8 +399,8 @@ def test_writers_refuse_the_same_values_as_readers():
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a lease, which makes an open() wait")
-@pytest.mark.parametrize("begins_the_next", [True, False])
-def test_records_are_appended_to_the_file_that_has_the_path(begins_the_next, path):
+@pytest.mark.parametrize("starts_the_next", [True, False])
+def test_records_are_appended_to_the_file_that_has_the_path(starts_the_next, path):
     """The writer that has the log open renames it and closes it, after another one has opened it but not locked it."""
     import fcntl
 
@@ -419,7 +419,7 @@ def test_records_are_appended_to_the_file_that_has_the_path(begins_the_next, pat
             thread.join(0.01)
             assert thread.is_alive()
         path.rename(older)
-        if begins_the_next:
+        if starts_the_next:
             path.write_bytes(ONE_TWO)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
     finally:
@@ -429,4 +429,4 @@ def test_records_are_appended_to_the_file_that_has_the_path(begins_the_next, pat
     with writers[0] as writer:
         writer.append(b"three")
     assert older.read_bytes() == ONE
-    assert path.read_bytes() == (reference.encode([b"one", b"two", b"three"] if begins_the_next else [b"three"]))
+    assert path.read_bytes() == (reference.encode([b"one", b"two", b"three"] if starts_the_next else [b"three"]))

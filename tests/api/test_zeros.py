@@ -1,4 +1,4 @@
-"""Zeros in a log: where those at its end begin, and how many are before a record."""
+"""Zeros in a log: where those at its end start, and how many are before a record."""
 
 import io
 import pickle
@@ -48,7 +48,7 @@ def outcomes_of(source, **options):
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("length", [20, 5_000, BLOCK_LEN, 3 * BLOCK_LEN + 1])
-def test_zeros_at_the_end_begin_after_the_last_record(dialect, length):
+def test_zeros_at_the_end_start_after_the_last_record(dialect, length):
     log = log_in(dialect, [b"one", PAYLOAD[:40_000], b"three"])
     source = log + bytes(length)
     for outcome in outcomes_of(source, dialect=dialect):
@@ -82,7 +82,7 @@ def test_a_log_without_zeros_at_its_end_has_no_offset_of_them(dialect):
             assert outcome.zeros_offset is None
 
 
-def test_a_file_of_zeros_only_begins_with_them():
+def test_a_file_of_zeros_only_starts_with_them():
     for length in (1, 7, 5_000, 2 * BLOCK_LEN):
         assert [outcome.zeros_offset for outcome in outcomes_of(bytes(length))] == [0] * 9
 
@@ -145,14 +145,14 @@ def test_the_offset_is_part_of_the_value():
 
 
 def zeros_of(events, file_len):
-    """Where the zeros at the end begin, and how many bytes of zeros a record follows: by looking at each event."""
+    """Where the zeros at the end start, and how many bytes of zeros a record follows: by looking at each event."""
     zeros_offset, zeros_len, inside_len = None, 0, 0
     for event in events:
         if isinstance(event, reference.Record):
             zeros_offset, zeros_len, inside_len = None, 0, inside_len + zeros_len
         elif event.reason == "zero_fill":
-            zeros_offset = event.begin if zeros_offset is None else zeros_offset
-            zeros_len += event.end - event.begin
+            zeros_offset = event.start if zeros_offset is None else zeros_offset
+            zeros_len += event.end - event.start
         else:
             zeros_offset = None
         end = event.end_offset if isinstance(event, reference.Record) else event.end

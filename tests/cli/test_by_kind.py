@@ -23,8 +23,8 @@ KEY = ["__file__", "__kind__", "__id__", "__name__", "__path__", "__key__"]
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """A folder with an export of two files, in which entities of two kinds take turns."""
+def directory(tmp_path, monkeypatch):
+    """A directory with an export of two files, in which entities of two kinds take turns."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "export").mkdir()
     for number in range(2):
@@ -37,16 +37,16 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_each_table_has_the_rows_and_the_columns_of_its_kind(folder):
+def test_each_table_has_the_rows_and_the_columns_of_its_kind(directory):
     assert main(["convert", "--as", "entity", "--by-kind", "tables", "export"]) == 0
     books, orders = pq.read_table("tables/books.parquet"), pq.read_table("tables/Über%2FOrders.parquet")
-    assert sorted(path.name for path in (folder / "tables").iterdir()) == ["books.parquet", "Über%2FOrders.parquet"]
+    assert sorted(path.name for path in (directory / "tables").iterdir()) == ["books.parquet", "Über%2FOrders.parquet"]
     assert books.column_names == [*KEY, "title", "pages", "tags"]
     assert orders.column_names == [*KEY, "price", "at"]
     assert books.column("title").to_pylist() == ["t00", "t01", "t02", "t10", "t11", "t12"]
     assert orders.column("__id__").to_pylist() == [1, 2, 3, 11, 12, 13]
     assert {str(orders.schema.field("price").type), str(books.schema.field("pages").type)} == {"double", "int64"}
-    one = folder / "one.parquet"
+    one = directory / "one.parquet"
     assert main(["convert", "--as", "entity", "export", str(one)]) == 0
     rows = pq.read_table(one).to_pylist()
     for table in books, orders:
@@ -55,49 +55,49 @@ def test_each_table_has_the_rows_and_the_columns_of_its_kind(folder):
         assert table.to_pylist() == wanted
 
 
-def test_other_forms(folder):
+def test_other_forms(directory):
     assert main(["convert", "--as", "entity", "--by-kind", "t", "--to", "ndjson", "export/output-0"]) == 0
-    rows = [json.loads(line) for line in (folder / "t/books.ndjson").read_text().splitlines()]
+    rows = [json.loads(line) for line in (directory / "t/books.ndjson").read_text().splitlines()]
     assert [row["title"] for row in rows] == ["t00", "t01", "t02"]
     assert main(["convert", "--as", "entity", "--by-kind", "t", "--to", "csv", "export/output-0"]) == 0
-    assert (folder / "t/books.csv").read_text().splitlines()[0] == ",".join([*KEY, "title", "pages", "tags"])
+    assert (directory / "t/books.csv").read_text().splitlines()[0] == ",".join([*KEY, "title", "pages", "tags"])
 
 
 @pytest.mark.parametrize(
     ("kind", "name"),
     [("..", "%2E."), ("a\x00b", "a%00b"), ("100%", "100%25"), ("CON|", "CON%7C"), ("", "%"), ("%none", "%25none")],
 )
-def test_a_kind_is_no_path(kind, name, folder):
+def test_a_kind_is_no_path(kind, name, directory):
     with cordwood.open("some", "x") as log:
         log.append(entity([(kind, 1)], {"a": 1}))
     assert main(["convert", "--as", "entity", "--by-kind", "t", "some"]) == 0
-    assert [path.name for path in (folder / "t").iterdir()] == [f"{name}.parquet"]
+    assert [path.name for path in (directory / "t").iterdir()] == [f"{name}.parquet"]
 
 
-def test_nothing_is_replaced_and_nothing_is_left_after_an_error(folder, capsys):
+def test_nothing_is_replaced_and_nothing_is_left_after_an_error(directory, capsys):
     command = ["convert", "--as", "entity", "--by-kind", "t", "export"]
-    (folder / "t").mkdir()
-    (folder / "t/Über%2FOrders.parquet").write_bytes(b"mine")
+    (directory / "t").mkdir()
+    (directory / "t/Über%2FOrders.parquet").write_bytes(b"mine")
     assert main(command) == 1
     assert "File exists" in capsys.readouterr().err
-    assert [path.name for path in (folder / "t").iterdir()] == ["Über%2FOrders.parquet"]
+    assert [path.name for path in (directory / "t").iterdir()] == ["Über%2FOrders.parquet"]
     assert main([*command, "--overwrite"]) == 0
     assert len(pq.read_table("t/Über%2FOrders.parquet")) == 6
 
 
-def test_without_entities_there_is_no_folder(folder, capsys):
+def test_without_entities_there_is_no_directory(directory, capsys):
     for name in "output-0", "output-1":
-        (folder / "export" / name).write_bytes(b"")
-    (folder / "export/a.export_metadata").write_bytes(bytes.fromhex("0a03 0a0161 120c 0a00 1208") + b"output-0")
+        (directory / "export" / name).write_bytes(b"")
+    (directory / "export/a.export_metadata").write_bytes(bytes.fromhex("0a03 0a0161 120c 0a00 1208") + b"output-0")
     assert main(["convert", "--as", "entity", "--by-kind", "t", "export"]) == 3
     printed = capsys.readouterr().err
     assert "output-0 is empty" in printed
     assert "cordwood: no entity was found: there is no table\n" in printed
-    assert not (folder / "t").exists()
+    assert not (directory / "t").exists()
 
 
-def test_damage_is_reported_and_costs_only_its_record(folder, capsys):
-    path = folder / "export/output-1"
+def test_damage_is_reported_and_costs_only_its_record(directory, capsys):
+    path = directory / "export/output-1"
     data = bytearray(path.read_bytes())
     data[20] ^= 1
     path.write_bytes(data)
@@ -107,11 +107,11 @@ def test_damage_is_reported_and_costs_only_its_record(folder, capsys):
 
 
 @pytest.fixture
-def log_of(folder):
+def log_of(directory):
     """Writes a log with an entity of each kind, and returns its name."""
 
     def log_of(name, *kinds):
-        with cordwood.open(folder / name, "w") as log:
+        with cordwood.open(directory / name, "w") as log:
             for kind in kinds:
                 log.append(entity([] if kind is None else [(kind, 1)], {"a": 1}))
         return name
@@ -119,24 +119,24 @@ def log_of(folder):
     return log_of
 
 
-def test_no_source_and_no_other_log_is_replaced(log_of, folder, capsys):
-    (folder / "d").mkdir()
-    logs = [folder / log_of(name, "Task") for name in ("d/first", "d/Task.ndjson", "d/other", "some")]
-    logs[2].rename(folder / "d/Note.ndjson")
+def test_no_source_and_no_other_log_is_replaced(log_of, directory, capsys):
+    (directory / "d").mkdir()
+    logs = [directory / log_of(name, "Task") for name in ("d/first", "d/Task.ndjson", "d/other", "some")]
+    logs[2].rename(directory / "d/Note.ndjson")
     log_of("some", "Note")
-    before = {path: path.read_bytes() for path in (folder / "d").iterdir()}
+    before = {path: path.read_bytes() for path in (directory / "d").iterdir()}
     command = ["convert", "--as", "entity", "--by-kind", "d", "--to", "ndjson", "--overwrite"]
     assert main([*command, "d/first", "d/Task.ndjson"]) == 2
     assert "d/Task.ndjson is the log that is read, and would be overwritten" in capsys.readouterr().err
     assert main([*command, "some"]) == 2
     assert "d/Note.ndjson is a log, which --overwrite does not replace with a table" in capsys.readouterr().err
-    assert {path: path.read_bytes() for path in (folder / "d").iterdir()} == before
+    assert {path: path.read_bytes() for path in (directory / "d").iterdir()} == before
 
 
-def test_the_table_of_entities_without_a_key_is_not_that_of_a_kind(log_of, folder):
+def test_the_table_of_entities_without_a_key_is_not_that_of_a_kind(log_of, directory):
     log = log_of("some", None, "__none__", "%none", "none", "")
     assert main(["convert", "--as", "entity", "--by-kind", "t", "--to", "ndjson", log]) == 0
-    kinds = {path.stem: json.loads(path.read_text()).get("__kind__") for path in (folder / "t").iterdir()}
+    kinds = {path.stem: json.loads(path.read_text()).get("__kind__") for path in (directory / "t").iterdir()}
     assert kinds == {"%none": None, "__none__": "__none__", "%25none": "%none", "none": "none", "%": ""}
 
 
@@ -149,21 +149,21 @@ def test_the_table_of_entities_without_a_key_is_not_that_of_a_kind(log_of, folde
         (["/" * 83], "is too long for the name of a file"),
     ],
 )
-def test_kinds_that_cannot_have_a_file_each(kinds, message, log_of, folder, capsys):
+def test_kinds_that_cannot_have_a_file_each(kinds, message, log_of, directory, capsys):
     log = log_of("some", *kinds)
     assert main(["convert", "--as", "entity", "--by-kind", "t", log]) == 1
     [line] = capsys.readouterr().err.splitlines()
     assert message in line
     assert "convert them to one table, without --by-kind" in line
-    assert not (folder / "t").exists()
+    assert not (directory / "t").exists()
 
 
-def test_the_longest_kind_that_can_have_a_file(log_of, folder):
+def test_the_longest_kind_that_can_have_a_file(log_of, directory):
     assert main(["convert", "--as", "entity", "--by-kind", "t", log_of("some", "a" * 247)]) == 0
-    assert [path.name for path in (folder / "t").iterdir()] == ["a" * 247 + ".parquet"]
+    assert [path.name for path in (directory / "t").iterdir()] == ["a" * 247 + ".parquet"]
 
 
-def test_more_kinds_than_files_may_be_open(log_of, folder):
+def test_more_kinds_than_files_may_be_open(log_of, directory):
     resource = pytest.importorskip("resource")
     log = log_of("some", *(f"k{number}" for number in range(240)))
 
@@ -178,25 +178,25 @@ def test_more_kinds_than_files_may_be_open(log_of, folder):
         )
 
     refused = convert(256)
-    assert (refused.returncode, (folder / "t").exists()) == (1, False)
+    assert (refused.returncode, (directory / "t").exists()) == (1, False)
     assert "240 kinds, and the table of each is an open file, of which the system allows 256" in refused.stderr
     assert "ulimit -n 304, or convert them to one table" in refused.stderr
     done = convert(304)
-    assert (done.returncode, done.stderr, len(list((folder / "t").iterdir()))) == (0, "", 240)
+    assert (done.returncode, done.stderr, len(list((directory / "t").iterdir()))) == (0, "", 240)
 
 
-def test_a_log_that_is_rewritten_meanwhile_with_a_new_kind(log_of, folder, monkeypatch, capsys):
+def test_a_log_that_is_rewritten_meanwhile_with_a_new_kind(log_of, directory, monkeypatch, capsys):
     log_of("some", "A", "A")
 
-    def make_folder(path, source):
+    def make_directory(path, source):
         log_of("some", "A", "B")
-        return destinations.make_folder(path, source)
+        return destinations.make_directory(path, source)
 
-    monkeypatch.setattr(by_kind, "make_folder", make_folder)
+    monkeypatch.setattr(by_kind, "make_directory", make_directory)
     assert main(["convert", "--as", "entity", "--by-kind", "t", "some"]) == 1
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("cordwood: some: the file was rewritten while it was converted")
-    assert not list((folder / "t").iterdir())
+    assert not list((directory / "t").iterdir())
 
 
 END_AT_ROWS = """
@@ -210,19 +210,19 @@ main(sys.argv[1:])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGTERM ends a process of Windows at once")
-def test_a_signal_leaves_no_unfinished_table(folder):
+def test_a_signal_leaves_no_unfinished_table(directory):
     command = [sys.executable, "-c", END_AT_ROWS, "convert", "--as", "entity", "--by-kind", "t", "export"]
     done = subprocess.run(command, timeout=120, check=False)
-    assert (done.returncode, list((folder / "t").iterdir())) == (-signal.SIGTERM, [])
+    assert (done.returncode, list((directory / "t").iterdir())) == (-signal.SIGTERM, [])
 
 
-def test_the_name_of_a_table_is_no_folder_for_tables(folder, capsys):
+def test_the_name_of_a_table_is_no_directory_for_tables(directory, capsys):
     assert main(["convert", "--as", "entity", "--by-kind", "out.csv", "export"]) == 2
-    advice = "name a folder, and the form of the tables with --to csv"
-    assert f"cordwood: out.csv has the name of a table, and --by-kind makes a folder of them: {advice}" in (
+    advice = "name a directory, and the form of the tables with --to csv"
+    assert f"cordwood: out.csv has the name of a table, and --by-kind makes a directory of them: {advice}" in (
         capsys.readouterr().err
     )
-    assert not (folder / "out.csv").exists()
+    assert not (directory / "out.csv").exists()
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_options_that_do_not_go_together(arguments, message, capsys):
     assert message in capsys.readouterr().err
 
 
-def test_the_lines_for_duckdb_in_the_guide(folder):
+def test_the_lines_for_duckdb_in_the_guide(directory):
     duckdb = pytest.importorskip("duckdb")
     assert main(["convert", "--as", "entity", "--by-kind", "tables", "export"]) == 0
     [lines] = re.findall(r"```sql\n(-- DuckDB\n.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
@@ -248,4 +248,4 @@ def test_the_lines_for_duckdb_in_the_guide(folder):
         if statement.strip():
             found = database.sql(statement)
     assert found.fetchall() == [("a", 6), ("b", 6)]
-    assert (folder / "books.duckdb").exists()
+    assert (directory / "books.duckdb").exists()

@@ -28,7 +28,7 @@ COMPLETED = [
 
 @pytest.fixture
 def shell(request, tmp_path, capsys, monkeypatch):
-    """A shell, which must be installed, and a folder with its script and a file to complete."""
+    """A shell, which must be installed, and a directory with its script and a file to complete."""
     if shutil.which(request.param) is None:
         pytest.skip(f"{request.param} is not installed")
     assert main(["completion", request.param]) == 0
@@ -52,7 +52,7 @@ def test_fish(shell, typed, expected):
 
 
 @pytest.mark.parametrize("shell", ["fish"], indirect=True)
-def test_fish_offers_the_values_of_an_option_for_a_word_that_is_not_begun(shell):
+def test_fish_offers_the_values_of_an_option_for_a_word_that_is_not_started(shell):
     script = "source ./_cordwood; complete -C 'cordwood cat --on-corruption '"
     env = os.environ | {"HOME": str(shell)}
     done = subprocess.run(["fish", "-c", script], cwd=shell, env=env, capture_output=True, check=True, text=True)

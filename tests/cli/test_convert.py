@@ -154,8 +154,8 @@ def test_a_run_is_said_to_be_one(verb, payload, tmp_path, capsys):
     with cordwood.open(path, "x", dialect="wandb") as writer:
         writer.extend([bytes.fromhex("08011a020a00"), bytes.fromhex("08021a020a00")])
     assert main([verb, "--as", payload, str(path)]) == 3
-    begin, advice = f"{path}: the record at offset 7 is ", "a record of a run of Weights & Biases: --as wandb-history\n"
-    assert re.search(re.escape(begin) + "(left out: it is )?" + re.escape(advice), capsys.readouterr().err)
+    start, advice = f"{path}: the record at offset 7 is ", "a record of a run of Weights & Biases: --as wandb-history\n"
+    assert re.search(re.escape(start) + "(left out: it is )?" + re.escape(advice), capsys.readouterr().err)
 
 
 def test_an_export_is_not_a_run_without_steps(tmp_path):

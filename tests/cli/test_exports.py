@@ -16,7 +16,7 @@ import cordwood
 from cordwood import _content
 from cordwood._inputs import exports
 from cordwood._inputs.exports import listed_files, stated
-from cordwood.cli import _folders, main
+from cordwood.cli import _directories, main
 
 FILE_COUNT = 3
 ENTITY_COUNT = 5
@@ -32,11 +32,11 @@ def list_of_files(names):
     return field(1, times) + b"".join(field(2, field(1, b"") + field(2, name.encode())) for name in names)
 
 
-def overall(folders):
-    """Metadata: for each folder of an export, its list, the number of entities, and the length of its files."""
+def overall(directories):
+    """Metadata: for each directory of an export, its list, the number of entities, and the length of its files."""
     records = (
         field(1, number(1, 2) + number(2, 3)) + field(2, path.encode()) + number(3, entity_count) + number(4, file_len)
-        for path, entity_count, file_len in folders
+        for path, entity_count, file_len in directories
     )
     return b"".join(field(1, record) for record in records)
 
@@ -45,10 +45,10 @@ def overall(folders):
 def export(tmp_path):
     """Two kinds, of three files each, of five entities each."""
     root = tmp_path / "2026-11-23"
-    folders = []
+    directories = []
     for kind in KINDS:
-        folder = root / f"all_namespaces/kind_{kind}"
-        folder.mkdir(parents=True)
+        directory = root / f"all_namespaces/kind_{kind}"
+        directory.mkdir(parents=True)
         files = [
             reference.encode(
                 [
@@ -59,11 +59,11 @@ def export(tmp_path):
             for file in range(FILE_COUNT)
         ]
         for file, data in enumerate(files):
-            (folder / f"output-{file}").write_bytes(data)
-        metadata = folder / f"all_namespaces_kind_{kind}.export_metadata"
+            (directory / f"output-{file}").write_bytes(data)
+        metadata = directory / f"all_namespaces_kind_{kind}.export_metadata"
         metadata.write_bytes(list_of_files([f"output-{file}" for file in range(FILE_COUNT)]))
-        folders.append((str(metadata.relative_to(root)), FILE_COUNT * ENTITY_COUNT, sum(map(len, files))))
-    (root / f"{root.name}.overall_export_metadata").write_bytes(reference.encode([b"3", overall(folders)]))
+        directories.append((str(metadata.relative_to(root)), FILE_COUNT * ENTITY_COUNT, sum(map(len, files))))
+    (root / f"{root.name}.overall_export_metadata").write_bytes(reference.encode([b"3", overall(directories)]))
     return root
 
 
@@ -130,7 +130,7 @@ def test_the_metadata_of_an_export_is_verified(export, capfd):
     assert "\n  1 file is not a log: text\n" in capfd.readouterr().out
 
 
-def test_a_folder_of_nothing_but_metadata_of_an_export_is_an_export_without_an_entity(tmp_path, capfd):
+def test_a_directory_of_nothing_but_metadata_of_an_export_is_an_export_without_an_entity(tmp_path, capfd):
     (tmp_path / "x.export_metadata").write_bytes(list_of_files([]))
     assert main(["verify", str(tmp_path)]) == 0
     out, err = capfd.readouterr()
@@ -205,28 +205,28 @@ def test_an_export_without_a_stated_number_of_entities_has_a_line(export, capfd)
     assert (found["export"]["entity_count"], found["export"]["stated_entity_count"]) == (15, None)
 
 
-def test_a_folder_of_an_export_may_have_no_files(export, capfd):
-    folder = export / "all_namespaces/kind_Empty"
-    folder.mkdir()
-    (folder / "all_namespaces_kind_Empty.export_metadata").write_bytes(list_of_files([]))
+def test_a_directory_of_an_export_may_have_no_files(export, capfd):
+    directory = export / "all_namespaces/kind_Empty"
+    directory.mkdir()
+    (directory / "all_namespaces_kind_Empty.export_metadata").write_bytes(list_of_files([]))
     assert main(["verify", str(export)]) == 0
     assert capfd.readouterr().err == ""
 
 
-def test_a_missing_folder_of_an_export_is_a_failure(export, capfd):
+def test_a_missing_directory_of_an_export_is_a_failure(export, capfd):
     shutil.rmtree(export / "all_namespaces/kind_User")
     assert main(["verify", str(export)]) == 1
     path = export / "all_namespaces/kind_User/all_namespaces_kind_User.export_metadata"
     assert capfd.readouterr().err == f"cordwood: {path}: missing, and {export.name}.overall_export_metadata lists it\n"
 
 
-@pytest.mark.parametrize("put", ["text", "folder", "link"])
+@pytest.mark.parametrize("put", ["text", "directory", "link"])
 def test_a_file_that_is_listed_must_be_a_log(put, export, capfd):
     path = export / "all_namespaces/kind_Task/output-1"
     path.unlink()
     if put == "text":
         path.write_text("This is not a log. " * 100)
-    elif put == "folder":
+    elif put == "directory":
         path.mkdir()
     else:
         path.symlink_to("nowhere")
@@ -288,9 +288,9 @@ def test_a_file_of_an_export_that_is_empty_or_shorter_is_reported(content, expor
     assert verdict in " ".join(printed.out.split())
     assert printed.err == ""
     convert = ["convert", "--as", "entity", "--to", "ndjson"]
-    table, folder = tmp_path / "t.ndjson", tmp_path / "t"
+    table, directory = tmp_path / "t.ndjson", tmp_path / "t"
     cat = ["cat", "--as", "entity", export]
-    for command in [*convert, export, table], [*convert, "--by-kind", folder, export], cat:
+    for command in [*convert, export, table], [*convert, "--by-kind", directory, export], cat:
         assert main([*map(str, command)]) == 3
         assert line in capfd.readouterr().err.splitlines()
     info = cordwood.info(export)
@@ -398,7 +398,7 @@ def test_emptied_metadata_of_an_export_is_empty_and_not_missing(pattern, export,
     assert [found.empty_files for found in judged if not found.ok] == ([(str(path),)] if len(judged) == 1 else [])
 
 
-def test_two_exports_in_a_folder_are_compared_one_by_one(export, tmp_path, capfd):
+def test_two_exports_in_a_directory_are_compared_one_by_one(export, tmp_path, capfd):
     both = tmp_path / "both"
     for name in ("a", "b"):
         shutil.copytree(export, both / name)
@@ -435,7 +435,7 @@ def test_a_scan_of_an_export_that_is_not_complete_logs_a_warning(decode, export,
     assert message.endswith("; output-0 and 5 more listed files are empty")
 
 
-def test_a_scan_and_an_index_of_a_folder_without_a_log_log_a_warning(tmp_path, caplog):
+def test_a_scan_and_an_index_of_a_directory_without_a_log_log_a_warning(tmp_path, caplog):
     (tmp_path / "output-0").write_bytes(b"")
     for sources, name in (tmp_path, str(tmp_path)), ([tmp_path], f"[{tmp_path!r}]"), ([], "[]"):
         for read in cordwood.scan, cordwood.index:
@@ -467,7 +467,7 @@ MEASURED = """
 import sys
 sys.path.insert(0, sys.argv[2])
 from process import peak_len
-from cordwood.cli import _folders, main
+from cordwood.cli import _directories, main
 main(["info", sys.argv[1]])
 print(peak_len())
 """
@@ -573,16 +573,16 @@ def test_fields_that_are_not_known_are_skipped():
     assert stated(fixed + field(1, fixed + number(3, 7)) + field(8, b"x")) == (7, 0)
 
 
-def moved_and_linked(path, folder):
-    """Moves a file or a folder to another folder, and makes a link to it in its place."""
-    folder.mkdir(exist_ok=True)
-    path.symlink_to(path.rename(folder / path.name))
+def moved_and_linked(path, directory):
+    """Moves a file or a directory to another directory, and makes a link to it in its place."""
+    directory.mkdir(exist_ok=True)
+    path.symlink_to(path.rename(directory / path.name))
 
 
-def test_a_list_that_is_a_link_to_another_folder_is_not_missing(export, tmp_path, capfd):
-    folder = export / "all_namespaces/kind_User"
-    moved_and_linked(folder / "all_namespaces_kind_User.export_metadata", tmp_path / "elsewhere")
-    for path in folder.glob("output-*"):
+def test_a_list_that_is_a_link_to_another_directory_is_not_missing(export, tmp_path, capfd):
+    directory = export / "all_namespaces/kind_User"
+    moved_and_linked(directory / "all_namespaces_kind_User.export_metadata", tmp_path / "elsewhere")
+    for path in directory.glob("output-*"):
         path.rename(tmp_path / "elsewhere" / path.name)
     [found] = cordwood.info(export).exports
     assert (found.ok, found.missing_files, found.entity_count) == (True, (), None)
@@ -628,7 +628,7 @@ def test_metadata_that_disappears_is_a_failure(export, monkeypatch, capfd):
         path.write_bytes(data)
         return found
 
-    for module in _content, _folders:
+    for module in _content, _directories:
         monkeypatch.setattr(module, "exports_of", removed_before)
     info = cordwood.info(export)
     assert [(name, type(error)) for name, error in info.failures] == [(str(path), FileNotFoundError)]
@@ -690,7 +690,7 @@ def test_metadata_of_an_unknown_version_is_an_error(export, capfd):
 
 @pytest.mark.parametrize("is_in_windows_form", [False, True])
 def test_an_export_made_on_windows_is_judged_as_any_other(is_in_windows_form, export, capsys):
-    """The Firestore emulator on Windows separates folders by backslashes."""
+    """The Firestore emulator on Windows separates directories by backslashes."""
     [metadata] = export.glob("*.overall_export_metadata")
     if is_in_windows_form:
         version, message = list(cordwood.open(metadata))
@@ -714,14 +714,14 @@ def write(path, content):
 
 
 def test_a_name_with_a_backslash_is_a_name_if_there_is_such_a_file(tmp_path):
-    (tmp_path / "folder").mkdir()
-    for name in ("folder\\output-0", "folder/output-0"):
+    (tmp_path / "directory").mkdir()
+    for name in ("directory\\output-0", "directory/output-0"):
         (tmp_path / name).write_bytes(reference.encode([b"entity"] * (1 + len(name) % 2)))
     metadata = tmp_path / "x.export_metadata"
-    metadata.write_bytes(list_of_files(["folder\\output-0"]))
-    assert cordwood.verify(metadata).exports[0].files == (f"{tmp_path}/folder\\output-0",)
-    (tmp_path / "folder\\output-0").unlink()
-    assert cordwood.verify(metadata).exports[0].files == (f"{tmp_path}/folder/output-0",)
+    metadata.write_bytes(list_of_files(["directory\\output-0"]))
+    assert cordwood.verify(metadata).exports[0].files == (f"{tmp_path}/directory\\output-0",)
+    (tmp_path / "directory\\output-0").unlink()
+    assert cordwood.verify(metadata).exports[0].files == (f"{tmp_path}/directory/output-0",)
     for name in ("..\\x\\output-0", "\\\\server\\output-0"):
         with pytest.raises(ValueError, match="is not the name of a file"):
             listed_files(write(metadata, list_of_files([name])))
@@ -729,17 +729,17 @@ def test_a_name_with_a_backslash_is_a_name_if_there_is_such_a_file(tmp_path):
 
 @pytest.mark.parametrize("form", ["ndjson", "csv", "parquet", "arrow"])
 def test_an_export_without_an_entity_converts_to_no_rows(form, tmp_path, capsys):
-    folder = tmp_path / "export"
-    folder.mkdir()
-    (folder / "export.overall_export_metadata").write_bytes(reference.encode([b"3", overall([])]))
-    assert main(["verify", str(folder)]) == 0
+    directory = tmp_path / "export"
+    directory.mkdir()
+    (directory / "export.overall_export_metadata").write_bytes(reference.encode([b"3", overall([])]))
+    assert main(["verify", str(directory)]) == 0
     assert "ok, an export: 0 entities in 0 bytes, as its metadata states" in capsys.readouterr().out
     table = tmp_path / f"table.{form}"
-    assert main(["convert", "--as", "entity", str(folder), str(table)]) == 0
+    assert main(["convert", "--as", "entity", str(directory), str(table)]) == 0
     assert capsys.readouterr() == ("", "")
     assert table.exists()
-    assert main(["convert", "--as", "entity", "--by-kind", str(tmp_path / "kinds"), str(folder)]) == 0
-    assert main(["cat", str(folder)]) == 0
+    assert main(["convert", "--as", "entity", "--by-kind", str(tmp_path / "kinds"), str(directory)]) == 0
+    assert main(["cat", str(directory)]) == 0
 
 
 def test_a_list_that_is_named_alone_is_judged_alike_in_python_and_by_the_command(export, capsys):

@@ -1,4 +1,4 @@
-"""Which files a command reads: pipes, folders that change meanwhile, and logs with very many skipped regions."""
+"""Which files a command reads: pipes, directories that change meanwhile, and logs with very many skipped regions."""
 
 import glob
 import os
@@ -58,11 +58,11 @@ def test_all_of_a_pipe_is_read(name, tmp_path):
     log = reference.encode(records)
     other = tmp_path / "other.log"
     other.write_bytes(reference.encode([b'{"b":1}']))
-    folder = tmp_path / "pipes"
-    folder.mkdir()
+    directory = tmp_path / "pipes"
+    directory.mkdir()
 
     def read(*arguments):
-        pipe = folder / name
+        pipe = directory / name
         done = read_from_pipe(pipe, log, *(pipe if word == "PIPE" else word for word in arguments))
         pipe.unlink()
         return done
@@ -99,51 +99,51 @@ def test_stdin_is_not_the_file_of_its_name(tmp_path, monkeypatch):
 
 def test_a_link_makes_no_table_of_a_log(tmp_path, capsys):
     """The log is so damaged that no part of it is recognisable, and a database would not give it this name."""
-    folder = tmp_path / "in"
-    folder.mkdir()
-    (folder / "one.log").write_bytes(reference.encode([b"one"]))
-    (folder / "two.log").write_bytes(damaged := bytes(range(1, 200)))
+    directory = tmp_path / "in"
+    directory.mkdir()
+    (directory / "one.log").write_bytes(reference.encode([b"one"]))
+    (directory / "two.log").write_bytes(damaged := bytes(range(1, 200)))
     table = tmp_path / "out.csv"
-    table.symlink_to(folder / "two.log")
-    assert main(["convert", "--overwrite", str(folder), str(table)]) == 2
+    table.symlink_to(directory / "two.log")
+    assert main(["convert", "--overwrite", str(directory), str(table)]) == 2
     message, _ = capsys.readouterr().err.splitlines()
     assert message == f"cordwood: {table} is the log that is read, and would be overwritten"
-    assert (folder / "two.log").read_bytes() == damaged
+    assert (directory / "two.log").read_bytes() == damaged
 
 
 @pytest.mark.parametrize("verb", [["evidence"], ["map", "--svg"]], ids=["evidence", "map"])
-def test_an_earlier_page_in_the_folder_is_replaced_and_a_log_is_not(verb, tmp_path, capsys):
-    folder = tmp_path / "in"
-    folder.mkdir()
-    (folder / "one.log").write_bytes(log := reference.encode([b"one"]))
-    (folder / "two.log").write_bytes(damaged := bytes(range(1, 200)))
-    (folder / "log.html").write_bytes(log)
-    (folder / "link.html").symlink_to(folder / "two.log")
+def test_an_earlier_page_in_the_directory_is_replaced_and_a_log_is_not(verb, tmp_path, capsys):
+    directory = tmp_path / "in"
+    directory.mkdir()
+    (directory / "one.log").write_bytes(log := reference.encode([b"one"]))
+    (directory / "two.log").write_bytes(damaged := bytes(range(1, 200)))
+    (directory / "log.html").write_bytes(log)
+    (directory / "link.html").symlink_to(directory / "two.log")
 
     def status_of(page):
-        names = [str(folder), str(folder / page)]
+        names = [str(directory), str(directory / page)]
         return main([*verb, *(names if verb == ["evidence"] else reversed(names)), "--overwrite"])
 
     assert status_of("page.html") == status_of("page.html") == 3
-    assert (folder / "page.html").read_bytes().startswith(b"<")
+    assert (directory / "page.html").read_bytes().startswith(b"<")
     assert status_of("log.html") == status_of("link.html") == 2
-    assert (folder / "log.html").read_bytes() == log
-    assert (folder / "two.log").read_bytes() == damaged
+    assert (directory / "log.html").read_bytes() == log
+    assert (directory / "two.log").read_bytes() == damaged
 
 
-def test_a_folder_is_listed_once_for_salvage(tmp_path, monkeypatch, capsys):
+def test_a_directory_is_listed_once_for_salvage(tmp_path, monkeypatch, capsys):
     """If it were listed twice, a log created in the meantime would have no destination."""
-    folder = tmp_path / "db"
-    folder.mkdir()
-    (folder / "000001.log").write_bytes(reference.encode([b"one"]))
+    directory = tmp_path / "db"
+    directory.mkdir()
+    (directory / "000001.log").write_bytes(reference.encode([b"one"]))
 
     def listed(names, **options):
         files = inputs_of(names, **options)
-        (folder / "000002.log").write_bytes(reference.encode([b"two"]))
+        (directory / "000002.log").write_bytes(reference.encode([b"two"]))
         return files
 
     monkeypatch.setattr(_new_logs, "inputs_of", listed)
-    assert main(["salvage", str(folder), str(tmp_path / "saved")]) == 0
+    assert main(["salvage", str(directory), str(tmp_path / "saved")]) == 0
     assert [path.name for path in (tmp_path / "saved").iterdir()] == ["000001.log"]
     assert "total: 1 log, 0 damaged, 0 failed" in capsys.readouterr().out
 
@@ -184,7 +184,7 @@ def test_regions_after_the_listed_ones_count(verb, end, tmp_path, capsys):
 
 @pytest.fixture
 def tree(tmp_path, monkeypatch):
-    """Folders with files, in which the tests run."""
+    """Directories with files, in which the tests run."""
     for name in ("y.log", "a/x.log", "a/b/z.log", "a/[b]/z.log", "s/t/u/d.log", "s/t/e.txt", ".h/h.log", "s/.h.log"):
         (tmp_path / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "tree" / name).write_bytes(name.encode())
@@ -196,7 +196,7 @@ PATTERNS = ["**/*.log", "**", "./**/*.log", "a/**", "*/**/*.log", "s/**/u/*", "*
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_two_stars_match_files_in_folders(pattern, tree):
+def test_two_stars_match_files_in_directories(pattern, tree):
     matches = set(glob.glob(pattern, recursive=True))  # noqa: PTH207
     expected = sorted(name for name in matches if not (tree / name).is_dir())
     assert [file.name for file in inputs_of([pattern])] == expected

@@ -30,10 +30,10 @@ ZEROS = ("zeros", "zero_fill", "info")
 
 def runs_of(*parts):
     """Consecutive runs of these lengths."""
-    begin = 0
+    start = 0
     for length, (name, reason, severity) in parts:
-        yield begin, begin + length, name, reason, severity, 1
-        begin += length
+        yield start, start + length, name, reason, severity, 1
+        start += length
 
 
 def parsed(document):
@@ -88,7 +88,7 @@ def test_one_byte_of_damage_is_seen(at, fragment):
     mark = {DAMAGE: "!", LOST: "x", TORN: "~"}[fragment]
     rows = [line for line in text(cells) if re.match(r" +[\d,]+ [#!x~]+", line)]
     assert "".join(rows).count(mark) == 2  # In its row, and in the text after the row.
-    assert cells.regions[0].begin == at
+    assert cells.regions[0].start == at
     boxes = list(svg.boxes_of_cells(cells, 64))
     root = parsed(document(cells, boxes, row_len=64 * cells.cell_len))
     name = {DAMAGE: "damage", LOST: "lost", TORN: "torn"}[fragment]
@@ -101,7 +101,7 @@ def test_regions_that_touch_are_one_and_the_list_is_bounded():
     parts = [(10, WHOLE), (5, DAMAGE), (5, DAMAGE), (5, LOST), (10, WHOLE)] * 2000
     cells = Cells.of(runs_of(*parts), cell_len=16, count_max=64)
     assert (cells.region_count, len(cells.regions)) == (4000, 1000)
-    assert [(region.begin, region.end, region.reason) for region in cells.regions[:3]] == [
+    assert [(region.start, region.end, region.reason) for region in cells.regions[:3]] == [
         (10, 20, "checksum_mismatch"),
         (20, 25, "missing_start"),
         (45, 55, "checksum_mismatch"),
@@ -163,7 +163,7 @@ SIZES = {"h": 19, "n": 13, "m": 13, "q": 15, "bad": 15, "": 15}
 
 
 def places_of_text(root):
-    """Each text and where it begins and ends: letters are about 0.58 of the font size wide, in columns 0.602."""
+    """Each text and where it starts and ends: letters are about 0.58 of the font size wide, in columns 0.602."""
     for element in root.iter(f"{SVG}text"):
         style = element.get("class", "")
         x, length = (
@@ -203,8 +203,8 @@ def test_no_text_is_cut_off_or_covers_another(full):
         assert (left >= 0, right <= width, y < height) == (True, True, True), text
         lines.setdefault(y, []).append((left, right, text))
     for line in map(sorted, lines.values()):
-        for (_, end, text), (begin, *_) in pairwise(line):
-            assert end <= begin, text
+        for (_, end, text), (start, *_) in pairwise(line):
+            assert end <= start, text
 
 
 def test_the_legend_is_in_line_with_the_list_below_it(full):
@@ -236,19 +236,19 @@ def drawn_by(*arguments, path):
 
 def test_several_logs_are_one_document(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    logs = {"1.log": [b"one"], "2.log": [b"two"] * 3, "folder/2.log": [b"three"] * 500}
-    (tmp_path / "folder").mkdir()
+    logs = {"1.log": [b"one"], "2.log": [b"two"] * 3, "directory/2.log": [b"three"] * 500}
+    (tmp_path / "directory").mkdir()
     for name, records in logs.items():
         file = bytearray(reference.encode(records))
         if name == "2.log":
             file[17] ^= 0x20
         (tmp_path / name).write_bytes(file)
-    status, root = drawn_by("1.log", "2.log", "folder", "none.log", path=tmp_path / "all.svg")
+    status, root = drawn_by("1.log", "2.log", "directory", "none.log", path=tmp_path / "all.svg")
     assert status == 1
     assert "none.log: No such file" in capsys.readouterr().err
     groups = root.findall(f"{SVG}g")
     titles = [group.find(f"{SVG}title").text for group in groups]
-    assert titles == ["1.log: no damage", "2.log: 10 bytes damaged", "folder/2.log: no damage"]
+    assert titles == ["1.log: no damage", "2.log: 10 bytes damaged", "directory/2.log: no damage"]
     assert root.find(f"{SVG}title").text == "3 logs"
     # Each picture is below the previous one, and looks as it does on its own.
     y = 0

@@ -1,4 +1,4 @@
-"""A new file that is made from others is as private as they are, from the beginning."""
+"""A new file that is made from others is as private as they are, from the start."""
 
 import os
 import stat
@@ -21,7 +21,7 @@ def mode_of(path):
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     before = os.umask(0o022)
     yield tmp_path
@@ -58,48 +58,48 @@ NEW_FILES = [
     ],
 )
 @pytest.mark.parametrize("command", NEW_FILES)
-def test_a_new_file_has_the_mode_of_its_source(command, mode, umask, expected, folder):
+def test_a_new_file_has_the_mode_of_its_source(command, mode, umask, expected, directory):
     if "parquet" in command:
         pytest.importorskip("pyarrow")
-    log(folder / "a.log", mode)
+    log(directory / "a.log", mode)
     os.umask(umask)
     assert main(command.split()) == 0
-    [new] = [path for path in folder.rglob("*") if path.is_file() and path != folder / "a.log"]
+    [new] = [path for path in directory.rglob("*") if path.is_file() and path != directory / "a.log"]
     assert mode_of(new) == expected
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640])
-def test_a_file_of_skipped_bytes_has_the_mode_of_its_source(mode, folder):
-    log(folder / "a.log", mode).write_bytes(LOG[:-1])
+def test_a_file_of_skipped_bytes_has_the_mode_of_its_source(mode, directory):
+    log(directory / "a.log", mode).write_bytes(LOG[:-1])
     assert main(["fragments", "--bytes", "lost", "a.log"]) == 0
-    [new] = (folder / "lost").iterdir()
+    [new] = (directory / "lost").iterdir()
     assert (new.read_bytes(), mode_of(new)) == (LOG[15:-1], mode)
 
 
-def test_a_file_made_from_several_is_as_private_as_each(folder):
-    log(folder / "a.log", 0o640)
-    log(folder / "b.log", 0o604)
+def test_a_file_made_from_several_is_as_private_as_each(directory):
+    log(directory / "a.log", 0o640)
+    log(directory / "b.log", 0o604)
     assert main(["convert", "--as", "json", "a.log", "b.log", "new.ndjson"]) == 0
-    assert mode_of(folder / "new.ndjson") == 0o600
+    assert mode_of(directory / "new.ndjson") == 0o600
 
 
 @pytest.mark.parametrize("name", ["new.ndjson", "new.log"])
-def test_a_file_made_from_stdin_has_the_usual_mode(name, folder, monkeypatch):
+def test_a_file_made_from_stdin_has_the_usual_mode(name, directory, monkeypatch):
     verb = "salvage" if name.endswith(".log") else "convert"
-    with log(folder / "a.log", 0o600).open() as stdin:
+    with log(directory / "a.log", 0o600).open() as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
         assert main([verb, "-", name]) == 0
-    assert mode_of(folder / name) == 0o644
+    assert mode_of(directory / name) == 0o644
 
 
-def test_folders_are_as_private_as_those_of_the_logs(folder):
-    log(folder / "open" / "a.log", 0o644)
-    log(folder / "private" / "b.log", 0o644)
-    (folder / "private").chmod(0o500)
+def test_directories_are_as_private_as_those_of_the_logs(directory):
+    log(directory / "open" / "a.log", 0o644)
+    log(directory / "private" / "b.log", 0o644)
+    (directory / "private").chmod(0o500)
     assert main(["salvage", "open/", "new/"]) == 0
     assert main(["salvage", "private/", "saved/below/"]) == 0
-    (folder / "private").chmod(0o700)
-    modes = {str(path.relative_to(folder)): mode_of(path) for path in folder.rglob("*") if path.is_dir()}
+    (directory / "private").chmod(0o700)
+    modes = {str(path.relative_to(directory)): mode_of(path) for path in directory.rglob("*") if path.is_dir()}
     assert modes == {"open": 0o755, "private": 0o700, "new": 0o755, "saved": 0o700, "saved/below": 0o700}
 
 
@@ -108,18 +108,18 @@ def test_folders_are_as_private_as_those_of_the_logs(folder):
     [("salvage --overwrite a.log old.log", "old.log"), ("convert --overwrite --as json a.log old.csv", "old.csv")],
 )
 @pytest.mark.parametrize(("mode", "expected"), [(0o600, 0o600), (0o664, 0o664), (0o4755, 0o755), (0o2755, 0o755)])
-def test_a_file_that_is_replaced_keeps_its_mode_without_its_setuid_bit(command, old, mode, expected, folder):
-    log(folder / "a.log", 0o644)
-    log(folder / old, 0o644).write_bytes(LOG if old.endswith(".log") else b"")
-    (folder / old).chmod(mode)
+def test_a_file_that_is_replaced_keeps_its_mode_without_its_setuid_bit(command, old, mode, expected, directory):
+    log(directory / "a.log", 0o644)
+    log(directory / old, 0o644).write_bytes(LOG if old.endswith(".log") else b"")
+    (directory / old).chmod(mode)
     assert main(command.split()) == 0
-    assert mode_of(folder / old) == expected
+    assert mode_of(directory / old) == expected
 
 
 @pytest.mark.parametrize("command", ["salvage --overwrite a.log old.log", "convert --overwrite a.log old.ndjson"])
-def test_nobody_else_can_look_into_a_file_that_is_unfinished(command, folder, monkeypatch):
-    log(folder / "a.log", 0o644)
-    old = folder / command.split()[-1]
+def test_nobody_else_can_look_into_a_file_that_is_unfinished(command, directory, monkeypatch):
+    log(directory / "a.log", 0o644)
+    old = directory / command.split()[-1]
     log(old, 0o600).write_bytes(LOG if old.suffix == ".log" else b"")
     os.umask(0)
     replace, seen = os.replace, []
@@ -133,14 +133,14 @@ def test_nobody_else_can_look_into_a_file_that_is_unfinished(command, folder, mo
     assert seen == [0o700]
 
 
-def test_a_new_log_of_the_library_has_the_mode_of_its_source(folder):
-    path = log(folder / "a.log", 0o640)
-    cordwood.salvage(path, folder / "new.log")
-    assert mode_of(folder / "new.log") == 0o640
-    cordwood.pack(path, folder / "packed.log")
-    assert mode_of(folder / "packed.log") == 0o640
-    cordwood.salvage(LOG, folder / "other.log")
-    assert mode_of(folder / "other.log") == 0o644
+def test_a_new_log_of_the_library_has_the_mode_of_its_source(directory):
+    path = log(directory / "a.log", 0o640)
+    cordwood.salvage(path, directory / "new.log")
+    assert mode_of(directory / "new.log") == 0o640
+    cordwood.pack(path, directory / "packed.log")
+    assert mode_of(directory / "packed.log") == 0o640
+    cordwood.salvage(LOG, directory / "other.log")
+    assert mode_of(directory / "other.log") == 0o644
 
 
 @pytest.mark.parametrize(

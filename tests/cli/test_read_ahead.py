@@ -18,7 +18,7 @@ from cordwood.cli import main
 
 
 @pytest.fixture
-def folder(tmp_path):
+def directory(tmp_path):
     """Logs, some long enough to be read ahead, undamaged, damaged and torn, and other files."""
     log = written([PAYLOAD] * 3)
     assert len(log) > LEN_MIN
@@ -41,8 +41,13 @@ def folder(tmp_path):
 
 
 @pytest.mark.parametrize("verb", [["verify"], ["verify", "--json"], ["stat"], ["stat", "--json"]])
-def test_threads_do_not_change_the_output(verb, folder, capsys):
-    sources = [str(folder), str(folder / "000005.log"), str(folder / "absent.log"), *map(str, folder.glob("*.wandb"))]
+def test_threads_do_not_change_the_output(verb, directory, capsys):
+    sources = [
+        str(directory),
+        str(directory / "000005.log"),
+        str(directory / "absent.log"),
+        *map(str, directory.glob("*.wandb")),
+    ]
     outputs = set()
     for threads in (1, 2, 8):
         status = main([*verb, "--threads", str(threads), *sources])
@@ -64,7 +69,7 @@ def _two_threads(monkeypatch):
 
 
 @pytest.mark.usefixtures("_two_threads")
-def test_info_reads_them_as_well(folder, capsys, monkeypatch):
+def test_info_reads_them_as_well(directory, capsys, monkeypatch):
     others = set()
 
     def verify(path, **options):
@@ -73,14 +78,14 @@ def test_info_reads_them_as_well(folder, capsys, monkeypatch):
         return cordwood.verify(path, **options)
 
     monkeypatch.setattr("cordwood._content.verify", verify)
-    assert main(["info", "--json", str(folder)]) == 3
+    assert main(["info", "--json", str(directory)]) == 3
     assert json.loads(capsys.readouterr().out)["record_count"] == 3 + 2 + 1 + 2 + 12 + 3 + 2
     long_logs = {"000001.log", "000002.log", "000004.log", "000005.log", "000006.log", "run-1.wandb"}
     assert others <= long_logs
     assert {"000001.log", "000002.log", "run-1.wandb"} <= others
     others.clear()
     # Of files that are named one by one, one of them twice, each is read by all threads.
-    names = [str(folder / name) for name in ("000001.log", "000003.log", "000002.log", "000001.log")]
+    names = [str(directory / name) for name in ("000001.log", "000003.log", "000002.log", "000001.log")]
     assert main(["info", "--json", *names]) == 3
     counts = [json.loads(line)["record_count"] for line in capsys.readouterr().out.splitlines()]
     assert counts == [3, 1, 2, 3]
@@ -127,20 +132,20 @@ def test_an_error_takes_its_turn_and_the_others_go_on():
     assert found == [file.name for file in files]
 
 
-def test_few_more_files_are_begun_than_there_are_threads():
-    begun = []
+def test_few_more_files_are_started_than_there_are_threads():
+    started = []
     files = named(*[LEN_MIN] * 50)
-    for count, _ in enumerate(each(files, lambda file, _threads, _progress: begun.append(file), 3), 1):
-        assert len(begun) <= count + 6
-    assert sorted(begun) == files
+    for count, _ in enumerate(each(files, lambda file, _threads, _progress: started.append(file), 3), 1):
+        assert len(started) <= count + 6
+    assert sorted(started) == files
 
 
 def test_ctrl_c_ends_all_of_them():
     count_before = threading.active_count()
-    begun, ended = [], []
+    started, ended = [], []
 
     def read(file, _threads, progress):
-        begun.append(file)
+        started.append(file)
         try:
             while True:
                 progress(1)
@@ -148,9 +153,9 @@ def test_ctrl_c_ends_all_of_them():
         finally:
             ended.append(file)
 
-    with interrupting(lambda: len(begun) == 2), pytest.raises(Interrupt):
+    with interrupting(lambda: len(started) == 2), pytest.raises(Interrupt):
         results(named(*[LEN_MIN] * 9), read)
-    # Those that had been begun, and none after them.
+    # Those that had been started, and none after them.
     assert len(ended) == 2
     assert threading.active_count() == count_before
 
@@ -181,20 +186,20 @@ def test_the_progress_is_that_of_the_file_whose_turn_it_is():
     assert all(done_len % 7 == 0 for done_len in first)
 
 
-def test_a_caller_that_stops_early_waits_only_for_the_files_that_were_begun():
-    begun = []
+def test_a_caller_that_stops_early_waits_only_for_the_files_that_were_started():
+    started = []
 
     def read(file, _threads, progress):
-        begun.append(file)
+        started.append(file)
         deadline = time.monotonic() + HANG
-        while len(begun) > 1 and time.monotonic() < deadline:
+        while len(started) > 1 and time.monotonic() < deadline:
             progress(1)
             time.sleep(0.001)
 
     files = each(named(*[LEN_MIN] * 50), read, 2)
     next(files)
     files.close()
-    assert len(begun) <= 3
+    assert len(started) <= 3
 
 
 def test_a_system_without_more_threads_reads_each_file_once(monkeypatch):

@@ -1,7 +1,7 @@
 """The command and the library give the same answers about the same files.
 
-The folders are those of `tests/vectors`, and one with all kinds of faults. `CORDWOOD_FOLDERS` may name more, separated
-as in `PATH`.
+The directories are those of `tests/vectors`, and one with all kinds of faults. `CORDWOOD_DIRECTORIES` may name more,
+separated as in `PATH`.
 """
 
 import json
@@ -17,10 +17,10 @@ import cordwood
 from cordwood.cli import main
 
 VECTORS = Path(__file__).parents[1] / "vectors"
-MORE = [Path(name) for name in os.environ.get("CORDWOOD_FOLDERS", "").split(os.pathsep) if name]
-FOLDERS = [
+MORE = [Path(name) for name in os.environ.get("CORDWOOD_DIRECTORIES", "").split(os.pathsep) if name]
+DIRECTORIES = [
     *sorted(path for path in VECTORS.iterdir() if path.is_dir()),
-    *(path for folder in MORE for path in sorted(folder.iterdir()) if path.is_dir()),
+    *(path for directory in MORE for path in sorted(directory.iterdir()) if path.is_dir()),
 ]
 
 # The kinds of records that `convert` and `scan` decode, by the name that `info` has for them.
@@ -33,31 +33,31 @@ DECODED = {
 COLUMNS = ["offset", "end_offset", "data", "salvaged"]
 
 
-@pytest.fixture(params=["faults", *FOLDERS], ids=lambda folder: getattr(folder, "name", folder))
-def folder(request, tmp_path):
-    """A folder, whose files are not changed."""
+@pytest.fixture(params=["faults", *DIRECTORIES], ids=lambda directory: getattr(directory, "name", directory))
+def directory(request, tmp_path):
+    """A directory, whose files are not changed."""
     if request.param != "faults":
         return request.param
-    folder = tmp_path / "faults"
-    (folder / "below").mkdir(parents=True)
+    directory = tmp_path / "faults"
+    (directory / "below").mkdir(parents=True)
     whole = reference.encode([b"%d" % number * 9_000 for number in range(12)])
     damaged = bytearray(whole)
     damaged[40_000] ^= 1
     damaged[50_000:50_009] = b"x" * 9
-    (folder / "damaged.log").write_bytes(damaged)
-    (folder / "below/whole.log").write_bytes(whole)
-    (folder / "below/torn.log").write_bytes(whole[:-1])
-    (folder / "below/without-suffix").write_bytes(whole)
-    (folder / "zeros.log").write_bytes(whole + bytes(70_000))
-    (folder / "empty").write_bytes(b"")
-    (folder / "notes").write_text("This is a text, and no log.")
-    (folder / "dangling").symlink_to("missing")
+    (directory / "damaged.log").write_bytes(damaged)
+    (directory / "below/whole.log").write_bytes(whole)
+    (directory / "below/torn.log").write_bytes(whole[:-1])
+    (directory / "below/without-suffix").write_bytes(whole)
+    (directory / "zeros.log").write_bytes(whole + bytes(70_000))
+    (directory / "empty").write_bytes(b"")
+    (directory / "notes").write_text("This is a text, and no log.")
+    (directory / "dangling").symlink_to("missing")
     # A log of RocksDB that was renamed.
-    shutil.copy(VECTORS / "rocksdb/recycled/000014.log", folder / "000099.log")
+    shutil.copy(VECTORS / "rocksdb/recycled/000014.log", directory / "000099.log")
     # A database without CURRENT, and an export of which a file is missing.
-    shutil.copytree(VECTORS / "leveldb/plyvel", folder / "database")
-    (folder / "database/LOCK").write_bytes(b"")
-    return folder
+    shutil.copytree(VECTORS / "leveldb/plyvel", directory / "database")
+    (directory / "database/LOCK").write_bytes(b"")
+    return directory
 
 
 def json_of(arguments, capfd):
@@ -76,10 +76,10 @@ def regions_of(report):
     return [(region.offset, region.end_offset, region.reason, region.severity) for region in report.skipped]
 
 
-def test_verify(folder, capfd):
-    status, values = json_of(["verify", "--json", folder], capfd)
+def test_verify(directory, capfd):
+    status, values = json_of(["verify", "--json", directory], capfd)
     printed, totals = logs_and_rest(values)
-    results, info = cordwood.verify(str(folder)), cordwood.info(folder)
+    results, info = cordwood.verify(str(directory)), cordwood.info(directory)
     assert list(printed) == sorted([*results, *results.errors])
     for path, report in results.items():
         value = printed[path]
@@ -98,10 +98,10 @@ def test_verify(folder, capfd):
     assert status == (1 if results.errors or not results else 0 if results.ok else 3)
 
 
-def test_stat(folder, capfd):
-    _, values = json_of(["stat", "--json", folder], capfd)
+def test_stat(directory, capfd):
+    _, values = json_of(["stat", "--json", directory], capfd)
     printed, totals = logs_and_rest(values)
-    results = cordwood.stat(str(folder))
+    results = cordwood.stat(str(directory))
     assert list(printed) == sorted([*results, *results.errors])
     for path, stat in results.items():
         for name in printed[path].keys() - {"source", "outcome"}:
@@ -111,11 +111,11 @@ def test_stat(folder, capfd):
         assert totals[name] == sum(getattr(stat, name) for stat in results.values())
 
 
-def test_info(folder, capfd):
-    status, [printed] = json_of(["info", "--json", folder], capfd)
-    info = cordwood.info(folder)
+def test_info(directory, capfd):
+    status, [printed] = json_of(["info", "--json", directory], capfd)
+    info = cordwood.info(directory)
     if not info.log_count:
-        assert (status, printed) == (1, {"source": str(folder), "error": "no log was found"})
+        assert (status, printed) == (1, {"source": str(directory), "error": "no log was found"})
         return
     fields = info._asdict()
     same = printed.keys() & fields.keys() - {"runs", "databases", "exports"}
@@ -129,19 +129,19 @@ def test_info(folder, capfd):
     assert status == (1 if info.failures else 0 if info.ok else 3)
 
 
-def test_map(folder, capfd):
-    maps = cordwood.map(folder)
+def test_map(directory, capfd):
+    maps = cordwood.map(directory)
     for path, picture in maps.items():
         assert main(["map", "--svg", "-", path]) == (3 if picture.damaged_len else 0)
         assert capfd.readouterr().out == picture.svg
-    assert list(maps) == list(cordwood.verify(folder))
+    assert list(maps) == list(cordwood.verify(directory))
 
 
-def test_salvage(folder, tmp_path, capfd):
+def test_salvage(directory, tmp_path, capfd):
     by_command, by_library = tmp_path / "by-command", tmp_path / "by-library"
-    _, values = json_of(["salvage", "--json", folder, by_command], capfd)
+    _, values = json_of(["salvage", "--json", directory, by_command], capfd)
     printed, _ = logs_and_rest(values)
-    results = cordwood.salvage(folder, by_library)
+    results = cordwood.salvage(directory, by_library)
     files = [
         {path.relative_to(new): path.read_bytes() for path in new.rglob("*.*")} for new in (by_command, by_library)
     ]
@@ -153,8 +153,8 @@ def test_salvage(folder, tmp_path, capfd):
         assert value["not_kept"] == list(report.not_kept)
 
 
-def test_convert_and_scan(folder, tmp_path, capfd):
-    results = cordwood.verify(folder)
+def test_convert_and_scan(directory, tmp_path, capfd):
+    results = cordwood.verify(directory)
     records = 0
     for path in results:
         table = tmp_path / "table.arrow"
@@ -164,12 +164,12 @@ def test_convert_and_scan(folder, tmp_path, capfd):
         )
         assert pyarrow.ipc.open_file(table).read_all().to_pydict() == scanned.rename_columns(COLUMNS).to_pydict()
         records += len(scanned)
-    assert records == len(pyarrow.table(cordwood.scan(folder, on_corruption="salvage")))
+    assert records == len(pyarrow.table(cordwood.scan(directory, on_corruption="salvage")))
     capfd.readouterr()
 
 
-def test_decoded_convert_and_scan(folder, tmp_path, capfd):
-    for path in cordwood.verify(folder):
+def test_decoded_convert_and_scan(directory, tmp_path, capfd):
+    for path in cordwood.verify(directory):
         [*payloads] = cordwood.info(path).log_count_by_payload
         if not payloads or payloads[0] not in DECODED:
             continue
@@ -183,12 +183,12 @@ def test_decoded_convert_and_scan(folder, tmp_path, capfd):
     capfd.readouterr()
 
 
-def test_splits(folder, capfd):
-    _, values = json_of(["split", "--json", "--len", "32KiB", folder], capfd)
-    splits = cordwood.plan_splits(folder, 32_768)
+def test_splits(directory, capfd):
+    _, values = json_of(["split", "--json", "--len", "32KiB", directory], capfd)
+    splits = cordwood.plan_splits(directory, 32_768)
     assert [(value["source"], value["start"], value["end"]) for value in values] == [split[:3] for split in splits]
     # Their records are those of the whole logs.
-    stats = cordwood.stat(folder)
+    stats = cordwood.stat(directory)
     assert sum(stat.record_count for stat in cordwood.stat(splits).values()) == sum(
         stat.record_count for stat in stats.values()
     )

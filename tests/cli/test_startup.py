@@ -141,16 +141,16 @@ def test_the_package_imports_no_more(tmp_path):
     ],
 )
 def test_a_package_that_is_installed_and_cannot_be_imported_is_one_sentence(package, command, need, tmp_path):
-    folder = tmp_path / "packages" / package
-    folder.mkdir(parents=True)
-    (folder / "__init__.py").write_text("raise AttributeError('no float_\\nin this release')")
+    directory = tmp_path / "packages" / package
+    directory.mkdir(parents=True)
+    (directory / "__init__.py").write_text("raise AttributeError('no float_\\nin this release')")
     for name, dialect in (("x.log", "leveldb"), ("x.wandb", "wandb")):
         with cordwood.open(tmp_path / name, "w", dialect=dialect) as writer:
             writer.append(b"\x12\x00")
     done = subprocess.run(
         [sys.executable, "-m", "cordwood", *command],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder.parent), os.environ.get("PYTHONPATH", "")])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(directory.parent), os.environ.get("PYTHONPATH", "")])},
         capture_output=True,
         text=True,
         check=False,

@@ -195,12 +195,12 @@ def test_50_runs_of_three_releases_of_which_one_was_killed(tmp_path):
     assert str(table.schema.field("sizes").type) == "list<element: double>"
 
 
-def export_of(folder, seed, file_count=12, late=False):
-    """An export whose files differ in their columns from the beginning or, if `late`, also in their last entity."""
+def export_of(directory, seed, file_count=12, late=False):
+    """An export whose files differ in their columns from the start or, if `late`, also in their last entity."""
     chance = random.Random(seed)
-    folder.mkdir()
+    directory.mkdir()
     for number in range(file_count):
-        with cordwood.open(folder / f"output-{number:03}", "x") as writer:
+        with cordwood.open(directory / f"output-{number:03}", "x") as writer:
             for index in range(chance.randrange(1, 400)):
                 writer.append(entities.entity([("Task", index + 1)], values_of(chance, number)))
             if late:
@@ -210,7 +210,7 @@ def export_of(folder, seed, file_count=12, late=False):
                 writer.append(entities.entity([("Task", 1)], last))
 
 
-def test_what_is_in_folders_of_exports_and_is_no_log_is_reported_once(tmp_path, capfd):
+def test_what_is_in_directories_of_exports_and_is_no_log_is_reported_once(tmp_path, capfd):
     export_of(tmp_path / "export", seed=7, late=True)
     (tmp_path / "export/readme.txt").write_text("This is not a log. " * 100)
     (tmp_path / "export/zeros").write_bytes(bytes(40_000))

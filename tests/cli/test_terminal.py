@@ -22,7 +22,7 @@ def run(*arguments, cwd, stdin=b""):
 
 
 @pytest.fixture
-def folder(tmp_path):
+def directory(tmp_path):
     """A damaged log with a hostile name."""
     file = bytearray(reference.encode([b"one", b"two", b"three"]))
     file[17] ^= 0x20
@@ -37,11 +37,11 @@ def folder(tmp_path):
      "salvage new {}", "salvage --overwrite new {}", "write", "write --append",
      "convert new {}.csv", "map --svg {} new"],
 )  # fmt: skip
-def test_names_in_lines(command, is_there, folder):
-    (folder / "new").write_bytes(reference.encode([b"one"]))
+def test_names_in_lines(command, is_there, directory):
+    (directory / "new").write_bytes(reference.encode([b"one"]))
     name = NAME if is_there else f"no{NAME}"
     words = [word.format(name) for word in command.split()]
-    _, out, errors = run(*words, *([] if "{}" in command else [name]), cwd=folder)
+    _, out, errors = run(*words, *([] if "{}" in command else [name]), cwd=directory)
     for line in [*out.split("\n"), *errors.split("\n")]:
         assert line.isprintable(), line
         assert not line.startswith("ok.log")
@@ -49,23 +49,23 @@ def test_names_in_lines(command, is_there, folder):
         assert errors.startswith(f"cordwood: no{ESCAPED}: No such file or directory"), errors
 
 
-def test_names_in_json_are_exact(folder):
+def test_names_in_json_are_exact(directory):
     for command in (["verify"], ["stat"], ["fragments"], ["cat"], ["split"]):
-        _, out, _ = run(*command, "--json", NAME, cwd=folder)
+        _, out, _ = run(*command, "--json", NAME, cwd=directory)
         assert {json.loads(line)["source"] for line in out.splitlines()} == {NAME}, command
 
 
-def test_columns_of_split(folder):
+def test_columns_of_split(directory):
     """A name that cannot be in a column is not printed."""
     plain = "two words\\ä.log"
-    (folder / plain).write_bytes(reference.encode([b"one"]))
+    (directory / plain).write_bytes(reference.encode([b"one"]))
     bad = [NAME, "a\tb", "a\nb", b"a\xff".decode("utf-8", "surrogateescape")]
     for name in bad[1:]:
-        (folder / name).write_bytes(reference.encode([b"one"]))
-    status, out, errors = run("split", *bad, plain, cwd=folder)
+        (directory / name).write_bytes(reference.encode([b"one"]))
+    status, out, errors = run("split", *bad, plain, cwd=directory)
     assert (status, out) == (1, f"{plain}\t0\t10\n")
     assert errors.count("use --json\n") == len(bad)
-    status, out, _ = run("split", "--json", *bad, plain, cwd=folder)
+    status, out, _ = run("split", "--json", *bad, plain, cwd=directory)
     assert (status, [json.loads(line)["source"] for line in out.splitlines()]) == (0, [*bad, plain])
 
 

@@ -1,4 +1,4 @@
-"""The command's output and exit statuses: the console sessions in this folder and in the documentation."""
+"""The command's output and exit statuses: the console sessions in this directory and in the documentation."""
 
 import os
 import re
@@ -35,8 +35,8 @@ def test_a_session_that_shows_fields_compares_their_values_and_no_others(shown, 
     session = tmp_path / "session.md"
     command = """printf '{"ok":true,"end":{"at":7},"other":%s}\\n' $RANDOM | fields ok end.at"""
     session.write_text(f"```console\n$ {command}\n{shown}\n```\n")
-    (tmp_path / "folder").mkdir()
-    assert (transcript.replayed(session, tmp_path / "folder") == session.read_text()) is is_right
+    (tmp_path / "directory").mkdir()
+    assert (transcript.replayed(session, tmp_path / "directory") == session.read_text()) is is_right
 
 
 def test_each_verb_has_a_session_and_examples():

@@ -21,13 +21,13 @@ LOG = written([PAYLOAD] * 9)
 
 
 @contextlib.contextmanager
-def begun(arguments, folder, prepare=None):
-    """A command that has begun to write a file in `folder`, and waits for the rest of a log."""
-    before = set(folder.iterdir())
+def started(arguments, directory, prepare=None):
+    """A command that has started to write a file in `directory`, and waits for the rest of a log."""
+    before = set(directory.iterdir())
     command = [sys.executable, "-m", "cordwood", *arguments]
     with subprocess.Popen(
         command,
-        cwd=folder,
+        cwd=directory,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -37,7 +37,7 @@ def begun(arguments, folder, prepare=None):
             process.stdin.write(LOG)
             process.stdin.flush()
             until = time.monotonic() + HANG
-            while set(folder.iterdir()) == before:
+            while set(directory.iterdir()) == before:
                 assert process.poll() is None
                 assert time.monotonic() < until
                 time.sleep(0.01)
@@ -52,7 +52,7 @@ def test_a_killed_process_leaves_no_file_under_the_name(name, tmp_path):
     if name.endswith(".parquet"):
         pytest.importorskip("pyarrow")
     verb = "salvage" if name.endswith(".log") else "convert"
-    with begun([verb, "-", name], tmp_path) as process:
+    with started([verb, "-", name], tmp_path) as process:
         process.kill()
         assert process.wait(120) == -signal.SIGKILL
         assert not (tmp_path / name).exists()
@@ -80,7 +80,7 @@ def test_a_library_that_ends_the_process_when_it_is_loaded(tmp_path):
     assert (done.returncode, [path.name for path in tmp_path.iterdir()]) == (7, ["a.log"])
 
 
-def test_an_unfinished_file_is_removed_if_there_is_no_memory_to_list_a_folder(monkeypatch, tmp_path, capfd):
+def test_an_unfinished_file_is_removed_if_there_is_no_memory_to_list_a_directory(monkeypatch, tmp_path, capfd):
     (tmp_path / "a.log").write_bytes(LOG)
 
     def refuse(path):
@@ -119,7 +119,7 @@ def test_a_signal_leaves_no_unfinished_file(arguments, number, tmp_path):
         pytest.importorskip("pyarrow")
     old = tmp_path / ("old.csv" if "convert" in arguments else "old.log")
     old.write_bytes(content := b"old" if "convert" in arguments else LOG)
-    with begun(arguments, tmp_path, lambda: signal.signal(number, signal.SIG_DFL)) as process:
+    with started(arguments, tmp_path, lambda: signal.signal(number, signal.SIG_DFL)) as process:
         process.send_signal(number)
         # stdin stays open, so the end of the input is not why the command ends.
         assert process.wait(120) == -number
@@ -133,7 +133,7 @@ def test_a_signal_leaves_no_unfinished_file(arguments, number, tmp_path):
 def test_a_signal_that_is_ignored_stays_ignored(number, tmp_path):
     """As after `nohup`."""
     arguments = ["convert", "-", "a.ndjson"]
-    with begun(arguments, tmp_path, lambda: signal.signal(number, signal.SIG_IGN)) as process:
+    with started(arguments, tmp_path, lambda: signal.signal(number, signal.SIG_IGN)) as process:
         process.send_signal(number)
         process.stdin.close()
         assert process.wait(120) == 0
@@ -207,7 +207,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a folder cannot be synced")
+@pytest.mark.skipif(sys.platform == "win32", reason="a directory cannot be synced")
 @pytest.mark.parametrize("options", [[], ["--overwrite"]], ids=["new", "overwrite"])
 def test_the_name_of_a_salvaged_log_is_on_the_disk(options, tmp_path, monkeypatch):
     (tmp_path / "log").write_bytes(LOG)

@@ -61,8 +61,8 @@ def test_a_url_is_as_its_file(arguments, path):
     "url",
     [
         "reference://x",
-        "zip://a::file://{folder}/not-an-archive",
-        "tar://a::file://{folder}/not-an-archive",
+        "zip://a::file://{directory}/not-an-archive",
+        "tar://a::file://{directory}/not-an-archive",
         "async_wrapper://x",
         "generic://x",
     ],
@@ -71,18 +71,18 @@ def test_a_url_is_as_its_file(arguments, path):
 def test_every_exception_of_a_file_system_is_a_message(verb, url, tmp_path, capfd):
     pytest.importorskip("fsspec")
     (tmp_path / "not-an-archive").write_bytes(b"text" * 1_000)
-    url = url.format(folder=tmp_path)
+    url = url.format(directory=tmp_path)
     assert main([*verb.split(), url]) == 1
     err = capfd.readouterr().err
     assert err.splitlines()[0].startswith(f"cordwood: {url}: ")
     assert "Traceback" not in err
 
 
-def test_a_url_of_a_folder_fails(capfd):
+def test_a_url_of_a_directory_fails(capfd):
     memory = pytest.importorskip("fsspec").filesystem("memory")
-    memory.pipe_file("/folder/a.log", b"")
-    assert main(["verify", "memory://folder"]) == 1
-    assert capfd.readouterr().err.splitlines()[0] == "cordwood: memory://folder: Is a directory"
+    memory.pipe_file("/directory/a.log", b"")
+    assert main(["verify", "memory://directory"]) == 1
+    assert capfd.readouterr().err.splitlines()[0] == "cordwood: memory://directory: Is a directory"
 
 
 def test_a_file_is_read_once_whether_its_url_or_its_path_names_it(path, capfd):
@@ -99,7 +99,7 @@ def test_a_file_is_read_once_whether_its_url_or_its_path_names_it(path, capfd):
 @pytest.mark.skipif(sys.platform == "win32", reason="a name has no colon here")
 @pytest.mark.parametrize("name", ["https://x.log", "memory://x.log", "simplecache::s3://x.log"])
 def test_a_file_comes_before_a_url(name, tmp_path, monkeypatch, capfd):
-    """The shell gives this name of a file, if somebody's archive has a folder named `https:`."""
+    """The shell gives this name of a file, if somebody's archive has a directory named `https:`."""
     monkeypatch.chdir(tmp_path)
     path = tmp_path / name
     path.parent.mkdir(parents=True)
@@ -206,12 +206,12 @@ def test_a_url_is_only_read(arguments):
     assert (status, f"is a URL, and {why}" in err) == (2, True), err
 
 
-def test_a_folder_and_a_pattern_on_a_file_system_are_many_logs(path, capsys):
+def test_a_directory_and_a_pattern_on_a_file_system_are_many_logs(path, capsys):
     path.with_name("notes").write_bytes(b"a text, and no log")
-    folder = f"file://{path.parent}/"
-    assert main(["verify", folder]) == 3
-    assert "total: 1 log, 1 damaged, 0 failed" in (of_folder := capsys.readouterr().out)
-    assert "1 file is not a log: text" in of_folder
-    assert main(["verify", folder + "*.log"]) == 3
+    directory = f"file://{path.parent}/"
+    assert main(["verify", directory]) == 3
+    assert "total: 1 log, 1 damaged, 0 failed" in (of_directory := capsys.readouterr().out)
+    assert "1 file is not a log: text" in of_directory
+    assert main(["verify", directory + "*.log"]) == 3
     assert "total: 1 log, 1 damaged, 0 failed" in capsys.readouterr().out
-    assert main(["verify", folder + "*.wandb"]) == 1
+    assert main(["verify", directory + "*.wandb"]) == 1

@@ -122,12 +122,12 @@ def test_colors_are_for_terminals_that_have_them_and_users_who_want_them(setting
     "verb", ["info", "cat", "stat", "verify", "map", "fragments", "convert", "split", "salvage", "pack"]
 )
 def test_many_files_need_few_descriptors(verb, tmp_path):
-    folder = tmp_path / "logs"
-    folder.mkdir()
+    directory = tmp_path / "logs"
+    directory.mkdir()
     for number in range(100):
-        (folder / f"{number}.log").write_bytes(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")
+        (directory / f"{number}.log").write_bytes(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")
     script = "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)); "
     script += "from cordwood.cli import main; sys.exit(main(sys.argv[1:]))"
-    words = [verb, str(folder), *([str(tmp_path / "new")] if verb in {"salvage", "pack"} else [])]
+    words = [verb, str(directory), *([str(tmp_path / "new")] if verb in {"salvage", "pack"} else [])]
     done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, check=False, timeout=120)
     assert (done.returncode, done.stderr) == (0, b"")

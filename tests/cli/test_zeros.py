@@ -154,26 +154,26 @@ def test_a_writer_treats_zeros_at_the_end_as_before(tmp_path):
 
 @pytest.mark.parametrize("suffix", ["wandb", "swanlab"])
 def test_a_run_without_a_byte_is_said_in_every_list(suffix, run, tmp_path):
-    folder = tmp_path / "runs"
-    folder.mkdir()
-    path = write(folder / f"run-1.{suffix}", b"")
-    whole = folder / "run-2.wandb"
+    directory = tmp_path / "runs"
+    directory.mkdir()
+    path = write(directory / f"run-1.{suffix}", b"")
+    whole = directory / "run-2.wandb"
     with cordwood.open(whole, "w", dialect="wandb") as writer:
         writer.append(b"\x12\x00")
     assert run("verify", path)[:2] == (0, f"{path}: ok, a run without a byte")
     assert run("verify", "--strict", path)[:2] == (3, f"{path}: INCOMPLETE, a run without a byte")
     assert json.loads(run("verify", "--json", "--strict", path)[1])["ok"] is False
-    for source, logs in ((path, f"1: {suffix}; 0 bytes"), (folder, "logs 2: ")):
+    for source, logs in ((path, f"1: {suffix}; 0 bytes"), (directory, "logs 2: ")):
         status, out, _ = run("info", source)
         assert (status, logs in out) == (0, True)
         assert f"run without a byte, as if killed before its first record: {path}" in out
-    assert {each.path: each.state for each in cordwood.info(folder).runs} == {str(path): "empty", str(whole): "ok"}
-    status, _, err = run("convert", folder, tmp_path / "records.ndjson")
+    assert {each.path: each.state for each in cordwood.info(directory).runs} == {str(path): "empty", str(whole): "ok"}
+    status, _, err = run("convert", directory, tmp_path / "records.ndjson")
     assert (status, f"{path}: a run without a byte" in err) == (0, True)
-    (folder / "other").write_bytes(b"")
-    assert "other" in str(cordwood.verify(folder).others)
-    assert cordwood.evidence(folder).ok
-    assert "2 logs, 0 damaged, 1 incomplete" in cordwood.evidence(folder).html
+    (directory / "other").write_bytes(b"")
+    assert "other" in str(cordwood.verify(directory).others)
+    assert cordwood.evidence(directory).ok
+    assert "2 logs, 0 damaged, 1 incomplete" in cordwood.evidence(directory).html
 
 
 @pytest.mark.parametrize("verb", ["verify", "stat", "info", "map"])

@@ -34,14 +34,14 @@ def test_ccl_not_a_batch_is_reported(tmp_path, caplog):
 
 
 def test_batches_of_a_transaction_db(tmp_path, caplog):
-    """RocksDB begins each with a no-op and may put log data in it: neither is counted or has a key."""
+    """RocksDB starts each with a no-op and may put log data in it: neither is counted or has a key."""
     parts = [b"\x0d", b"\x01\x01a\x01b", b"\x03\x04blob", b"\x00\x01c"]
     batch = bytes.fromhex("0700000000000000 02000000") + b"".join(parts)
     path = tmp_path / "000005.log"
     path.write_bytes(reference.encode([batch]))
     # After the fragment's header, the batch's header, and the bytes before the entry in the batch.
-    begin = 7 + 12 + len(parts[0])
-    expected = [(begin, 7, b"a", b"b"), (begin + len(parts[1]) + len(parts[2]), 8, b"c", b"")]
+    start = 7 + 12 + len(parts[0])
+    expected = [(start, 7, b"a", b"b"), (start + len(parts[1]) + len(parts[2]), 8, b"c", b"")]
     log = ccl.LogFile(path)
     assert [(found.offset, found.seq, found.key, found.value) for found in log] == expected
     assert [found.state.name for found in log] == ["Live", "Deleted"]
@@ -51,12 +51,12 @@ def test_batches_of_a_transaction_db(tmp_path, caplog):
     assert caplog.messages == []
 
 
-def logs_with_counts(folder):
-    """Logs that begin with a batch of two operations whose header states another number."""
+def logs_with_counts(directory):
+    """Logs that start with a batch of two operations whose header states another number."""
     for count in (0, 1, 3):
         batch = bytearray(write_batch(7, [(PUT, b"a", b"b"), (PUT, b"c", b"d")]))
         batch[8] = count
-        path = folder / f"{count:06}.log"
+        path = directory / f"{count:06}.log"
         path.write_bytes(reference.encode([batch, write_batch(9, [(PUT, b"z", b"")])]))
         yield count, path
 
@@ -110,5 +110,5 @@ def test_dfindexeddb_continues_and_reports(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         assert [batch.sequence_number for batch in reader.GetWriteBatches()] == [1, 2, 3, 4, 5]
         fragments = [(found.base_offset + found.offset) for found in reader.GetPhysicalRecords()]
-    assert fragments == [begin for begin, _ in log.fragments()[1:]]
+    assert fragments == [start for start, _ in log.fragments()[1:]]
     assert [record.name for record in caplog.records] == ["cordwood"] * 2

@@ -182,10 +182,10 @@ def test_ccl_offset(tmp_path):
     batch = write_batch(7, [(PUT, b"key", bytes(40_000)), (PUT, b"other", b"")])
     path = tmp_path / "000005.log"
     path.write_bytes(reference.encode([write_batch(1, []), batch]))
-    begin = 7 + 12 + 7
+    start = 7 + 12 + 7
     for module in (original("chromium_reader.leveldb"), ccl):
         log = module.LogFile(path)
-        assert [found.offset for found in log] == [begin + 12, begin + 12 + 1 + 4 + 3 + 40_000]
+        assert [found.offset for found in log] == [start + 12, start + 12 + 1 + 4 + 3 + 40_000]
         log.close()
 
 

@@ -85,13 +85,13 @@ def test_appengine_append_after_close():
 @pytest.mark.parametrize("used", [1, 10, 32_760, 32_768, 40_000])
 def test_appengine_append(used):
     file = io.BytesIO(reference.encode([bytes(used - 7)]) if used > 7 else b"\0" * used)
-    begin = file.seek(0, io.SEEK_END)
+    start = file.seek(0, io.SEEK_END)
     with appengine.RecordsWriter(file) as writer:
         for record in RECORDS:
             writer.write(record)
-    block_end = -(-begin // 32_768) * 32_768
+    block_end = -(-start // 32_768) * 32_768
     written = reference.encode(RECORDS)
-    assert file.getvalue()[begin:] == bytes(block_end - begin) + written + to_block_end(written)
+    assert file.getvalue()[start:] == bytes(block_end - start) + written + to_block_end(written)
     file.seek(0)
     assert list(appengine.RecordsReader(file))[-len(RECORDS) :] == RECORDS
 
@@ -159,18 +159,18 @@ def test_appengine_only_read():
         original("leveldb_export.records").RecordsReader(pipe).read()
 
 
-@pytest.mark.parametrize("begin", [0, 2, 3])
-def test_an_object_that_cannot_seek_is_read_from_its_position(begin):
+@pytest.mark.parametrize("start", [0, 2, 3])
+def test_an_object_that_cannot_seek_is_read_from_its_position(start):
     """The source has `tell`, which the original cannot do without."""
     offsets = [*reference.record_offsets(RECORDS)]
     for module in (original("leveldb_export.records"), leveldb_export, appengine):
         file = io.BytesIO(reference.encode(RECORDS))
-        file.seek(offsets[begin])
+        file.seek(offsets[start])
         reader = module.RecordsReader(OnlySome(file, "read", "tell"))
-        assert reader.tell() == offsets[begin]
-        assert reader.read() == RECORDS[begin]
-        assert reader.tell() == [*offsets, len(file.getvalue())][begin + 1]
-        assert list(reader) == RECORDS[begin + 1 :]
+        assert reader.tell() == offsets[start]
+        assert reader.read() == RECORDS[start]
+        assert reader.tell() == [*offsets, len(file.getvalue())][start + 1]
+        assert list(reader) == RECORDS[start + 1 :]
         for _ in range(2):
             with pytest.raises(EOFError):
                 reader.read()

@@ -43,8 +43,8 @@ def run_both(script, imports, path):
     return expected
 
 
-def log_file(folder, flavour, records, name="000005.log"):
-    path = folder / name
+def log_file(directory, flavour, records, name="000005.log"):
+    path = directory / name
     path.write_bytes(Log.of(flavour, records).file)
     return path
 

@@ -43,8 +43,8 @@ class OnlySerialize:
         return b"one"
 
 
-def written(folder, flavour, records, name="run-1.wandb"):
-    path = folder / name
+def written(directory, flavour, records, name="run-1.wandb"):
+    path = directory / name
     path.write_bytes(Log.of(flavour, records).file)
     return path
 
@@ -127,8 +127,8 @@ def test_wandb_append_refuses(tmp_path):
 
 def test_wandb_continues(tmp_path):
     log = Log.of(WANDB, RECORDS)
-    begin = log.spans[2][0][0]
-    log.file[begin + 8] ^= 1
+    start = log.spans[2][0][0]
+    log.file[start + 8] ^= 1
     path = tmp_path / "run-1.wandb"
     path.write_bytes(log.file)
     store = scanned(path)
@@ -137,11 +137,11 @@ def test_wandb_continues(tmp_path):
         store.scan_data()
     assert isinstance(caught.value, AssertionError)
     assert isinstance(caught.value, cordwood.CorruptionError)
-    assert (caught.value.offset, caught.value.reason) == (begin, "checksum_mismatch")
+    assert (caught.value.offset, caught.value.reason) == (start, "checksum_mismatch")
     assert (caught.value.path, caught.value.length) == (str(path), 7 + len(RECORDS[2]))
-    assert store.get_offset() == begin
+    assert store.get_offset() == start
     assert list(iter(store.scan_data, None)) == RECORDS[3:]
-    assert [region.offset for region in store.reader.skipped if region.severity == "corruption"] == [begin]
+    assert [region.offset for region in store.reader.skipped if region.severity == "corruption"] == [start]
     store.close()
 
 
@@ -155,10 +155,10 @@ def test_wandb_continues_from_damage_to_damage(tmp_path):
     path.write_bytes(log.file)
     store = scanned(path)
     assert [store.scan_data(), store.scan_data()] == RECORDS[:2]
-    for begin in damaged:
+    for start in damaged:
         with pytest.raises(wandb.DamagedError) as caught:
             store.scan_data()
-        assert caught.value.offset == store.get_offset() == begin
+        assert caught.value.offset == store.get_offset() == start
     assert list(iter(store.scan_data, None)) == RECORDS[4:]
     store.close()
 
@@ -183,11 +183,11 @@ def test_more_damage_than_the_reader_lists(tmp_path, caplog):
     twin = bytearray(reference.encode([b"", *[b"x"] * 101_000, b"last"]))
     damaged = []
     for index, item in enumerate(reference.fragments(bytes(twin), verify_checksums=True)):
-        payload = bytes(twin[item.begin + 7 : item.end])
+        payload = bytes(twin[item.start + 7 : item.end])
         kind = reference.FULL if payload != b"x" else reference.LAST if index % 2 else 9
-        twin[item.begin : item.end] = WANDB.fragment(kind, payload)
+        twin[item.start : item.end] = WANDB.fragment(kind, payload)
         if kind != reference.FULL:
-            damaged.append(item.begin)
+            damaged.append(item.start)
     path = tmp_path / "run-1.wandb"
     path.write_bytes(WANDB.header + twin[7:])
     assert len(damaged) == 101_000
@@ -200,8 +200,8 @@ def test_more_damage_than_the_reader_lists(tmp_path, caplog):
 def test_much_damage_between_records(tmp_path, caplog):
     log = Log.of(WANDB, [b"%08d" % index for index in range(6_000)])
     damaged = [spans[0][0] for spans in log.spans[::2] if len(spans) == 1]
-    for begin in damaged:
-        log.file[begin] ^= 1
+    for start in damaged:
+        log.file[start] ^= 1
     path = tmp_path / "run-1.wandb"
     path.write_bytes(log.file)
     caplog.set_level(logging.CRITICAL, "cordwood")  # It logs each.

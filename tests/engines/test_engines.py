@@ -20,13 +20,13 @@ def key_of(index):
     return b"key-%06d" % index
 
 
-def open_database(folder, **options):
+def open_database(directory, **options):
     # The buffer is larger than everything that is put, so that it all stays in one log.
-    return plyvel.DB(str(folder), create_if_missing=True, write_buffer_size=64 << 20, **options)
+    return plyvel.DB(str(directory), create_if_missing=True, write_buffer_size=64 << 20, **options)
 
 
-def keys_in_leveldb(folder, **options):
-    database = open_database(folder, **options)
+def keys_in_leveldb(directory, **options):
+    database = open_database(directory, **options)
     try:
         return {key: value for key, value in database if key.startswith(b"key-")}
     finally:
@@ -35,9 +35,9 @@ def keys_in_leveldb(folder, **options):
 
 @pytest.fixture(scope="module")
 def written_by_leveldb(tmp_path_factory):
-    """A database's folder and its operations: pairs of a sequence number and operations."""
-    folder = tmp_path_factory.mktemp("leveldb") / "database"
-    database = open_database(folder)
+    """A database's directory and its operations: pairs of a sequence number and operations."""
+    directory = tmp_path_factory.mktemp("leveldb") / "database"
+    database = open_database(directory)
     done = []
     sequence = 1
     for index, length in enumerate(LENGTHS):
@@ -58,12 +58,12 @@ def written_by_leveldb(tmp_path_factory):
             done.append((sequence, operations))
             sequence += len(operations)
     database.close()
-    return folder, done
+    return directory, done
 
 
 def test_a_log_of_leveldb_is_read(written_by_leveldb):
-    folder, done = written_by_leveldb
-    log = the_log_of(folder)
+    directory, done = written_by_leveldb
+    log = the_log_of(directory)
     with cordwood.open(log) as reader:
         assert [parse_write_batch(record) for record in reader] == done
         assert reader.skipped == ()
@@ -71,29 +71,29 @@ def test_a_log_of_leveldb_is_read(written_by_leveldb):
 
 
 def test_a_manifest_of_leveldb_is_read(written_by_leveldb):
-    folder, _ = written_by_leveldb
-    [manifest] = folder.glob("MANIFEST-*")
+    directory, _ = written_by_leveldb
+    [manifest] = directory.glob("MANIFEST-*")
     with cordwood.open(manifest) as reader:
         edit = next(reader)
         assert edit[0] == 1  # tag: comparator
         assert take_bytes(edit, 1)[0] == b"leveldb.BytewiseComparator"
-        log_number = int(the_log_of(folder).stem)
+        log_number = int(the_log_of(directory).stem)
         assert next(reader)[:2] == bytes([2, log_number])  # tag: log number
         assert list(reader) == []
         assert (reader.outcome.kind, reader.skipped) == ("clean", ())
 
 
 def test_writing_leveldbs_records_gives_the_same_file(written_by_leveldb, tmp_path):
-    folder, done = written_by_leveldb
+    directory, done = written_by_leveldb
     with cordwood.open(tmp_path / "copy.log", "x") as writer:
         writer.extend(write_batch(sequence, operations) for sequence, operations in done)
-    assert (tmp_path / "copy.log").read_bytes() == the_log_of(folder).read_bytes()
+    assert (tmp_path / "copy.log").read_bytes() == the_log_of(directory).read_bytes()
 
 
-def make_database_with(folder, log_bytes):
+def make_database_with(directory, log_bytes):
     """A database without data except in its log."""
-    open_database(folder).close()
-    the_log_of(folder).write_bytes(log_bytes)
+    open_database(directory).close()
+    the_log_of(directory).write_bytes(log_bytes)
 
 
 def log_of_cordwood(path, values):
@@ -127,16 +127,16 @@ def flip_bits(file, rng):
 
 
 def flip_a_bit_of_headers(file, rng):
-    headers = [item.begin for item in reference.fragments(bytes(file), verify_checksums=False)]
-    for begin in rng.choices(headers, k=4):
-        file[begin + rng.randrange(7)] ^= 1 << rng.randrange(8)
+    headers = [item.start for item in reference.fragments(bytes(file), verify_checksums=False)]
+    for start in rng.choices(headers, k=4):
+        file[start + rng.randrange(7)] ^= 1 << rng.randrange(8)
 
 
 def zero_stretches(file, rng):
     for _ in range(3):
-        begin = rng.randrange(len(file))
-        length = min(rng.choice([10, 1_000, 40_000]), len(file) - begin)
-        file[begin : begin + length] = bytes(length)
+        start = rng.randrange(len(file))
+        length = min(rng.choice([10, 1_000, 40_000]), len(file) - start)
+        file[start : start + length] = bytes(length)
 
 
 def shuffle_blocks(file, rng):
@@ -148,8 +148,8 @@ def shuffle_blocks(file, rng):
 
 
 def lose_a_block(file, rng):
-    begin = rng.randrange(len(file) // reference.BLOCK_LEN) * reference.BLOCK_LEN
-    del file[begin : begin + reference.BLOCK_LEN]
+    start = rng.randrange(len(file) // reference.BLOCK_LEN) * reference.BLOCK_LEN
+    del file[start : start + reference.BLOCK_LEN]
 
 
 def cut(file, rng):
@@ -159,13 +159,13 @@ def cut(file, rng):
 def use_unknown_kinds(file, rng):
     """The checksums stay valid. Kinds 5 and 6 are left out: LevelDB takes them for its own codes and loses the rest."""
     for item in rng.choices(list(reference.fragments(bytes(file), verify_checksums=False)), k=3):
-        file[item.begin : item.end] = reference.fragment(rng.choice([0, 7, 80, 255]), item.payload or b"x")
+        file[item.start : item.end] = reference.fragment(rng.choice([0, 7, 80, 255]), item.payload or b"x")
 
 
 def mix_up_known_kinds(file, rng):
     whole = [item for item in reference.fragments(bytes(file), verify_checksums=False) if item.kind == reference.FULL]
     for item in rng.choices(whole, k=4):
-        file[item.begin : item.end] = reference.fragment(rng.choice(reference.KINDS), item.payload)
+        file[item.start : item.end] = reference.fragment(rng.choice(reference.KINDS), item.payload)
 
 
 def first_put(record):
@@ -210,28 +210,28 @@ def test_leveldb_and_cordwood_keep_the_same_records_of_a_damaged_log(tmp_path, d
 @pytest.mark.parametrize("options", [{"on_torn_tail": "truncate"}, {"on_torn_tail": "pad"}], ids=["truncate", "pad"])
 def test_leveldb_reads_a_torn_log_that_cordwood_went_on_with(tmp_path, options):
     """LevelDB's own reuse of such a log loses the appended records."""
-    folder = tmp_path / "database"
-    database = open_database(folder)
+    directory = tmp_path / "database"
+    database = open_database(directory)
     for index in range(3):
         database.put(key_of(index), b"from LevelDB")
     database.close()
-    log = the_log_of(folder)
+    log = the_log_of(directory)
     os.truncate(log, log.stat().st_size - 3)  # The third is torn.
 
     with cordwood.Writer(log, "a", sync="append", **options) as writer:
         assert writer.discarded_tail is not None
         for index in range(10, 15):
             writer.append(write_batch(100 + index, [(PUT, key_of(index), b"from cordwood")]))
-    found = keys_in_leveldb(folder)
+    found = keys_in_leveldb(directory)
     expected = {key_of(index): b"from LevelDB" for index in range(2)}
     assert found == expected | {key_of(index): b"from cordwood" for index in range(10, 15)}
 
 
 @pytest.mark.parametrize("offset", [9, 45], ids=["an edit that is not needed", "the edit with the numbers"])
 def test_leveldb_opens_a_salvaged_manifest_unless_salvage_says_that_an_edit_is_missing(offset, tmp_path):
-    folder = tmp_path / "database"
-    open_database(folder).close()
-    [manifest] = folder.glob("MANIFEST-*")
+    directory = tmp_path / "database"
+    open_database(directory).close()
+    [manifest] = directory.glob("MANIFEST-*")
     old = tmp_path / manifest.name
     content = bytearray(manifest.read_bytes())
     content[offset] ^= 1
@@ -242,8 +242,8 @@ def test_leveldb_opens_a_salvaged_manifest_unless_salvage_says_that_an_edit_is_m
     assert (report.record_count, report.ok) == (1, False)
     if offset == 9:
         assert report.not_kept == ()
-        open_database(folder).close()
+        open_database(directory).close()
         return
     assert report.not_kept == ("version_edit",)
     with pytest.raises(plyvel.Error, match="no meta-nextfile entry in descriptor"):
-        open_database(folder)
+        open_database(directory)

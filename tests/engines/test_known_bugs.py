@@ -59,9 +59,9 @@ def test_a_log_cut_at_any_length_can_be_read():
     """LevelDB before 1.16 could not open a database whose log was torn (issue 160)."""
     first = bytes(BLOCK_LEN - 2 * HEADER_LEN - 5)
     file = reference.encode([first, b"first, last"])  # The second is cut after five bytes, at the end of the block.
-    begin = HEADER_LEN + len(first)
-    for length in [*range(20), *range(begin - 20, len(file))]:
-        assert read(file[:length], "raise")[0] == ([first] if length >= begin else [])
+    start = HEADER_LEN + len(first)
+    for length in [*range(20), *range(start - 20, len(file))]:
+        assert read(file[:length], "raise")[0] == ([first] if length >= start else [])
 
 
 # Types -----------------------------------------------------------------------------------------

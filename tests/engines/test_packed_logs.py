@@ -39,10 +39,10 @@ def test_cordwood_reads_it(file):
 # LevelDB ---------------------------------------------------------------------------------------
 
 
-def leveldb_with(folder, file):
+def leveldb_with(directory, file):
     """A database whose log is this file."""
-    plyvel.DB(str(folder), create_if_missing=True).close()
-    the_log_of(folder).write_bytes(file)
+    plyvel.DB(str(directory), create_if_missing=True).close()
+    the_log_of(directory).write_bytes(file)
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -74,10 +74,10 @@ def rocksdb_options(mode):
     return options
 
 
-def rocksdb_with(folder, file):
+def rocksdb_with(directory, file):
     """A database whose log is this file."""
-    Rdict(str(folder), rocksdb_options(DBRecoveryMode.point_in_time())).close()
-    the_log_of(folder).write_bytes(file)
+    Rdict(str(directory), rocksdb_options(DBRecoveryMode.point_in_time())).close()
+    the_log_of(directory).write_bytes(file)
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -95,9 +95,9 @@ def test_rocksdb_stops_at_it_or_skips_it_in_its_other_modes(tmp_path, file):
         (DBRecoveryMode.point_in_time(), set() if has_mark else {KEYS[0]}),
         (DBRecoveryMode.skip_any_corrupted_record(), {KEYS[0], KEYS[3]}),
     ]:
-        folder = tmp_path / str(len(expected))
-        rocksdb_with(folder, file)
-        database = Rdict(str(folder), rocksdb_options(mode))
+        directory = tmp_path / str(len(expected))
+        rocksdb_with(directory, file)
+        database = Rdict(str(directory), rocksdb_options(mode))
         found = dict(database.items())
         database.close()
         assert found == dict.fromkeys(expected, VALUE)

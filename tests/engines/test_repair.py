@@ -32,16 +32,16 @@ def repair(path):
     return report
 
 
-def in_rocksdb(folder):
-    database = Rdict(str(folder), Options(raw_mode=True))
+def in_rocksdb(directory):
+    database = Rdict(str(directory), Options(raw_mode=True))
     try:
         return dict(database.items())
     finally:
         database.close()
 
 
-def in_leveldb(folder):
-    database = plyvel.DB(str(folder))
+def in_leveldb(directory):
+    database = plyvel.DB(str(directory))
     try:
         return dict(database)
     finally:
@@ -54,43 +54,43 @@ def test_rocksdb_finds_each_key_of_a_repaired_log(tmp_path):
         database[key] = value
     database.flush_wal(sync=True)
     # As after a crash: closing a database may write its keys to a table.
-    folder = tmp_path / "copy"
-    shutil.copytree(tmp_path / "live", folder)
+    directory = tmp_path / "copy"
+    shutil.copytree(tmp_path / "live", directory)
     database.close()
-    log = the_log_of(folder)
+    log = the_log_of(directory)
     flip(log, [0.33, 0.5])
     damaged = tmp_path / "damaged"
-    shutil.copytree(folder, damaged)
+    shutil.copytree(directory, damaged)
     assert len(in_rocksdb(damaged)) < COUNT
     report = repair(log)
     assert (report.record_count, report.repaired_count) == (COUNT, 2)
-    assert in_rocksdb(folder) == items()
+    assert in_rocksdb(directory) == items()
 
 
 def test_leveldb_finds_each_key_of_a_repaired_log(tmp_path):
-    folder = tmp_path / "database"
-    database = plyvel.DB(str(folder), create_if_missing=True, write_buffer_size=64 << 20)
+    directory = tmp_path / "database"
+    database = plyvel.DB(str(directory), create_if_missing=True, write_buffer_size=64 << 20)
     for key, value in items().items():
         database.put(key, value)
     database.close()
-    log = the_log_of(folder)
+    log = the_log_of(directory)
     flip(log, [0.33, 0.5])
     assert repair(log).repaired_count == 2
-    assert in_leveldb(folder) == items()
+    assert in_leveldb(directory) == items()
 
 
 def test_leveldb_opens_a_database_with_a_repaired_manifest(tmp_path):
-    folder = tmp_path / "database"
+    directory = tmp_path / "database"
     for _ in range(2):  # The second time, the log becomes a table, which the MANIFEST names.
-        database = plyvel.DB(str(folder), create_if_missing=True)
+        database = plyvel.DB(str(directory), create_if_missing=True)
         for key, value in items().items():
             database.put(key, value)
         database.close()
-    [manifest] = folder.glob("MANIFEST-*")
+    [manifest] = directory.glob("MANIFEST-*")
     good = manifest.read_bytes()
     flip(manifest, [0.5])
     with pytest.raises(plyvel.Error):
-        in_leveldb(folder)
+        in_leveldb(directory)
     assert not repair(manifest).ok
     assert manifest.read_bytes() == good
-    assert in_leveldb(folder) == items()
+    assert in_leveldb(directory) == items()

@@ -1,8 +1,8 @@
-"""Every output says the same of a folder: its logs, its databases and its exports, one by one and together.
+"""Every output says the same of a directory: its logs, its databases and its exports, one by one and together.
 
-The folders are those of `tests/vectors`, databases with each of their files deleted, emptied, cut, zeroed or with a
-flipped bit, databases whose writers were killed, and others with faults. `CORDWOOD_FOLDERS` may name more, separated as
-in `PATH`: each folder in one of these is a case.
+The directories are those of `tests/vectors`, databases with each of their files deleted, emptied, cut, zeroed or with a
+flipped bit, databases whose writers were killed, and others with faults. `CORDWOOD_DIRECTORIES` may name more,
+separated as in `PATH`: each directory in one of these is a case.
 """
 
 import json
@@ -24,7 +24,7 @@ import cordwood
 from cordwood.cli import main
 
 VECTORS = Path(__file__).parents[1] / "vectors"
-MORE = [Path(name) for name in os.environ.get("CORDWOOD_FOLDERS", "").split(os.pathsep) if name]
+MORE = [Path(name) for name in os.environ.get("CORDWOOD_DIRECTORIES", "").split(os.pathsep) if name]
 FULL = os.environ.get("CORDWOOD_SURVIVAL") == "full"
 
 
@@ -33,18 +33,18 @@ def number(pattern, text, default=0):
     return int(match[1].replace(",", "")) if match else default
 
 
-def assert_one_verdict(folder, capfd):
-    """Compares what `verify`, `info` and `evidence` say about a folder, in text, in JSON and in Python."""
-    folder = str(folder)
-    results, info, evidence = cordwood.verify(folder), cordwood.info(folder), cordwood.evidence(folder)
-    status = main(["verify", folder])
+def assert_one_verdict(directory, capfd):
+    """Compares what `verify`, `info` and `evidence` say about a directory, in text, in JSON and in Python."""
+    directory = str(directory)
+    results, info, evidence = cordwood.verify(directory), cordwood.info(directory), cordwood.evidence(directory)
+    status = main(["verify", directory])
     text = capfd.readouterr().out
-    assert main(["verify", "--json", folder]) == status
+    assert main(["verify", "--json", directory]) == status
     *values, last = map(json.loads, capfd.readouterr().out.splitlines())
     totals = last["totals"]
-    info_status = main(["info", folder])
+    info_status = main(["info", directory])
     info_text = capfd.readouterr().out
-    assert main(["info", "--json", folder]) == info_status
+    assert main(["info", "--json", directory]) == info_status
     described = json.loads(capfd.readouterr().out.splitlines()[-1])
     page, evidence_json = evidence.html, json.loads(evidence.json)
 
@@ -110,20 +110,20 @@ def assert_one_verdict(folder, capfd):
 
 CASES = [
     *sorted(path for path in VECTORS.iterdir() if path.is_dir()),
-    *(path for folder in MORE for path in sorted(folder.iterdir()) if path.is_dir()),
+    *(path for directory in MORE for path in sorted(directory.iterdir()) if path.is_dir()),
 ]
 
 
-@pytest.mark.parametrize("folder", CASES, ids=lambda folder: folder.name)
-def test_a_folder_has_one_verdict(folder, capfd, no_log):
-    assert_one_verdict(folder, capfd)
+@pytest.mark.parametrize("directory", CASES, ids=lambda directory: directory.name)
+def test_a_directory_has_one_verdict(directory, capfd, no_log):
+    assert_one_verdict(directory, capfd)
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """A database of each engine, with tables, and with writes that are only in a log."""
-    folder = tmp_path_factory.mktemp("whole")
-    with plyvel.DB(str(folder / "leveldb"), create_if_missing=True, write_buffer_size=64 << 10) as database:
+    directory = tmp_path_factory.mktemp("whole")
+    with plyvel.DB(str(directory / "leveldb"), create_if_missing=True, write_buffer_size=64 << 10) as database:
         for key in range(2_000):
             database.put(b"key-%06d" % key, random.Random(key).randbytes(100))
     options = Options(raw_mode=True)
@@ -131,16 +131,16 @@ def whole(tmp_path_factory):
     options.set_recycle_log_file_num(2)
     # No file changes while it is copied.
     options.set_disable_auto_compactions(True)
-    database = Rdict(str(folder / "recycling"), options)
+    database = Rdict(str(directory / "recycling"), options)
     for count in range(5):
         for key in range(300):
             database[b"key-%06d" % key] = random.Random(key).randbytes(100)
         if count < 4:
             database.flush()
     database.flush_wal(True)
-    shutil.copytree(folder / "recycling", folder / "rocksdb")
+    shutil.copytree(directory / "recycling", directory / "rocksdb")
     database.close()
-    return folder
+    return directory
 
 
 def zeroed(path):
@@ -169,14 +169,14 @@ def test_a_database_with_a_changed_file_has_one_verdict(engine, whole, tmp_path,
     for name in names:
         for change in CHANGES:
             # Sometimes beside another one, which is whole.
-            folder = tmp_path / "changed"
-            changed = folder / "beside" if change in CHANGES[::2] else folder
+            directory = tmp_path / "changed"
+            changed = directory / "beside" if change in CHANGES[::2] else directory
             shutil.copytree(whole / engine, changed)
-            if changed != folder:
-                shutil.copytree(whole / "leveldb", folder / "whole")
+            if changed != directory:
+                shutil.copytree(whole / "leveldb", directory / "whole")
             change(changed / name)
-            assert_one_verdict(folder, capfd)
-            shutil.rmtree(folder)
+            assert_one_verdict(directory, capfd)
+            shutil.rmtree(directory)
 
 
 WRITERS = {
@@ -219,15 +219,15 @@ def test_a_database_whose_writer_was_killed_is_healthy_and_has_one_verdict(engin
         assert results.ok, (seed, [database.problems for database in results.databases])
 
 
-def test_a_folder_of_all_kinds_has_one_verdict(whole, tmp_path, capfd, no_log):
-    folder = tmp_path / "all"
+def test_a_directory_of_all_kinds_has_one_verdict(whole, tmp_path, capfd, no_log):
+    directory = tmp_path / "all"
     for name in ("leveldb", "rocksdb", "recycling"):
-        shutil.copytree(whole / name, folder / name)
-        shutil.copytree(whole / name, folder / "below" / name)
-    flipped(max((folder / "leveldb").glob("*.log")))
-    (folder / "rocksdb/CURRENT").unlink()
-    shutil.copy(VECTORS / "rocksdb/recycled/000014.log", folder / "000099.log")
-    (folder / "damaged.log").write_bytes(reference.encode([b"one", b"two", b"three"])[:-1] + b"?")
-    assert_one_verdict(folder, capfd)
-    (folder / "damaged.log").unlink()
-    assert_one_verdict(folder, capfd)
+        shutil.copytree(whole / name, directory / name)
+        shutil.copytree(whole / name, directory / "below" / name)
+    flipped(max((directory / "leveldb").glob("*.log")))
+    (directory / "rocksdb/CURRENT").unlink()
+    shutil.copy(VECTORS / "rocksdb/recycled/000014.log", directory / "000099.log")
+    (directory / "damaged.log").write_bytes(reference.encode([b"one", b"two", b"three"])[:-1] + b"?")
+    assert_one_verdict(directory, capfd)
+    (directory / "damaged.log").unlink()
+    assert_one_verdict(directory, capfd)

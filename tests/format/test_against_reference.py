@@ -13,13 +13,13 @@ from reference import BLOCK_LEN, FIRST, HEADER_LEN, MIDDLE
 from support import (
     PAYLOAD,
     OnlyRead,
-    begin_of,
     end_of,
     merged,
     plain_end,
     plain_record,
     plain_skipped,
     read_events,
+    start_of,
     step_on,
     written,
 )
@@ -161,7 +161,7 @@ def test_packs_hold_the_same_records_between_the_same_damage(file, options, len_
                 assert item.offsets[0] == 0
                 assert item.offsets[-1] == len(item.data)
                 assert item.offsets[-2] < max(len_max, 1)
-                found += [bytes(item.data[begin:end]) for begin, end in pairwise(item.offsets)]
+                found += [bytes(item.data[start:end]) for start, end in pairwise(item.offsets)]
                 offsets += item.record_offsets.tolist()
                 assert item.end_offset <= reader.tell()
             else:
@@ -208,23 +208,23 @@ def test_checksums_of_a_mismatch_are_those_of_the_file(file):
 def test_no_byte_is_unaccounted_for(file, options, policy):
     with cordwood.open(file, dialect="leveldb", on_corruption=policy, **options) as reader:
         found = [plain_record(item) for item in step_on(reader.records()) if isinstance(item, cordwood.Record)]
-        events = sorted([*found, *plain_skipped(reader)], key=begin_of)
-    spans = [(0, 0), *((begin_of(event), end_of(event)) for event in events), (len(file), len(file))]
-    assert all(begin < end for begin, end in spans[1:-1])
+        events = sorted([*found, *plain_skipped(reader)], key=start_of)
+    spans = [(0, 0), *((start_of(event), end_of(event)) for event in events), (len(file), len(file))]
+    assert all(start < end for start, end in spans[1:-1])
     items = reference.fragments(file, verify_checksums=options.get("verify_checksums", True))
     parts = [item for item in items if isinstance(item, reference.Fragment)]
     unfinished = {part.end for part in parts if part.kind in (FIRST, MIDDLE)}
-    for (_, begin), (end, _) in pairwise(spans):
+    for (_, start), (end, _) in pairwise(spans):
         # Between two spans there is only a trailer: zeros, unless it is part of a record that continues after it.
-        assert begin <= end
-        assert begin in unfinished or not any(file[begin:end])
-        assert end - begin < HEADER_LEN
-        assert begin == end or end % BLOCK_LEN == 0 or end == len(file)
-        assert begin // BLOCK_LEN == max(begin, end - 1) // BLOCK_LEN
-        assert begin == end or begin % BLOCK_LEN > BLOCK_LEN - HEADER_LEN
-    begins = [part.begin for part in parts]
+        assert start <= end
+        assert start in unfinished or not any(file[start:end])
+        assert end - start < HEADER_LEN
+        assert start == end or end % BLOCK_LEN == 0 or end == len(file)
+        assert start // BLOCK_LEN == max(start, end - 1) // BLOCK_LEN
+        assert start == end or start % BLOCK_LEN > BLOCK_LEN - HEADER_LEN
+    starts = [part.start for part in parts]
     for record in found:
-        own = parts[bisect_left(begins, record.offset) : bisect_left(begins, record.end_offset)]
+        own = parts[bisect_left(starts, record.offset) : bisect_left(starts, record.end_offset)]
         assert len(record.data) == sum(len(part.payload) for part in own)
 
 

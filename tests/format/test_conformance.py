@@ -18,7 +18,7 @@ KNOWN = suite.known_in(Path(suite.__file__).parent / "known.txt")
 
 
 def rules():
-    """The numbers of the rules of the pages: each begins a line of a table, or is printed bold."""
+    """The numbers of the rules of the pages: each starts a line of a table, or is printed bold."""
     pages = "".join((DOCS / f"{page}.md").read_text(encoding="utf-8") for page in ("reading", "packed", "damage"))
     return set(re.findall(r"(?:^\| |\*\*)([A-Z]\d+[a-z]?)(?: |\*\*)", pages, re.MULTILINE))
 
@@ -53,9 +53,9 @@ def test_each_outcome_accounts_for_every_byte():
             if policy == "repair" or not is_listed or "regions" not in expected:
                 continue
             spans = [record[:2] for record in expected["records"]] + [region[1:] for region in expected["regions"]]
-            for (_, end), (begin, _) in pairwise([(0, 0), *sorted(spans), (file_len, file_len)]):
-                is_trailer = end < begin < end + 19 and (begin - grid) % 32_768 == 0
-                assert begin == end or is_trailer, (case["name"], policy, end, begin)
+            for (_, end), (start, _) in pairwise([(0, 0), *sorted(spans), (file_len, file_len)]):
+                is_trailer = end < start < end + 19 and (start - grid) % 32_768 == 0
+                assert start == end or is_trailer, (case["name"], policy, end, start)
             checked += 1
     assert checked > 800
 

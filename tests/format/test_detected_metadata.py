@@ -172,7 +172,7 @@ def test_the_parts_of_a_log_are_read_by_the_same_rules(place, tmp_path, no_log):
     assert found == one.record_count
 
 
-def test_a_range_that_begins_later_is_read_by_the_same_rules():
+def test_a_range_that_starts_later_is_read_by_the_same_rules():
     file = padded(b"", BLOCK_LEN).ljust(BLOCK_LEN, b"\0") + LOG
     with cordwood.open(file, start=BLOCK_LEN) as reader:
         assert list(reader) == [b"foo"] * 2
@@ -239,7 +239,7 @@ def test_no_frame_is_a_record_if_blocks_were_swapped(log_number, tmp_path):
     with cordwood.open(path, "w", **options) as writer:
         writer.extend(records)
     file = path.read_bytes()
-    blocks = [file[begin : begin + BLOCK_LEN] for begin in range(0, len(file), BLOCK_LEN)]
+    blocks = [file[start : start + BLOCK_LEN] for start in range(0, len(file), BLOCK_LEN)]
     assert len(blocks) == 7
     for one, other in itertools.combinations(range(6), 2):
         order = [*blocks]
@@ -319,10 +319,10 @@ def test_damage_that_a_crash_can_have_left_is_refused_before_a_whole_record(whol
 def test_salvage_says_which_damaged_record_of_the_engine_is_lost(kind, payload, not_kept, tmp_path):
     metadata = fragment(kind, payload, {})
     log = RECORD + metadata + RECORD
-    begin = len(RECORD)
+    start = len(RECORD)
     for bit in range(8 * len(metadata)):
         flipped = bytearray(log)
-        flipped[begin + bit // 8] ^= 1 << bit % 8
+        flipped[start + bit // 8] ^= 1 << bit % 8
         new = tmp_path / f"{bit}.log"
         report = cordwood.salvage(bytes(flipped), new)
         assert report.not_kept == not_kept, bit
@@ -359,11 +359,11 @@ def test_salvage_says_that_an_edit_that_each_engine_requires_is_lost(lost, tmp_p
     edits = [COMPARATOR, *NUMBERS.values(), NUMBERS[lost]]
     log = bytearray(reference.encode(edits))
     place = [*NUMBERS].index(lost) + 1
-    begins = reference.record_offsets(edits)
+    starts = reference.record_offsets(edits)
     # One of the two that state the number, then both.
-    log[begins[place] + 8] ^= 4
+    log[starts[place] + 8] ^= 4
     assert cordwood.salvage(bytes(log), tmp_path / "one").not_kept == ()
-    log[begins[4] + 8] ^= 4
+    log[starts[4] + 8] ^= 4
     assert cordwood.salvage(bytes(log), tmp_path / "both").not_kept == ("version_edit",)
 
 

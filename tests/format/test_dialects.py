@@ -101,16 +101,16 @@ def test_a_recycled_log_of_rocksdb(tmp_path):
 
 
 def test_a_compressed_log_of_rocksdb(tmp_path):
-    folder = tmp_path / "db"
-    Rdict(str(folder), options_of_rocksdb()).close()
+    directory = tmp_path / "db"
+    Rdict(str(directory), options_of_rocksdb()).close()
     # rocksdict has no setter for this option, but its options file has a line for it.
-    for path in folder.glob("OPTIONS-*"):
+    for path in directory.glob("OPTIONS-*"):
         path.write_text(re.sub("wal_compression=.*", "wal_compression=kZSTD", path.read_text()))
-    database = Rdict(str(folder), *Options.load_latest(str(folder)))
+    database = Rdict(str(directory), *Options.load_latest(str(directory)))
     for index, value in enumerate(RECORDS):
         database[key_of(index)] = value + bytes(1000)
     database.flush_wal(True)
-    log = shutil.copy(the_log_of(folder), tmp_path)
+    log = shutil.copy(the_log_of(directory), tmp_path)
     database.close()
     with cordwood.open(log) as reader:
         found = puts_in(reader)
@@ -125,9 +125,9 @@ def test_a_compressed_log_of_rocksdb(tmp_path):
 
 @pytest.mark.parametrize("kind", ["plain", "recyclable", "zstd"])
 def test_rocksdb_opens_a_log_of_cordwood(tmp_path, kind):
-    folder = tmp_path / "db"
-    Rdict(str(folder), options_of_rocksdb()).close()
-    log = the_log_of(folder)
+    directory = tmp_path / "db"
+    Rdict(str(directory), options_of_rocksdb()).close()
+    log = the_log_of(directory)
     options = {
         "plain": {"dialect": "leveldb"},
         "recyclable": {"dialect": "rocksdb", "log_number": int(log.stem)},
@@ -136,7 +136,7 @@ def test_rocksdb_opens_a_log_of_cordwood(tmp_path, kind):
     with cordwood.open(log, "w", **options) as writer:
         for index, value in enumerate(RECORDS):
             writer.append(write_batch(index + 1, [(PUT, key_of(index), value)]))
-    database = Rdict(str(folder), options_of_rocksdb())
+    database = Rdict(str(directory), options_of_rocksdb())
     found = [database.get(key_of(index)) for index in range(len(RECORDS))]
     count = len(list(database.keys()))
     database.close()
@@ -284,8 +284,8 @@ def test_a_live_run_of_each_version_of_swanlab_is_followed(version, tmp_path):
     path.write_bytes(b"")
     with cordwood.follow(path) as follower, path.open("ab", buffering=0) as file:
         found = []
-        for begin, end in itertools.pairwise([0, 3, 6, 7, 12, 14, 60, 20_000, len(run)]):
-            file.write(run[begin:end])
+        for start, end in itertools.pairwise([0, 3, 6, 7, 12, 14, 60, 20_000, len(run)]):
+            file.write(run[start:end])
             for _ in range(2):
                 while (record := follower.poll()) is not None:
                     found.append(record.data)
@@ -414,12 +414,12 @@ def first_header_may_be_torn(file):
 def test_files_of_the_system_are_not_logs():
     """None of 2,000 is reported as "ok", except where the first header may be that of a torn record."""
     paths = [
-        Path(folder, name)
+        Path(directory, name)
         for top in ("/usr/lib", "/usr/share")
-        for folder, _, files in os.walk(top)
+        for directory, _, files in os.walk(top)
         for name in sorted(files)
     ]
-    # In an order that does not depend on the folders and is the same each time.
+    # In an order that does not depend on the directories and is the same each time.
     random.Random(14).shuffle(paths)
     count, ok = 0, []
     for path in paths:
@@ -431,12 +431,12 @@ def test_files_of_the_system_are_not_logs():
         if len(file) < 7 or not file.strip(b"\0"):
             continue
         count += 1
-        begin = time.process_time()
+        start = time.process_time()
         with contextlib.suppress(cordwood.DialectError):
             if cordwood.verify(path).ok:
                 ok.append(path)
         # Not a measurement: it catches hangs, and time that grows faster than the file's length.
-        assert time.process_time() - begin < 1 + len(file) / 50e6, path
+        assert time.process_time() - start < 1 + len(file) / 50e6, path
     # If there are fewer files, all must have been read; on a machine without any, the test has no meaning.
     assert count == FILE_COUNT or (count > 0 and len(paths) >= count)
     assert [path for path in ok if not first_header_may_be_torn(path.read_bytes())] == []

@@ -54,9 +54,9 @@ def test_mask(crc, masked):
 def test_crc32c_is_that_of_the_pypi_package():
     data = random.Random(1).randbytes(70_000)
     for len_ in [*range(5_000), 32_761, 65_535, 65_536, 69_000]:
-        for begin in (0, 1, 7):
-            piece = data[begin : begin + len_]
-            assert cordwood.crc32c(piece) == pypi_crc32c.crc32c(piece), (begin, len_)
+        for start in (0, 1, 7):
+            piece = data[start : start + len_]
+            assert cordwood.crc32c(piece) == pypi_crc32c.crc32c(piece), (start, len_)
 
 
 def test_crc32c_continues_from_the_crc_of_the_bytes_before():

@@ -86,7 +86,7 @@ def test_the_number_is_found_after_damage(zstd: bool) -> None:
 
 @pytest.mark.parametrize(("kind", "reason"), [(15, "unknown_kind"), (253, "ignored_kind")])
 def test_a_fragment_of_an_unknown_type_shows_that_the_log_continues(kind: int, reason: str) -> None:
-    """After damage, a block that begins with a fragment of this log is not skipped, for any type of fragment."""
+    """After damage, a block that starts with a fragment of this log is not skipped, for any type of fragment."""
 
     def fragment(kind: int, data: bytes) -> bytes:
         covered = bytes([kind, 4, 0, 0, 0]) + data

@@ -18,9 +18,9 @@ FILES_MIN, SUFFIXES_MIN, FILES_OF_SUFFIX_MAX, FILE_LEN_MAX = 2_000, 150, 40, 50_
 def ordinary_files():
     """Files of this system without the name of a log, at most some of each suffix."""
     by_suffix = defaultdict(list)
-    for folder, _, names in os.walk("/usr"):
+    for directory, _, names in os.walk("/usr"):
         for name in names:
-            path = Path(folder, name)
+            path = Path(directory, name)
             is_file = path.is_file() and not path.is_symlink() and os.access(path, os.R_OK)
             if is_file and not is_log_name(name) and 7 <= path.stat().st_size < FILE_LEN_MAX:
                 by_suffix[path.suffix].append(path)
@@ -62,9 +62,9 @@ def logs():
     return list(found.items())
 
 
-def flipped(data, count, begin, end, chosen):
+def flipped(data, count, start, end, chosen):
     changed = bytearray(data)
-    for bit in chosen.sample(range(begin * 8, end * 8), count):
+    for bit in chosen.sample(range(start * 8, end * 8), count):
         changed[bit // 8] ^= 1 << bit % 8
     return bytes(changed)
 
@@ -72,11 +72,11 @@ def flipped(data, count, begin, end, chosen):
 def damaged(data, records, index, chosen):
     """A third of the logs have one to three records, and flipped bits in the first fragment or an end in it."""
     if index % 3 == 0:
-        (begin, first_end), (_, end) = records[0], chosen.choice(records[:3])
-        fragment_end = min(first_end, begin - begin % cordwood.BLOCK_LEN + cordwood.BLOCK_LEN)
+        (start, first_end), (_, end) = records[0], chosen.choice(records[:3])
+        fragment_end = min(first_end, start - start % cordwood.BLOCK_LEN + cordwood.BLOCK_LEN)
         if chosen.random() < 0.5:
-            return data[: chosen.randrange(begin + 1, fragment_end)]
-        return flipped(data[:end], chosen.randint(1, 3), begin, fragment_end, chosen)
+            return data[: chosen.randrange(start + 1, fragment_end)]
+        return flipped(data[:end], chosen.randint(1, 3), start, fragment_end, chosen)
     change = chosen.choice(["flips", "cut", "zeros", "noise"])
     at = chosen.randrange(len(data))
     if change == "flips":

@@ -25,7 +25,7 @@ CODECS = {None: 0, "zstd": 1}
 FLIPS = 1_000 if os.environ.get("CORDWOOD_SURVIVAL") == "full" else 200
 lengths = st.one_of(st.integers(0, 40), st.integers(0, 5_000), st.sampled_from([BLOCK_LEN, 70_000]))
 records = st.lists(st.tuples(st.integers(0, 1_000), lengths), max_size=60).map(
-    lambda places: [PAYLOAD[begin : begin + length] for begin, length in places]
+    lambda places: [PAYLOAD[start : start + length] for start, length in places]
 )
 
 
@@ -121,8 +121,8 @@ def test_every_offset_divides_a_log_in_two():
     file = a_log()
     whole = by_reference(file)
     assert 2 * BLOCK_LEN < len(file) < 3 * BLOCK_LEN
-    begins = {offset for offset, _, _ in whole}
-    near = {offset + delta for offset in begins for delta in (-1, 0, 1)}
+    starts = {offset for offset, _, _ in whole}
+    near = {offset + delta for offset in starts for delta in (-1, 0, 1)}
     for at in sorted(near | set(range(0, len(file), 97)) | {len(file)}):
         parts = [cordwood.open(file, start=0, end=at), cordwood.open(file, start=at, end=len(file))]
         before, after = (plain(part.records()) for part in parts)
@@ -189,26 +189,26 @@ def test_splits_are_blocks_of_the_log(tmp_path, codec):
 
 def test_ranges_that_meet_in_a_damaged_container_report_it_once():
     log = packed_reference.encode([([b"before"], None), ([b"%d" % number for number in range(30)], 0)], 0)
-    begin = 17 + 7 + 6
+    start = 17 + 7 + 6
     # Its checksum is right, its lengths are not; or its checksum is wrong.
-    bad_lengths = bytearray(log[begin + 7 :])
+    bad_lengths = bytearray(log[start + 7 :])
     bad_lengths[2] += 1
     flipped = bytearray(log)
     flipped[-1] ^= 1
     after = reference.fragment(reference.FULL, b"after")
     for container, reason in [
         (reference.fragment(0x40, bytes(bad_lengths)), "bad_container"),
-        (bytes(flipped[begin:]), "checksum_mismatch"),
+        (bytes(flipped[start:]), "checksum_mismatch"),
     ]:
-        file = log[:begin] + container + after
-        for at in range(begin - 1, len(file) + 1):
+        file = log[:start] + container + after
+        for at in range(start - 1, len(file) + 1):
             records, regions = [], []
             for bounds in ({"end": at}, {"start": at}):
                 with cordwood.open(file, dialect="packed", on_corruption="salvage", **bounds) as reader:
                     records += reader
                     regions += [region for region in reader.skipped if region.reason != "metadata"]
             assert records == [b"before", b"after"], at
-            assert [(region.reason, region.offset) for region in regions] == [(reason, begin)], at
+            assert [(region.reason, region.offset) for region in regions] == [(reason, start)], at
 
 
 def test_two_logs_that_were_joined_at_a_block_have_two_marks():

@@ -76,8 +76,8 @@ def content_len(frame):
 
 
 def frames(file):
-    """Where each compressed container begins and ends, and what its frame states."""
-    at, payload, begin = 0, b"", 0
+    """Where each compressed container starts and ends, and what its frame states."""
+    at, payload, start = 0, b"", 0
     while at < len(file):
         left = BLOCK_LEN - at % BLOCK_LEN
         if left < HEADER_LEN:
@@ -87,11 +87,11 @@ def frames(file):
         end = at + HEADER_LEN + length
         part = file[at + HEADER_LEN : end]
         if kind in CONTAINER_KINDS[:2]:
-            payload, begin = b"", at
+            payload, start = b"", at
         payload += part if kind in CONTAINER_KINDS else b""
         if kind in (CONTAINER_KINDS[0], CONTAINER_KINDS[3]) and payload[0] == 1:
             count_len = next(index for index in range(1, 6) if payload[index] < 128)
-            yield begin, end, content_len(payload[1 + count_len :])
+            yield start, end, content_len(payload[1 + count_len :])
         at = end
 
 
@@ -100,9 +100,9 @@ def most_used(file):
     most = float("-inf")
     best_start = float("-inf")
     total = 0
-    for begin, end, stated in frames(file):
-        # In terms of sums from the beginning, so that each pair of start and end is considered.
-        best_start = max(best_start, RATIO * begin - total)
+    for start, end, stated in frames(file):
+        # In terms of sums from the start, so that each pair of start and end is considered.
+        best_start = max(best_start, RATIO * start - total)
         total += stated
         most = max(most, total - RATIO * end + best_start)
     return most
@@ -133,10 +133,10 @@ def test_k16_a_log_that_compresses_well_is_read_by_default(tmp_path, write, reco
         assert [length for _, length in offsets] == lens
         for offset, _ in (offsets[1], offsets[len(offsets) // 2]):
             reader.seek(offset)
-            assert sum(1 for _ in reader) == sum(1 for begin, _ in offsets if begin >= offset)
+            assert sum(1 for _ in reader) == sum(1 for start, _ in offsets if start >= offset)
     for end in range(0, len(file), max(BLOCK_LEN, len(file) // 3)):
         with cordwood.Reader(path, start=end, end=end + max(BLOCK_LEN, len(file) // 3)) as split:
-            part = [begin for begin, _ in offsets if end <= begin < end + max(BLOCK_LEN, len(file) // 3)]
+            part = [start for start, _ in offsets if end <= start < end + max(BLOCK_LEN, len(file) // 3)]
             assert [record.offset for record in split.records()] == part
     assert cordwood.verify(path).record_count == len(lens)
     index = cordwood.index([path])
@@ -167,8 +167,8 @@ def test_k16_a_log_that_is_opened_again_has_no_budget_left(tmp_path):
     reopened(path, (bytes(3 * MIB) for _ in range(20)))
     found = list(frames(path.read_bytes()))
     assert len(found) == 20
-    assert all(stated <= RATIO * (end - begin) for begin, end, stated in found[3:])
-    assert all(stated > RATIO * (end - begin) for begin, end, stated in found[:3])
+    assert all(stated <= RATIO * (end - start) for start, end, stated in found[3:])
+    assert all(stated > RATIO * (end - start) for start, end, stated in found[:3])
     assert cordwood.verify(path).record_count == 20
 
 

@@ -21,7 +21,7 @@ from log_kinds import NUMBER, Log, log, payloads
 from obstore.store import MemoryStore
 from reference import BLOCK_LEN, Record, Skipped
 from shortened_ranges import Splitting, Tracker
-from support import OnlyRead, begin_of, merged, plain_skipped
+from support import OnlyRead, merged, plain_skipped, start_of
 
 import cordwood
 from cordwood._claims import WHOLE_LEN, ClaimedRange
@@ -121,7 +121,7 @@ def test_ranges_that_meet_have_the_records_and_regions_of_the_whole_log(kind, po
         source = source_of(made, seed, tmp_path)
         records = made.records(policy)
         first, last = min(made.files), max(made.files) + len(made.data)
-        near = [begin_of(event) + by for event in made.events(policy)[0] for by in (-1, 0, 1)]
+        near = [start_of(event) + by for event in made.events(policy)[0] for by in (-1, 0, 1)]
         cuts = [rng.randrange(first, last) for _ in range(3)] + rng.sample(near, 4)
         edges = [first, *sorted(cut for cut in cuts if first <= cut < last), last + 1]
         regions = []
@@ -131,7 +131,7 @@ def test_ranges_that_meet_have_the_records_and_regions_of_the_whole_log(kind, po
                 found = [as_plain(record) for record in reader.records()]
                 assert found == [record for record in records if start <= record.offset < end]
                 regions += plain_skipped(reader)
-        assert merged(sorted(regions, key=begin_of)) == made.regions(policy)
+        assert merged(sorted(regions, key=start_of)) == made.regions(policy)
 
 
 @pytest.mark.cell("*", "range")
@@ -160,7 +160,7 @@ def test_splits_have_each_record_and_region_once(kind, policy, damage, tmp_path)
                 records += [as_plain(record) for record in reader.records()]
                 regions += plain_skipped(reader)
         assert records == made.records(policy)
-        assert merged(sorted(regions, key=begin_of)) == made.regions(policy)
+        assert merged(sorted(regions, key=start_of)) == made.regions(policy)
 
 
 @pytest.mark.cell("*", "threads")
@@ -366,10 +366,10 @@ def after(data: bytes, made: Log, end: bytes) -> Log:
 def test_a_follower_continues_in_the_next_block_once_a_writer_has_padded_a_torn_record(kind, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed)
-        begin = torn(made, seed)
-        padded = begin + bytes(-len(begin) % BLOCK_LEN)
+        start = torn(made, seed)
+        padded = start + bytes(-len(start) % BLOCK_LEN)
         new = after(padded, made, reference.encode(payloads(random.Random(seed), 20)))
-        states = [begin, padded, *(new.data[:end] for end in range(len(padded), len(new.data), 40_000)), new.data]
+        states = [start, padded, *(new.data[:end] for end in range(len(padded), len(new.data), 40_000)), new.data]
         assert followed(new, tmp_path / f"{seed}.log", states) == (new.records(), new.regions())
 
 
@@ -442,7 +442,7 @@ def test_ranges_that_a_worker_claims_have_the_records_and_regions_of_the_model(k
             regions += plain_skipped(claimed.findings(tracker.stop))
             ranges += splitting.rests
         assert sorted(records) == pairs(made.records(policy))
-        assert merged(sorted(regions, key=begin_of)) == made.regions(policy)
+        assert merged(sorted(regions, key=start_of)) == made.regions(policy)
 
 
 def open_range_of(source, **options):

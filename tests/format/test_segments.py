@@ -1,4 +1,4 @@
-"""Logs in segments against `reference.py`, which reads them in plain Python."""
+"""Segmented logs against `reference.py`, which reads them in plain Python."""
 
 import tempfile
 from pathlib import Path
@@ -8,20 +8,20 @@ import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_logs import files, record_lists
-from support import begin_of, merged, plain_end, plain_record, read_events
+from support import merged, plain_end, plain_record, read_events, start_of
 
 import cordwood
 
 pytestmark = pytest.mark.usefixtures("no_log")
 
 
-def folder_of(segments, parent):
-    """A folder with these files, by the log offset at which each begins."""
-    folder = Path(parent, "orders")
-    folder.mkdir()
+def directory_of(segments, parent):
+    """A directory with these files, by the log offset at which each starts."""
+    directory = Path(parent, "orders")
+    directory.mkdir()
     for offset, data in segments.items():
-        (folder / f"{offset:020}.log").write_bytes(data)
-    return folder
+        (directory / f"{offset:020}.log").write_bytes(data)
+    return directory
 
 
 @st.composite
@@ -47,16 +47,16 @@ def broken(draw):
 
 def expected(segments, **how):
     *events, end = reference.events_of_segments(segments, **how)
-    return merged(sorted(events, key=lambda event: (begin_of(event), isinstance(event, reference.Skipped)))), end
+    return merged(sorted(events, key=lambda event: (start_of(event), isinstance(event, reference.Skipped)))), end
 
 
 @settings(max_examples=40)
 @given(healthy())
 def test_the_records_of_all_files_are_read_in_order(segments):
     with tempfile.TemporaryDirectory() as parent:
-        folder = folder_of(segments, parent)
+        directory = directory_of(segments, parent)
         events, end = expected(segments)
-        with cordwood.open(folder, dialect="leveldb") as reader:
+        with cordwood.open(directory, dialect="leveldb") as reader:
             assert read_events(reader) == events
             assert plain_end(reader) == end
             assert reader.ok
@@ -68,7 +68,7 @@ def test_the_records_of_all_files_are_read_in_order(segments):
 @given(broken())
 def test_a_break_between_two_files_is_a_region_and_all_other_bytes_are_read_as_in_the_file(policy, segments):
     with tempfile.TemporaryDirectory() as parent:
-        folder = folder_of(segments, parent)
+        directory = directory_of(segments, parent)
         events, end = expected(segments, salvage=policy == "salvage")
         unmarked = [
             reference.Record(event.offset, event.end_offset, event.data)
@@ -76,7 +76,7 @@ def test_a_break_between_two_files_is_a_region_and_all_other_bytes_are_read_as_i
             else event
             for event in events
         ]
-        with cordwood.open(folder, dialect="leveldb", on_corruption=policy) as reader:
+        with cordwood.open(directory, dialect="leveldb", on_corruption=policy) as reader:
             assert read_events(reader) == unmarked
             assert plain_end(reader) == end
 
@@ -84,14 +84,14 @@ def test_a_break_between_two_files_is_a_region_and_all_other_bytes_are_read_as_i
 @pytest.mark.cell("segmented", "range threads batches")
 @settings(max_examples=40)
 @given(broken(), st.data())
-def test_a_reader_that_begins_at_a_record_returns_it_and_those_after_it(segments, data):
+def test_a_reader_that_starts_at_a_record_returns_it_and_those_after_it(segments, data):
     with tempfile.TemporaryDirectory() as parent:
-        folder = folder_of(segments, parent)
+        directory = directory_of(segments, parent)
         records = [event for event in expected(segments)[0] if isinstance(event, reference.Record)]
         for _ in range(3 if records else 0):
             index = data.draw(st.integers(0, len(records) - 1))
             start = records[index].offset
-            with cordwood.open(folder, dialect="leveldb", on_corruption="skip", start=start) as reader:
+            with cordwood.open(directory, dialect="leveldb", on_corruption="skip", start=start) as reader:
                 assert [plain_record(record) for record in reader.records()] == records[index:]
                 reader.seek(start)
                 batches = list(reader.record_batches(threads=2))

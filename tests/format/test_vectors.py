@@ -42,7 +42,7 @@ RECORDS = {
     "corpus:leveldb/preallocated/MANIFEST-000002": (2, 0, 28),
     "corpus:rocksdb/plain/000010.log": (300, 13, 5_024),
 }
-# By file, where its zeros begin.
+# By file, where its zeros start.
 PREALLOCATED = {
     "leveldb/preallocated/000003.log": 185,
     "leveldb/preallocated/MANIFEST-000002": 50,

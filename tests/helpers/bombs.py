@@ -38,10 +38,10 @@ def frame(content_len: int, blocks: bytes, descriptor: int = 0xE0) -> bytes:
     return FRAME + bytes([descriptor]) + content_len.to_bytes(8, "little") + blocks
 
 
-def repeated(begin: bytes, length: int) -> bytes:
-    """A frame of `begin` and then `length` bytes, a multiple of 128 KiB, each of which takes four bytes of the file."""
+def repeated(start: bytes, length: int) -> bytes:
+    """A frame of `start` and then `length` bytes, a multiple of 128 KiB, each of which takes four bytes of the file."""
     runs = [block(1, RUN, b"z", is_last=False)] * (length // RUN - 1) + [block(1, RUN, b"z", is_last=True)]
-    return frame(len(begin) + length, block(0, len(begin), begin, is_last=False) + b"".join(runs))
+    return frame(len(start) + length, block(0, len(start), start, is_last=False) + b"".join(runs))
 
 
 def zstd(count: int, data: bytes) -> bytes:
@@ -132,9 +132,9 @@ def cases() -> Iterator[tuple[str, bytes, dict[str, int], object]]:
     yield "records of 300 MiB together", three, {}, "record_too_large"
     broken = of_container(LONG + b"\0") * 3
     yield "frames of 300 MiB together that are damaged", broken, {}, "record_too_large"
-    # The beginnings of containers, which are held until one ends.
-    begins = fragment(FIRST, b"\0\1").ljust(BLOCK_LEN, b"\0")
-    yield "a container without an end", begins, {}, [0, {"interrupted_record": HEADER_LEN + 2}]
+    # The starts of containers, which are held until one ends.
+    starts = fragment(FIRST, b"\0\1").ljust(BLOCK_LEN, b"\0")
+    yield "a container without an end", starts, {}, [0, {"interrupted_record": HEADER_LEN + 2}]
     part = bytes(BLOCK_LEN - HEADER_LEN)
     long = fragment(FIRST, b"\0" + part[1:]) + fragment(MIDDLE, part) * 200 + fragment(LAST, part)
     first_len = (MIB + 5 * 32_768) // len(part) + 1

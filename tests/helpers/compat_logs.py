@@ -49,26 +49,26 @@ class Log:
         for item in reference.fragments(twin, verify_checksums=True):
             if item.kind in (reference.FULL, reference.FIRST):
                 spans.append([])
-            spans[-1].append((item.begin, item.end))
+            spans[-1].append((item.start, item.end))
         log = cls(flavour, bytearray(twin), spans[1:] if flavour.header else spans)
         log.file[: len(flavour.header)] = flavour.header
-        for begin, _ in log.fragments():
-            log.seal(begin)
+        for start, _ in log.fragments():
+            log.seal(start)
         return log
 
     def fragments(self) -> list[tuple[int, int]]:
         return [span for spans in self.spans for span in spans]
 
-    def seal(self, begin: int) -> None:
+    def seal(self, start: int) -> None:
         """Puts the valid checksum into a header."""
-        _, length, kind = reference.HEADER.unpack_from(self.file, begin)
-        payload = bytes(self.file[begin + 7 : begin + 7 + length])
-        struct.pack_into("<I", self.file, begin, self.flavour.checksum(kind, payload))
+        _, length, kind = reference.HEADER.unpack_from(self.file, start)
+        payload = bytes(self.file[start + 7 : start + 7 + length])
+        struct.pack_into("<I", self.file, start, self.flavour.checksum(kind, payload))
 
     def small(self, rng: random.Random) -> tuple[int, int]:
         """A record of one fragment, with others around it in its block."""
         alone = [spans[0] for spans in self.spans if len(spans) == 1 and spans[0][1] - spans[0][0] > 7 + 40]
-        blocks = [begin // reference.BLOCK_LEN for begin, _ in alone]
+        blocks = [start // reference.BLOCK_LEN for start, _ in alone]
         return rng.choice([span for index, span in enumerate(alone[1:-1]) if len({*blocks[index : index + 3]}) == 1])
 
     def big(self) -> list[tuple[int, int]]:
@@ -95,13 +95,13 @@ def twin_of(flavour: Flavour, file: bytes) -> bytes:
         return file
     twin = bytearray(file)
     twin[:7] = reference.fragment(reference.FULL, b"")
-    for begin in range(7, len(file) - 6):
-        left = reference.BLOCK_LEN - begin % reference.BLOCK_LEN
-        stored, length, kind = reference.HEADER.unpack_from(file, begin)
-        if kind < 16 and 7 + length <= min(left, len(file) - begin):
-            payload = bytes(file[begin + 7 : begin + 7 + length])
+    for start in range(7, len(file) - 6):
+        left = reference.BLOCK_LEN - start % reference.BLOCK_LEN
+        stored, length, kind = reference.HEADER.unpack_from(file, start)
+        if kind < 16 and 7 + length <= min(left, len(file) - start):
+            payload = bytes(file[start + 7 : start + 7 + length])
             if stored == flavour.checksum(kind, payload):
-                twin[begin : begin + 4] = reference.fragment(kind, payload)[:4]
+                twin[start : start + 4] = reference.fragment(kind, payload)[:4]
     return bytes(twin)
 
 
@@ -125,38 +125,38 @@ def damage(function: Damage) -> Damage:
 
 @damage
 def flipped_payload(log, rng):
-    begin, end = log.small(rng)
-    log.file[rng.randrange(begin + 7, end)] ^= 1 << rng.randrange(8)
+    start, end = log.small(rng)
+    log.file[rng.randrange(start + 7, end)] ^= 1 << rng.randrange(8)
 
 
 @damage
 def flipped_payload_of_a_piece(log, rng):
-    begin, end = log.big()[1]
-    log.file[rng.randrange(begin + 7, end)] ^= 1 << rng.randrange(8)
+    start, end = log.big()[1]
+    log.file[rng.randrange(start + 7, end)] ^= 1 << rng.randrange(8)
 
 
 @damage
 def flipped_checksum(log, rng):
-    begin, _ = log.small(rng)
-    log.file[begin + rng.randrange(4)] ^= 1 << rng.randrange(8)
+    start, _ = log.small(rng)
+    log.file[start + rng.randrange(4)] ^= 1 << rng.randrange(8)
 
 
 @damage
 def flipped_kind(log, rng):
-    begin, _ = log.small(rng)
-    log.file[begin + 6] = reference.MIDDLE
+    start, _ = log.small(rng)
+    log.file[start + 6] = reference.MIDDLE
 
 
 @damage
 def length_too_small(log, rng):
-    begin, end = log.small(rng)
-    struct.pack_into("<H", log.file, begin + 4, end - begin - 7 - rng.randrange(1, 40))
+    start, end = log.small(rng)
+    struct.pack_into("<H", log.file, start + 4, end - start - 7 - rng.randrange(1, 40))
 
 
 @damage
 def length_too_big(log, rng):
-    begin, end = log.small(rng)
-    struct.pack_into("<H", log.file, begin + 4, end - begin - 7 + rng.randrange(1, 20))
+    start, end = log.small(rng)
+    struct.pack_into("<H", log.file, start + 4, end - start - 7 + rng.randrange(1, 20))
 
 
 @damage
@@ -166,21 +166,21 @@ def length_past_block(log, rng):
 
 @damage
 def length_past_end(log, rng):
-    begin, end = log.fragments()[-1]
-    struct.pack_into("<H", log.file, begin + 4, end - begin - 7 + rng.randrange(1, 20))
+    start, end = log.fragments()[-1]
+    struct.pack_into("<H", log.file, start + 4, end - start - 7 + rng.randrange(1, 20))
 
 
 @damage
 def unknown_kind(log, rng):
-    begin, _ = log.small(rng)
-    log.file[begin + 6] = 9
-    log.seal(begin)
+    start, _ = log.small(rng)
+    log.file[start + 6] = 9
+    log.seal(start)
 
 
 @damage
 def torn_payload(log, rng):
-    begin, end = log.fragments()[-1]
-    del log.file[rng.randrange(begin + 8, end) :]
+    start, end = log.fragments()[-1]
+    del log.file[rng.randrange(start + 8, end) :]
 
 
 @damage
@@ -195,8 +195,8 @@ def torn_after_header(log, rng):
 
 @damage
 def torn_in_a_piece(log, rng):
-    begin, end = log.big()[1]
-    del log.file[rng.randrange(begin + 8, end) :]
+    start, end = log.big()[1]
+    del log.file[rng.randrange(start + 8, end) :]
 
 
 @damage
@@ -217,8 +217,8 @@ def zeroed_page(log, rng):
 
 @damage
 def zeroed_block(log, rng):
-    begin, end = log.big()[1]
-    log.file[begin:end] = bytes(end - begin)
+    start, end = log.big()[1]
+    log.file[start:end] = bytes(end - start)
 
 
 @damage
@@ -228,15 +228,15 @@ def garbage_tail(log, rng):
 
 @damage
 def first_without_last(log, rng):
-    begin, _ = log.big()[1]
-    log.file[begin + 6] = reference.FULL
-    log.seal(begin)
+    start, _ = log.big()[1]
+    log.file[start + 6] = reference.FULL
+    log.seal(start)
 
 
 @damage
 def lost_block(log, rng):
-    begin, end = log.big()[1]
-    del log.file[begin:end]
+    start, end = log.big()[1]
+    del log.file[start:end]
 
 
 @damage

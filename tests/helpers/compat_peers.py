@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 # The originals are installed without their dependencies, which clash with each other and with other packages; the parts
-# that read logs need none of them. `make test` fills this folder.
+# that read logs need none of them. `make test` fills this directory.
 PEERS = Path(os.environ.get("CORDWOOD_PEERS") or Path(sys.prefix) / "peers")
 
 

@@ -44,10 +44,10 @@ class Budget:
         self.base = record_len_max if record_len_max > 1 << 30 else 256 << 20
         self.total = 0
 
-    def spend(self, length: int, begin: int, end: int) -> None:
-        """Line 6: counts a frame of the container at `[begin, end)`."""
+    def spend(self, length: int, start: int, end: int) -> None:
+        """Line 6: counts a frame of the container at `[start, end)`."""
         if length > self.base or self.total + length > self.base + 200 * end:
-            raise RefusedError("budget", begin)
+            raise RefusedError("budget", start)
         self.total += length
 
 
@@ -69,15 +69,15 @@ def take_varint(data: bytes, at: int) -> tuple[int, int] | None:
     return None
 
 
-def mark_reason(payload: bytes, begin: int, *, is_trusted: bool) -> str:
+def mark_reason(payload: bytes, start: int, *, is_trusted: bool) -> str:
     """How a mark is reported. `is_trusted`: its checksum is right, and no damage precedes it in its block."""
     if not is_trusted or len(payload) < len(MAGIC) + 2 or not payload.startswith(MAGIC):
         return "bad_metadata"
     version, codec = payload[len(MAGIC) : len(MAGIC) + 2]
     if version != 1:
-        raise RefusedError(f"version {version}", begin)
+        raise RefusedError(f"version {version}", start)
     if codec not in (STORED, ZSTD):
-        raise RefusedError(f"codec {codec}", begin)
+        raise RefusedError(f"codec {codec}", start)
     return "metadata"
 
 
@@ -92,9 +92,9 @@ def body_len_max(record_len_max: int, count: int) -> int:
 
 
 def opened(
-    container: bytes, begin: int, end: int, record_len_max: int, budget: Budget, *, is_trusted: bool
+    container: bytes, start: int, end: int, record_len_max: int, budget: Budget, *, is_trusted: bool
 ) -> str | list[bytes]:
-    """The table "Reading a container": the records of the container at `[begin, end)`, or why it is damage.
+    """The table "Reading a container": the records of the container at `[start, end)`, or why it is damage.
 
     `is_trusted`: its checksums were verified, and no damage precedes it in its block.
     """
@@ -103,18 +103,18 @@ def opened(
     codec = container[0]
     if codec not in (STORED, ZSTD):
         if is_trusted:
-            raise RefusedError(f"codec {codec}", begin)
+            raise RefusedError(f"codec {codec}", start)
         return "unsupported_compression"
     found = take_varint(container, 1)  # line 3
     if found is None:
         return "bad_container"
     count, at = found
-    block_end = begin - begin % BLOCK_LEN + BLOCK_LEN
-    if not 1 <= count <= COUNT_MAX or begin + count > min(end, block_end):
+    block_end = start - start % BLOCK_LEN + BLOCK_LEN
+    if not 1 <= count <= COUNT_MAX or start + count > min(end, block_end):
         return "bad_container"
     body = container[at:]
     if codec == ZSTD:
-        content = decompressed(body, body_len_max(record_len_max, count), begin, end, budget)
+        content = decompressed(body, body_len_max(record_len_max, count), start, end, budget)
         if isinstance(content, str):
             return content
         body = content
@@ -140,7 +140,7 @@ def records_of(body: bytes, count: int) -> Iterator[bytes | None]:
         at += length
 
 
-def decompressed(frame: bytes, len_max: int, begin: int, end: int, budget: Budget) -> str | bytes:
+def decompressed(frame: bytes, len_max: int, start: int, end: int, budget: Budget) -> str | bytes:
     """Lines 4 to 7: the content of a frame, or why it is damage."""
     header = frame_header(frame)
     if header is None:
@@ -150,7 +150,7 @@ def decompressed(frame: bytes, len_max: int, begin: int, end: int, budget: Budge
         return "bad_compression"
     if length > len_max:
         return "record_too_large"
-    budget.spend(length, begin, end)
+    budget.spend(length, start, end)
     if frame_end(frame, at, has_checksum=has_checksum) != len(frame):
         return "bad_compression"
     try:
@@ -160,7 +160,7 @@ def decompressed(frame: bytes, len_max: int, begin: int, end: int, budget: Budge
 
 
 def frame_header(frame: bytes) -> tuple[int, int, bool] | None:
-    """Where the first block begins, the stated length of the content, and whether a checksum follows the last block.
+    """Where the first block starts, the stated length of the content, and whether a checksum follows the last block.
 
     RFC 8878, 3.1.1.1. `None`: it is no frame, or does not state the length.
     """
@@ -185,7 +185,7 @@ def frame_header(frame: bytes) -> tuple[int, int, bool] | None:
 
 
 def frame_end(frame: bytes, at: int, *, has_checksum: bool) -> int | None:
-    """Where a frame ends whose first block begins at `at`. RFC 8878, 3.1.1.2."""
+    """Where a frame ends whose first block starts at `at`. RFC 8878, 3.1.1.2."""
     is_last = False
     while not is_last:
         if at + BLOCK_HEADER_LEN > len(frame):

@@ -39,14 +39,14 @@ def entry_of(function: str) -> ctypes.c_void_p:
     """The function's entry in the loaded module's table."""
     path = str(Path(_native.__file__).resolve())
     parts = sections(Path(path).read_bytes())
-    begin = next(
+    start = next(
         int(line.split("-")[0], 16) for line in Path("/proc/self/maps").read_text().splitlines() if line.endswith(path)
     )
     for offset, info, _ in struct.iter_unpack("<QQq", parts[".rela.dyn"] + parts.get(".rela.plt", b"")):
         if info & 0xFFFFFFFF in (GLOB_DAT, JUMP_SLOT):
             (name,) = struct.unpack_from("<I", parts[".dynsym"], (info >> 32) * 24)
             if parts[".dynstr"][name:].split(b"\0", 1)[0].decode() == function:
-                return ctypes.c_void_p.from_address(begin + offset)
+                return ctypes.c_void_p.from_address(start + offset)
     raise LookupError(f"{path} does not call {function}")
 
 

@@ -66,9 +66,9 @@ def records_in(data: bytes, dialect: str = "leveldb", *, skips: bool = False) ->
     *events, _ = reference.events(data, dialect=REFERENCE[dialect])
     records = [event for event in events if isinstance(event, Record)]
     end = records[-1].end_offset if records else 0
-    begin = len(file_header(data, dialect))
+    start = len(file_header(data, dialect))
     for event in events:
-        if isinstance(event, reference.Skipped) and begin <= event.begin < end and not skips:
+        if isinstance(event, reference.Skipped) and start <= event.start < end and not skips:
             raise WrongRecordsError(f"{event} is skipped before the last record, which ends at {end}")
     return records
 
@@ -79,7 +79,7 @@ def strict(data: bytes, dialect: Dialect) -> Iterator[Record]:
     if not data.startswith(dialect.file_header):
         return
     parts: list[bytes] = []
-    begin = at
+    start = at
     while at < len(data):
         left = BLOCK_LEN - at % BLOCK_LEN
         if left < header_len:
@@ -99,9 +99,9 @@ def strict(data: bytes, dialect: Dialect) -> Iterator[Record]:
         if not is_right or place not in ((MIDDLE, LAST) if parts else (FULL, FIRST)):
             return
         if not parts:
-            begin = at
+            start = at
         parts.append(data[at + header_len : end])
         at = end
         if place in (FULL, LAST):
-            yield Record(begin, at, b"".join(parts))
+            yield Record(start, at, b"".join(parts))
             parts = []

@@ -17,7 +17,7 @@ import pyarrow
 import recycled_logs
 import reference
 from reference import BLOCK_LEN, HEADER_LEN, KINDS, End, Fragment, Record, Skipped
-from support import PAYLOAD, Event, begin_of, merged
+from support import PAYLOAD, Event, merged, start_of
 
 ALL = ("one-file", "segmented", "packed", "numbered", "compressed", "remote")
 NUMBER = 7
@@ -67,7 +67,7 @@ class Log:
         else:
             dialect = reference.PACKED if self.kind == "packed" else reference.LEVELDB
             *found, end = reference.events(self.data, salvage=salvage, repair=repair, dialect=dialect)
-        return merged(sorted(found, key=lambda event: (begin_of(event), isinstance(event, Skipped)))), end
+        return merged(sorted(found, key=lambda event: (start_of(event), isinstance(event, Skipped)))), end
 
     def records(self, policy: str = "skip") -> list[Record]:
         return [event for event in self.events(policy)[0] if isinstance(event, Record)]
@@ -88,20 +88,20 @@ class Log:
             items.append(Skipped(0, len(SET_ZSTD), "metadata"))
         lost_end = salvaged_end = 0
         for part in self.layout:
-            block_end = min(part.begin - part.begin % BLOCK_LEN + BLOCK_LEN, len(self.data))
-            damage = self.damaged.get(part.begin)
-            if part.begin < lost_end:
+            block_end = min(part.start - part.start % BLOCK_LEN + BLOCK_LEN, len(self.data))
+            damage = self.damaged.get(part.start)
+            if part.start < lost_end:
                 continue
             if damage == "zeros":
-                items.append(Skipped(part.begin, block_end, "zero_fill"))
+                items.append(Skipped(part.start, block_end, "zero_fill"))
                 lost_end = block_end
             elif damage == "flips" and not repair:
                 lost_end = part.end if salvage else block_end
                 salvaged_end = block_end
-                items.append(Skipped(part.begin, lost_end, "checksum_mismatch"))
+                items.append(Skipped(part.start, lost_end, "checksum_mismatch"))
             else:
-                salvaged = salvage and part.begin < salvaged_end
-                items.append(Fragment(part.begin, part.end, part.kind, part.payload, salvaged))
+                salvaged = salvage and part.start < salvaged_end
+                items.append(Fragment(part.start, part.end, part.kind, part.payload, salvaged))
         events = [event for _, event in reference.assemble(items, 1 << 30, verify_checksums=True)]
         if self.kind == "compressed":
             return [
@@ -116,10 +116,10 @@ class Log:
 def payloads(rng: random.Random, count: int) -> list[bytes]:
     """Records that are all different, most of them short, some longer than a block."""
     lens = [rng.choice([5, 40, 300, 300, 3_000, 9_000, 40_000]) for _ in range(count)]
-    begins = [rng.randrange(1 << 19) for _ in lens]
+    starts = [rng.randrange(1 << 19) for _ in lens]
     return [
         b"%d " % rng.getrandbits(60) + PAYLOAD[at : at + rng.randrange(length)]
-        for at, length in zip(begins, lens, strict=True)
+        for at, length in zip(starts, lens, strict=True)
     ]
 
 
@@ -140,9 +140,9 @@ def written(kind: str, rng: random.Random, count: int) -> Log:
         files, offset = {}, rng.randrange(1, 3 * BLOCK_LEN)
         records += payloads(rng, count)
         edges = [0, *sorted(rng.sample(range(1, 2 * count), 2)), 2 * count]
-        for begin, end in pairwise(edges):
+        for start, end in pairwise(edges):
             offset += offset % BLOCK_LEN == 0
-            files[offset] = reference.encode(records[begin:end])
+            files[offset] = reference.encode(records[start:end])
             offset += len(files[offset])
         return Log(kind, files)
     if kind == "packed":
@@ -172,8 +172,8 @@ def recycled(records: list[bytes]) -> recycled_logs.Log:
 def of_recycled(made: recycled_logs.Log) -> Log:
     data = bytes(made.data)
     layout = [
-        Fragment(begin, end, KINDS[data[begin + 6] - 5], data[begin + made.header_len() : end])
-        for begin, end in made.fragments
+        Fragment(start, end, KINDS[data[start + 6] - 5], data[start + made.header_len() : end])
+        for start, end in made.fragments
     ]
     return Log("numbered", {0: data}, layout=layout)
 
@@ -191,11 +191,11 @@ def spoil(made: Log, rng: random.Random, damage: str) -> None:
         blocks = range(1 if made.layout else 0, last)
         file = bytearray(data)
         for block in rng.sample(blocks, min(len(blocks), 3)):
-            part = rng.choice([p for p in parts if p.begin // BLOCK_LEN == block and p.end > p.begin + header_len])
+            part = rng.choice([p for p in parts if p.start // BLOCK_LEN == block and p.end > p.start + header_len])
             if damage == "flips":
-                file[rng.randrange(part.begin + header_len, part.end)] ^= 1 << rng.randrange(8)
+                file[rng.randrange(part.start + header_len, part.end)] ^= 1 << rng.randrange(8)
             else:
                 end = (block + 1) * BLOCK_LEN
-                file[part.begin : end] = bytes(end - part.begin)
-            made.damaged[part.begin] = damage
+                file[part.start : end] = bytes(end - part.start)
+            made.damaged[part.start] = damage
         made.files[base] = bytes(file)

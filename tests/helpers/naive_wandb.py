@@ -70,7 +70,7 @@ def _change_of(message, kind):
 def _apply(values, change, reasons):
     for item in change.update:
         path = _path(item)
-        *folders, name = path
+        *directories, name = path
         try:
             value = value_of_run(item.value_json)
             if len(path) > DEPTH_MAX:
@@ -78,20 +78,20 @@ def _apply(values, change, reasons):
         except NaiveError as error:
             reasons.append(error.reason)
             continue
-        folder = values
-        for key in folders:
+        directory = values
+        for key in directories:
             # A value that is not a dictionary gives way.
-            if not isinstance(folder.get(key), dict):
-                folder[key] = {}
-            folder = folder[key]
-        folder[name] = value
+            if not isinstance(directory.get(key), dict):
+                directory[key] = {}
+            directory = directory[key]
+        directory[name] = value
     for item in change.remove:
-        *folders, name = _path(item)
-        folder = values
-        for key in folders:
-            inside = folder.get(key)
-            folder = inside if isinstance(inside, dict) else {}
-        folder.pop(name, None)
+        *directories, name = _path(item)
+        directory = values
+        for key in directories:
+            inside = directory.get(key)
+            directory = inside if isinstance(inside, dict) else {}
+        directory.pop(name, None)
 
 
 def run_row(messages):
@@ -141,7 +141,7 @@ def output_pieces(messages):
 
 
 def output_lines(messages):
-    """The printed lines, each with the time of its beginning. The end of the log also ends a line."""
+    """The printed lines, each with the time of its start. The end of the log also ends a line."""
     unfinished = {}
 
     def line(stream):

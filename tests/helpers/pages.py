@@ -1,7 +1,7 @@
-"""The examples and commands of a page, run in their order in one folder, as a reader would who tries them.
+"""The examples and commands of a page, run in their order in one directory, as a reader would who tries them.
 
 Blocks of Python continue each other, and their output is the block of text that follows. In a console block, either
-each line is a command, or those that begin with `$`, and the other lines are the output.
+each line is a command, or those that start with `$`, and the other lines are the output.
 """
 
 from __future__ import annotations
@@ -75,16 +75,16 @@ def script(found: list[Step]) -> str:
     return "\n".join(lines)
 
 
-def problems(page: Path, python: Path | str, folder: Path, commands: Path) -> list[str]:
-    """Runs a page in `folder`, with that Python and the programs of `commands`; returns the steps that differ."""
+def problems(page: Path, python: Path | str, directory: Path, commands: Path) -> list[str]:
+    """Runs a page in `directory`, with that Python and the programs of `commands`; returns the steps that differ."""
     for name, source in INPUTS.get(page.name, {}).items():
         path = VECTORS / source
-        (shutil.copytree if path.is_dir() else shutil.copy)(path, folder / name)
+        (shutil.copytree if path.is_dir() else shutil.copy)(path, directory / name)
     found = steps(page.read_text(encoding="utf-8"))
     env = os.environ | {"PATH": f"{commands}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "80", "LC_ALL": "C.UTF-8"}
     done = subprocess.run(
         [str(python), "-c", script(found)],
-        cwd=folder,
+        cwd=directory,
         env=env,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

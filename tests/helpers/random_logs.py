@@ -5,7 +5,7 @@ import random
 import reference
 from hypothesis import strategies as st
 from reference import BLOCK_LEN, FIRST, FULL, HEADER_LEN, LAST, MIDDLE
-from support import PAYLOAD, begin_of
+from support import PAYLOAD, start_of
 
 record_lens = st.one_of(
     st.integers(0, 40),
@@ -18,8 +18,8 @@ record_lens = st.one_of(
 @st.composite
 def plain_records(draw):
     length = draw(record_lens)
-    begin = draw(st.integers(0, 1000))
-    return PAYLOAD[begin : begin + length]
+    start = draw(st.integers(0, 1000))
+    return PAYLOAD[start : start + length]
 
 
 # Some payloads look like other data: zeros, and logs within logs.
@@ -35,10 +35,10 @@ records = st.one_of(
 def many_short_records(draw):
     """The usual log, with hundreds of records in a block."""
     length_max = draw(st.integers(0, 300))
-    begins = random.Random(draw(st.integers(0, 1000)))
+    starts = random.Random(draw(st.integers(0, 1000)))
     return [
-        PAYLOAD[begin : begin + begin % (length_max + 1)]
-        for begin in (begins.randrange(10_000) for _ in range(draw(st.integers(0, 600))))
+        PAYLOAD[start : start + start % (length_max + 1)]
+        for start in (starts.randrange(10_000) for _ in range(draw(st.integers(0, 600))))
     ]
 
 
@@ -85,13 +85,13 @@ def smashed_logs(draw):
             draw(st.integers(0, len(records))), PAYLOAD[: draw(st.integers(BLOCK_LEN - 100, BLOCK_LEN + 100))]
         )
     file = bytearray(reference.encode(records))
-    headers = [item.begin for item in reference.fragments(bytes(file), verify_checksums=False)]
+    headers = [item.start for item in reference.fragments(bytes(file), verify_checksums=False)]
     for _ in range(draw(st.integers(1, 4))):
-        begin = draw(st.sampled_from(headers)) + draw(st.sampled_from([0, 0, 0, 4, 5, 6, 7, 8]))
+        start = draw(st.sampled_from(headers)) + draw(st.sampled_from([0, 0, 0, 4, 5, 6, 7, 8]))
         new = draw(st.sampled_from([b"", b"\0" * 7, b"\xff" * 7, b"\0\0", b"\x01", b"junk and more junk"]))
-        if begin < len(file):
-            file[begin] ^= 1 << draw(st.integers(0, 7))
-        file[begin : begin + len(new)] = new[: max(0, len(file) - begin)]
+        if start < len(file):
+            file[start] ^= 1 << draw(st.integers(0, 7))
+        file[start : start + len(new)] = new[: max(0, len(file) - start)]
     if draw(st.booleans()):
         del file[len(file) - draw(st.integers(0, min(len(file), 80))) :]
     if draw(st.booleans()):
@@ -112,7 +112,7 @@ def damaged_logs(draw):
 def some_header(draw, file):
     """The offset of some fragment's header, if any is left."""
     items = list(reference.fragments(bytes(file), verify_checksums=False))
-    return min(draw(st.sampled_from(items)).begin if items else 0, max(0, len(file) - HEADER_LEN))
+    return min(draw(st.sampled_from(items)).start if items else 0, max(0, len(file) - HEADER_LEN))
 
 
 def flip_a_bit(draw, file):
@@ -134,33 +134,33 @@ def cut_in_a_header(draw, file):
 
 
 def zero_a_stretch(draw, file):
-    begin = draw(st.integers(0, len(file) - 1))
-    end = min(len(file), begin + draw(st.sampled_from([1, 7, 100, BLOCK_LEN])))
-    file[begin:end] = bytes(end - begin)
+    start = draw(st.integers(0, len(file) - 1))
+    end = min(len(file), start + draw(st.sampled_from([1, 7, 100, BLOCK_LEN])))
+    file[start:end] = bytes(end - start)
 
 
 def zero_the_rest_of_a_block(draw, file):
-    begin = some_header(draw, file)
-    end = min(len(file), begin + BLOCK_LEN - begin % BLOCK_LEN)
-    file[begin:end] = bytes(end - begin)
+    start = some_header(draw, file)
+    end = min(len(file), start + BLOCK_LEN - start % BLOCK_LEN)
+    file[start:end] = bytes(end - start)
 
 
 def overwrite(draw, file):
-    begin = draw(st.integers(0, len(file) - 1))
-    new = draw(st.binary(min_size=1, max_size=50))[: len(file) - begin]
-    file[begin : begin + len(new)] = new
+    start = draw(st.integers(0, len(file) - 1))
+    new = draw(st.binary(min_size=1, max_size=50))[: len(file) - start]
+    file[start : start + len(new)] = new
 
 
 def change_a_length(draw, file):
-    begin = some_header(draw, file)
-    file[begin + 4 : begin + 6] = draw(st.integers(0, 0xFFFF)).to_bytes(2, "little")
+    start = some_header(draw, file)
+    file[start + 4 : start + 6] = draw(st.integers(0, 0xFFFF)).to_bytes(2, "little")
 
 
 def let_the_last_length_pass_the_end(draw, file):
     """As a flipped bit can: it looks like a torn tail, but is not one."""
     items = list(reference.fragments(bytes(file), verify_checksums=False))
-    if items and items[-1].end == len(file) >= items[-1].begin + HEADER_LEN:
-        high_byte = items[-1].begin + 5
+    if items and items[-1].end == len(file) >= items[-1].start + HEADER_LEN:
+        high_byte = items[-1].start + 5
         file[high_byte] = min(0x7F, file[high_byte] + draw(st.integers(1, 0x7F)))
 
 
@@ -169,11 +169,11 @@ def change_a_kind(draw, file):
 
 
 def put_another_fragment_there(draw, file):
-    begin = some_header(draw, file)
-    length = int.from_bytes(file[begin + 4 : begin + 6], "little")
-    payload = bytes(file[begin + HEADER_LEN : begin + HEADER_LEN + length])
-    part = reference.fragment(draw(st.integers(0, 255)), payload)[: len(file) - begin]
-    file[begin : begin + len(part)] = part
+    start = some_header(draw, file)
+    length = int.from_bytes(file[start + 4 : start + 6], "little")
+    payload = bytes(file[start + HEADER_LEN : start + HEADER_LEN + length])
+    part = reference.fragment(draw(st.integers(0, 255)), payload)[: len(file) - start]
+    file[start : start + len(part)] = part
 
 
 def fill_a_trailer(draw, file):
@@ -188,13 +188,13 @@ def swap_blocks(draw, file):
 
 
 def repeat_a_block(draw, file):
-    begin = draw(st.integers(0, (len(file) - 1) // BLOCK_LEN)) * BLOCK_LEN
-    file[begin:begin] = file[begin : begin + BLOCK_LEN]
+    start = draw(st.integers(0, (len(file) - 1) // BLOCK_LEN)) * BLOCK_LEN
+    file[start:start] = file[start : start + BLOCK_LEN]
 
 
 def lose_a_block(draw, file):
-    begin = draw(st.integers(0, (len(file) - 1) // BLOCK_LEN)) * BLOCK_LEN
-    del file[begin : begin + BLOCK_LEN]
+    start = draw(st.integers(0, (len(file) - 1) // BLOCK_LEN)) * BLOCK_LEN
+    del file[start : start + BLOCK_LEN]
 
 
 def add_garbage(draw, file):
@@ -255,7 +255,7 @@ options = st.fixed_dictionaries(
 def files_with_ranges(draw):
     """A file and a range of it, with bounds anywhere, or near the start of an event or a block."""
     file = draw(files)
-    edges = [begin_of(event) for event in reference.events(file) if not isinstance(event, reference.End)]
+    edges = [start_of(event) for event in reference.events(file) if not isinstance(event, reference.End)]
     edges += range(0, len(file) + 1, BLOCK_LEN)
     near_edges = st.builds(lambda edge, off: max(0, edge + off), st.sampled_from(edges), st.integers(-8, 8))
     offsets = st.one_of(st.integers(0, len(file) + 10), near_edges)

@@ -28,8 +28,8 @@ def some_records(rng: random.Random) -> list[bytes]:
     records = []
     for _ in range(count):
         length = rng.randrange(length_max + 1)
-        begin = rng.randrange(1_000)
-        text = PAYLOAD[begin : begin + length] if rng.random() < 0.5 else b"a line of text, "[: begin % 16] * length
+        start = rng.randrange(1_000)
+        text = PAYLOAD[start : start + length] if rng.random() < 0.5 else b"a line of text, "[: start % 16] * length
         records.append(text[:length])
     if rng.random() < 0.05:  # A log in a record.
         records.append(written_by_reference(rng)[: rng.randrange(1, 2_000)])
@@ -111,7 +111,7 @@ def longer(number: bytes) -> bytes:
 
 
 def mutated(rng: random.Random, data: bytes) -> bytes:
-    """A few bytes changed, inserted or removed, mostly near the beginning, where the lengths are."""
+    """A few bytes changed, inserted or removed, mostly near the start, where the lengths are."""
     out = bytearray(data)
     for _ in range(rng.choice([1, 1, 2, 4])):
         at = min(len(out), int(rng.expovariate(1 / 12)) if rng.random() < 0.7 else rng.randrange(len(out) + 1))
@@ -205,7 +205,7 @@ def damage(rng: random.Random, file: bytearray) -> None:
     """Damages a file in one way, mostly at a header."""
     if not file:
         return
-    headers = [item.begin for item in reference.fragments(bytes(file), verify_checksums=False)] or [0]
+    headers = [item.start for item in reference.fragments(bytes(file), verify_checksums=False)] or [0]
     header = min(rng.choice(headers), len(file) - 1)
     anywhere = rng.randrange(len(file))
     what = rng.randrange(10)
@@ -215,9 +215,9 @@ def damage(rng: random.Random, file: bytearray) -> None:
     elif what == 3:
         del file[rng.choice([header + rng.randrange(HEADER_LEN + 6), anywhere]) :]
     elif what == 4:
-        begin = rng.choice([header, anywhere])
-        end = min(len(file), begin + rng.choice([1, 7, 100, BLOCK_LEN - begin % BLOCK_LEN]))
-        file[begin:end] = bytes(end - begin)
+        start = rng.choice([header, anywhere])
+        end = min(len(file), start + rng.choice([1, 7, 100, BLOCK_LEN - start % BLOCK_LEN]))
+        file[start:end] = bytes(end - start)
     elif what == 5:
         new = rng.randbytes(rng.choice([1, 4, 7, 20]))[: len(file) - header]
         file[header : header + len(new)] = new

@@ -8,25 +8,25 @@ from pathlib import Path
 from wandb.sdk.internal.datastore import DataStore
 
 
-def the_log_of(folder) -> Path:
+def the_log_of(directory) -> Path:
     """The log that a database writes to: the one with the highest number."""
-    return max(Path(folder).glob("*.log"))
+    return max(Path(directory).glob("*.log"))
 
 
-def offline_run(folder, script) -> Path:
+def offline_run(directory, script) -> Path:
     """The run file that a script writes with wandb."""
-    return offline_program(folder, ["-c", script])
+    return offline_program(directory, ["-c", script])
 
 
-def offline_program(folder, arguments) -> Path:
-    """The run file that a program, started in the folder with these arguments of Python, writes with wandb."""
-    environment = {"WANDB_MODE": "offline", "WANDB_DIR": str(folder), "WANDB_SILENT": "true", "HOME": str(folder)}
+def offline_program(directory, arguments) -> Path:
+    """The run file that a program, started in the directory with these arguments of Python, writes with wandb."""
+    environment = {"WANDB_MODE": "offline", "WANDB_DIR": str(directory), "WANDB_SILENT": "true", "HOME": str(directory)}
     command = [sys.executable, *arguments]
     done = subprocess.run(
-        command, cwd=folder, env=os.environ | environment, capture_output=True, check=False, timeout=120
+        command, cwd=directory, env=os.environ | environment, capture_output=True, check=False, timeout=120
     )
     assert done.returncode == 0, done.stderr.decode()
-    [path] = Path(folder).glob("wandb/offline-run-*/*.wandb")
+    [path] = Path(directory).glob("wandb/offline-run-*/*.wandb")
     return path
 
 

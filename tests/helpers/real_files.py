@@ -20,7 +20,7 @@ def vectors(*names):
 
 
 def corpus(*names):
-    """Test parameters: the paths of files in the `CORDWOOD_CORPUS` folder."""
+    """Test parameters: the paths of files in the `CORDWOOD_CORPUS` directory."""
     return [pytest.param(CORPUS and CORPUS / name, id=f"corpus:{name}", marks=pytest.mark.corpus) for name in names]
 
 

@@ -35,22 +35,22 @@ class Log:
         left = BLOCK_LEN - len(self.data) % BLOCK_LEN
         if left < self.header_len():
             self.data += bytes(left)
-        begin, rest, is_first = len(self.data), record, True
+        start, rest, is_first = len(self.data), record, True
         while is_first or rest:
             room = BLOCK_LEN - len(self.data) % BLOCK_LEN - self.header_len()
             payload, rest = rest[:room], rest[room:]
             kind = (0 if is_first else 3) if not rest else (1 if is_first else 2)
             self.fragment(FIRST_TYPES[self.form] + kind, payload)
             is_first = False
-        self.records.append((begin, len(self.data), record))
+        self.records.append((start, len(self.data), record))
 
     def fragment(self, kind: int, payload: bytes) -> None:
         numbers = {"plain": b"", "recyclable": struct.pack("<I", self.number)}
         numbers["synced"] = numbers["recyclable"] + struct.pack("<Q", self.synced)
         covered = bytes([kind]) + numbers[self.form] + payload
-        begin = len(self.data)
+        start = len(self.data)
         self.data += struct.pack("<IH", reference.mask(crc32c(covered)), len(payload)) + covered
-        self.fragments.append((begin, len(self.data)))
+        self.fragments.append((start, len(self.data)))
 
     def close(self) -> None:
         """Adds the trailer with which Pebble ends a log."""
@@ -117,7 +117,7 @@ def a_state(rng: random.Random) -> State:
     length = rng.choice([rng.randrange(2_000), rng.randrange(40_000), rng.randrange(150_000)])
     data = bytearray()
     for older in sorted(rng.sample(range(1, number), rng.randrange(1, 3))):
-        # Pebble began to write synced offsets in a later version.
+        # Pebble started to write synced offsets in a later version.
         older_form = rng.choice(["recyclable", "synced"]) if form == "synced" else form
         log = a_log(rng, older, older_form, length, rng.choice([300, 3_000]))
         if dialect == "pebble" and rng.random() < 0.7:

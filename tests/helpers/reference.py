@@ -99,9 +99,9 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A region `[begin, end)` that contains no record."""
+    """A region `[start, end)` that contains no record."""
 
-    begin: int
+    start: int
     end: int
     reason: str
 
@@ -125,7 +125,7 @@ class End:
 class Fragment:
     """A fragment as in line 8: valid, and of a known kind."""
 
-    begin: int
+    start: int
     end: int
     kind: int
     """FULL, FIRST, MIDDLE or LAST."""
@@ -201,62 +201,62 @@ def fragments(
 ) -> Iterator[Fragment | Skipped]:
     """The contents of the file, in order, without trailers of zeros."""
     view = memoryview(data)
-    begin = 0
+    start = 0
     salvaged_end = 0  # Fragments up to here are salvaged.
     searched_end = 0  # The end of the last block that was searched for a chain.
     goes_on = False  # The preceding fragment is FIRST or MIDDLE.
-    while begin < len(data):
-        left = BLOCK_LEN - begin % BLOCK_LEN
-        rest = view[begin : begin + left]  # Shorter than `left` if the file ends in this block.
+    while start < len(data):
+        left = BLOCK_LEN - start % BLOCK_LEN
+        rest = view[start : start + left]  # Shorter than `left` if the file ends in this block.
         metadata = metadata_at(rest) if dialect.has_metadata else None
-        verdict = judge_rest(rest, left, verify_checksums=verify_checksums, is_first=begin == 0, dialect=dialect)
+        verdict = judge_rest(rest, left, verify_checksums=verify_checksums, is_first=start == 0, dialect=dialect)
         if repair and verdict in LEAVES_THE_BLOCK and metadata is None:
-            repaired = repaired_fragment(rest, left, is_first=begin == 0, dialect=dialect)
+            repaired = repaired_fragment(rest, left, is_first=start == 0, dialect=dialect)
             if repaired is not None:
                 rest = memoryview(repaired)
                 verdict = "whole"
                 metadata = metadata_at(rest) if dialect.has_metadata else None
         if metadata:
             length, reason = metadata
-            end = begin + length
-            yield Skipped(begin, end, reason)
+            end = start + length
+            yield Skipped(start, end, reason)
             goes_on = False
         elif verdict == "whole":
-            item = whole(rest, begin, dialect, is_salvaged=begin < salvaged_end)
+            item = whole(rest, start, dialect, is_salvaged=start < salvaged_end)
             yield item
             end = item.end
             goes_on = isinstance(item, Fragment) and item.kind in (FIRST, MIDDLE)
         else:
-            end = begin + len(rest)
-            if verdict == "zero_fill" and len(rest) < HEADER_LEN and goes_on and begin % BLOCK_LEN > 0:
+            end = start + len(rest)
+            if verdict == "zero_fill" and len(rest) < HEADER_LEN and goes_on and start % BLOCK_LEN > 0:
                 verdict = "torn_tail"  # line 2
             if salvage and verdict in LEAVES_THE_BLOCK:
-                length, has_searched = lost_len(rest, left, may_search=searched_end <= begin, dialect=dialect)
-                end = begin + length
-                salvaged_end = begin + left
+                length, has_searched = lost_len(rest, left, may_search=searched_end <= start, dialect=dialect)
+                end = start + length
+                salvaged_end = start + left
                 if has_searched:
-                    searched_end = begin + left
+                    searched_end = start + left
             if verdict != "zero_trailer" and not (verdict == "nonzero_trailer" and goes_on):  # line 1
-                yield Skipped(begin, end, verdict)
+                yield Skipped(start, end, verdict)
             goes_on = False
-        begin = end
+        start = end
 
 
-def whole(rest: memoryview, begin: int, dialect: Dialect, *, is_salvaged: bool) -> Fragment | Skipped:
+def whole(rest: memoryview, start: int, dialect: Dialect, *, is_salvaged: bool) -> Fragment | Skipped:
     """Lines 7 and 8."""
     _, length, kind = HEADER.unpack_from(rest)
-    end = begin + HEADER_LEN + length
+    end = start + HEADER_LEN + length
     payload = bytes(rest[HEADER_LEN : HEADER_LEN + length])
     place = dialect.place(kind)
     if place is not None:  # line 8
-        return Fragment(begin, end, place, payload, is_salvaged, kind in CONTAINER_KINDS)
+        return Fragment(start, end, place, payload, is_salvaged, kind in CONTAINER_KINDS)
     if kind == MARK and dialect.has_containers:
         is_trusted = checksum_is_right(rest) and not is_salvaged
         try:
-            return Skipped(begin, end, containers.mark_reason(payload, begin, is_trusted=is_trusted))
+            return Skipped(start, end, containers.mark_reason(payload, start, is_trusted=is_trusted))
         except containers.RefusedError as error:
-            return Refused(begin, end, "bad_metadata", error)
-    return Skipped(begin, end, "unknown_kind")  # line 7: the only skip that does not cover the whole rest
+            return Refused(start, end, "bad_metadata", error)
+    return Skipped(start, end, "unknown_kind")  # line 7: the only skip that does not cover the whole rest
 
 
 def metadata_at(rest: memoryview) -> tuple[int, str] | None:
@@ -341,7 +341,7 @@ def length_is_proved_wrong(rest: memoryview, dialect: Dialect) -> bool:
 
 
 def lost_len(rest: memoryview, left: int, *, may_search: bool, dialect: Dialect) -> tuple[int, bool]:
-    """How much of `rest` is lost to the damage at its beginning, and whether a chain was searched for to decide."""
+    """How much of `rest` is lost to the damage at its start, and whether a chain was searched for to decide."""
     stored, length, kind = HEADER.unpack_from(rest)
     stated = HEADER_LEN + length
     crc_of_kind = crc32c(rest[HEADER_LEN - 1 : HEADER_LEN])
@@ -434,13 +434,13 @@ def is_torn(rest: memoryview, left: int, at: int) -> bool:
 
 
 def first_chain(rest: memoryview, left: int, dialect: Dialect) -> int | None:
-    """The first position, after the first byte, at which a chain begins.
+    """The first position, after the first byte, at which a chain starts.
 
     A chain is followed by an end, a torn write, another chain, or one damaged fragment that an end or a chain follows.
-    So whether one begins at a position depends only on later positions: they are examined from back to front.
+    So whether one starts at a position depends only on later positions: they are examined from back to front.
     """
     zeros = len(bytes(rest).rstrip(b"\0"))  # Only zeros from here on.
-    good: set[int] = set()  # An end, or the beginning of a chain.
+    good: set[int] = set()  # An end, or the start of a chain.
     passable: set[int] = set()  # Where else a chain may end.
     found = None
     for at in range(len(rest), 0, -1):
@@ -467,7 +467,7 @@ def is_continuation(item: Fragment | Skipped | None) -> bool:
 
 
 def is_boundary(item: Fragment | Skipped) -> bool:
-    """FULL, FIRST and the skips of lines 1 to 7: the events that may begin a range, and those that end it."""
+    """FULL, FIRST and the skips of lines 1 to 7: the events that may start a range, and those that end it."""
     return not is_continuation(item)
 
 
@@ -485,8 +485,8 @@ def assemble(
 ) -> Iterator[tuple[int, Record | Skipped]]:
     """All events of a file except its end, each with the offset that decides which range owns it.
 
-    That offset is where the event's boundary (see `is_boundary`) begins: for a record, its first fragment; for a
-    MIDDLE or LAST without a start, the boundary before it, or 0. For a skip of step 1, it is where the skip begins. A
+    That offset is where the event's boundary (see `is_boundary`) starts: for a record, its first fragment; for a
+    MIDDLE or LAST without a start, the boundary before it, or 0. For a skip of step 1, it is where the skip starts. A
     record of a container has an offset of its own.
     """
     run: list[Fragment] = []  # The pending record or, if `in_rest`, the rest after a `record_too_large`.
@@ -501,15 +501,15 @@ def assemble(
         if not is_continuation(item) or (goes_on and item.is_container != is_container):
             if run:
                 reason = "too_large_rest" if in_rest else why_broken(payload_len, item)
-                yield owner, Skipped(run[0].begin, run[-1].end, reason)
+                yield owner, Skipped(run[0].start, run[-1].end, reason)
             run, payload_len, in_rest, goes_on = [], 0, False, False
             if item is not None and is_boundary(item):
-                owner = item.begin
+                owner = item.start
         if isinstance(item, Skipped):
-            yield item.begin, item
+            yield item.start, item
         elif isinstance(item, Fragment):
             if is_continuation(item) and not run and not in_rest:
-                yield owner, Skipped(item.begin, item.end, "missing_start")
+                yield owner, Skipped(item.start, item.end, "missing_start")
                 continue
             run.append(item)
             payload_len += len(item.payload)
@@ -517,16 +517,16 @@ def assemble(
             is_container = item.is_container
             len_max = containers.joined_len_max(record_len_max) if is_container else record_len_max
             if not in_rest and payload_len > len_max:
-                yield owner, Skipped(run[0].begin, item.end, "record_too_large")
+                yield owner, Skipped(run[0].start, item.end, "record_too_large")
                 run, in_rest = [], not is_complete
             elif is_complete:
                 if in_rest:
-                    yield owner, Skipped(run[0].begin, item.end, "too_large_rest")
+                    yield owner, Skipped(run[0].start, item.end, "too_large_rest")
                 elif is_container:
                     is_trusted = verify_checksums and not run[0].salvaged
                     yield from events_of(run, record_len_max, budget, is_trusted=is_trusted)
                 else:
-                    yield owner, Record(run[0].begin, item.end, b"".join(part.payload for part in run), run[0].salvaged)
+                    yield owner, Record(run[0].start, item.end, b"".join(part.payload for part in run), run[0].salvaged)
                 run, in_rest = [], False
             goes_on = not is_complete
 
@@ -535,14 +535,14 @@ def events_of(
     run: list[Fragment], record_len_max: int, budget: containers.Budget, *, is_trusted: bool
 ) -> Iterator[tuple[int, Record | Skipped]]:
     """The events of a container, like those of `assemble`."""
-    begin, end = run[0].begin, run[-1].end
+    start, end = run[0].start, run[-1].end
     joined = b"".join(part.payload for part in run)
-    found = containers.opened(joined, begin, end, record_len_max, budget, is_trusted=is_trusted)
+    found = containers.opened(joined, start, end, record_len_max, budget, is_trusted=is_trusted)
     if isinstance(found, str):
-        yield begin, Skipped(begin, end, found)
+        yield start, Skipped(start, end, found)
         return
-    ends = [*range(begin + 1, begin + len(found)), end]
-    for offset, (end_offset, record) in enumerate(zip(ends, found, strict=True), begin):
+    ends = [*range(start + 1, start + len(found)), end]
+    for offset, (end_offset, record) in enumerate(zip(ends, found, strict=True), start):
         if len(record) > record_len_max:
             yield offset, Skipped(offset, end_offset, "record_too_large")
         else:
@@ -572,7 +572,7 @@ def events(
     items = list(fragments(data, verify_checksums=verify_checksums, salvage=salvage, repair=repair, dialect=dialect))
     limit = len(data) if end is None else end
     owners = set()
-    torn_begin: int | None = None  # Where the run of torn_tail regions at the end of the events so far began.
+    torn_start: int | None = None  # Where the run of torn_tail regions at the end of the events so far started.
     for owner, event in assemble(items, record_len_max, verify_checksums=verify_checksums):
         owners.add(owner)
         if not start <= owner < limit:
@@ -581,32 +581,32 @@ def events(
             raise event.error
         yield event
         if isinstance(event, Record) or event.reason != "torn_tail":
-            torn_begin = None
-        elif torn_begin is None:
-            torn_begin = event.begin
+            torn_start = None
+        elif torn_start is None:
+            torn_start = event.start
         if stop and isinstance(event, Skipped) and event.reason in CORRUPTION:
             if event.end < min(limit, len(data)):
                 yield Skipped(event.end, min(limit, len(data)), "not_read")
-            yield End("stopped", event.begin)
+            yield End("stopped", event.start)
             return
-    boundaries = [item.begin for item in items if is_boundary(item)]
-    if torn_begin is not None:
-        yield End("torn_tail", torn_begin)
-    elif limit <= start or (start > 0 and not any(start <= begin < limit for begin in boundaries)):
-        yield End("clean", min(limit, len(data)))  # No event begins in the range.
+    boundaries = [item.start for item in items if is_boundary(item)]
+    if torn_start is not None:
+        yield End("torn_tail", torn_start)
+    elif limit <= start or (start > 0 and not any(start <= place < limit for place in boundaries)):
+        yield End("clean", min(limit, len(data)))  # No event starts in the range.
     elif limit in owners:
         yield End("clean", limit)  # Perhaps in a container.
     else:
-        yield End("clean", next((begin for begin in boundaries if begin >= limit), len(data)))
+        yield End("clean", next((place for place in boundaries if place >= limit), len(data)))
 
 
-# A log in segments ("Logs in segments")
+# A segmented log ("Segmented logs")
 
 
 def events_of_segments(
     files: dict[int, bytes], *, salvage: bool = False, repair: bool = False, dialect: Dialect = LEVELDB
 ) -> Iterator[Record | Skipped | End]:
-    """The events of a log whose files begin at these offsets. A file ends where the next one begins, whatever follows.
+    """The events of a log whose files start at these offsets. A file ends where the next one starts, whatever follows.
 
     An incomplete record or zeros at the end of a file, except the newest, are a part of the break after it.
     """
@@ -618,7 +618,7 @@ def events_of_segments(
             return
         torn = [event for event in found if is_torn_end(event, origin + len(data))]
         yield from (event for event in found if event not in torn)
-        reached = min([begin_of(event) for event in torn], default=origin + len(data))
+        reached = min([start_of(event) for event in torn], default=origin + len(data))
         if reached < following:
             yield Skipped(reached, following, "missing_segment")
         elif len(files[origin]) > len(data):
@@ -632,15 +632,15 @@ def is_torn_end(event: Record | Skipped | End, file_end: int) -> bool:
     return event.reason == "torn_tail" or (event.reason == "zero_fill" and event.end == file_end)
 
 
-def begin_of(event: Record | Skipped | End) -> int:
-    """Where it begins."""
-    return event.begin if isinstance(event, Skipped) else event.offset
+def start_of(event: Record | Skipped | End) -> int:
+    """Where it starts."""
+    return event.start if isinstance(event, Skipped) else event.offset
 
 
 def moved(event: Record | Skipped | End, by: int) -> Record | Skipped | End:
-    """The same event in a file that begins at this offset."""
+    """The same event in a file that starts at this offset."""
     if isinstance(event, Skipped):
-        return replace(event, begin=event.begin + by, end=event.end + by)
+        return replace(event, start=event.start + by, end=event.end + by)
     if isinstance(event, Record):
         return replace(event, offset=event.offset + by, end_offset=event.end_offset + by)
     return replace(event, offset=event.offset + by)

@@ -24,25 +24,25 @@ def random_log(rng, dialect, **options):
 
 
 def damage(rng, data):
-    begin = rng.randrange(len(data))
-    block = begin - begin % BLOCK_LEN
+    start = rng.randrange(len(data))
+    block = start - start % BLOCK_LEN
     length = rng.choice([1, 7, 100, BLOCK_LEN])
     match rng.randrange(7):
         case 0:
-            data[begin] ^= 1 << rng.randrange(8)
+            data[start] ^= 1 << rng.randrange(8)
         case 1:
-            # A header at the beginning of a block, or the last bytes of the block before it.
+            # A header at the start of a block, or the last bytes of the block before it.
             data[min(max(block + rng.randrange(-7, 7), 0), len(data) - 1)] ^= 1 << rng.randrange(8)
         case 2:
-            data[begin : begin + length] = bytes(len(data[begin : begin + length]))
+            data[start : start + length] = bytes(len(data[start : start + length]))
         case 3:
-            data[begin : begin + length] = rng.randbytes(len(data[begin : begin + length]))
+            data[start : start + length] = rng.randbytes(len(data[start : start + length]))
         case 4:
             data[block:block] = data[block : block + BLOCK_LEN]
         case 5 if len(data) > BLOCK_LEN:
             del data[block : block + BLOCK_LEN]
         case _:
-            del data[begin + 1 :]
+            del data[start + 1 :]
 
 
 def merged(regions):

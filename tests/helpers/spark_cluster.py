@@ -35,8 +35,10 @@ def killing_once(marker):
     return passed
 
 
-def records_in(folder):
-    return sorted(record.decode() for split in cordwood.plan_splits(folder, 1 << 40) for record in cordwood.open(split))
+def records_in(directory):
+    return sorted(
+        record.decode() for split in cordwood.plan_splits(directory, 1 << 40) for record in cordwood.open(split)
+    )
 
 
 def run(query):

@@ -21,8 +21,8 @@ Event = reference.Record | reference.Skipped
 PAYLOAD = random.Random(20261121).randbytes(1 << 20)
 
 
-def begin_of(event: Event) -> int:
-    return event.offset if isinstance(event, reference.Record) else event.begin
+def start_of(event: Event) -> int:
+    return event.offset if isinstance(event, reference.Record) else event.start
 
 
 def end_of(event: Event) -> int:
@@ -37,9 +37,9 @@ def merged(events: Iterable[Event]) -> list[Event]:
         if (
             isinstance(event, reference.Skipped)
             and isinstance(last, reference.Skipped)
-            and (last.end, last.reason) == (event.begin, event.reason)
+            and (last.end, last.reason) == (event.start, event.reason)
         ):
-            out[-1] = reference.Skipped(last.begin, event.end, event.reason)
+            out[-1] = reference.Skipped(last.start, event.end, event.reason)
         else:
             out.append(event)
     return out
@@ -61,7 +61,7 @@ def plain_end(reader: cordwood.Reader) -> reference.End:
 def read_events(reader: cordwood.Reader) -> list[Event]:
     """Everything that a reader returns or lists as skipped, by offset. Its policy must not be to raise."""
     records = [plain_record(record) for record in reader.records()]
-    return merged(sorted([*records, *plain_skipped(reader)], key=begin_of))
+    return merged(sorted([*records, *plain_skipped(reader)], key=start_of))
 
 
 def step_on(iterator: Iterator[object]) -> Iterator[object]:

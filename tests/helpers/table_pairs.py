@@ -48,14 +48,14 @@ def naive_of(payload, log):
 
 def check_converted(payload, records, name="log", dialect="leveldb"):
     """Checks that `convert` writes the tables that the naive counterpart makes, and reports the same faults."""
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder, name)
+    with tempfile.TemporaryDirectory() as directory:
+        log = Path(directory, name)
         with cordwood.open(log, "x", dialect=dialect) as writer:
             writer.extend(records)
         rows, _, columns, faults = naive_of(payload, log.read_bytes())
         shown = rows if payload == "entity" else [_shown(row) for row in rows]
         for form in ("ndjson", "csv", "arrow"):
-            table, errors = Path(folder, form), io.StringIO()
+            table, errors = Path(directory, form), io.StringIO()
             with contextlib.redirect_stderr(errors):
                 status = main(["convert", "--as", payload, "--to", form, str(log), str(table)])
             assert status == (3 if faults else 0), errors.getvalue()

@@ -1,6 +1,6 @@
 """Console sessions in Markdown files: each command is run, and its output compared with the lines below it.
 
-A file is one session in one folder that begins empty, with `cordwood` on the path, and for the sessions of the tests
+A file is one session in one directory that starts empty, with `cordwood` on the path, and for the sessions of the tests
 `fields`, which shows some fields of JSON. stdout and stderr are combined, as on a terminal; `$?` is the status of the
 preceding command.
 """
@@ -20,8 +20,8 @@ FIELDS = Path(__file__).parent / "fields.py"
 # The pages of the documentation that are such files.
 PAGES = [
     path
-    for folder in ("cli", "reference")
-    for path in sorted((DOCS / folder).glob("*.md"))
+    for directory in ("cli", "reference")
+    for path in sorted((DOCS / directory).glob("*.md"))
     if "```console\n$ " in path.read_text(encoding="utf-8")
 ]
 
@@ -35,24 +35,24 @@ def commands(text: str) -> Iterator[tuple[str, str]]:
             yield match[1], match[2]
 
 
-def environment(folder: Path) -> dict[str, str]:
+def environment(directory: Path) -> dict[str, str]:
     """The environment of a user whose `cordwood` is the one under test."""
-    folder.mkdir()
+    directory.mkdir()
     for name, arguments in (("cordwood", "-m cordwood"), ("fields", shlex.quote(str(FIELDS)))):
-        script = folder / name
+        script = directory / name
         script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {arguments} "$@"\n', encoding="utf-8")
         script.chmod(0o755)
     kept = {
         name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "FORCE_COLOR", "PYTHONUNBUFFERED"}
     }
-    return kept | {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "80", "LC_ALL": "C.UTF-8"}
+    return kept | {"PATH": f"{directory}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "80", "LC_ALL": "C.UTF-8"}
 
 
-def replayed(path: Path, folder: Path) -> str:
-    """The text of a file, with the real output of its commands when run in `folder`."""
+def replayed(path: Path, directory: Path) -> str:
+    """The text of a file, with the real output of its commands when run in `directory`."""
     text = path.read_text(encoding="utf-8")
-    env = environment(folder / "bin")
-    work = folder / "work"
+    env = environment(directory / "bin")
+    work = directory / "work"
     work.mkdir()
     status = 0
     printed = []

@@ -57,7 +57,7 @@ WITH_COMMANDS = [
     "docs/reference/exports.md",
     "docs/reference/wandb.md",
 ]
-# Whoever tries these examples a second time, in the same folder, gets no error.
+# Whoever tries these examples a second time, in the same directory, gets no error.
 RUN_TWICE = ["README.md", "docs/guides/own-log.md"]
 
 
@@ -157,8 +157,8 @@ def printed_by(code, names):
 
 DOCUMENTS = sorted(
     path
-    for folder in ("", "conformance", "docs", "rust", "tests")
-    for path in (ROOT / folder).glob("**/*.md" if folder else "*.md")
+    for directory in ("", "conformance", "docs", "rust", "tests")
+    for path in (ROOT / directory).glob("**/*.md" if directory else "*.md")
     if "target" not in path.parts
 )
 
@@ -186,8 +186,8 @@ def test_links_lead_to_files_and_headings(page):
 
 def test_paths_of_documents_in_sources_exist():
     """Comments, docstrings and messages name pages by their paths from the root."""
-    for folder, suffix in (("python", "py*"), ("rust", "rs"), ("tests", "py"), ("tools", "py"), ("benches", "py")):
-        for path in (ROOT / folder).rglob(f"*.{suffix}"):
+    for directory, suffix in (("python", "py*"), ("rust", "rs"), ("tests", "py"), ("tools", "py"), ("benches", "py")):
+        for path in (ROOT / directory).rglob(f"*.{suffix}"):
             if "target" not in path.parts and path.suffix != ".pyc":
                 for name in re.findall(r"\bdocs/[\w./-]+\.(?:md|svg)\b", path.read_text(encoding="utf-8")):
                     assert (ROOT / name).is_file(), f"{path}: {name}"

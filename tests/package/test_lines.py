@@ -47,9 +47,9 @@ text
 '''
 
 
-def lines(folder, *revisions):
+def lines(directory, *revisions):
     command = [sys.executable, ROOT / "tools" / "lines.py", *revisions]
-    printed = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
+    printed = subprocess.run(command, cwd=directory, check=True, capture_output=True, text=True).stdout
     return {name: counts for name, *counts in map(str.split, printed.splitlines()[1:])}
 
 

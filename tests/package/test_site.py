@@ -40,7 +40,7 @@ def test_the_name_of_a_page_in_a_doc_comment_is_published_as_a_link():
 def test_each_page_that_a_doc_comment_names_is_published_as_a_link():
     from published import CRATES, with_links
 
-    paths = [path for folder in CRATES for path in (ROOT / folder).rglob("*.rs")]
+    paths = [path for directory in CRATES for path in (ROOT / directory).rglob("*.rs")]
     comments = re.findall(r"^ *//[/!].*$", "\n".join(path.read_text(encoding="utf-8") for path in paths), re.MULTILINE)
     published = with_links("\n".join(comments), "https://r.example/r", "1")
     assert with_links(published, "https://r.example/r", "1") == published
@@ -84,9 +84,9 @@ def test_a_broken_link_and_a_file_of_another_host_are_found(body, problem, tmp_p
 def test_a_private_name_in_the_reference_is_found(tmp_path):
     from site_check import problems
 
-    for folder in ("api", "guides"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "page.html").write_text(
+    for directory in ("api", "guides"):
+        (tmp_path / directory).mkdir()
+        (tmp_path / directory / "page.html").write_text(
             "<p>cordwood._native.<b>Reader</b>, <i>_Object</i>, _RAW, an_Object"
         )
     text = "api/page.html has a private name: "
@@ -111,8 +111,8 @@ def test_a_release_without_the_address_of_the_project_or_of_another_version_is_r
     assert [problem for problem in found if "https://repository.invalid/cordwood" in problem]
     assert [problem for problem in found if "the tag is v1.2.2" in problem]
     locked = [problem.partition(" ")[0] for problem in found if "Cargo.lock has another version than 1.2.3" in problem]
-    folders = "", "benches/compare/", "benches/durable/", "rust/exhaustive/", "rust/fuzz/"
-    assert locked == [f"{folder}Cargo.lock" for folder in folders]
+    directories = "", "benches/compare/", "benches/durable/", "rust/exhaustive/", "rust/fuzz/"
+    assert locked == [f"{directory}Cargo.lock" for directory in directories]
 
 
 @pytest.mark.parametrize("name", ["SECURITY.md", "CODE_OF_CONDUCT.md"])
@@ -162,5 +162,5 @@ def test_words_from_before_the_first_release_are_found(name, text, line, tmp_pat
 def test_a_release_with_words_from_before_it_is_refused(monkeypatch):
     import release_check
 
-    monkeypatch.setattr(release_check, "early_words", lambda folder, names: [f"{len(names) > 100} in {folder}"])
+    monkeypatch.setattr(release_check, "early_words", lambda directory, names: [f"{len(names) > 100} in {directory}"])
     assert f"True in {ROOT}" in release_check.problems(None)

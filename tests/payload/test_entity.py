@@ -27,7 +27,7 @@ needs_judge = pytest.mark.skipif(
 
 KEY_COLUMNS = {"__kind__", "__id__", "__name__", "__path__", "__key__"}
 
-# The key [Task 7] of the app "a", and the beginning of a property "p".
+# The key [Task 7] of the app "a", and the start of a property "p".
 KEY = bytes.fromhex("6a0f 6a0161 720a0b 12045461736b 1807 0c")
 
 

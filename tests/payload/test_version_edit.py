@@ -127,8 +127,8 @@ def live_files(edits):
     return families
 
 
-def files_in(folder, suffix):
-    return {int(path.stem): path.stat().st_size for path in Path(folder).glob(f"*.{suffix}")}
+def files_in(directory, suffix):
+    return {int(path.stem): path.stat().st_size for path in Path(directory).glob(f"*.{suffix}")}
 
 
 @pytest.mark.parametrize("path", MANIFESTS)
@@ -154,8 +154,8 @@ def test_fields_one_at_a_time():
 
 def test_the_manifest_of_leveldb_says_which_files_are_there(tmp_path):
     random.seed(3)
-    folder = tmp_path / "db"
-    database = plyvel.DB(str(folder), create_if_missing=True, write_buffer_size=1 << 20, max_file_size=1 << 20)
+    directory = tmp_path / "db"
+    database = plyvel.DB(str(directory), create_if_missing=True, write_buffer_size=1 << 20, max_file_size=1 << 20)
     for index in range(40_000):
         database.put(b"key%07d" % (index * 7919 % 40_000), random.randbytes(200))
         if index % 3 == 0:
@@ -163,22 +163,22 @@ def test_the_manifest_of_leveldb_says_which_files_are_there(tmp_path):
     database.compact_range()
     last_key = max(database.iterator(include_value=False))
     database.close()
-    # Files that are no longer needed are deleted when the database is opened. It may then begin a compaction, which
+    # Files that are no longer needed are deleted when the database is opened. It may then start a compaction, which
     # leaves an extra file if the database is closed meanwhile.
     for seconds in (0, 0.1, 1, 10):
-        database = plyvel.DB(str(folder))
+        database = plyvel.DB(str(directory))
         time.sleep(seconds)
         database.close()
-        [manifest] = folder.glob("MANIFEST-*")
+        [manifest] = directory.glob("MANIFEST-*")
         edits = edits_of(manifest)
         [files] = live_files(edits).values()
-        if len(files) == len(files_in(folder, "ldb")):
+        if len(files) == len(files_in(directory, "ldb")):
             break
 
-    assert {file.file_number: file.file_len for file in files.values()} == files_in(folder, "ldb")
+    assert {file.file_number: file.file_len for file in files.values()} == files_in(directory, "ldb")
     assert len(files) > 1
     rows = converted(manifest)
-    assert {row["file_number"]: row["file_len"] for row in rows} == files_in(folder, "ldb")
+    assert {row["file_number"]: row["file_len"] for row in rows} == files_in(directory, "ldb")
     with cordwood.open(manifest) as reader:
         assert [live.file.file_number for live in version_edit.live_files(reader)] == [
             row["file_number"] for row in rows
@@ -191,17 +191,17 @@ def test_the_manifest_of_leveldb_says_which_files_are_there(tmp_path):
         assert 0 < file.smallest.sequence <= 40_000 + 13_334
         assert (file.smallest_sequence, file.largest_sequence, file.path_id, file.custom_fields) == (None, None, 0, ())
     assert max(file.largest.user_key for file in files.values()) == last_key
-    [log] = folder.glob("*.log")
+    [log] = directory.glob("*.log")
     assert fields_of(edits, "log_number")[-1] == int(log.stem)
 
 
 def test_a_manifest_of_leveldb_with_all_that_leveldb_writes(tmp_path):
-    folder = tmp_path / "db"
-    database = plyvel.DB(str(folder), create_if_missing=True, write_buffer_size=64 << 10, max_file_size=64 << 10)
+    directory = tmp_path / "db"
+    database = plyvel.DB(str(directory), create_if_missing=True, write_buffer_size=64 << 10, max_file_size=64 << 10)
     for index in range(40_000):
         database.put(b"key%07d" % (index * 7919 % 40_000), b"value" * 10)
     database.compact_range()
-    manifest = shutil.copy(max(folder.glob("MANIFEST-*")), tmp_path)
+    manifest = shutil.copy(max(directory.glob("MANIFEST-*")), tmp_path)
     database.close()
     edits = edits_of(manifest)
     assert {field.tag for edit in edits for field in edit.fields} == {1, 2, 3, 4, 5, 6, 7, 9}
@@ -219,8 +219,8 @@ def options(**settings):
 
 
 def test_the_manifest_of_rocksdb_says_which_files_are_there(tmp_path):
-    folder = tmp_path / "db"
-    database = Rdict(str(folder), options(disable_auto_compactions=True))
+    directory = tmp_path / "db"
+    database = Rdict(str(directory), options(disable_auto_compactions=True))
     users = database.create_column_family("users", options(disable_auto_compactions=True))
     gone = database.create_column_family("gone", options())
     for turn in range(5):
@@ -236,13 +236,13 @@ def test_the_manifest_of_rocksdb_says_which_files_are_there(tmp_path):
             gone.close()
             database.drop_column_family("gone")
             gone = database.create_column_family("gone again", options())
-    manifest = shutil.copy(max(folder.glob("MANIFEST-*")), tmp_path)
+    manifest = shutil.copy(max(directory.glob("MANIFEST-*")), tmp_path)
     live = [
         {(file["level"], int(Path(file["name"].lstrip("/")).stem), file["size"]) for file in family.live_files()}
         for family in (database, users, gone)
     ]
-    on_disk = files_in(folder, "sst")
-    identity = (folder / "IDENTITY").read_bytes()
+    on_disk = files_in(directory, "sst")
+    identity = (directory / "IDENTITY").read_bytes()
     last_sequence = database.latest_sequence_number()
 
     edits = edits_of(manifest)
@@ -280,7 +280,7 @@ def test_the_manifest_of_rocksdb_says_which_files_are_there(tmp_path):
 
 
 def test_blob_files_of_rocksdb(tmp_path):
-    folder = tmp_path / "db"
+    directory = tmp_path / "db"
     settings = {
         "enable_blob_files": True,
         "min_blob_size": 100,
@@ -289,7 +289,7 @@ def test_blob_files_of_rocksdb(tmp_path):
         "blob_gc_force_threshold": 1.0,
         "disable_auto_compactions": True,
     }
-    database = Rdict(str(folder), options(**settings))
+    database = Rdict(str(directory), options(**settings))
     users = database.create_column_family("users", options(**settings))
     for turn in range(4):
         for index in range(turn, 50):
@@ -297,8 +297,8 @@ def test_blob_files_of_rocksdb(tmp_path):
             users[b"%02d" % index] = b"u"
         database.flush()
     database.compact_range(None, None)
-    manifest = shutil.copy(max(folder.glob("MANIFEST-*")), tmp_path)
-    on_disk = files_in(folder, "blob")
+    manifest = shutil.copy(max(directory.glob("MANIFEST-*")), tmp_path)
+    on_disk = files_in(directory, "blob")
     edits = edits_of(manifest)
     additions = fields_of(edits, "blob_file_addition")
     garbage = fields_of(edits, "blob_file_garbage")
@@ -318,16 +318,16 @@ def test_blob_files_of_rocksdb(tmp_path):
 
 def test_atomic_flushes_of_rocksdb(tmp_path):
     """Each edit of a group says how many more follow, down to 0."""
-    folder = tmp_path / "db"
+    directory = tmp_path / "db"
     settings = {"atomic_flush": True, "write_buffer_size": 64 << 10}
-    database = Rdict(str(folder), options(**settings))
+    database = Rdict(str(directory), options(**settings))
     users = database.create_column_family("users", options(**settings))
     for index in range(3_000):
         database[b"%d" % index] = bytes(100)
         users[b"%d" % index] = b"u"
     users.close()
     database.close()
-    [manifest] = folder.glob("MANIFEST-*")
+    [manifest] = directory.glob("MANIFEST-*")
     groups = fields_of(edits_of(manifest), "in_atomic_group")
     assert groups.count(0) > 1
     assert max(groups) > 0

@@ -71,8 +71,8 @@ FUNCTIONS = (
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("run")
-    return offline_run(folder, RUN)
+    directory = tmp_path_factory.mktemp("run")
+    return offline_run(directory, RUN)
 
 
 def messages_in(path):
@@ -110,12 +110,12 @@ def test_the_history_has_the_logged_values(run):
 
 
 @pytest.mark.parametrize("decode", ["wandb-run", "wandb-history"])
-def test_the_folder_of_wandb_is_one_table(run, decode):
+def test_the_directory_of_wandb_is_one_table(run, decode):
     """wandb writes texts with the names of logs, such as `debug.log`, beside the run."""
     pa = pytest.importorskip("pyarrow")
-    folder = run.parents[1]
-    assert list(folder.rglob("debug*.log"))
-    table = pa.table(cordwood.scan(folder, decode=decode))
+    directory = run.parents[1]
+    assert list(directory.rglob("debug*.log"))
+    table = pa.table(cordwood.scan(directory, decode=decode))
     run_id = run.stem.removeprefix("run-")
     assert table["run_id"].to_pylist() == [run_id] * {"wandb-run": 1, "wandb-history": 21}[decode]
 
@@ -301,8 +301,8 @@ def test_records_that_are_not_of_wandb():
     ]:
         with pytest.raises(PayloadError, match=text) as caught:
             list(wandb.history([record])) or wandb.summary([record])
-        found, begin = caught.value, 0 if length is None else len(record) - length
-        assert (found.offset, found.offset + found.length, found.reason) == (begin, len(record), reason)
+        found, start = caught.value, 0 if length is None else len(record) - length
+        assert (found.offset, found.offset + found.length, found.reason) == (start, len(record), reason)
 
 
 def test_as_deep_as_it_may_be():
@@ -379,11 +379,11 @@ def test_a_run_killed_before_its_first_record_has_a_row(after, decode, tmp_path)
     assert pa.table(cordwood.scan(tmp_path / "run-empty.wandb", decode=decode)).num_rows == 1
 
 
-def test_a_folder_of_runs_is_an_error_that_names_the_calls_for_folders(tmp_path):
+def test_a_directory_of_runs_is_an_error_that_names_the_calls_for_directories(tmp_path):
     for function in FUNCTIONS:
         with pytest.raises(IsADirectoryError) as raised:
             list(function(tmp_path))
-        assert raised.value.hint == cordwood.Hint.READ_FOLDER
+        assert raised.value.hint == cordwood.Hint.READ_DIRECTORY
 
 
 def test_one_bad_value_does_not_drop_the_step(tmp_path):

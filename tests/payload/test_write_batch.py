@@ -118,8 +118,8 @@ def replay(records):
 
 def test_the_log_of_rocksdb_replayed_is_its_content(tmp_path):
     random.seed(2)
-    folder = tmp_path / "db"
-    database = Rdict(str(folder), rocksdb_options())
+    directory = tmp_path / "db"
+    database = Rdict(str(directory), rocksdb_options())
     users = database.create_column_family("users", rocksdb_options())
     handles = [None, database.get_column_family_handle("users")]
     for _ in range(300):
@@ -138,7 +138,7 @@ def test_the_log_of_rocksdb_replayed_is_its_content(tmp_path):
     expected = {0: dict(database.items()), 1: dict(users.items())}
     last_sequence = database.latest_sequence_number()
     database.flush_wal(True)
-    log = shutil.copy(the_log_of(folder), tmp_path)
+    log = shutil.copy(the_log_of(directory), tmp_path)
     database.close()
 
     records = records_of(log)
@@ -150,11 +150,11 @@ def test_the_log_of_rocksdb_replayed_is_its_content(tmp_path):
 
 
 def test_wide_columns_of_rocksdb(tmp_path):
-    folder = tmp_path / "db"
-    database = Rdict(str(folder), rocksdb_options())
+    directory = tmp_path / "db"
+    database = Rdict(str(directory), rocksdb_options())
     database.put_entity(b"key", [b"x", b"y"], [b"1", b"22"])
     database.flush_wal(True)
-    [record] = records_of(shutil.copy(the_log_of(folder), tmp_path))
+    [record] = records_of(shutil.copy(the_log_of(directory), tmp_path))
     database.close()
     [operation] = WriteBatch(record)
     # Version 1, two columns: the names with the lengths of the values, then the values.
@@ -165,25 +165,25 @@ def test_wide_columns_of_rocksdb(tmp_path):
 
 
 def test_leveldb_reads_built_batches(tmp_path):
-    folder = tmp_path / "db"
-    plyvel.DB(str(folder), create_if_missing=True).close()
-    with cordwood.open(the_log_of(folder), "a") as log:
+    directory = tmp_path / "db"
+    plyvel.DB(str(directory), create_if_missing=True).close()
+    with cordwood.open(the_log_of(directory), "a") as log:
         put = Operation("put", key=b"a", value=b"1" * 40_000)
         log.append(bytes(WriteBatch.build(1, [put, Operation(OperationKind.PUT, key=b"b", value=b"2")])))
         log.append(bytes(WriteBatch.build(3, [Operation("delete", key=b"b")])))
-    with plyvel.DB(str(folder)) as database:
+    with plyvel.DB(str(directory)) as database:
         assert dict(database) == {b"a": b"1" * 40_000}
 
 
-def recovered_by_rocksdb(folder, operations):
+def recovered_by_rocksdb(directory, operations):
     """A database, opened with this batch at the end of its log."""
-    database = Rdict(str(folder), rocksdb_options())
+    database = Rdict(str(directory), rocksdb_options())
     database.create_column_family("users", rocksdb_options())
     database.close()
     families = {"default": rocksdb_options(), "users": rocksdb_options()}
-    with cordwood.open(the_log_of(folder), "a") as log:
+    with cordwood.open(the_log_of(directory), "a") as log:
         log.append(bytes(WriteBatch.build(100, operations)))
-    return Rdict(str(folder), rocksdb_options(), column_families=families)
+    return Rdict(str(directory), rocksdb_options(), column_families=families)
 
 
 def test_rocksdb_reads_built_batches(tmp_path):
@@ -231,32 +231,32 @@ def test_rocksdb_reads_operations_that_need_other_options(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("begin", "says"),
+    ("start", "says"),
     [
         ("begin_prepare", "(?i)open with transactiondb"),
         ("begin_persisted_prepare", "WritePrepared/WriteUnprepared txn tag"),
         ("begin_unprepare", "WriteUnprepared txn tag"),
     ],
 )
-def test_rocksdb_knows_the_marks_of_transactions(begin, says, tmp_path):
+def test_rocksdb_knows_the_marks_of_transactions(start, says, tmp_path):
     """A prepared transaction can be recovered only by opening the database with transactions."""
-    operations = [Operation(begin), Operation("put", key=b"a", value=b"1"), Operation("end_prepare", xid=b"x1")]
+    operations = [Operation(start), Operation("put", key=b"a", value=b"1"), Operation("end_prepare", xid=b"x1")]
     with pytest.raises(Exception, match=says):
         recovered_by_rocksdb(tmp_path / "db", operations)
 
 
 def test_rocksdb_refuses_a_count_that_is_refused_here(tmp_path):
-    folder = tmp_path / "db"
-    Rdict(str(folder), rocksdb_options()).close()
+    directory = tmp_path / "db"
+    Rdict(str(directory), rocksdb_options()).close()
     record = bytearray(bytes(WriteBatch.build(1, [Operation("log_data", value=b"x")])))
     record[8] = 1
     with pytest.raises(PayloadError) as caught:
         list(WriteBatch(record))
     assert (caught.value.offset, caught.value.length, caught.value.reason) == (8, 4, "wrong_count")
-    with cordwood.open(the_log_of(folder), "a") as log:
+    with cordwood.open(the_log_of(directory), "a") as log:
         log.append(bytes(record))
     with pytest.raises(Exception, match="wrong count"):
-        Rdict(str(folder), rocksdb_options())
+        Rdict(str(directory), rocksdb_options())
 
 
 # The classes themselves -------------------------------------------------------------------------
@@ -290,7 +290,7 @@ KINDS = {
 ATTRIBUTES = ["key", "end_key", "value", "xid", "timestamp", "write_unix_time"]
 PEBBLE = {kind for kind in KINDS if kind.startswith(("range_key", "ingest", "excise", "delete_sized"))}
 IN_FAMILIES = {"put", "delete", "merge", "single_delete", "delete_range", "put_blob_index", "put_entity", "timed_put"}
-NOT_COUNTED = {kind for kind in KINDS if kind.startswith(("log_", "noop", "begin_", "end_", "commit", "rollback"))}
+NOT_COUNTED = {kind for kind in KINDS if kind.startswith(("log_", "noop", "start_", "end_", "commit", "rollback"))}
 
 
 def test_the_kinds_are_all_there():
@@ -471,7 +471,7 @@ def test_blocks_in_the_wrong_order_join_records_that_only_the_payload_shows(tmp_
     with cordwood.open(path, "x") as log:
         log.extend(batches)
     data = path.read_bytes()
-    blocks = [data[begin : begin + cordwood.BLOCK_LEN] for begin in range(0, len(data), cordwood.BLOCK_LEN)]
+    blocks = [data[start : start + cordwood.BLOCK_LEN] for start in range(0, len(data), cordwood.BLOCK_LEN)]
     assert len(blocks) > 4
     for order in [[0, 2, 3, 4], [0, 2, 1, 3, 4], [0, 1, 1, 2, 3, 4]]:
         path.write_bytes(b"".join(blocks[index] for index in [*order, *range(5, len(blocks))]))
@@ -531,12 +531,12 @@ def test_the_gaps_are_the_numbers_that_no_batch_has_in_any_order_of_the_batches(
     if seed % 2:
         choice.shuffle(batches)
     missing = sorted(set(range(min(numbers, default=0), max(numbers, default=0))) - numbers)
-    begins = [number for number in missing if number - 1 in numbers]
+    starts = [number for number in missing if number - 1 in numbers]
     ends = [number + 1 for number in missing if number + 1 in numbers]
     found = write_batch.sequence_numbers(batch_of(*batch) for batch in batches)
-    assert found.gaps == tuple((begin, end, b"k%d" % (begin - 1)) for begin, end in zip(begins, ends, strict=True))
-    assert (found.missing_count, found.gap_count, found.has_shared) == (len(missing), len(begins), False)
-    assert (found.begin, found.end) == ((min(numbers), max(numbers) + 1) if numbers else (None, None))
+    assert found.gaps == tuple((start, end, b"k%d" % (start - 1)) for start, end in zip(starts, ends, strict=True))
+    assert (found.missing_count, found.gap_count, found.has_shared) == (len(missing), len(starts), False)
+    assert (found.start, found.end) == ((min(numbers), max(numbers) + 1) if numbers else (None, None))
 
 
 def test_numbers_that_several_batches_have_are_noticed():

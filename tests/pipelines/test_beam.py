@@ -79,23 +79,23 @@ def random_records(count, length_max=80_000):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def directory(tmp_path_factory):
     """Logs of each kind."""
-    folder = tmp_path_factory.mktemp("logs")
-    write(folder / "whole.log", random_records(400))
-    data = bytearray((folder / "whole.log").read_bytes())
+    directory = tmp_path_factory.mktemp("logs")
+    write(directory / "whole.log", random_records(400))
+    data = bytearray((directory / "whole.log").read_bytes())
     rng = seeded("damage")
     for _ in range(30):
         data[rng.randrange(len(data))] ^= 4
-    (folder / "damaged.log").write_bytes(data)
+    (directory / "damaged.log").write_bytes(data)
     for number in range(30):
-        write(folder / f"small-{number}.log", random_records(5, 300))
+        write(directory / f"small-{number}.log", random_records(5, 300))
     for dialect in ("wandb", "swanlab", "packed"):
-        write(folder / f"{dialect}.other", random_records(100), dialect=dialect)
-    write(folder / "000012.log", random_records(100), dialect="rocksdb", log_number=12)
-    path = write(folder / "zeros.log", [bytes(1_000)] * 1_000)
-    (folder / "zeros.log.gz").write_bytes(gzip.compress(Path(path).read_bytes()))
-    return folder
+        write(directory / f"{dialect}.other", random_records(100), dialect=dialect)
+    write(directory / "000012.log", random_records(100), dialect="rocksdb", log_number=12)
+    path = write(directory / "zeros.log", [bytes(1_000)] * 1_000)
+    (directory / "zeros.log.gz").write_bytes(gzip.compress(Path(path).read_bytes()))
+    return directory
 
 
 def summary_of(paths, on_corruption):
@@ -133,11 +133,11 @@ def counters_of(result):
         ("0000*.log", "raise"),
     ],
 )
-def test_a_pipeline_reads_the_records_that_single_readers_read(folder, pattern, on_corruption, bundle_len):
-    count, total, skipped_len = summary_of(sorted(folder.glob(pattern)), on_corruption)
+def test_a_pipeline_reads_the_records_that_single_readers_read(directory, pattern, on_corruption, bundle_len):
+    count, total, skipped_len = summary_of(sorted(directory.glob(pattern)), on_corruption)
     pipeline = beam.Pipeline()
     outputs = pipeline | ReadFromLog(
-        str(folder / pattern), on_corruption=on_corruption, with_damage=True, desired_bundle_size=bundle_len
+        str(directory / pattern), on_corruption=on_corruption, with_damage=True, desired_bundle_size=bundle_len
     )
     numbers = outputs.records | beam.Map(number_of)
     assert_that(numbers | beam.combiners.Count.Globally(), equal_to([count]), label="count")
@@ -165,9 +165,9 @@ def test_elements_are_records_or_lists_with_or_without_their_path(tmp_path):
     results = {}
     for with_filename in (False, True):
         for as_batches in (False, True):
-            (folder := tmp_path / f"{with_filename}{as_batches}").mkdir()
+            (directory := tmp_path / f"{with_filename}{as_batches}").mkdir()
             read = ReadFromLog(path, with_filename=with_filename, as_batches=as_batches)
-            results[with_filename, as_batches] = elements_of(read, folder)
+            results[with_filename, as_batches] = elements_of(read, directory)
     assert results == {
         (False, False): [b"one", b"two"],
         (False, True): [[b"one", b"two"]],
@@ -176,8 +176,8 @@ def test_elements_are_records_or_lists_with_or_without_their_path(tmp_path):
     }
 
 
-def test_elements_are_arrow_batches(folder, tmp_path):
-    path = str(folder / "whole.log")
+def test_elements_are_arrow_batches(directory, tmp_path):
+    path = str(directory / "whole.log")
     read = ReadFromLog(path, as_batches="arrow", desired_bundle_size=1 << 20)
     rows = [row for rows in elements_of(read | beam.Map(pa.RecordBatch.to_pylist), tmp_path) for row in rows]
     assert sorted(row["offset"] for row in rows) == sorted(
@@ -265,15 +265,15 @@ def test_a_file_whose_name_looks_like_a_pattern_is_read(tmp_path):
     assert elements_of(MatchFiles(str(tmp_path / "a*.log")) | ReadAllFromLog(), by_metadata) == [b"one"]
 
 
-def test_a_pattern_in_the_current_folder_is_relative(tmp_path, monkeypatch):
+def test_a_pattern_in_the_current_directory_is_relative(tmp_path, monkeypatch):
     write(tmp_path / "a.log", [b"one"])
     monkeypatch.chdir(tmp_path)
     assert elements_of(ReadFromLog("*.log"), tmp_path) == [b"one"]
 
 
 @pytest.mark.parametrize("name", ["000012.log", "zeros.log.gz"])
-def test_a_log_that_cannot_be_read_in_parts_is_one_restriction(folder, name):
-    path = str(folder / name)
+def test_a_log_that_cannot_be_read_in_parts_is_one_restriction(directory, name):
+    path = str(directory / name)
     (log,) = found_logs(path)
     read = _Read(_list, bundle_len=1, bundle_len_min=0, with_filename=False, on_corruption="raise")
     (restriction,) = read.split(log, read.initial_restriction(log))
@@ -311,8 +311,8 @@ def test_an_error_names_the_file_and_the_step(tmp_path):
         elements_of(ReadFromLog(str(tmp_path / "a.txt")), tmp_path)
 
 
-def test_damage_makes_the_pipeline_fail_with_an_error_that_names_the_file(folder):
-    path = str(folder / "damaged.log")
+def test_damage_makes_the_pipeline_fail_with_an_error_that_names_the_file(directory):
+    path = str(directory / "damaged.log")
     with pytest.raises(cordwood.CorruptionError, match=r"damaged\.log: ") as caught, beam.Pipeline() as pipeline:
         _ = pipeline | ReadFromLog(path)
     assert caught.value.path == path
@@ -323,9 +323,9 @@ def test_damage_makes_the_pipeline_fail_with_an_error_that_names_the_file(folder
     [partial(_Read, _list), partial(_Decode, {"decode": "raw", "columns": None, "schema": None})],
     ids=["records", "decoded"],
 )
-def test_a_warning_names_the_file(reading, folder, tmp_path, monkeypatch, caplog):
+def test_a_warning_names_the_file(reading, directory, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(logging.getLogger("cordwood"), "disabled", False)
-    data = (folder / "damaged.log").read_bytes()
+    data = (directory / "damaged.log").read_bytes()
     for name, content in ("a.log", data), ("a.log.gz", gzip.compress(data)):
         path = tmp_path / name
         path.write_bytes(content)
@@ -471,9 +471,9 @@ def test_a_log_number_is_that_of_the_name(tmp_path):
 # Writing -----------------------------------------------------------------------------------------------------------
 
 
-def records_in(folder):
-    """The records of all files in a folder, sorted."""
-    return sorted(record for path in folder.iterdir() for record in cordwood.open(path))
+def records_in(directory):
+    """The records of all files in a directory, sorted."""
+    return sorted(record for path in directory.iterdir() for record in cordwood.open(path))
 
 
 @pytest.mark.parametrize(
@@ -581,7 +581,7 @@ def test_a_worker_that_is_killed_leaves_no_record_twice_and_no_part_of_a_log(tmp
 
 def test_a_log_is_on_the_disk_before_it_gets_its_name_and_then_the_name_is(tmp_path, monkeypatch):
     calls = []
-    rename, sync_folder = os.rename, cordwood.beam.sync_folder
+    rename, sync_directory = os.rename, cordwood.beam.sync_directory
 
     class NotedWriter:
         def __init__(self, file, mode, **options):
@@ -602,16 +602,16 @@ def test_a_log_is_on_the_disk_before_it_gets_its_name_and_then_the_name_is(tmp_p
         calls.append("rename")
         rename(*paths)
 
-    def noted_sync_folder(path):
+    def noted_sync_directory(path):
         calls.append(str(Path(path).parent))
-        sync_folder(path)
+        sync_directory(path)
 
     monkeypatch.setattr(cordwood.beam, "Writer", NotedWriter)
     monkeypatch.setattr(os, "rename", noted_rename)
-    monkeypatch.setattr(cordwood.beam, "sync_folder", noted_sync_folder)
+    monkeypatch.setattr(cordwood.beam, "sync_directory", noted_sync_directory)
     with beam.Pipeline() as pipeline:
-        _ = pipeline | beam.Create([b"one"]) | WriteToLog(f"{tmp_path}/new/folder/a", num_shards=1)
-    assert calls == [f"{tmp_path}/new", str(tmp_path), "sync", "rename", f"{tmp_path}/new/folder"]
+        _ = pipeline | beam.Create([b"one"]) | WriteToLog(f"{tmp_path}/new/directory/a", num_shards=1)
+    assert calls == [f"{tmp_path}/new", str(tmp_path), "sync", "rename", f"{tmp_path}/new/directory"]
 
 
 # Another file system ------------------------------------------------------------------------------------------------
@@ -719,7 +719,7 @@ def test_a_range_of_a_file_costs_the_bytes_of_the_range_and_two_blocks(in_memory
         assert_that(pipeline | read | beam.combiners.Count.Globally(), equal_to([len(log)]))
     range_count = -(-len(file.getvalue()) // (8 * BLOCK_LEN))
     assert range_count > 5
-    # The first is for the dialect, and the second of each range compares the beginning.
+    # The first is for the dialect, and the second of each range compares the start.
     assert in_memory.calls.count("open") == 1 + 2 * range_count
     assert sum(size for size in in_memory.calls if size != "open") < len(file.getvalue()) + 4 * range_count * BLOCK_LEN
 
@@ -898,7 +898,7 @@ def test_the_oracle_of_sources_accepts_the_loop(dialect, on_corruption):
         data = random_log(seeded("oracle", dialect, on_corruption, seed), dialect)
         source = BlockSource(data, dialect=dialect, on_corruption=on_corruption)
         if not 2 <= len(list(source.read(source.get_range_tracker(None, None)))) <= 100:
-            continue  # The oracle wants two records at least, and begins another reading after each.
+            continue  # The oracle wants two records at least, and starts another reading after each.
         tried_count += 1
         whole = (source, None, None)
         for bundle_len in (BLOCK_LEN, 3 * BLOCK_LEN, 64 << 20):
@@ -939,8 +939,8 @@ def written_stream(to, windows=60, steps=((1, [(2, b"one"), (2, b"two")]), (100,
         _ = records | to
 
 
-def records_by_name(folder):
-    return {path.name: sorted(cordwood.open(path)) for path in folder.iterdir()}
+def records_by_name(directory):
+    return {path.name: sorted(cordwood.open(path)) for path in directory.iterdir()}
 
 
 BY_WINDOW = {

@@ -63,13 +63,13 @@ def records_of(frame):
     return sorted(bytes(row.record) for row in frame.select("record").collect())
 
 
-def records_in(folder):
-    """The records that a folder of logs shows, read without Spark."""
-    return sorted(record for split in cordwood.plan_splits(folder, 1 << 40) for record in cordwood.open(split))
+def records_in(directory):
+    """The records that a directory of logs shows, read without Spark."""
+    return sorted(record for split in cordwood.plan_splits(directory, 1 << 40) for record in cordwood.open(split))
 
 
-def hidden(folder):
-    return [path.name for path in folder.parent.iterdir() if path.name.startswith(".")]
+def hidden(directory):
+    return [path.name for path in directory.parent.iterdir() if path.name.startswith(".")]
 
 
 # Reading ---------------------------------------------------------------------------------------
@@ -77,18 +77,18 @@ def hidden(folder):
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("logs")
-    write(folder / "whole" / "a.log", RECORDS)
-    write(folder / "numbered" / "000007.log", RECORDS[:300], dialect="rocksdb", log_number=7)
-    write(folder / "damaged" / "b.log", RECORDS)
-    damage(folder / "damaged" / "b.log")
+    directory = tmp_path_factory.mktemp("logs")
+    write(directory / "whole" / "a.log", RECORDS)
+    write(directory / "numbered" / "000007.log", RECORDS[:300], dialect="rocksdb", log_number=7)
+    write(directory / "damaged" / "b.log", RECORDS)
+    damage(directory / "damaged" / "b.log")
     for number in range(300):
-        write(folder / "small" / f"{number}.log", [b"%d" % number])
-    return folder
+        write(directory / "small" / f"{number}.log", [b"%d" % number])
+    return directory
 
 
-def expected(folder, policy):
-    return sorted(record for path in folder.iterdir() for record in cordwood.open(path, on_corruption=policy))
+def expected(directory, policy):
+    return sorted(record for path in directory.iterdir() for record in cordwood.open(path, on_corruption=policy))
 
 
 @pytest.mark.cell("one-file", "spark")
@@ -142,7 +142,7 @@ def test_the_records_that_decode_leaves_out_are_a_table(spark, tmp_path):
     assert "JSON" in row.error
 
 
-def test_a_wrong_option_fails_before_a_task_begins(spark, logs):
+def test_a_wrong_option_fails_before_a_task_starts(spark, logs):
     for given in ({"onCorruption": "skip"}, {"on_corruption": "ignore"}, {"table": "damage"}):
         with pytest.raises(PySparkException, match=r"(?i)on_?corruption|table"):
             read(spark, logs / "whole", **given).count()
@@ -154,7 +154,7 @@ def test_json_becomes_columns(spark, tmp_path):
     assert frame.selectExpr("sum(n)", "max(in.text)").collect() == [(499_500, "999")]
 
 
-def test_a_folder_without_a_log_and_a_missing_one(spark, tmp_path):
+def test_a_directory_without_a_log_and_a_missing_one(spark, tmp_path):
     assert read(spark, tmp_path).count() == 0
     with pytest.raises(PySparkException, match="missing"):
         read(spark, tmp_path / "missing.log").count()
@@ -276,7 +276,7 @@ def test_a_stream_delivers_each_record_once_over_restarts_torn_tails_and_new_fil
     with (source / "a.log").open("ab") as file:
         file.write(data[cut:])
     write(source / "b.log", expected[200:])
-    # While it is reading them, or has not begun to.
+    # While it is reading them, or has not started to.
     query.stop()
     run_to_end(spark, source, target, checkpoint)
     assert records_in(target) == sorted(expected)
@@ -323,10 +323,10 @@ def test_a_query_of_what_is_available_now_delivers_all_of_it_also_after_a_batch_
         write(source / f"late {number}.log", [record])
     run()
     assert records_in(target) == sorted(expected)
-    assert all(len(list(folder.iterdir())) <= (limit or 60) for folder in target.iterdir())
+    assert all(len(list(directory.iterdir())) <= (limit or 60) for directory in target.iterdir())
 
 
-def test_a_second_query_appends_to_the_same_folder(spark, tmp_path):
+def test_a_second_query_appends_to_the_same_directory(spark, tmp_path):
     source, target = tmp_path / "in", tmp_path / "out"
     write(source / "a.log", [b"one"])
     for name in ("first", "second"):
@@ -363,7 +363,7 @@ def test_a_stream_of_many_logs_has_small_batches_and_short_offsets(spark, tmp_pa
 
     run()
     assert records_in(tmp_path / "out") == sorted(b"%d" % number for number in range(5_000))
-    jobs = [len(records_in(folder)) for folder in (tmp_path / "out").iterdir()]
+    jobs = [len(records_in(directory)) for directory in (tmp_path / "out").iterdir()]
     assert (len(jobs), max(jobs)) == (10, 500)
     for path in list(source.iterdir())[:4_990]:
         path.unlink()

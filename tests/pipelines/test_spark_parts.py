@@ -56,12 +56,12 @@ def test_options_are_text_and_have_the_defaults_of_the_library():
 
 
 def test_one_path_and_the_url_of_a_file_are_accepted():
-    assert options_of({"path": "file:///folder/a.log"}).paths == ("/folder/a.log",)
-    assert options_of({"path": "file:/folder/a.log"}).paths == ("/folder/a.log",)
-    assert options_of({"path": "s3://folder/a.log"}).paths == ("s3://folder/a.log",)
+    assert options_of({"path": "file:///directory/a.log"}).paths == ("/directory/a.log",)
+    assert options_of({"path": "file:/directory/a.log"}).paths == ("/directory/a.log",)
+    assert options_of({"path": "s3://directory/a.log"}).paths == ("s3://directory/a.log",)
 
 
-def test_a_relative_path_is_that_in_the_folder_of_the_driver(tmp_path, monkeypatch):
+def test_a_relative_path_is_that_in_the_directory_of_the_driver(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = ["logs", "logs/**/*.log", "./a.log", "logs/"]
     assert options(*names).paths == tuple(str(tmp_path / name) for name in ("logs", "logs/**/*.log", "a.log", "logs"))
@@ -70,7 +70,7 @@ def test_a_relative_path_is_that_in_the_folder_of_the_driver(tmp_path, monkeypat
     (tmp_path / "logs" / "a.log").write_bytes(reference.encode(RECORDS[:9]))
     given = options("logs")
     partitions = reading.planned(given)
-    # A worker has a folder of its own.
+    # A worker has a directory of its own.
     monkeypatch.chdir("/")
     tables = [list(reading.batches(splits, reading.RECORDS, given)) for splits in partitions]
     assert [row["record"] for table in tables for batch in table for row in batch.to_pylist()] == RECORDS[:9]
@@ -236,7 +236,7 @@ def test_a_numbered_log_is_one_partition(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["log", "log/*.log", "**/*.log"])
-def test_a_log_in_segments_is_one_table(name, tmp_path):
+def test_a_segmented_log_is_one_table(name, tmp_path):
     with cordwood.open(tmp_path / "log", "a", segment_len=300_000) as writer:
         writer.extend(RECORDS)
     rows, _ = rows_of(options(tmp_path / name, partition_len="65536"))
@@ -365,203 +365,205 @@ def batches_of(*records):
         yield pyarrow.record_batch({"record": pyarrow.array([record], pyarrow.binary())})
 
 
-def job(folder, name="one"):
-    return writing.job_of((str(folder),), name, "leveldb")
+def job(directory, name="one"):
+    return writing.job_of((str(directory),), name, "leveldb")
 
 
-def records_in(folder):
-    return sorted(record for split in cordwood.plan_splits(folder, 1 << 30) for record in cordwood.open(split))
+def records_in(directory):
+    return sorted(record for split in cordwood.plan_splits(directory, 1 << 30) for record in cordwood.open(split))
 
 
-def hidden(folder):
-    return [path.name for path in folder.parent.iterdir() if path.name.startswith(".")]
+def hidden(directory):
+    return [path.name for path in directory.parent.iterdir() if path.name.startswith(".")]
 
 
 @pytest.fixture
-def folder(tmp_path):
+def directory(tmp_path):
     return tmp_path / "table"
 
 
-def test_a_job_is_visible_only_after_its_commit(folder):
-    first = job(folder)
+def test_a_job_is_visible_only_after_its_commit(directory):
+    first = job(directory)
     parts = [first.write(0, 10, batches_of(b"one", b"two")), first.write(1, 11, batches_of(b"three"))]
     assert parts == [("00000-10.log", 2), ("00001-11.log", 1)]
-    assert not folder.exists()
+    assert not directory.exists()
     first.commit(parts)
-    assert records_in(folder) == [b"one", b"three", b"two"]
-    assert hidden(folder) == []
+    assert records_in(directory) == [b"one", b"three", b"two"]
+    assert hidden(directory) == []
 
 
-def test_a_second_job_is_appended(folder):
+def test_a_second_job_is_appended(directory):
     for name in ("one", "two"):
-        job(folder, name).commit([job(folder, name).write(0, 0, batches_of(name.encode()))])
-    assert records_in(folder) == [b"one", b"two"]
+        job(directory, name).commit([job(directory, name).write(0, 0, batches_of(name.encode()))])
+    assert records_in(directory) == [b"one", b"two"]
 
 
-def test_a_target_that_is_a_link_stays_one(folder, tmp_path):
-    folder.symlink_to(tmp_path / "disk" / "table")
+def test_a_target_that_is_a_link_stays_one(directory, tmp_path):
+    directory.symlink_to(tmp_path / "disk" / "table")
     (tmp_path / "disk").mkdir()
     for name, is_overwritten, expected in [("one", False, 1), ("two", False, 2), ("three", True, 1)]:
-        job(folder, name).commit([job(folder, name).write(0, 0, batches_of(b"a record"))], overwrite=is_overwritten)
-        assert records_in(folder) == [b"a record"] * expected
-    assert folder.is_symlink()
-    assert hidden(folder) == []
+        job(directory, name).commit(
+            [job(directory, name).write(0, 0, batches_of(b"a record"))], overwrite=is_overwritten
+        )
+        assert records_in(directory) == [b"a record"] * expected
+    assert directory.is_symlink()
+    assert hidden(directory) == []
     assert hidden(tmp_path / "disk" / "table") == []
 
 
-def test_attempts_that_spark_does_not_count_leave_no_record(folder):
-    first = job(folder)
+def test_attempts_that_spark_does_not_count_leave_no_record(directory):
+    first = job(directory)
     lost = first.write(0, 1, batches_of(b"one"))
     kept = first.write(0, 2, batches_of(b"one"))
     first.commit([kept])
     assert lost != kept
-    assert records_in(folder) == [b"one"]
-    assert hidden(folder) == []
+    assert records_in(directory) == [b"one"]
+    assert hidden(directory) == []
 
 
-def test_an_attempt_that_still_writes_when_the_job_is_committed_adds_no_record(folder):
+def test_an_attempt_that_still_writes_when_the_job_is_committed_adds_no_record(directory):
     def slow():
         yield from batches_of(b"late")
         first.commit([kept])
 
-    first = job(folder)
+    first = job(directory)
     kept = first.write(0, 1, batches_of(b"one"))
     first.write(0, 2, slow())
-    assert records_in(folder) == [b"one"]
+    assert records_in(directory) == [b"one"]
 
 
-def test_an_attempt_that_fails_leaves_no_file(folder):
+def test_an_attempt_that_fails_leaves_no_file(directory):
     def failing():
         yield from batches_of(b"one")
         raise RuntimeError("no more")
 
-    first = job(folder)
+    first = job(directory)
     with pytest.raises(RuntimeError, match="no more"):
         first.write(0, 1, failing())
-    assert [path.name for path in Path(folder.parent).rglob("*.log")] == []
+    assert [path.name for path in Path(directory.parent).rglob("*.log")] == []
     with pytest.raises(ValueError, match="index 0 of the column is null"):
         first.write(0, 1, batches_of(None))
 
 
-def test_an_aborted_job_leaves_no_file(folder):
-    first = job(folder)
+def test_an_aborted_job_leaves_no_file(directory):
+    first = job(directory)
     first.write(0, 1, batches_of(b"one"))
     first.abort()
-    assert list(folder.parent.iterdir()) == []
+    assert list(directory.parent.iterdir()) == []
     first.abort()
 
 
-def test_a_job_without_a_record_adds_no_log(folder):
-    first = job(folder)
+def test_a_job_without_a_record_adds_no_log(directory):
+    first = job(directory)
     first.commit([first.write(0, 1, batches_of())])
-    assert list(folder.iterdir()) == []
-    assert hidden(folder) == []
+    assert list(directory.iterdir()) == []
+    assert hidden(directory) == []
 
 
-def test_a_commit_that_is_repeated_has_no_effect(folder):
+def test_a_commit_that_is_repeated_has_no_effect(directory):
     """As when a query of a stream ends between the commit and the note of Spark that it happened."""
     for records in ([b"one", b"two"], [b"one"]):
-        repeated = job(folder, "query-000000001")
+        repeated = job(directory, "query-000000001")
         repeated.commit([repeated.write(0, 1, batches_of(*records))])
-    assert records_in(folder) == [b"one", b"two"]
-    assert hidden(folder) == []
+    assert records_in(directory) == [b"one", b"two"]
+    assert hidden(directory) == []
 
 
-def test_a_commit_that_was_interrupted_is_repeated_as_a_whole(folder, monkeypatch):
+def test_a_commit_that_was_interrupted_is_repeated_as_a_whole(directory, monkeypatch):
     def interrupted(source, target):
         if target.endswith("00001.log"):
             raise OSError("interrupted")
         rename(source, target)
 
-    first, rename = job(folder), writing.os.rename
+    first, rename = job(directory), writing.os.rename
     parts = [first.write(number, number, batches_of(b"%d" % number)) for number in range(3)]
     with monkeypatch.context() as patch:
         patch.setattr(writing.os, "rename", interrupted)
         with pytest.raises(OSError, match="interrupted"):
             first.commit(parts)
-    assert not folder.exists()
+    assert not directory.exists()
     again = [first.write(number, number + 10, batches_of(b"%d" % number)) for number in range(3)]
     first.commit(again)
-    assert records_in(folder) == [b"0", b"1", b"2"]
-    assert hidden(folder) == []
+    assert records_in(directory) == [b"0", b"1", b"2"]
+    assert hidden(directory) == []
 
 
-def test_a_missing_log_is_an_error_and_adds_no_record(folder):
-    first = job(folder)
+def test_a_missing_log_is_an_error_and_adds_no_record(directory):
+    first = job(directory)
     part = first.write(0, 1, batches_of(b"one"))
     with pytest.raises(FileNotFoundError):
         first.commit([part, writing.Part("00001-2.log", 1)])
-    assert not folder.exists()
+    assert not directory.exists()
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_a_commit_waits_until_the_names_of_its_folders_are_on_the_disk(folder, monkeypatch, overwrite):
-    first, synced = job(folder), []
+def test_a_commit_waits_until_the_names_of_its_directories_are_on_the_disk(directory, monkeypatch, overwrite):
+    first, synced = job(directory), []
     part = first.write(0, 1, batches_of(b"one"))
-    # A folder keeps its identity when it is renamed.
+    # A directory keeps its identity when it is renamed.
     monkeypatch.setattr(writing, "sync_names", lambda path: synced.append(Path(path).stat().st_ino))
     first.commit([part], overwrite=overwrite)
-    assert {path.stat().st_ino for path in (folder / "part-one", folder, folder.parent)} <= set(synced)
+    assert {path.stat().st_ino for path in (directory / "part-one", directory, directory.parent)} <= set(synced)
 
 
-def test_overwriting_replaces_the_logs_of_earlier_jobs(folder):
+def test_overwriting_replaces_the_logs_of_earlier_jobs(directory):
     for name in ("one", "two", "three"):
-        one = job(folder, name)
+        one = job(directory, name)
         one.commit([one.write(0, 0, batches_of(name.encode()))], overwrite=name == "three")
-    assert records_in(folder) == [b"three"]
-    assert hidden(folder) == []
+    assert records_in(directory) == [b"three"]
+    assert hidden(directory) == []
 
 
-def test_overwriting_refuses_a_folder_with_other_files(folder):
-    folder.mkdir()
-    (folder / "mine.log").write_bytes(b"")
+def test_overwriting_refuses_a_directory_with_other_files(directory):
+    directory.mkdir()
+    (directory / "mine.log").write_bytes(b"")
     with pytest.raises(FileExistsError, match=r"contains mine\.log"):
-        job(folder).check_replaceable()
+        job(directory).check_replaceable()
     with pytest.raises(FileExistsError, match=r"contains mine\.log"):
-        job(folder).commit([], overwrite=True)
-    assert (folder / "mine.log").exists()
+        job(directory).commit([], overwrite=True)
+    assert (directory / "mine.log").exists()
 
 
 @pytest.mark.parametrize("name", ["part-00000.parquet", "part-two/mine.txt"])
-def test_overwriting_refuses_files_that_only_have_such_a_name(folder, name):
+def test_overwriting_refuses_files_that_only_have_such_a_name(directory, name):
     """The files of Spark's own formats are named `part-...`, too."""
-    (folder / name).parent.mkdir(parents=True)
-    (folder / name).write_bytes(b"mine")
+    (directory / name).parent.mkdir(parents=True)
+    (directory / name).write_bytes(b"mine")
     with pytest.raises(FileExistsError, match="contains part-"):
-        job(folder).commit([], overwrite=True)
-    assert (folder / name).read_bytes() == b"mine"
+        job(directory).commit([], overwrite=True)
+    assert (directory / name).read_bytes() == b"mine"
 
 
-def test_the_old_logs_are_the_target_again_if_the_new_ones_cannot_be(folder, monkeypatch):
+def test_the_old_logs_are_the_target_again_if_the_new_ones_cannot_be(directory, monkeypatch):
     def refused(source, target):
         if source.endswith(".new"):
             raise OSError("refused")
         rename(source, target)
 
-    first, second, rename = job(folder), job(folder, "two"), writing.os.rename
+    first, second, rename = job(directory), job(directory, "two"), writing.os.rename
     first.commit([first.write(0, 0, batches_of(b"old"))])
     part = second.write(0, 0, batches_of(b"new"))
     monkeypatch.setattr(writing.os, "rename", refused)
     with pytest.raises(OSError, match="refused"):
         second.commit([part], overwrite=True)
     second.abort()
-    assert records_in(folder) == [b"old"]
-    assert hidden(folder) == []
+    assert records_in(directory) == [b"old"]
+    assert hidden(directory) == []
 
 
-def test_a_file_and_a_log_in_segments_are_no_target(tmp_path):
+def test_a_file_and_a_segmented_log_are_no_target(tmp_path):
     (tmp_path / "a.log").write_bytes(reference.encode([b"one"]))
-    with pytest.raises(ValueError, match="is not a folder"):
+    with pytest.raises(ValueError, match="is not a directory"):
         job(tmp_path / "a.log")
     with cordwood.open(tmp_path / "log", "a", segment_len=100_000) as writer:
         writer.append(b"one")
-    with pytest.raises(ValueError, match="is a log in segments"):
+    with pytest.raises(ValueError, match="is a segmented log"):
         job(tmp_path / "log")
 
 
-def test_logs_are_written_to_one_folder_that_is_no_url():
+def test_logs_are_written_to_one_directory_that_is_no_url():
     for paths in (("s3://bucket/logs",), ("a", "b")):
-        with pytest.raises(ValueError, match="written to one folder"):
+        with pytest.raises(ValueError, match="written to one directory"):
             writing.job_of(paths, "one", "leveldb")
 
 
@@ -573,8 +575,8 @@ def test_spark_passes_its_own_options_on():
 # Streams ---------------------------------------------------------------------------------------
 
 
-def stream_of(folder, **given):
-    return options_of({"path": str(folder), **given}, is_stream=True)
+def stream_of(directory, **given):
+    return options_of({"path": str(directory), **given}, is_stream=True)
 
 
 def read_batch(given, start, left=None):
@@ -636,7 +638,7 @@ def test_a_torn_tail_is_not_passed_and_its_record_is_returned_once_it_is_whole(t
     assert (records, offsets(start)) == ([b"two"], {str(path): 20})
 
 
-def test_new_files_are_read_from_their_beginning_and_others_left_out(tmp_path):
+def test_new_files_are_read_from_their_start_and_others_left_out(tmp_path):
     given, start = stream_of(tmp_path), {}
     (tmp_path / "empty.log").write_bytes(b"")
     (tmp_path / "notes.txt").write_bytes(b"no log\n" * 10_000)
@@ -647,9 +649,9 @@ def test_new_files_are_read_from_their_beginning_and_others_left_out(tmp_path):
     assert sorted(start) == [str(tmp_path / f"{number}.log") for number in range(5)]
 
 
-@pytest.mark.parametrize("begin", [b"PK\3\4", b"no log\n"])
-def test_a_named_file_that_is_no_log_is_an_error(tmp_path, begin):
-    (tmp_path / "file").write_bytes(begin + b"no log\n" * 10_000)
+@pytest.mark.parametrize("start", [b"PK\3\4", b"no log\n"])
+def test_a_named_file_that_is_no_log_is_an_error(tmp_path, start):
+    (tmp_path / "file").write_bytes(start + b"no log\n" * 10_000)
     with pytest.raises(cordwood.CordwoodError, match=r"(?i)not a log|checksum|damage|length"):
         read_batch(stream_of(tmp_path / "file"), {})
 
@@ -683,7 +685,7 @@ def test_a_log_that_was_removed_keeps_its_offset(tmp_path):
 
 
 @pytest.mark.cell("segmented", "spark")
-def test_a_log_in_segments_is_followed_across_its_files(tmp_path):
+def test_a_segmented_log_is_followed_across_its_files(tmp_path):
     given, start, found = stream_of(tmp_path / "log"), {}, []
     with cordwood.open(tmp_path / "log", "a", segment_len=100_000) as writer:
         for at in range(0, 100, 10):
@@ -734,14 +736,14 @@ def test_a_log_that_was_replaced_by_a_longer_one_is_an_error(tmp_path):
 
 @pytest.mark.cell("segmented", "spark")
 def test_records_after_a_torn_one_that_a_writer_truncates_are_delivered(tmp_path):
-    folder, records = tmp_path / "log", [b"%03d" % number * 300 for number in range(100)]
-    folder.mkdir()
+    directory, records = tmp_path / "log", [b"%03d" % number * 300 for number in range(100)]
+    directory.mkdir()
     first = reference.encode([b"a" * 100])
-    (folder / f"{0:020}.log").write_bytes(first)
-    newest = folder / f"{len(first):020}.log"
+    (directory / f"{0:020}.log").write_bytes(first)
+    newest = directory / f"{len(first):020}.log"
     whole = reference.encode([b"whole"])
     newest.write_bytes((whole + reference.encode([b"b" * 100_000], len(whole)))[:20_000])
-    given = stream_of(folder, on_corruption="skip")
+    given = stream_of(directory, on_corruption="skip")
     found, start = read_batch(given, {})
     assert found == [b"a" * 100, b"whole"]
     newest.write_bytes(whole + reference.encode(records, len(whole)))
@@ -751,10 +753,10 @@ def test_records_after_a_torn_one_that_a_writer_truncates_are_delivered(tmp_path
 # Batches of a few logs -------------------------------------------------------------------------
 
 
-def make_logs(folder, count):
-    folder.mkdir(exist_ok=True)
+def make_logs(directory, count):
+    directory.mkdir(exist_ok=True)
     for number in range(count):
-        (folder / f"{number:05}.log").write_bytes(reference.encode([b"%d" % number]))
+        (directory / f"{number:05}.log").write_bytes(reference.encode([b"%d" % number]))
 
 
 def test_a_batch_has_at_most_so_many_logs_and_passes_none_over(tmp_path):

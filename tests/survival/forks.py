@@ -1,5 +1,5 @@
 """Forks with a writer or a reader open, lets the child do all sorts of things, and checks the file that it leaves:
-`python forks.py FOLDER COUNT SEED`.
+`python forks.py DIRECTORY COUNT SEED`.
 
 The rules: a process that did not open a writer never changes its file. Calls that would change it raise an OSError that
 says to reopen in this process; closing and dropping only release the descriptor, never the lock. The opener is not
@@ -283,10 +283,10 @@ class Child:
 
     def acts(self) -> None:
         """Lets it act, and waits for its report."""
-        self.begins()
+        self.starts()
         self.reports()
 
-    def begins(self) -> None:
+    def starts(self) -> None:
         """Lets it act, and does not wait."""
         os.write(self.orders, b".")
 
@@ -431,15 +431,15 @@ def fork_a_reader(path: Path, number: int, rng: random.Random) -> None:
     seen = [list(itertools.islice(iterator, before)) for iterator in iterators]
 
     def read() -> str | None:
-        for begun, iterator in zip(seen, iterators, strict=True):
-            begun.extend(iterator)
-            if begun != records:
-                return f"{name}: {len(begun)} of {len(records)} records"
+        for started, iterator in zip(seen, iterators, strict=True):
+            started.extend(iterator)
+            if started != records:
+                return f"{name}: {len(started)} of {len(records)} records"
         return None
 
     child = Child(read, EXITS[number % len(EXITS)])
     try:
-        child.begins()
+        child.starts()
         problem = read()
         child.reports()
         child.ends()
@@ -449,14 +449,14 @@ def fork_a_reader(path: Path, number: int, rng: random.Random) -> None:
         child.clear()
 
 
-def main(folder: Path, count: int, seed: str) -> None:
+def main(directory: Path, count: int, seed: str) -> None:
     """Forks, checks, and prints the results. A file that fails is left in place."""
     rng = random.Random(seed)
     opener = os.getpid()
     problems: dict[str, str] = {}
     first = 6 * rng.randrange(len(ACTIONS) * len(VARIANTS) * len(EXITS))
     for number in range(first, first + count):
-        path = folder / f"forks-{number}.log"
+        path = directory / f"forks-{number}.log"
         readers = (number + 1) // 6  # Every sixth fork is of a reader.
         try:
             if number % 6 == 5:

@@ -1,5 +1,5 @@
 // goleveldb for verdicts.py: `goleveldb read` answers each path that it is sent with the contents of the database.
-// `goleveldb write FOLDER FIRST` writes until it is killed, and prints the number of each write after it.
+// `goleveldb write DIRECTORY FIRST` writes until it is killed, and prints the number of each write after it.
 //
 // Build it in a module that requires github.com/syndtr/goleveldb.
 package main
@@ -17,8 +17,8 @@ import (
 )
 
 // The values that Python has computed come as lines: number, key and value, in hexadecimal.
-func write(folder string) {
-	db, err := leveldb.OpenFile(folder, &opt.Options{WriteBuffer: 64 << 10})
+func write(directory string) {
+	db, err := leveldb.OpenFile(directory, &opt.Options{WriteBuffer: 64 << 10})
 	if err != nil {
 		panic(err)
 	}
@@ -36,8 +36,8 @@ func write(folder string) {
 	select {}
 }
 
-func read(folder string) string {
-	db, err := leveldb.OpenFile(folder, &opt.Options{ErrorIfMissing: true})
+func read(directory string) string {
+	db, err := leveldb.OpenFile(directory, &opt.Options{ErrorIfMissing: true})
 	if err != nil {
 		return "error " + err.Error()
 	}

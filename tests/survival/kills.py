@@ -1,4 +1,4 @@
-"""Kills a writing process over and over, and checks the file that it leaves: `python kills.py FOLDER COUNT SEED
+"""Kills a writing process over and over, and checks the file that it leaves: `python kills.py DIRECTORY COUNT SEED
 [packed]`.
 
 A program of its own, since it forks: each child appends numbered records and counts, in shared memory that survives a
@@ -92,7 +92,7 @@ class Shared:
     def __init__(self) -> None:
         self.numbers = memoryview(mmap.mmap(-1, 4096)).cast("Q")
 
-    def begin(self, numbers: list[int]) -> None:
+    def start(self, numbers: list[int]) -> None:
         """Sets both to these numbers: there is no further promise or attempt yet."""
         for thread, number in enumerate(numbers):
             self.promised(thread, number)
@@ -151,7 +151,7 @@ def run_child(
     path: Path, plan: object, numbers: list[int], rng: random.Random, shared: Shared, *, write: Callable[..., None]
 ) -> None:
     """Starts a child, which calls `write`, and kills it at a random moment after a random number of records."""
-    shared.begin(numbers)
+    shared.start(numbers)
     seed, delay = rng.random(), rng.choice([0, rng.uniform(0, 0.002)])
     target = numbers[0] + int(min(rng.expovariate(1 / 60), APPENDS_MAX))
     child = os.fork()
@@ -191,20 +191,20 @@ def check(path: Path, plan: Plan, shared: Shared) -> tuple[list[int], bool]:
         if not shared.promised(thread) <= count <= shared.attempts(thread):
             raise WrongRecordsError(
                 f"of thread {thread}, {shared.promised(thread)} records are promised, {shared.attempts(thread)} were "
-                f"begun, and {count} are there"
+                f"started, and {count} are there"
             )
     end = records[-1].end_offset if records else len(judge.file_header(data, plan.dialect))
     return counts, len(data) > end
 
 
-def main(folder: Path, count: int, seed: str, *, is_packed: bool) -> None:
+def main(directory: Path, count: int, seed: str, *, is_packed: bool) -> None:
     """Goes through files of several generations each, and prints the results. A file that fails is left in place."""
     rng = random.Random(seed)
     shared = Shared()
     kills = torn = kept = 0
     problems: dict[str, str] = {}
     while kills < count:
-        path, plan = folder / f"kills-{kills}.log", Plan(rng, is_packed=is_packed)
+        path, plan = directory / f"kills-{kills}.log", Plan(rng, is_packed=is_packed)
         numbers = [0] * THREADS
         try:
             for _ in range(GENERATIONS):

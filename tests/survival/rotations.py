@@ -1,7 +1,7 @@
-"""Rotates a log over and over while it is followed: `python rotations.py FOLDER COUNT SEED`.
+"""Rotates a log over and over while it is followed: `python rotations.py DIRECTORY COUNT SEED`.
 
 A program of its own, since it forks: the child appends numbered records, closes the log at a certain length, renames it
-and begins a new one, as log rotation does. The parent follows the name. It must get each record once and in order, and
+and starts a new one, as log rotation does. The parent follows the name. It must get each record once and in order, and
 so must anyone who reads the files afterwards.
 """
 
@@ -140,13 +140,13 @@ def rotate(path: Path, dialect: str, seed: float) -> int:
     return len(expected)
 
 
-def main(folder: Path, count: int, seed: str) -> None:
+def main(directory: Path, count: int, seed: str) -> None:
     """Goes through logs of several rotations each, and prints the results. Files that fail are left in place."""
     rng = random.Random(seed)
     kept = 0
     problems: dict[str, str] = {}
     for number in range(0, count, ROTATIONS):
-        path, dialect = folder / f"rotations-{number}.log", DIALECTS[number // ROTATIONS % len(DIALECTS)]
+        path, dialect = directory / f"rotations-{number}.log", DIALECTS[number // ROTATIONS % len(DIALECTS)]
         try:
             kept += rotate(path, dialect, rng.random())
         except WrongRecordsError as problem:

@@ -1,11 +1,11 @@
-"""Kills the writer of a log in segments over and over, and checks the folder that it leaves: `python segments.py FOLDER
-COUNT SEED [packed]`.
+"""Kills the writer of a segmented log over and over, and checks the directory that it leaves: `python segments.py
+DIRECTORY COUNT SEED [packed]`.
 
 Eight threads append numbered records to segments of 4 KiB, while a ninth rotates and prunes. As in `kills.py`, they
 count in shared memory how many of their appends have returned, and the parent kills the process at a random moment.
-Then each segment must end where the next begins, and only the last may be torn; from the first segment that is left on,
+Then each segment must end where the next starts, and only the last may be torn; from the first segment that is left on,
 the records of each thread must be there, each once, in their order and up to the last that was promised. The first
-segment must begin at or before the offset up to which the child has pruned.
+segment must start at or before the offset up to which the child has pruned.
 """
 
 from __future__ import annotations
@@ -107,9 +107,9 @@ def prune(writer: cordwood.Writer, seed: float, shared: Shared) -> None:
 
 
 def check(path: Path, plan: Plan, shared: Shared, firsts: list[int]) -> tuple[list[int], bool]:
-    """Checks the folder: the number after the last record of each thread, and whether bytes follow the last record.
+    """Checks the directory: the number after the last record of each thread, and whether bytes follow the last record.
 
-    `firsts`: the numbers with which the records of each thread begin that are not known to be there from earlier.
+    `firsts`: the numbers with which the records of each thread start that are not known to be there from earlier.
     """
     segments = sorted(path.glob("*.log"))
     bases = [int(segment.stem) for segment in segments]
@@ -141,19 +141,19 @@ def check(path: Path, plan: Plan, shared: Shared, firsts: list[int]) -> tuple[li
             numbers[thread] = attempts
         elif not promised <= number <= attempts:
             raise WrongRecordsError(
-                f"of thread {thread}, {promised} records are promised, {attempts} were begun, and {number} are there"
+                f"of thread {thread}, {promised} records are promised, {attempts} were started, and {number} are there"
             )
     return [number or 0 for number in numbers], is_torn
 
 
-def main(folder: Path, count: int, seed: str, *, is_packed: bool) -> None:
+def main(directory: Path, count: int, seed: str, *, is_packed: bool) -> None:
     """Goes through logs of several generations each, and prints the results. A log that fails is left in place."""
     rng = random.Random(seed)
     shared = Shared()
     kills = torn = kept = pruned = 0
     problems: dict[str, str] = {}
     while kills < count:
-        path, plan = folder / f"segments-{kills}", Plan(rng, is_packed=is_packed)
+        path, plan = directory / f"segments-{kills}", Plan(rng, is_packed=is_packed)
         numbers = [0] * THREADS
         shared.promised(PRUNED, 0)
         try:

@@ -149,7 +149,7 @@ class Child:
     def __init__(self, *arguments: object) -> None:
         command = [sys.executable, __file__, *map(str, arguments)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
-        self.begun = time.monotonic()
+        self.started = time.monotonic()
         self.rest = b""
         self.before: tuple[int, int, int] | None = None
 
@@ -174,7 +174,7 @@ class Child:
             len(list(Path(f"/proc/{self.process.pid}/fd").iterdir())),
             int(re.search(r"Threads:\s*(\d+)", status)[1]),
         )
-        if time.monotonic() - self.begun > WARM_UP:
+        if time.monotonic() - self.started > WARM_UP:
             self.before = self.before or used
             # A reader has a few files open for a moment; an index has at most 64.
             allowed = (self.before[0] + RSS_GROWTH_MAX, self.before[1] + 70, self.before[2] + 2)
@@ -186,9 +186,9 @@ class Child:
 class Log:
     """A log, its processes, and the records that were acknowledged and delivered."""
 
-    def __init__(self, name: str, folder: Path, rng: random.Random, figures: collections.Counter) -> None:
+    def __init__(self, name: str, directory: Path, rng: random.Random, figures: collections.Counter) -> None:
         self.name, self.rng, self.figures = name, rng, figures
-        self.path = folder / name
+        self.path = directory / name
         self.generation = 0
         self.start()
 
@@ -351,12 +351,12 @@ def main() -> None:
     options = parser.parse_args()
     rng, figures = random.Random(options.seed), collections.Counter()
     print(f"seed {options.seed}", flush=True)  # noqa: T201
-    begun = time.monotonic()
+    started = time.monotonic()
     logs: list[Log] = []
-    with tempfile.TemporaryDirectory(prefix="soak-") as folder:
+    with tempfile.TemporaryDirectory(prefix="soak-") as directory:
         try:
-            logs += (Log(name, Path(folder), rng, figures) for name in LOGS)
-            while time.monotonic() - begun < options.hours * 3600:
+            logs += (Log(name, Path(directory), rng, figures) for name in LOGS)
+            while time.monotonic() - started < options.hours * 3600:
                 name = rng.choice(list(EVENTS))
                 EVENTS[name](rng.choice(logs))
                 figures[name] += 1

@@ -51,8 +51,8 @@ def by_cordwood(file, policy, **options):
 
 
 def some_range(rng, file):
-    """A part of the file that begins and ends near a fragment."""
-    headers = [item.begin for item in reference.fragments(file, verify_checksums=False)]
+    """A part of the file that starts and ends near a fragment."""
+    headers = [item.start for item in reference.fragments(file, verify_checksums=False)]
     edges = [min(len(file), rng.choice([*headers, 0]) + rng.randrange(-2, 40)) for _ in range(2)]
     start, end = sorted(max(0, edge) for edge in edges)
     return {"start": start, "end": end}
@@ -77,7 +77,7 @@ def test_a_damaged_log_is_read_as_the_reference_reads_it(origin, part):
                 expected = by_reference(file, policy, dialect=reference.PACKED, **options, **bounds)
                 found = by_cordwood(file, policy, dialect="packed", **options, **bounds)
                 assert found == expected, (index, policy, options, bounds)
-        # As where the mark was lost, and a log begins with ordinary records.
+        # As where the mark was lost, and a log starts with ordinary records.
         expected = by_reference(file, "skip", dialect=reference.DETECTED)
         assert by_cordwood(file, "skip", dialect=DetectedDialect("leveldb")) == expected, index
     if part == 0:

@@ -41,8 +41,8 @@ def test_states_of_logs_made_by_hand(tmp_path, part):
             assert reader.ok or state.looks_whole(), (index, reader.skipped)
             stale_count += any(region.reason == "stale" for region in reader.skipped)
         whole = [span for span in state.new.fragments if span[1] <= state.own_len]
-        begin, end = rng.choice([(0, state.own_len), whole[-1]])
-        offset = rng.randrange(begin, end)
+        start, end = rng.choice([(0, state.own_len), whole[-1]])
+        offset = rng.randrange(start, end)
         path.write_bytes(flipped(rng, state.data, offset))
         fragment = next((span for span in whole if span[0] <= offset < span[1]), None)
         # A crash may leave a record incomplete. And of the last fragment of a log with synced offsets, there is no
@@ -86,19 +86,19 @@ def test_states_of_logs_of_rocksdb(tmp_path, kind):
     database.close()
 
 
-def a_database(folder, is_compressed):
+def a_database(directory, is_compressed):
     """A database of RocksDB that recycles its logs."""
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     options.set_recycle_log_file_num(2)
-    database = Rdict(str(folder), options)
+    database = Rdict(str(directory), options)
     if not is_compressed:
         return database
     database.close()
     # rocksdict has no setter for this option, but its options file has a line for it.
-    for path in folder.glob("OPTIONS-*"):
+    for path in directory.glob("OPTIONS-*"):
         path.write_text(re.sub("wal_compression=.*", "wal_compression=kZSTD", path.read_text()))
-    return Rdict(str(folder), *Options.load_latest(str(folder)))
+    return Rdict(str(directory), *Options.load_latest(str(directory)))
 
 
 def flipped(rng, data, offset):

@@ -1,6 +1,6 @@
 """A record whose `append` returned is there, once, after any kill, fork or rotation; threads read the same as one does.
 
-Each test is a program in the folder `survival`, since it forks. It checks with `reference.py`, not with cordwood.
+Each test is a program in the directory `survival`, since it forks. It checks with `reference.py`, not with cordwood.
 `make survival` repeats each many more times.
 """
 
@@ -26,8 +26,8 @@ READINGS = [200] * 8 if FULL else [16]
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="it needs fork and pidfd_open: Linux")
 
 
-def survive(program, folder, count, seed, capsys, *more):
-    command = [sys.executable, "-W", "ignore", PROGRAMS / program, folder, str(count), str(seed), *more]
+def survive(program, directory, count, seed, capsys, *more):
+    command = [sys.executable, "-W", "ignore", PROGRAMS / program, directory, str(count), str(seed), *more]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=170)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
@@ -56,7 +56,7 @@ def test_kills_of_writers_of_packed_logs(tmp_path, capsys, part):
 
 
 @pytest.mark.parametrize("part", range(len(KILLS_IN_SEGMENTS)))
-def test_kills_of_writers_of_logs_in_segments(tmp_path, capsys, part):
+def test_kills_of_writers_of_segmented_logs(tmp_path, capsys, part):
     packed = ["packed"] if part % 4 == 3 else []
     result = survive("segments.py", tmp_path, KILLS_IN_SEGMENTS[part], 20261126 + part, capsys, *packed)
     assert result["records"] > 100 * KILLS_IN_SEGMENTS[part]

@@ -1,4 +1,4 @@
-"""Reads a log in threads over and over, while its file changes: `python threads.py FOLDER COUNT SEED`.
+"""Reads a log in threads over and over, while its file changes: `python threads.py DIRECTORY COUNT SEED`.
 
 A program of its own, since it forks. Each reading has a different number of threads, different damage and a different
 batch length, and the file changes during it: it is replaced, grows or is truncated, the reader is closed or
@@ -44,8 +44,8 @@ def make(path: Path, dialect: str, rng: random.Random) -> bytes:
     with cordwood.open(path, "w", dialect=dialect, flush="close") as writer:
         while writer.tell() < FILE_LEN:
             longest = rng.choice([10, 300, 300, 5_000, 120_000, 3_000_000 if rng.random() < 0.05 else 9])
-            begin = rng.randrange(1_000)
-            writer.extend([noise[begin : begin + rng.randrange(longest)] for _ in range(20 if longest < 1_000 else 2)])
+            start = rng.randrange(1_000)
+            writer.extend([noise[start : start + rng.randrange(longest)] for _ in range(20 if longest < 1_000 else 2)])
     return path.read_bytes()
 
 
@@ -165,9 +165,9 @@ def wait_for_threads() -> None:
 
 
 def main() -> None:
-    folder, count, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    directory, count, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     rng = random.Random(seed)
-    path = folder / "example.log"
+    path = directory / "example.log"
     files = {dialect: make(path, dialect, rng) for dialect in DIALECTS}
     records, problems = 0, {}
     for number in range(count):

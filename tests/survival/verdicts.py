@@ -1,12 +1,12 @@
 """Compares the verdicts about databases with their engines: `make verdicts`.
 
-`python verdicts.py [--states N] [--engines FOLDER] [--record]`. Writers are killed, and each state that they leave must
-be healthy: the engine has every acknowledged write. Then each file of some of these states is deleted, emptied, cut,
-filled with zeros, or has one bit flipped, in a copy. The engine opens a copy of each, and its contents are compared
-with those of the state. A *false alarm* is a database with all contents that is not `ok`; a *miss* is one that is `ok`,
-and refused or without some contents. A miss is silent if there is no problem, no damaged log and no torn one.
+`python verdicts.py [--states N] [--engines DIRECTORY] [--record]`. Writers are killed, and each state that they leave
+must be healthy: the engine has every acknowledged write. Then each file of some of these states is deleted, emptied,
+cut, filled with zeros, or has one bit flipped, in a copy. The engine opens a copy of each, and its contents are
+compared with those of the state. A *false alarm* is a database with all contents that is not `ok`; a *miss* is one that
+is `ok`, and refused or without some contents. A miss is silent if there is no problem, no damaged log and no torn one.
 
-Each engine is a process of its own: this file with the name of the engine as its first argument. In the folder
+Each engine is a process of its own: this file with the name of the engine as its first argument. In the directory
 `--engines` are other versions, which are installed there, and a program `goleveldb`, which is built from
 `goleveldb.go`. `--record` writes the table into docs/safety.md.
 """
@@ -57,7 +57,7 @@ def write_at(number: int) -> tuple[int, bytes, bytes]:
 
 
 def contents(count: int, families: int) -> list[tuple[bytes, bytes]]:
-    """What a database holds after so many writes: keys begin with the family."""
+    """What a database holds after so many writes: keys start with the family."""
     found = (write_at(number) for number in range(count))
     return sorted((b"%d" % (family if families else 0) + key, value) for family, key, value in found)
 
@@ -65,7 +65,7 @@ def contents(count: int, families: int) -> list[tuple[bytes, bytes]]:
 # The engines, in a process of their own --------------------------------------------------------
 
 
-def opened_rocksdict(folder, kind, *, creates):
+def opened_rocksdict(directory, kind, *, creates):
     from rocksdict import Options, Rdict
 
     def options():
@@ -76,8 +76,8 @@ def opened_rocksdict(folder, kind, *, creates):
             made.set_recycle_log_file_num(2)
         return made
 
-    names = Rdict.list_cf(folder, options()) if Path(folder, "CURRENT").exists() else []
-    database = Rdict(folder, options(), {name: options() for name in names} or None)
+    names = Rdict.list_cf(directory, options()) if Path(directory, "CURRENT").exists() else []
+    database = Rdict(directory, options(), {name: options() for name in names} or None)
     found = [database]
     for name in FAMILIES if kind in ("families", "recycling", "large") else ():
         if name in names:
@@ -97,12 +97,12 @@ def opened_rocksdict(folder, kind, *, creates):
     return put, items
 
 
-def opened_rocksdb(folder, kind, *, creates):
+def opened_rocksdb(directory, kind, *, creates):
     """A module with the interface of python-rocksdb."""
     import importlib
 
     module = importlib.import_module("aimrocks" if kind == "aimrocks" else "rocksdb")
-    database = module.DB(folder, module.Options(create_if_missing=creates, write_buffer_size=64 << 10))
+    database = module.DB(directory, module.Options(create_if_missing=creates, write_buffer_size=64 << 10))
 
     def items():
         found = database.iteritems()
@@ -112,30 +112,30 @@ def opened_rocksdb(folder, kind, *, creates):
     return lambda _, key, value: database.put(key, value), items
 
 
-def opened_amulet(folder, kind, *, creates):
+def opened_amulet(directory, kind, *, creates):
     from rocksdb import RocksDB
 
-    database = RocksDB(folder, create_if_missing=creates)
+    database = RocksDB(directory, create_if_missing=creates)
     return (
         lambda _, key, value: database.put(key, value),
         lambda: ((b"0" + key, value) for key, value in database.items()),
     )
 
 
-def opened_plyvel(folder, kind, *, creates):
+def opened_plyvel(directory, kind, *, creates):
     import plyvel
 
-    database = plyvel.DB(folder, create_if_missing=creates, write_buffer_size=64 << 10)
+    database = plyvel.DB(directory, create_if_missing=creates, write_buffer_size=64 << 10)
     return (
         lambda _, key, value: database.put(key, value),
         lambda: ((b"0" + key, value) for key, value in database.iterator(verify_checksums=True)),
     )
 
 
-def opened_leveldb(folder, kind, *, creates):
+def opened_leveldb(directory, kind, *, creates):
     import leveldb
 
-    database = leveldb.LevelDB(folder, create_if_missing=creates, write_buffer_size=64 << 10)
+    database = leveldb.LevelDB(directory, create_if_missing=creates, write_buffer_size=64 << 10)
     return (
         lambda _, key, value: database.Put(key, value),
         lambda: ((b"0" + bytes(key), bytes(value)) for key, value in database.RangeIter(verify_checksums=True)),
@@ -152,11 +152,11 @@ OPENED = {
 }
 
 
-def act(engine: str, kind: str, role: str, folder: str, first: int) -> None:
+def act(engine: str, kind: str, role: str, directory: str, first: int) -> None:
     opened = OPENED[engine]
     kind = engine if engine == "aimrocks" else kind
     if role == "write":
-        put, _ = opened(folder, kind, creates=True)
+        put, _ = opened(directory, kind, creates=True)
         for number in range(first, first + WRITES_MAX):
             put(*write_at(number))
             os.write(1, b"%d\n" % (number + 1))
@@ -176,27 +176,27 @@ def act(engine: str, kind: str, role: str, folder: str, first: int) -> None:
 
 
 class Engine:
-    def __init__(self, version: str, kind: str, folder: Path | None) -> None:
+    def __init__(self, version: str, kind: str, directory: Path | None) -> None:
         self.reads_as = READS_AS.get(version, version)
         self.name = version.partition("==")[0]
-        self.version, self.kind, self._folder = version, kind, folder
+        self.version, self.kind, self._directory = version, kind, directory
         self.families = self.name == "rocksdict" and kind in ("families", "recycling", "large")
         self._reader: subprocess.Popen[str] | None = None
 
-    def start(self, role: str, folder: str = "", first: int = 0) -> subprocess.Popen[str]:
+    def start(self, role: str, directory: str = "", first: int = 0) -> subprocess.Popen[str]:
         environment = dict(os.environ)
         version = self.version if role == "write" else self.reads_as
-        if self._folder:
-            environment["PYTHONPATH"] = str(self._folder / version)
-        command = [sys.executable, __file__, version.partition("==")[0], self.kind, role, folder, str(first)]
+        if self._directory:
+            environment["PYTHONPATH"] = str(self._directory / version)
+        command = [sys.executable, __file__, version.partition("==")[0], self.kind, role, directory, str(first)]
         if self.name == "goleveldb":
-            command = [str(self._folder / "goleveldb"), role, folder]
+            command = [str(self._directory / "goleveldb"), role, directory]
         pipe = subprocess.PIPE
         return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, env=environment)
 
-    def killed(self, folder: str, first: int, seconds: float) -> int:
+    def killed(self, directory: str, first: int, seconds: float) -> int:
         """Writes until it is killed after this time. Returns the count of acknowledged writes."""
-        writer = self.start("write", folder, first)
+        writer = self.start("write", directory, first)
         if self.name == "goleveldb":
             for number in range(first, first + WRITES_MAX):
                 _, key, value = write_at(number)
@@ -209,12 +209,12 @@ class Engine:
         writer.wait()
         return int(written[-1]) if written else first
 
-    def read(self, folder: Path) -> list[tuple[bytes, bytes]] | str:
+    def read(self, directory: Path) -> list[tuple[bytes, bytes]] | str:
         """The contents of a copy, or the error with which the engine refuses it."""
         for _ in range(2):
-            copy = folder.with_name("opened")
+            copy = directory.with_name("opened")
             shutil.rmtree(copy, ignore_errors=True)
-            shutil.copytree(folder, copy)
+            shutil.copytree(directory, copy)
             self._reader = self._reader or self.start("read")
             try:
                 self._reader.stdin.write(f"{copy}\n")
@@ -240,11 +240,11 @@ class Engine:
             self._reader.wait()
 
 
-def verdict(folder: Path):
+def verdict(directory: Path):
     """Whether the database is ok, and all that is said about it: kinds of problems, and of logs."""
     import cordwood
 
-    results = cordwood.verify(folder)
+    results = cordwood.verify(directory)
     said = [f"{problem.kind}" for database in results.databases for problem in database.problems]
     said += ["no database"] if not results.databases else []
     for report in results.values():
@@ -255,9 +255,9 @@ def verdict(folder: Path):
     return is_ok, sorted(set(said) - {"clean_end", "end"})
 
 
-def changed(folder: Path, name: str, change: str, chance: random.Random) -> bool:
+def changed(directory: Path, name: str, change: str, chance: random.Random) -> bool:
     """Changes a file; `False` if that makes no difference."""
-    path = folder / name
+    path = directory / name
     content = path.read_bytes()
     if change == "deleted":
         path.unlink()
@@ -317,16 +317,16 @@ def kill(arguments, work: Path, counts) -> list[tuple[Engine, Path]]:
         label = "other versions" if states == 1 else BRANDS[engine.name] + ", recycling" * (kind == "recycling")
         for state in range(states):
             if state % KILLS == 0:
-                folder, first = work / f"{place}-{state}" / "db", 0
-                folder.parent.mkdir()
-            first = engine.killed(str(folder), first, chance.uniform(0.02, 0.3) if states > 1 else 0.5)
-            if not (folder / "CURRENT").exists():
+                directory, first = work / f"{place}-{state}" / "db", 0
+                directory.parent.mkdir()
+            first = engine.killed(str(directory), first, chance.uniform(0.02, 0.3) if states > 1 else 0.5)
+            if not (directory / "CURRENT").exists():
                 continue
-            is_ok, said = verdict(folder)
-            found = engine.read(folder)
+            is_ok, said = verdict(directory)
+            found = engine.read(directory)
             if isinstance(found, str) or found != contents(len(found), engine.families) or len(found) < first:
                 say("NOT HEALTHY", version, kind, state, found if isinstance(found, str) else (len(found), first))
-                shutil.rmtree(folder)
+                shutil.rmtree(directory)
                 first = 0
                 continue
             first = len(found)
@@ -334,30 +334,30 @@ def kill(arguments, work: Path, counts) -> list[tuple[Engine, Path]]:
             counts[label, "healthy"] += 1
             if not is_ok:
                 counts[label, "false alarms"] += 1
-                say("FALSE ALARM", version, kind, state, said, sorted(path.name for path in folder.iterdir()))
-                shutil.copytree(folder, Path(tempfile.gettempdir()) / f"alarm-{place}-{state}", dirs_exist_ok=True)
-        kept += [(engine, folder)] if (folder / "CURRENT").exists() else []
+                say("FALSE ALARM", version, kind, state, said, sorted(path.name for path in directory.iterdir()))
+                shutil.copytree(directory, Path(tempfile.gettempdir()) / f"alarm-{place}-{state}", dirs_exist_ok=True)
+        kept += [(engine, directory)] if (directory / "CURRENT").exists() else []
         say(version, kind, first, "writes")
     return kept
 
 
 def change_all(arguments, kept, counts, silent) -> None:
     chance = random.Random(arguments.seed)
-    for engine, folder in kept:
-        whole = engine.read(folder)
-        tables = sorted(path.name for path in folder.iterdir() if path.suffix in (".sst", ".ldb"))
+    for engine, directory in kept:
+        whole = engine.read(directory)
+        tables = sorted(path.name for path in directory.iterdir() if path.suffix in (".sst", ".ldb"))
         chosen = {*tables[:1], *tables[-TABLES_MAX + 1 :]}
-        logs = [path.name for path in sorted(folder.glob("*.log"))]
-        for name in sorted(path.name for path in folder.iterdir()):
+        logs = [path.name for path in sorted(directory.glob("*.log"))]
+        for name in sorted(path.name for path in directory.iterdir()):
             if name in tables and name not in chosen:
                 continue
             of = name.partition("-")[0]
             of = "tables" if name in tables else "logs" if name in logs else of
             of = of if of in ("tables", "logs", "CURRENT", "MANIFEST") else "other files"
             for change in CHANGES:
-                copy = folder.with_name("changed")
+                copy = directory.with_name("changed")
                 shutil.rmtree(copy, ignore_errors=True)
-                shutil.copytree(folder, copy)
+                shutil.copytree(directory, copy)
                 if not changed(copy, name, change, chance):
                     continue
                 is_ok, said = verdict(copy)

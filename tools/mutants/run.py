@@ -261,9 +261,9 @@ def innermost(spans: dict[str, list[tuple[int, int, int]]], place: dict[str, Any
     for file, ranges in spans.items():
         if place["file_name"].endswith(file):
             around = [
-                (end - begin, number)
-                for begin, end, number in ranges
-                if begin <= place["byte_start"] and place["byte_end"] <= end
+                (end - start, number)
+                for start, end, number in ranges
+                if start <= place["byte_start"] and place["byte_end"] <= end
             ]
             return min(around)[1] if around else None
     return None
@@ -278,10 +278,10 @@ class Switches:
         self.spans: list[tuple[int, int, int]] = []
         groups: dict[tuple[int, int, str], list[dict[str, Any]]] = defaultdict(list)
         for mutant in mutants:
-            begin, end = mutant["begin"], mutant["end"]
+            start, end = mutant["start"], mutant["end"]
             if mutant["role"] == "body":
-                begin = end
-            groups[begin, -end, mutant["role"]].append(mutant)
+                start = end
+            groups[start, -end, mutant["role"]].append(mutant)
         # A condition's chain is outside of the expressions in it.
         order = {"body": 0, "statement": 1, "chain": 2, "expression": 3}
         self.groups = sorted(groups.items(), key=lambda group: (group[0][0], group[0][1], order[group[0][2]]))
@@ -291,20 +291,20 @@ class Switches:
     def write(self, at: int, end: int) -> None:
         """Writes a range of the content, and the switches in it."""
         while self.next < len(self.groups) and self.groups[self.next][0][0] < end:
-            (begin, negative, role), mutants = self.groups[self.next]
+            (start, negative, role), mutants = self.groups[self.next]
             self.next += 1
-            self.text += self.content[at:begin]
-            self.switch(role, begin, -negative, mutants)
+            self.text += self.content[at:start]
+            self.switch(role, start, -negative, mutants)
             at = -negative
         self.text += self.content[at:end]
 
-    def switch(self, role: str, begin: int, end: int, mutants: list[dict[str, Any]]) -> None:
+    def switch(self, role: str, start: int, end: int, mutants: list[dict[str, Any]]) -> None:
         """Writes a range, and the switches of the mutants that change all of it."""
         outer = len(self.text)
         if role == "expression":
             self.text += b"("
         for mutant in mutants:
-            start = len(self.text)
+            first = len(self.text)
             on = f"crate::mutant({mutant['number']})"
             self.text += {
                 "expression": f"if {on} {{ {mutant['text']} }} else ",
@@ -312,10 +312,10 @@ class Switches:
                 "chain": f"!{on} && ",
                 "body": f" if {on} {{ {mutant['text']} }}",
             }[role].encode()
-            self.spans.append((start, len(self.text), mutant["number"]))
+            self.spans.append((first, len(self.text), mutant["number"]))
         if role == "expression":
             self.text += b"{ "
-        self.write(begin, end)
+        self.write(start, end)
         self.text += {"expression": b" })", "statement": b" }", "chain": b"", "body": b""}[role]
         for mutant in mutants:
             self.spans.append((outer, len(self.text), mutant["number"]))
@@ -607,7 +607,7 @@ def table(figures: dict[str, list[int]]) -> str:
 def record() -> None:
     """Writes the figures between the markers of docs/safety.md. Files without results keep theirs."""
     page = ROOT / "docs" / "safety.md"
-    before, begin, rest = page.read_text().partition("<!-- mutants -->\n")
+    before, start, rest = page.read_text().partition("<!-- mutants -->\n")
     kept, end, after = rest.partition("<!-- /mutants -->")
     if not end:
         sys.exit("docs/safety.md has no place for the figures")
@@ -616,7 +616,7 @@ def record() -> None:
         _, name, _, *row, _, _ = (cell.strip() for cell in line.split("|"))
         if name.startswith("`"):
             figures[name.strip("`")] = [int(figure.replace(",", "")) for figure in row]
-    page.write_text(f"{before}{begin}{table(figures | counts())}\n{end}{after}")
+    page.write_text(f"{before}{start}{table(figures | counts())}\n{end}{after}")
 
 
 if __name__ == "__main__":

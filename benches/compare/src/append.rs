@@ -26,10 +26,11 @@ const BUFFER_LEN: usize = 1 << 18;
 
 pub(crate) fn compare() {
     let data = noise(4 << 20);
-    // In memory if the system has a folder for that: the disk is the same for all.
+    // In memory if the system has a directory for that: the disk is the same for all.
     let memory = Path::new("/dev/shm");
-    let folder = tempfile::tempdir_in(if memory.is_dir() { memory } else { Path::new("/tmp") }).expect("a folder");
-    let path = folder.path().join("example.log");
+    let directory =
+        tempfile::tempdir_in(if memory.is_dir() { memory } else { Path::new("/tmp") }).expect("a directory");
+    let path = directory.path().join("example.log");
     let path = path.as_path();
     for size in SIZES {
         let mut records = records(size, &data);

@@ -15,7 +15,7 @@ const TURN: Duration = Duration::from_micros(60);
 /// Where the data lies, by the bytes that a pass goes through.
 const CACHES: [(&str, usize); 2] = [("L1", 24 << 10), ("L2", 384 << 10)];
 
-/// Where data begins, counted from a multiple of 64.
+/// Where data starts, counted from a multiple of 64.
 const ALIGNMENTS: [usize; 4] = [0, 1, 7, 40];
 
 /// The most that another may be ahead, as a fraction of the time: the spread of identical code.
@@ -100,8 +100,8 @@ fn for_each_cell(lens: &[usize], contenders: &[Contender], mut found: impl FnMut
                 let stride = (len + 7).next_multiple_of(64);
                 let count = (window / stride).max(1);
                 let data = noise(count * stride + 128 + alignment + len);
-                let begin = data.as_ptr().align_offset(64) + alignment;
-                let pieces: Vec<&[u8]> = (0..count).map(|i| &data[begin + i * stride..][..len]).collect();
+                let start = data.as_ptr().align_offset(64) + alignment;
+                let pieces: Vec<&[u8]> = (0..count).map(|i| &data[start + i * stride..][..len]).collect();
                 for Contender { name, checksum } in contenders {
                     let agrees = pieces.iter().all(|piece| checksum(piece) == crc32c::crc32c(piece));
                     assert!(agrees, "{name}, {len} bytes");
@@ -122,13 +122,13 @@ fn least_times(pieces: &[&[u8]], contenders: &[Contender]) -> Vec<f64> {
     // The first round determines how many passes a turn has.
     for round in 0..=ROUNDS {
         for (index, contender) in contenders.iter().enumerate() {
-            let begin = Instant::now();
+            let start = Instant::now();
             for _ in 0..passes[index] {
                 for piece in pieces {
                     black_box((contender.checksum)(black_box(piece)));
                 }
             }
-            let time = begin.elapsed();
+            let time = start.elapsed();
             if round == 0 {
                 passes[index] = (TURN.as_nanos() / time.as_nanos().max(1)).max(1) as usize;
             } else {

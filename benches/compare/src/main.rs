@@ -4,8 +4,8 @@
 //! Each line is a contender at a size: nanoseconds for one checksum or one record, as the median of
 //! the rounds with the middle half, then likewise the time as a multiple of cordwood's in the same
 //! round. The contenders take turns, so that other load on the machine affects all alike, and each
-//! answer is checked before it is timed. A line that begins with `file_share` says instead how many bytes the file
-//! has for each byte of the records.
+//! answer is checked before it is timed. A line that starts with `file_share` says instead how many
+//! bytes the file has for each byte of the records.
 //!
 //! `cordwood-compare kernels` times each kernel of the checksum instead, and `cordwood-compare check` prints the lengths
 //! for which another crate's checksum is faster.

@@ -48,13 +48,13 @@ pub(crate) fn take_turns(verb: &str, size: &str, steps: usize, contenders: &mut 
 
 /// Nanoseconds per step.
 fn turn(contender: &mut Contender<'_>, steps: usize) -> f64 {
-    let begin = Instant::now();
+    let start = Instant::now();
     let mut passes = 0_u32;
-    while begin.elapsed() < TURN {
+    while start.elapsed() < TURN {
         (contender.pass)();
         passes += 1;
     }
-    begin.elapsed().as_secs_f64() * 1e9 / (f64::from(passes) * steps as f64)
+    start.elapsed().as_secs_f64() * 1e9 / (f64::from(passes) * steps as f64)
 }
 
 fn quartiles(mut values: Vec<f64>) -> [f64; 3] {

@@ -22,9 +22,10 @@ pub trait Log: Send + Sync {
 
 pub struct Contender {
     pub name: &'static str,
-    /// Opens the log in a folder, or creates it.
+    /// Opens the log in a directory, or creates it.
     pub open: fn(&Path, Use) -> Result<Box<dyn Log>>,
-    /// Passes all records of the log in a folder to a function, up to an error. `None`: the crate has no reader.
+    /// Passes all records of the log in a directory to a function, up to an error. `None`: the
+    /// crate has no reader.
     pub read: Option<fn(&Path, &mut dyn FnMut(&[u8])) -> Result<()>>,
     /// Whether it can write a record to the operating system without a sync.
     pub has_append: bool,
@@ -137,13 +138,13 @@ fn cordwood_options() -> cordwood::LogFileOptions {
     cordwood::LogFileOptions::default().with_on_torn_tail(cordwood::OnTornTail::Truncate)
 }
 
-fn open_cordwood(folder: &Path, _: Use) -> Result<Box<dyn Log>> {
-    let log = cordwood::LogFile::append_to(folder.join("log"), cordwood_options());
+fn open_cordwood(directory: &Path, _: Use) -> Result<Box<dyn Log>> {
+    let log = cordwood::LogFile::append_to(directory.join("log"), cordwood_options());
     Ok(Box::new(log.map_err(|error| error.to_string())?))
 }
 
-fn open_cordwood_segments(folder: &Path, _: Use) -> Result<Box<dyn Log>> {
-    let log = cordwood::SegmentedLog::open(folder.join("log"), cordwood_options());
+fn open_cordwood_segments(directory: &Path, _: Use) -> Result<Box<dyn Log>> {
+    let log = cordwood::SegmentedLog::open(directory.join("log"), cordwood_options());
     Ok(Box::new(log.map_err(|error| error.to_string())?))
 }
 
@@ -170,8 +171,8 @@ macro_rules! cordwood_log {
 cordwood_log!(cordwood::LogFile);
 cordwood_log!(cordwood::SegmentedLog);
 
-fn read_cordwood(folder: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
-    let mut reader = cordwood::Reader::open(folder.join("log")).map_err(text)?;
+fn read_cordwood(directory: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
+    let mut reader = cordwood::Reader::open(directory.join("log")).map_err(text)?;
     while let Some(record) = reader.next_record().map_err(text)? {
         each(record.data);
     }
@@ -213,17 +214,17 @@ impl Log for ByHand {
     }
 }
 
-fn open_by_hand(folder: &Path, _: Use) -> Result<Box<dyn Log>> {
+fn open_by_hand(directory: &Path, _: Use) -> Result<Box<dyn Log>> {
     let file = OpenOptions::new()
         .append(true)
         .create(true)
-        .open(folder.join("log"))
+        .open(directory.join("log"))
         .map_err(text)?;
     Ok(Box::new(ByHand(Mutex::new((file, Vec::new())))))
 }
 
-fn read_by_hand(folder: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
-    let file = std::fs::read(folder.join("log")).map_err(text)?;
+fn read_by_hand(directory: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
+    let file = std::fs::read(directory.join("log")).map_err(text)?;
     let mut rest = &file[..];
     while let Some((header, data)) = rest.split_first_chunk::<8>() {
         let (len, checksum) = header.split_at(4);
@@ -268,14 +269,14 @@ impl okaywal::LogManager for Recovering {
     }
 }
 
-fn okaywal_in(folder: &Path, manager: Recovering) -> Result<okaywal::WriteAheadLog> {
+fn okaywal_in(directory: &Path, manager: Recovering) -> Result<okaywal::WriteAheadLog> {
     // Without a checkpoint, which would remove records.
-    let configuration = okaywal::Configuration::default_for(folder).checkpoint_after_bytes(u64::MAX);
+    let configuration = okaywal::Configuration::default_for(directory).checkpoint_after_bytes(u64::MAX);
     configuration.open(manager).map_err(text)
 }
 
-fn open_okaywal(folder: &Path, _: Use) -> Result<Box<dyn Log>> {
-    Ok(Box::new(okaywal_in(folder, Recovering::default())?))
+fn open_okaywal(directory: &Path, _: Use) -> Result<Box<dyn Log>> {
+    Ok(Box::new(okaywal_in(directory, Recovering::default())?))
 }
 
 impl Log for okaywal::WriteAheadLog {
@@ -284,13 +285,13 @@ impl Log for okaywal::WriteAheadLog {
     }
 
     fn append_sync(&self, record: &[u8]) -> Result<()> {
-        let mut entry = self.begin_entry().map_err(text)?;
+        let mut entry = self.start_entry().map_err(text)?;
         entry.write_chunk(record).map_err(text)?;
         entry.commit().map(drop).map_err(text)
     }
 
     fn extend_sync(&self, records: &[Vec<u8>]) -> Result<()> {
-        let mut entry = self.begin_entry().map_err(text)?;
+        let mut entry = self.start_entry().map_err(text)?;
         for record in records {
             entry.write_chunk(record).map_err(text)?;
         }
@@ -298,12 +299,12 @@ impl Log for okaywal::WriteAheadLog {
     }
 }
 
-fn read_okaywal(folder: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
+fn read_okaywal(directory: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
     let records = Arc::default();
     let manager = Recovering {
         records: Some(Arc::clone(&records)),
     };
-    let opened = okaywal_in(folder, manager).map(drop);
+    let opened = okaywal_in(directory, manager).map(drop);
     lock(&records).iter().for_each(|record| each(record));
     opened
 }
@@ -313,7 +314,7 @@ fn read_okaywal(folder: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
 /// It has one writer, so threads take turns.
 struct OpenWal(Mutex<open_wal::Wal>);
 
-fn open_wal_in(folder: &Path, small: bool) -> Result<open_wal::Wal> {
+fn open_wal_in(directory: &Path, small: bool) -> Result<open_wal::Wal> {
     let config = match small {
         true => open_wal::WalConfig {
             segment_size: 1 << 20,
@@ -321,11 +322,14 @@ fn open_wal_in(folder: &Path, small: bool) -> Result<open_wal::Wal> {
         },
         false => open_wal::WalConfig::default(),
     };
-    open_wal::Wal::open(folder, config).map(|(log, _)| log).map_err(text)
+    open_wal::Wal::open(directory, config).map(|(log, _)| log).map_err(text)
 }
 
-fn open_open_wal(folder: &Path, usage: Use) -> Result<Box<dyn Log>> {
-    Ok(Box::new(OpenWal(Mutex::new(open_wal_in(folder, usage == Use::Small)?))))
+fn open_open_wal(directory: &Path, usage: Use) -> Result<Box<dyn Log>> {
+    Ok(Box::new(OpenWal(Mutex::new(open_wal_in(
+        directory,
+        usage == Use::Small,
+    )?))))
 }
 
 impl Log for OpenWal {
@@ -348,11 +352,11 @@ impl Log for OpenWal {
     }
 }
 
-fn read_open_wal(folder: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
+fn read_open_wal(directory: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
     let is_segment = |entry: &std::fs::DirEntry| entry.path().extension().is_some_and(|extension| extension == "wal");
-    let segments = std::fs::read_dir(folder).map_err(text)?.flatten().filter(is_segment);
+    let segments = std::fs::read_dir(directory).map_err(text)?.flatten().filter(is_segment);
     let len_max = segments.filter_map(|entry| Some(entry.metadata().ok()?.len())).max();
-    let log = open_wal_in(folder, len_max.is_some_and(|len| len <= 1 << 20))?;
+    let log = open_wal_in(directory, len_max.is_some_and(|len| len <= 1 << 20))?;
     let mut reader = log.reader_from(open_wal::Lsn(0)).map_err(text)?;
     while let Some(record) = reader.next() {
         each(&record.map_err(text)?.1);
@@ -364,8 +368,8 @@ fn read_open_wal(folder: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
 
 struct WalDb<S: wal_db::WalStore>(wal_db::Wal<S>);
 
-fn open_wal_db(folder: &Path, _: Use) -> Result<Box<dyn Log>> {
-    Ok(Box::new(WalDb(wal_db::Wal::open(folder.join("log")).map_err(text)?)))
+fn open_wal_db(directory: &Path, _: Use) -> Result<Box<dyn Log>> {
+    Ok(Box::new(WalDb(wal_db::Wal::open(directory.join("log")).map_err(text)?)))
 }
 
 impl<S: wal_db::WalStore + Send + Sync> Log for WalDb<S> {
@@ -385,8 +389,8 @@ impl<S: wal_db::WalStore + Send + Sync> Log for WalDb<S> {
     }
 }
 
-fn read_wal_db(folder: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
-    let log = wal_db::Wal::open(folder.join("log")).map_err(text)?;
+fn read_wal_db(directory: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
+    let log = wal_db::Wal::open(directory.join("log")).map_err(text)?;
     for record in log.iter().map_err(text)? {
         each(record.map_err(text)?.data());
     }
@@ -403,9 +407,9 @@ struct RaftEngine {
 
 const RAFT_GROUP: u64 = 1;
 
-fn raft_engine_in(folder: &Path) -> Result<raft_engine::Engine> {
+fn raft_engine_in(directory: &Path) -> Result<raft_engine::Engine> {
     let config = raft_engine::Config {
-        dir: folder.to_str().ok_or("a path that is not text")?.to_owned(),
+        dir: directory.to_str().ok_or("a path that is not text")?.to_owned(),
         // The records cannot be compressed.
         batch_compression_threshold: raft_engine::ReadableSize(0),
         ..Default::default()
@@ -413,8 +417,8 @@ fn raft_engine_in(folder: &Path) -> Result<raft_engine::Engine> {
     raft_engine::Engine::open(config).map_err(text)
 }
 
-fn open_raft_engine(folder: &Path, _: Use) -> Result<Box<dyn Log>> {
-    let engine = raft_engine_in(folder)?;
+fn open_raft_engine(directory: &Path, _: Use) -> Result<Box<dyn Log>> {
+    let engine = raft_engine_in(directory)?;
     let mut next = 0;
     let newest_first = true;
     engine
@@ -454,9 +458,9 @@ impl Log for RaftEngine {
     }
 }
 
-fn read_raft_engine(folder: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
+fn read_raft_engine(directory: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
     let newest_first = false;
-    raft_engine_in(folder)?
+    raft_engine_in(directory)?
         .scan_raw_messages(RAFT_GROUP, None, None, newest_first, |_, record| {
             each(record);
             true
@@ -468,8 +472,8 @@ fn read_raft_engine(folder: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
 
 const IRON_STREAM: &str = "log";
 
-fn open_ironwal(folder: &Path, usage: Use) -> Result<Box<dyn Log>> {
-    let mut options = ironwal::WalOptions::new(folder);
+fn open_ironwal(directory: &Path, usage: Use) -> Result<Box<dyn Log>> {
+    let mut options = ironwal::WalOptions::new(directory);
     options.sync_mode = match usage {
         Use::Unsynced => ironwal::SyncMode::Async,
         Use::Durable | Use::Small => ironwal::SyncMode::Strict,
@@ -492,8 +496,8 @@ impl Log for ironwal::Wal {
     }
 }
 
-fn read_ironwal(folder: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
-    let log = ironwal::Wal::new(ironwal::WalOptions::new(folder)).map_err(text)?;
+fn read_ironwal(directory: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
+    let log = ironwal::Wal::new(ironwal::WalOptions::new(directory)).map_err(text)?;
     for record in log.iter(IRON_STREAM, 0).map_err(text)? {
         each(&record.map_err(text)?);
     }
@@ -505,14 +509,14 @@ fn read_ironwal(folder: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
 /// The time that it demands with each record, and which decides the file.
 struct NanoWal(nano_wal::Wal, i64);
 
-fn open_nano_wal(folder: &Path, _: Use) -> Result<Box<dyn Log>> {
+fn open_nano_wal(directory: &Path, _: Use) -> Result<Box<dyn Log>> {
     let day = Duration::from_secs(24 * 3600);
     let options = nano_wal::WalOptions {
         retention: day,
         segment_duration: day,
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_err(text)?.as_millis();
-    let log = nano_wal::Wal::new(folder, "log", options).map_err(text)?;
+    let log = nano_wal::Wal::new(directory, "log", options).map_err(text)?;
     Ok(Box::new(NanoWal(log, now as i64)))
 }
 
@@ -536,9 +540,9 @@ impl Log for NanoWal {
 
 // simple_wal ------------------------------------------------------------------------------------
 
-fn open_simple_wal(folder: &Path, _: Use) -> Result<Box<dyn Log>> {
+fn open_simple_wal(directory: &Path, _: Use) -> Result<Box<dyn Log>> {
     Ok(Box::new(Mutex::new(
-        simple_wal::LogFile::open(folder.join("log")).map_err(text)?,
+        simple_wal::LogFile::open(directory.join("log")).map_err(text)?,
     )))
 }
 
@@ -562,8 +566,8 @@ impl Log for Mutex<simple_wal::LogFile> {
     }
 }
 
-fn read_simple_wal(folder: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
-    let mut log = simple_wal::LogFile::open(folder.join("log")).map_err(text)?;
+fn read_simple_wal(directory: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
+    let mut log = simple_wal::LogFile::open(directory.join("log")).map_err(text)?;
     for record in log.iter(..).map_err(text)? {
         each(&record.map_err(text)?);
     }
@@ -572,15 +576,15 @@ fn read_simple_wal(folder: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
 
 // commitlog -------------------------------------------------------------------------------------
 
-fn commitlog_in(folder: &Path) -> Result<commitlog::CommitLog> {
-    let mut options = commitlog::LogOptions::new(folder);
+fn commitlog_in(directory: &Path) -> Result<commitlog::CommitLog> {
+    let mut options = commitlog::LogOptions::new(directory);
     // For batches of 100 records of 10 KiB.
     options.message_max_bytes(16 << 20);
     commitlog::CommitLog::new(options).map_err(text)
 }
 
-fn open_commitlog(folder: &Path, _: Use) -> Result<Box<dyn Log>> {
-    Ok(Box::new(Mutex::new(commitlog_in(folder)?)))
+fn open_commitlog(directory: &Path, _: Use) -> Result<Box<dyn Log>> {
+    Ok(Box::new(Mutex::new(commitlog_in(directory)?)))
 }
 
 impl Log for Mutex<commitlog::CommitLog> {
@@ -605,9 +609,9 @@ impl Log for Mutex<commitlog::CommitLog> {
     }
 }
 
-fn read_commitlog(folder: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
+fn read_commitlog(directory: &Path, each: &mut dyn FnMut(&[u8])) -> Result<()> {
     use commitlog::message::MessageSet;
-    let log = commitlog_in(folder)?;
+    let log = commitlog_in(directory)?;
     let mut next = 0;
     loop {
         let messages = log.read(next, commitlog::ReadLimit::max_bytes(1 << 20)).map_err(text)?;

@@ -51,20 +51,20 @@ fn killed(contender: &Contender) -> String {
     if contender.read.is_none() {
         return "no reader".to_owned();
     }
-    let folder = new_folder();
+    let directory = new_directory();
     let mut acknowledged = BTreeSet::new();
     let mut read = ChildRead::default();
     for kill in 0..KILLS {
         // A number for each record of the log, and a time that differs each time.
         let first = kill << 32;
-        let mut child = start("append", contender, folder.path(), &[first, u64::MAX], None);
+        let mut child = start("append", contender, directory.path(), &[first, u64::MAX], None);
         let output = collect(&mut child);
         std::thread::sleep(Duration::from_millis(400 + 97 * kill % 800));
         child.kill().expect("a child that runs");
         child.wait().expect("a child");
         let output = output.join().expect("no panic");
         acknowledged.extend(output.lines().filter_map(acknowledged_key));
-        read = read_in_child(contender, folder.path(), "read");
+        read = read_in_child(contender, directory.path(), "read");
         if let Some(fault) = &read.fault {
             eprintln!("{} after kill {}: {fault}", contender.name, kill + 1);
             return format!("**cannot be read after kill {}**", kill + 1);
@@ -79,13 +79,13 @@ fn killed(contender: &Contender) -> String {
     text
 }
 
-/// One call of `fdatasync`, `fsync` or `msync` fails while threads append and sync. After that, no append that begins
-/// may be acknowledged: the system may have dropped the bytes before it.
+/// One call of `fdatasync`, `fsync` or `msync` fails while threads append and sync. After that, no
+/// append that starts may be acknowledged: the system may have dropped the bytes before it.
 fn sync_fails(contender: &Contender) -> String {
     let mut answers = Vec::new();
     for at in FAILING_SYNCS {
-        let folder = new_folder();
-        let mut child = start("append", contender, folder.path(), &[0, EACH], Some(at));
+        let directory = new_directory();
+        let mut child = start("append", contender, directory.path(), &[0, EACH], Some(at));
         let output = collect(&mut child);
         let has_ended = wait(&mut child, TIME_MAX);
         let output = output.join().expect("no panic");
@@ -158,7 +158,7 @@ fn check_each(
     if contender.read.is_none() {
         return "no reader".to_owned();
     }
-    let original = new_folder();
+    let original = new_directory();
     let written = read_in_child(contender, original.path(), "append some");
     if written.fault.is_some() || written.keys.len() as u64 != SMALL_COUNT {
         return format!(
@@ -173,10 +173,10 @@ fn check_each(
     // For each answer, how often it was given, and how many records were missing.
     let mut answers: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for changed in change(&file) {
-        let folder = new_folder();
-        copy_folder(original.path(), folder.path());
-        std::fs::write(folder.path().join(&name), changed).expect("a copy");
-        let read = read_in_child(contender, folder.path(), task);
+        let directory = new_directory();
+        copy_directory(original.path(), directory.path());
+        std::fs::write(directory.path().join(&name), changed).expect("a copy");
+        let read = read_in_child(contender, directory.path(), task);
         let (count, missing) = answers.entry(judge(&read)).or_default();
         *count += 1;
         *missing += SMALL_COUNT.saturating_sub(read.keys.len() as u64);
@@ -194,8 +194,8 @@ fn small_key(number: u64) -> Key {
 
 // Files -----------------------------------------------------------------------------------------
 
-fn new_folder() -> tempfile::TempDir {
-    tempfile::tempdir().expect("a temporary folder")
+fn new_directory() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary directory")
 }
 
 /// The length of a file without the zeros at its end.
@@ -203,10 +203,10 @@ fn data_len(file: &[u8]) -> usize {
     file.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1)
 }
 
-/// The file of a log that has the most data, and its path within the folder.
-fn longest_file(folder: &Path) -> (PathBuf, Vec<u8>) {
-    let files = files_of(folder).into_iter().map(|name| {
-        let file = std::fs::read(folder.join(&name)).expect("a file");
+/// The file of a log that has the most data, and its path within the directory.
+fn longest_file(directory: &Path) -> (PathBuf, Vec<u8>) {
+    let files = files_of(directory).into_iter().map(|name| {
+        let file = std::fs::read(directory.join(&name)).expect("a file");
         (name, file)
     });
     files
@@ -214,15 +214,18 @@ fn longest_file(folder: &Path) -> (PathBuf, Vec<u8>) {
         .expect("the log has a file")
 }
 
-/// The paths of all files within a folder.
-fn files_of(folder: &Path) -> Vec<PathBuf> {
+/// The paths of all files within a directory.
+fn files_of(directory: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
-    let mut folders = vec![PathBuf::new()];
-    while let Some(inner) = folders.pop() {
-        for entry in std::fs::read_dir(folder.join(&inner)).expect("a folder").flatten() {
+    let mut directories = vec![PathBuf::new()];
+    while let Some(inner) = directories.pop() {
+        for entry in std::fs::read_dir(directory.join(&inner))
+            .expect("a directory")
+            .flatten()
+        {
             let name = inner.join(entry.file_name());
             let list = if entry.path().is_dir() {
-                &mut folders
+                &mut directories
             } else {
                 &mut files
             };
@@ -232,10 +235,10 @@ fn files_of(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn copy_folder(from: &Path, to: &Path) {
+fn copy_directory(from: &Path, to: &Path) {
     for name in files_of(from) {
         let copy = to.join(&name);
-        std::fs::create_dir_all(copy.parent().expect("a folder")).expect("a folder");
+        std::fs::create_dir_all(copy.parent().expect("a directory")).expect("a directory");
         std::fs::copy(from.join(&name), copy).expect("a copy");
     }
 }
@@ -255,12 +258,12 @@ impl ChildRead {
     }
 }
 
-fn start(task: &str, contender: &Contender, folder: &Path, numbers: &[u64], fail_sync: Option<u64>) -> Child {
+fn start(task: &str, contender: &Contender, directory: &Path, numbers: &[u64], fail_sync: Option<u64>) -> Child {
     let program = std::env::current_exe().expect("this program");
     let mut command = Command::new(program);
     command
         .args(["child", task, contender.name])
-        .arg(folder)
+        .arg(directory)
         .args(numbers.iter().map(u64::to_string));
     if let Some(at) = fail_sync {
         command.env(FAIL_SYNC, at.to_string());
@@ -286,12 +289,12 @@ fn collect(child: &mut Child) -> std::thread::JoinHandle<String> {
 
 /// Waits for the end of a child; kills it if that takes too long, and returns whether it ended by itself.
 fn wait(child: &mut Child, time_max: Duration) -> bool {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         if child.try_wait().expect("a child").is_some() {
             return true;
         }
-        if begun.elapsed() > time_max {
+        if started.elapsed() > time_max {
             child.kill().expect("a child that runs");
             child.wait().expect("a child");
             return false;
@@ -300,8 +303,8 @@ fn wait(child: &mut Child, time_max: Duration) -> bool {
     }
 }
 
-fn read_in_child(contender: &Contender, folder: &Path, task: &str) -> ChildRead {
-    let mut child = start(task, contender, folder, &[], None);
+fn read_in_child(contender: &Contender, directory: &Path, task: &str) -> ChildRead {
+    let mut child = start(task, contender, directory, &[], None);
     let output = collect(&mut child);
     let has_ended = wait(&mut child, TIME_MAX);
     let output = output.join().expect("no panic");
@@ -342,8 +345,8 @@ fn acknowledged_key(line: &str) -> Option<Key> {
 }
 
 /// The work of a child process, whose lines the parent reads.
-pub fn run_child(task: &str, contender: &'static Contender, folder: &Path, numbers: &[u64]) {
-    let opened = |usage| (contender.open)(folder, usage).map_err(|error| format!("open: {error}"));
+pub fn run_child(task: &str, contender: &'static Contender, directory: &Path, numbers: &[u64]) {
+    let opened = |usage| (contender.open)(directory, usage).map_err(|error| format!("open: {error}"));
     let worked = match (task, numbers) {
         ("append", &[first, count]) => opened(Use::Durable).map(|log| append_in_threads(log.into(), first, count)),
         ("append some", []) => opened(Use::Small).and_then(|log| {
@@ -374,7 +377,7 @@ pub fn run_child(task: &str, contender: &'static Contender, folder: &Path, numbe
             Some(Key { thread, number }) => println!("record {thread} {number}"),
             None => println!("error wrong data"),
         };
-        contender.read.map_or(Ok(()), |read| read(folder, &mut print))
+        contender.read.map_or(Ok(()), |read| read(directory, &mut print))
     });
     match read {
         Ok(()) => println!("end"),

@@ -6,7 +6,8 @@
 //! * `cordwood-durable append [NAME...]`: the times of appends. The others are compared with the first, cordwood.
 //! * `cordwood-durable read [NAME...]`: the times of reading, and of opening for the next append.
 //!
-//! It works in a temporary folder (`TMPDIR`), which must be on a real disk: in memory, a sync costs nothing.
+//! It works in a temporary directory (`TMPDIR`), which must be on a real disk: in memory, a sync
+//! costs nothing.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints tables")]
 
 mod contenders;
@@ -24,9 +25,9 @@ fn main() {
         ["crash", ref names @ ..] => crash::print_table(&chosen(names)),
         ["append", ref names @ ..] => speed::print_appends(&chosen(names)),
         ["read", ref names @ ..] => speed::print_reads(&chosen(names)),
-        ["child", task, name, folder, ref numbers @ ..] => {
+        ["child", task, name, directory, ref numbers @ ..] => {
             let numbers: Vec<u64> = numbers.iter().map(|number| number.parse().expect("a number")).collect();
-            crash::run_child(task, named(name), folder.as_ref(), &numbers);
+            crash::run_child(task, named(name), directory.as_ref(), &numbers);
         }
         _ => panic!("usage: cordwood-durable crash|append|read [NAME...]"),
     }

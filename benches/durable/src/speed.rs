@@ -145,8 +145,8 @@ fn in_units(times: Vec<Vec<Duration>>, unit: Duration, count: u64) -> Times {
         .collect()
 }
 
-fn new_folders(count: usize) -> Vec<tempfile::TempDir> {
-    (0..count).map(|_| tempfile::tempdir().expect("a folder")).collect()
+fn new_directories(count: usize) -> Vec<tempfile::TempDir> {
+    (0..count).map(|_| tempfile::tempdir().expect("a directory")).collect()
 }
 
 /// Microseconds a record.
@@ -163,19 +163,19 @@ fn appending(contenders: &[&'static Contender], scenario: Scenario, len: usize) 
     } else {
         Use::Durable
     };
-    let folders = new_folders(contenders.len());
-    let open = |(contender, folder): (&&Contender, &tempfile::TempDir)| (contender.open)(folder.path(), usage);
+    let directories = new_directories(contenders.len());
+    let open = |(contender, directory): (&&Contender, &tempfile::TempDir)| (contender.open)(directory.path(), usage);
     let logs: Vec<Arc<dyn Log>> = contenders
         .iter()
-        .zip(&folders)
+        .zip(&directories)
         .map(|log| open(log).expect("a new log").into())
         .collect();
     let times = in_turns(logs.len(), rounds, |index, round| {
         time_of(&logs[index], scenario, round * count, len)
     });
     drop(logs);
-    for (contender, folder) in contenders.iter().zip(&folders) {
-        check(contender, folder.path(), u64::from(threads) * count * (rounds + 1));
+    for (contender, directory) in contenders.iter().zip(&directories) {
+        check(contender, directory.path(), u64::from(threads) * count * (rounds + 1));
     }
     in_units(times, Duration::from_micros(1), u64::from(threads) * count)
 }
@@ -183,13 +183,13 @@ fn appending(contenders: &[&'static Contender], scenario: Scenario, len: usize) 
 /// Nanoseconds a record, for opening a log and reading all of it.
 fn reading(contenders: &[&'static Contender], len: usize) -> Times {
     let count = (REPLAY_LEN / len).min(200_000) as u64;
-    let folders = filled_folders(contenders, count, len);
+    let directories = filled_directories(contenders, count, len);
     let times = in_turns(contenders.len(), REPLAY_ROUNDS, |index, _| {
         let mut found = 0;
         let read = contenders[index].read.expect("a reader");
-        let begun = Instant::now();
-        read(folders[index].path(), &mut |_| found += 1).expect("a log that is read");
-        let time = begun.elapsed();
+        let started = Instant::now();
+        read(directories[index].path(), &mut |_| found += 1).expect("a log that is read");
+        let time = started.elapsed();
         assert_eq!(found, count, "{}", contenders[index].name);
         time
     });
@@ -198,11 +198,11 @@ fn reading(contenders: &[&'static Contender], len: usize) -> Times {
 
 /// Microseconds for opening a log, so that the next record can be appended.
 fn opening(contenders: &[&'static Contender], log_len: usize) -> Times {
-    let folders = filled_folders(contenders, (log_len / OPENED_RECORD_LEN) as u64, OPENED_RECORD_LEN);
+    let directories = filled_directories(contenders, (log_len / OPENED_RECORD_LEN) as u64, OPENED_RECORD_LEN);
     let times = in_turns(contenders.len(), REPLAY_ROUNDS, |index, _| {
-        let begun = Instant::now();
-        let log = (contenders[index].open)(folders[index].path(), Use::Durable).expect("a log");
-        let time = begun.elapsed();
+        let started = Instant::now();
+        let log = (contenders[index].open)(directories[index].path(), Use::Durable).expect("a log");
+        let time = started.elapsed();
         drop(log);
         time
     });
@@ -210,19 +210,19 @@ fn opening(contenders: &[&'static Contender], log_len: usize) -> Times {
 }
 
 /// A log of each contender, with so many records.
-fn filled_folders(contenders: &[&'static Contender], count: u64, len: usize) -> Vec<tempfile::TempDir> {
-    let folders = new_folders(contenders.len());
-    for (contender, folder) in contenders.iter().zip(&folders) {
-        let log = (contender.open)(folder.path(), Use::Unsynced).expect("a new log");
+fn filled_directories(contenders: &[&'static Contender], count: u64, len: usize) -> Vec<tempfile::TempDir> {
+    let directories = new_directories(contenders.len());
+    for (contender, directory) in contenders.iter().zip(&directories) {
+        let log = (contender.open)(directory.path(), Use::Unsynced).expect("a new log");
         let numbers: Vec<u64> = (0..count).collect();
         for batch in numbers.chunks(1000) {
             let records: Vec<Vec<u8>> = batch.iter().map(|&number| new_record(0, number, len)).collect();
             log.extend_sync(&records).expect("a batch");
         }
         drop(log);
-        check(contender, folder.path(), count);
+        check(contender, directory.path(), count);
     }
-    folders
+    directories
 }
 
 /// The numbers below `count`, in an order of this round.
@@ -254,7 +254,7 @@ fn time_of(log: &Arc<dyn Log>, scenario: Scenario, first: u64, len: usize) -> Du
                     .collect();
                 scope.spawn(move || {
                     start.wait();
-                    let begun = Instant::now();
+                    let started = Instant::now();
                     let appended = match appends {
                         Appends::Unsynced => records.iter().try_for_each(|record| log.append(record)),
                         Appends::Durable => records.iter().try_for_each(|record| log.append_sync(record)),
@@ -263,7 +263,7 @@ fn time_of(log: &Arc<dyn Log>, scenario: Scenario, first: u64, len: usize) -> Du
                         }
                     };
                     appended.expect("an append");
-                    (begun, Instant::now())
+                    (started, Instant::now())
                 })
             })
             .collect();
@@ -271,10 +271,10 @@ fn time_of(log: &Arc<dyn Log>, scenario: Scenario, first: u64, len: usize) -> Du
             .into_iter()
             .map(|handle| handle.join().expect("no panic"))
             .collect();
-        let begun = times.iter().map(|(begun, _)| *begun).min().expect("a thread");
+        let started = times.iter().map(|(started, _)| *started).min().expect("a thread");
         times
             .iter()
-            .map(|(_, ended)| ended.duration_since(begun))
+            .map(|(_, ended)| ended.duration_since(started))
             .max()
             .expect("a thread")
     })
@@ -287,12 +287,12 @@ fn new_record(thread: u32, number: u64, len: usize) -> Vec<u8> {
 }
 
 /// Every record must be read, and those of each thread in their order.
-fn check(contender: &Contender, folder: &Path, count: u64) {
+fn check(contender: &Contender, directory: &Path, count: u64) {
     let Some(read) = contender.read else { return };
     let mut found = 0;
     let mut is_in_order = true;
     let mut next = BTreeMap::new();
-    let read = read(folder, &mut |record| {
+    let read = read(directory, &mut |record| {
         found += 1;
         let next = key_of(record).map(|key| (key.number, next.entry(key.thread).or_insert(0)));
         is_in_order &= next.is_some_and(|(number, next)| {

@@ -18,14 +18,14 @@ fn checksum(criterion: &mut Criterion) {
         );
         group.throughput(Throughput::Bytes(len as u64));
         group.bench_function(BenchmarkId::new("cordwood", len), |bencher| {
-            let mut begin = 7;
+            let mut start = 7;
             bencher.iter(|| {
-                begin = if begin + 2 * (len + 7) < data.len().min(40_000 + len) {
-                    begin + len + 7
+                start = if start + 2 * (len + 7) < data.len().min(40_000 + len) {
+                    start + len + 7
                 } else {
                     7
                 };
-                black_box(cordwood::crc32c::crc32c)(&data[begin..begin + len])
+                black_box(cordwood::crc32c::crc32c)(&data[start..start + len])
             });
         });
     }

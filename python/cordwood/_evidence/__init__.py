@@ -82,9 +82,9 @@ class LogEvidence(NamedTuple):
     Attributes:
         path: The path or URL.
         report: The report of `verify`.
-        modified: When the file was last modified, in UTC, as `2026-11-22T23:09:06.123456Z`; of a log in segments, the
+        modified: When the file was last modified, in UTC, as `2026-11-22T23:09:06.123456Z`; of a segmented log, the
             last time at which any of its files was. `None` for a URL.
-        sha256: The SHA-256 of the file, in hexadecimal; of a log in segments, of its files, one after another. `None`
+        sha256: The SHA-256 of the file, in hexadecimal; of a segmented log, of its files, one after another. `None`
             for a URL.
         is_changed: Whether the file changed while it was read. Then report and SHA-256 may be of different states.
         regions: The first 1,000 skipped regions: those that are damaged or torn come first.
@@ -112,14 +112,14 @@ class Evidence(NamedTuple):
     Attributes:
         logs: The logs: the damaged ones first, then the incomplete ones. Regions, keys and pictures are there for the
             first 50.
-        databases: The databases in folders, and whether their engines find everything that they need.
-        exports: The exports of Datastore or Firestore in folders, and whether they are complete.
+        databases: The databases in directories, and whether their engines find everything that they need.
+        exports: The exports of Datastore or Firestore in directories, and whether they are complete.
         failed: The files that could not be read, with the reason. A log that disappeared after it was verified is also
             among the `logs`.
-        other_files: The files in folders that are not logs, with their kind.
+        other_files: The files in directories that are not logs, with their kind.
         command: The command that the page states; `None` if it states none.
         examined: When the logs had been read, in UTC, as `2026-11-22T23:09:06.123456Z`.
-        folder: The current folder then, where relative paths begin; `None` if it had been removed.
+        directory: The current directory then, where relative paths start; `None` if it had been removed.
         version: The version of cordwood that read the logs.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -135,7 +135,7 @@ class Evidence(NamedTuple):
     other_files: tuple[tuple[str, str], ...] = ()
     command: str | None = None
     examined: str | None = None
-    folder: str | None = None
+    directory: str | None = None
     version: str = __version__
 
     def __repr__(self) -> str:
@@ -147,8 +147,8 @@ class Evidence(NamedTuple):
         """Whether there is a log or a database, all could be read, none is damaged, and all exports are complete."""
         from cordwood._evidence.reading import rank
 
-        folders = self.databases + self.exports
-        is_whole = all(rank(log.report) for log in self.logs) and all(folder.ok for folder in folders)
+        directories = self.databases + self.exports
+        is_whole = all(rank(log.report) for log in self.logs) and all(directory.ok for directory in directories)
         return is_whole and not self.failed and bool(self.logs or self.databases)
 
     @property
@@ -188,7 +188,7 @@ def evidence(
     states.
 
     Args:
-        source: A path, a folder, a pattern such as `"*.log"`, a URL, or several of these.
+        source: A path, a directory, a pattern such as `"*.log"`, a URL, or several of these.
         threads: How many logs are read at a time, and how many threads read a long one. Default: 1.
         dialect: As for `Reader`. Default: `None`: it is detected.
         log_number: As for `Reader`. Default: `None`.

@@ -91,7 +91,9 @@ def page(evidence: Evidence) -> str:
     if evidence.command is not None:
         facts.append(("command", _code(evidence.command)))
     facts += [
-        (term, _text(fact)) for term, fact in (("examined", evidence.examined), ("folder", evidence.folder)) if fact
+        (term, _text(fact))
+        for term, fact in (("examined", evidence.examined), ("directory", evidence.directory))
+        if fact
     ]
     parts = [
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
@@ -317,7 +319,7 @@ def json_of(evidence: Evidence) -> str:
     failed = [{"source": path, "error": reason} for path, reason in evidence.failed]
     others = [{"source": path, "format": kind} for path, kind in evidence.other_files]
     databases, exports = list(map(database_fields, evidence.databases)), list(map(export_fields, evidence.exports))
-    about = {name: getattr(evidence, name) for name in ("version", "command", "examined", "folder", "ok")}
+    about = {name: getattr(evidence, name) for name in ("version", "command", "examined", "directory", "ok")}
     found = {"logs": logs, "databases": databases, "exports": exports, "failed": failed, "other_files": others}
     text = json_text(jsonable({**about, **found})) + "\n"
     # A path need not be valid text.

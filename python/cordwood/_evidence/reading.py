@@ -109,9 +109,9 @@ def evidence_of(results: Iterable[tuple[Input, LogEvidence | str | Exception]], 
             # A live database may have removed the log: its report stays.
             if not is_gone(inputs[log.path], error):
                 failed.append((log.path, _reason(error)))
-    folder = None
+    directory = None
     with suppress(FileNotFoundError):
-        folder = os.getcwd()
+        directory = os.getcwd()
     return Evidence(
         tuple(logs),
         tuple(databases),
@@ -120,7 +120,7 @@ def evidence_of(results: Iterable[tuple[Input, LogEvidence | str | Exception]], 
         tuple(other_files),
         command,
         examined=utc(time.time_ns()),
-        folder=folder,
+        directory=directory,
     )
 
 
@@ -155,14 +155,14 @@ def regions_of(log: LogEvidence) -> tuple[RegionEvidence, ...]:
     first_bytes: dict[SkippedRegion, bytes] = {}
     left = sorted(skipped)
     # From the last file of the log to the first: one that is pruned meanwhile is not among them.
-    for begin, name in reversed(files_of(path)):
+    for start, name in reversed(files_of(path)):
         here: list[SkippedRegion] = []
-        while left and left[-1].offset >= begin:
+        while left and left[-1].offset >= start:
             here.append(left.pop())
         if here:
             with open(name, "rb") as file:
                 for region in here:
-                    file.seek(region.offset - begin)
+                    file.seek(region.offset - start)
                     first_bytes[region] = file.read(min(region.length, FIRST_LEN))
     return tuple(RegionEvidence(region, first_bytes.get(region)) for region in skipped)
 

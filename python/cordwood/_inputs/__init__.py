@@ -1,10 +1,10 @@
-"""The files that names, folders, patterns and URLs stand for.
+"""The files that names, directories, patterns and URLs stand for.
 
 * `input` describes one of them,
 * `files` lists them, and decides which names are those of one file,
 * `kind` decides which files are not logs, and names their formats,
-* `stores` names the folders by URL that are not judged as a whole,
-* `exports` compares a folder with the lists of files that a Datastore or Firestore export has,
+* `stores` names the directories by URL that are not judged as a whole,
+* `exports` compares a directory with the lists of files that a Datastore or Firestore export has,
 * `each` reads several files at a time,
 * `many` makes functions for one log take many,
 * `destinations` decides where the copies of many logs go.

@@ -15,55 +15,55 @@ T = TypeVar("T")
 
 
 def destinations(names: Sequence[str], files: Sequence[Input], destination: str) -> dict[str, str]:
-    """The new log for each source. Its folder is not created here.
+    """The new log for each source. Its directory is not created here.
 
-    Whether the destination is a folder depends on the names, not on how many logs they turn out to be.
+    Whether the destination is a directory depends on the names, not on how many logs they turn out to be.
 
     Raises:
-        ValueError: Several logs would go to one file, or into the folder that they are from.
+        ValueError: Several logs would go to one file, or into the directory that they are from.
     """
     is_several = not is_one_file(names)
-    # A trailing slash is that of a folder, and hides a file that has the name without it.
+    # A trailing slash is that of a directory, and hides a file that has the name without it.
     bare = destination.rstrip(os.sep + (os.altsep or ""))
-    is_folder = is_several or bare != destination or os.path.isdir(destination)
-    if not destination or not is_folder:
-        # A log in segments is a folder, and so is its copy.
+    is_directory = is_several or bare != destination or os.path.isdir(destination)
+    if not destination or not is_directory:
+        # A segmented log is a directory, and so is its copy.
         if any(map(os.path.isdir, names)):
-            check_new_folder(destination, names)
+            check_new_directory(destination, names)
         return dict.fromkeys((file.name for file in files), destination)
-    check_new_folder(destination, names, why=", and several logs, or a pattern, need one" if is_several else "")
+    check_new_directory(destination, names, why=", and several logs, or a pattern, need one" if is_several else "")
     if any(file.name == "-" for file in files):
         raise ValueError("a log from stdin has no name to be kept: name a file for the new log")
     return {file.name: os.path.join(destination, file.relative) for file in files}
 
 
-def check_new_folder(folder: str, sources: Iterable[str], *, why: str = "") -> None:
-    """Checks that a folder can get the new files: it is a folder, but not of segments, or does not exist.
+def check_new_directory(directory: str, sources: Iterable[str], *, why: str = "") -> None:
+    """Checks that a directory can get the new files: it is a directory, but not of segments, or does not exist.
 
     Nor may it be in one that is read.
 
     Raises:
-        ValueError: It cannot, and `why` says why a folder is needed.
+        ValueError: It cannot, and `why` says why a directory is needed.
     """
-    if not folder:
-        raise ValueError("the name of the folder is empty")
-    bare = folder.rstrip(os.sep + (os.altsep or ""))
-    if bare and os.path.lexists(bare) and not os.path.isdir(folder):
-        raise ValueError(f"{folder} is not a folder{why}")
-    if segments_in(folder):
-        raise ValueError(f"{folder} is a log in segments: with other files in its folder, it could not be opened")
-    new = os.path.realpath(folder)
+    if not directory:
+        raise ValueError("the name of the directory is empty")
+    bare = directory.rstrip(os.sep + (os.altsep or ""))
+    if bare and os.path.lexists(bare) and not os.path.isdir(directory):
+        raise ValueError(f"{directory} is not a directory{why}")
+    if segments_in(directory):
+        raise ValueError(f"{directory} is a segmented log: with other files in its directory, it could not be opened")
+    new = os.path.realpath(directory)
     for source in sources:
         old = os.path.realpath(source)
         if os.path.isdir(source) and os.path.commonpath([new, old]) == old:
-            raise ValueError(f"{folder} is in {source}: the new files would be among those that are read")
+            raise ValueError(f"{directory} is in {source}: the new files would be among those that are read")
 
 
-def make_folder(path: str, source: str) -> list[str]:
-    """Creates a folder and those above it. Returns those that did not exist, the topmost first.
+def make_directory(path: str, source: str) -> list[str]:
+    """Creates a directory and those above it. Returns those that did not exist, the topmost first.
 
-    They are as open to others as the folder of `source`, the log that is copied to it: a private folder protects the
-    logs in it, with any modes of their own.
+    They are as open to others as the directory of `source`, the log that is copied to it: a private directory protects
+    the logs in it, with any modes of their own.
     """
     mode = 0o777
     if (log := local_path(source)) is not None:
@@ -73,40 +73,40 @@ def make_folder(path: str, source: str) -> list[str]:
     while above and not os.path.lexists(above):
         missing.insert(0, above)
         above = os.path.dirname(above)
-    for folder in missing:
+    for directory in missing:
         with contextlib.suppress(FileExistsError):
             # Without the bits for the owner, no file could be written there.
-            os.mkdir(folder, mode | 0o700)
+            os.mkdir(directory, mode | 0o700)
     return missing
 
 
 @contextlib.contextmanager
-def new_folders() -> Generator[Callable[[str, str], None]]:
-    """Returns `make_folder`. The new folders to which no file is written are removed at the end."""
+def new_directories() -> Generator[Callable[[str, str], None]]:
+    """Returns `make_directory`. The new directories to which no file is written are removed at the end."""
     created: list[str] = []
     try:
-        yield lambda path, source: created.extend(make_folder(path, source))
+        yield lambda path, source: created.extend(make_directory(path, source))
     finally:
-        for folder in reversed(created):
+        for directory in reversed(created):
             # It is not empty.
             with contextlib.suppress(OSError):
-                os.rmdir(folder)
+                os.rmdir(directory)
 
 
-def sync_folder(path: str) -> None:
+def sync_directory(path: str) -> None:
     """Syncs the name of a file, whose content is already on the disk."""
     sync_names(os.path.dirname(os.path.realpath(path)))
 
 
-def sync_names(folder: str) -> None:
-    """Syncs the names in a folder."""
-    # On Windows, a folder cannot be opened.
+def sync_names(directory: str) -> None:
+    """Syncs the names in a directory."""
+    # On Windows, a directory cannot be opened.
     if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
+        descriptor = os.open(directory, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         except OSError as error:
-            error.filename = folder
+            error.filename = directory
             raise
         finally:
             os.close(descriptor)

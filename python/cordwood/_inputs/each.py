@@ -36,7 +36,7 @@ LEN_MIN = 1 << 21
 """A shorter file on a disk is read when its turn comes: handing it to a thread takes longer than reading it."""
 
 _LISTINGS_MAX = 10
-"""How often a folder is listed if files disappear from it each time."""
+"""How often a directory is listed if files disappear from it each time."""
 
 _POLL_SECONDS = 0.1
 """How often the progress of the current file is reported."""
@@ -45,9 +45,9 @@ _POLL_SECONDS = 0.1
 def result_of(
     file: Input, read: Read[T], *, threads: int = 1, dialect: str | None = None, progress: Progress = None
 ) -> T | str | Exception:
-    """The result for one file; for a file in a folder that is not a log, its format; or the exception of the file.
+    """The result for one file; for a file in a directory that is not a log, its format; or the exception of the file.
 
-    With a `dialect`, a named file is read in it, and a file in a folder is read in it if it is a log.
+    With a `dialect`, a named file is read in it, and a file in a directory is read in it if it is a log.
 
     Raises:
         Exception: An exception that is not about the file: an option is invalid, or Python code failed.
@@ -62,22 +62,22 @@ def result_of(
                 return error
             if file.file_len and file.source is None:
                 file = file._replace(source=ranges_of_listed(file.name, file.file_len, file.version))
-        if format_ := file.format or (file.is_in_folder and without_fragment(file.name, file.opened)):
+        if format_ := file.format or (file.is_in_directory and without_fragment(file.name, file.opened)):
             return format_
-        if file.is_in_folder and dialect:
+        if file.is_in_directory and dialect:
             # Reading a file in a dialect does not show that it is not a log.
             detect(file.opened)
         return read(file, threads, progress)
     except DialectError as error:
-        # Another file in the folder of a log in segments: the log is not read, and must not count as no log.
-        return error.format if file.is_in_folder and not os.path.isdir(file.name) else error
+        # Another file in the directory of a segmented log: the log is not read, and must not count as no log.
+        return error.format if file.is_in_directory and not os.path.isdir(file.name) else error
     except (OSError, CordwoodError, MemoryError) as error:
         return error
 
 
 def is_gone(file: Input, found: object) -> bool:
     """Whether a file that was found in a directory is missing now. A live database removes files."""
-    is_listed = file.is_in_folder and file.error is None and isinstance(found, FileNotFoundError)
+    is_listed = file.is_in_directory and file.error is None and isinstance(found, FileNotFoundError)
     return is_listed and "://" not in file.name and not os.path.lexists(file.name)
 
 
@@ -91,10 +91,10 @@ def each(
 ) -> Iterator[Result[T]]:
     """Each file with its `result_of`, in their order.
 
-    A file that `is_gone` is left out. Its folder is listed again, and the new files in it follow.
+    A file that `is_gone` is left out. Its directory is listed again, and the new files in it follow.
 
     Long files, and all in a store, are read in a pool of threads before their turn comes, and a file gets as many
-    threads of its own as its share of the bytes: a single file gets all. Each other file, and each file in a folder
+    threads of its own as its share of the bytes: a single file gets all. Each other file, and each file in a directory
     that does not have the name of a log, is read when its turn comes.
 
     Args:
@@ -102,7 +102,7 @@ def each(
         read: Reads a file. It is called in other threads, and must not print.
         threads: How many files are read at a time, and how many threads read a single file.
         dialect: As for `result_of`.
-        shown: Begins to show the progress of the file whose turn it is. Default: `None`, it is not shown.
+        shown: Starts to show the progress of the file whose turn it is. Default: `None`, it is not shown.
 
     Raises:
         ValueError: `threads` is not from 1 to `THREADS_MAX`.
@@ -146,39 +146,39 @@ def _each_once(
 
     from concurrent.futures import ThreadPoolExecutor, wait
 
-    begun: deque[tuple[Input, _Job, Future[T | str | Exception]]] = deque()
+    started: deque[tuple[Input, _Job, Future[T | str | Exception]]] = deque()
     waiting = deque(long_files)
     with ThreadPoolExecutor(threads) as pool:
         try:
             for file in files:
                 # More than there are threads, so that no thread is idle while a result is printed.
-                while waiting and len(begun) < 2 * threads:
+                while waiting and len(started) < 2 * threads:
                     job, next_file = _Job(), waiting.popleft()
                     try:
-                        begun.append((next_file, job, pool.submit(result, next_file, job)))
+                        started.append((next_file, job, pool.submit(result, next_file, job)))
                     except RuntimeError:
                         # The system has no more threads: this file and all after it are read when their turn comes.
                         job.is_cancelled = True
                         waiting.clear()
                 with shown(file.name) if shown else nullcontext() as progress:
-                    if not (begun and begun[0][0] is file):
+                    if not (started and started[0][0] is file):
                         found = result(file, progress)
                     else:
-                        _, job, future = begun[0]
+                        _, job, future = started[0]
                         while not wait([future], _POLL_SECONDS).done:
                             job.report(progress)
                         job.report(progress)
                         found = future.result()
-                        begun.popleft()
+                        started.popleft()
                 yield file, found
         finally:
-            for _, job, future in begun:
+            for _, job, future in started:
                 job.is_cancelled = True
                 future.cancel()
 
 
 def _is_long(file: Input) -> bool:
-    return file.file_len >= LEN_MIN and (not file.is_in_folder or is_log_name(file.name))
+    return file.file_len >= LEN_MIN and (not file.is_in_directory or is_log_name(file.name))
 
 
 class _Job:

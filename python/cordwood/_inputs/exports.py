@@ -1,9 +1,9 @@
 """The metadata in an export of Datastore or Firestore: which files it consists of, and how many entities they contain.
 
-Each folder with entities has a file `*.export_metadata`, a single protocol buffer message that lists the files
-`output-0`, `output-1` and so on. The folder of the whole export has `*.overall_export_metadata`, a log of two records:
-a version, and a message with those lists and the number of entities. The field numbers were taken from exports of the
-Firestore emulator.
+Each directory with entities has a file `*.export_metadata`, a single protocol buffer message that lists the files
+`output-0`, `output-1` and so on. The directory of the whole export has `*.overall_export_metadata`, a log of two
+records: a version, and a message with those lists and the number of entities. The field numbers were taken from exports
+of the Firestore emulator.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MISSING_MAX = 10
 
 
 def compared(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Identity | None]]:
-    """The files in a folder, compared with the metadata of the exports among them.
+    """The files in a directory, compared with the metadata of the exports among them.
 
     A file that is listed must be there, and must be a log: it is like one that the command line names. Those that are
     missing are added, each with an error. A list that cannot be read has an error, too: it cannot show which files are
@@ -55,7 +55,7 @@ def compared(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Id
             missing.setdefault(by, []).append((path, real))
         elif (place := places.get(real)) is not None and files[place][0].format in (None, EMPTY):
             file, identity = files[place]
-            files[place] = file._replace(is_in_folder=False, format=None), identity
+            files[place] = file._replace(is_in_directory=False, format=None), identity
     for by, paths in missing.items():
         name = os.path.basename(files[by][0].name)
         paths.sort()
@@ -70,11 +70,11 @@ def compared(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Id
 
 
 def _missing(path: str, text: str) -> Input:
-    return Input(path, "", is_in_folder=True, error=FileNotFoundError(errno.ENOENT, text, path))
+    return Input(path, "", is_in_directory=True, error=FileNotFoundError(errno.ENOENT, text, path))
 
 
 def _judged(file: Input) -> tuple[Input, list[str]]:
-    """A file in a folder, with its contents if it is metadata, and the paths that it lists."""
+    """A file in a directory, with its contents if it is metadata, and the paths that it lists."""
     if not is_of_export(file.name) or is_in_archive(file.name) or file.format not in (None, EMPTY):
         return file, []
     try:
@@ -97,7 +97,7 @@ def named_metadata(file: Input) -> Input:
 
 
 def listed_files(path: str) -> list[str] | None:
-    """The paths of the files named in the metadata of an export, relative to its folder.
+    """The paths of the files named in the metadata of an export, relative to its directory.
 
     Returns:
         The paths; `None` if the file is a log of another kind.
@@ -152,7 +152,7 @@ def _path(name: bytes) -> str:
 def exports_of(
     files: Iterable[Input], counts: Mapping[str, int] | None = None
 ) -> tuple[list[Export], list[tuple[str, Exception]]]:
-    """The exports of Datastore or Firestore whose metadata is among these files, which were found in folders.
+    """The exports of Datastore or Firestore whose metadata is among these files, which were found in directories.
 
     A named file without a byte belongs to the export whose list beside it names the file.
 
@@ -211,10 +211,10 @@ def exports_of(
 
 def _lists_of(path: str) -> Iterator[str]:
     """The lists beside a file that name it."""
-    folder, own = os.path.dirname(path), os.path.realpath(path)
+    directory, own = os.path.dirname(path), os.path.realpath(path)
     with contextlib.suppress(OSError):
-        for name in os.listdir(folder or os.curdir) if os.path.isfile(path) else ():
-            metadata = os.path.join(folder, name)
+        for name in os.listdir(directory or os.curdir) if os.path.isfile(path) else ():
+            metadata = os.path.join(directory, name)
             with contextlib.suppress(OSError, ValueError):
                 if name.endswith(LIST_SUFFIX) and own in map(
                     os.path.realpath, _beside(metadata, listed_files(metadata) or ())
@@ -255,18 +255,18 @@ def _in_state(paths: Sequence[str], state: str) -> str:
 
 
 def _beside(path: str, names: Iterable[str]) -> list[str]:
-    """The paths of the files that the metadata of an export names. A link is in another folder than these.
+    """The paths of the files that the metadata of an export names. A link is in another directory than these.
 
-    The Firestore emulator on Windows separates folders by backslashes, which a name elsewhere may contain.
+    The Firestore emulator on Windows separates directories by backslashes, which a name elsewhere may contain.
     """
     if is_url(path):
         return [f"{path.rpartition('/')[0]}/{name.replace(chr(92), '/')}" for name in names]
-    folder = os.path.dirname(os.path.realpath(path) if os.path.islink(path) else path)
+    directory = os.path.dirname(os.path.realpath(path) if os.path.islink(path) else path)
 
     def path_of(name: str) -> str:
-        path = os.path.join(folder, name)
+        path = os.path.join(directory, name)
         is_of_windows = "\\" in name and not os.path.lexists(path)
-        return os.path.join(folder, name.replace("\\", "/")) if is_of_windows else path
+        return os.path.join(directory, name.replace("\\", "/")) if is_of_windows else path
 
     return [path_of(name) for name in names]
 
@@ -328,8 +328,10 @@ def stated(message: bytes) -> tuple[int, int]:
     Raises:
         ValueError: It is not such a message.
     """
-    folders = [dict(_fields(folder)) for folder in _messages(message, 1)]
-    return sum(_number(folder.get(3)) for folder in folders), sum(_number(folder.get(4)) for folder in folders)
+    directories = [dict(_fields(directory)) for directory in _messages(message, 1)]
+    return sum(_number(directory.get(3)) for directory in directories), sum(
+        _number(directory.get(4)) for directory in directories
+    )
 
 
 def _number(value: int | bytes | None) -> int:

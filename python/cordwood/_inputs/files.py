@@ -1,4 +1,4 @@
-"""The files that names, patterns, folders and URLs stand for, each once, however many names it has."""
+"""The files that names, patterns, directories and URLs stand for, each once, however many names it has."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from cordwood._remote import base_name, is_listed, is_url, listed, own_path, sou
 
 
 def is_one_file(names: Sequence[str]) -> bool:
-    """Whether these names are a single file, rather than several, a pattern or a folder."""
+    """Whether these names are a single file, rather than several, a pattern or a directory."""
     [name, *more] = names
-    return not (more or _is_pattern(name) or ("://" in name and is_listed(name)) or is_folder_of_logs(name))
+    return not (more or _is_pattern(name) or ("://" in name and is_listed(name)) or is_directory_of_logs(name))
 
 
-def is_folder_of_logs(name: str) -> bool:
-    """Whether it is a folder, but not one of segments, which is one log."""
+def is_directory_of_logs(name: str) -> bool:
+    """Whether it is a directory, but not one of segments, which is one log."""
     return os.path.isdir(name) and not _listed_segments(name)
 
 
-def segments_in(folder: str) -> list[tuple[int, int]]:
-    """The files of a log in segments: where in the log each begins, and its length. Empty for all other names."""
-    return [(offset, _segment_len(path)) for offset, path in _listed_segments(folder)]
+def segments_in(directory: str) -> list[tuple[int, int]]:
+    """The files of a segmented log: where in the log each starts, and its length. Empty for all other names."""
+    return [(offset, _segment_len(path)) for offset, path in _listed_segments(directory)]
 
 
-def _listed_segments(folder: str) -> list[tuple[int, str]]:
+def _listed_segments(directory: str) -> list[tuple[int, str]]:
     """The segments of a log, in their order: where in the log each starts, and its path. Empty for all other names."""
     try:
-        names = os.listdir(folder)
+        names = os.listdir(directory)
     except (OSError, ValueError):
         return []
     offsets = ((segment_offset(name), name) for name in names)
-    return sorted((offset, os.path.join(folder, name)) for offset, name in offsets if offset is not None)
+    return sorted((offset, os.path.join(directory, name)) for offset, name in offsets if offset is not None)
 
 
 def _segment_len(path: str) -> int:
@@ -57,7 +57,7 @@ def len_on_disk(path: str) -> int:
 
 
 def files_of(log: str) -> list[tuple[int, str]]:
-    """The files of a log, and where in the log each begins: a file itself at 0, or all those of a log in segments."""
+    """The files of a log, and where in the log each starts: a file itself at 0, or all those of a segmented log."""
     return _listed_segments(log) or [(0, log)]
 
 
@@ -69,18 +69,18 @@ def sha256_of(log: str, end: int | None, progress: Callable[[int], object] | Non
     """
     if end is None or log == "-":
         return None
-    # A writer may have begun further files.
-    files = [(begin, path) for begin, path in files_of(log) if begin <= end]
+    # A writer may have started further files.
+    files = [(start, path) for start, path in files_of(log) if start <= end]
     if not (files and os.path.isfile(files[0][1])):
         return None
     import hashlib
 
     digest = hashlib.sha256()
     with suppress(FileNotFoundError):
-        for begin, path in files:
+        for start, path in files:
             with open(path, "rb", buffering=0) as file:
                 # Only the last file may grow.
-                left = end - begin if begin == files[-1][0] else os.fstat(file.fileno()).st_size
+                left = end - start if start == files[-1][0] else os.fstat(file.fileno()).st_size
                 while left > 0:
                     piece = file.read(min(left, 1 << 20))
                     if not piece:
@@ -96,14 +96,14 @@ def sha256_of(log: str, end: int | None, progress: Callable[[int], object] | Non
 def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] | None = None) -> list[Input]:
     """The named files, in the order in which they are named, each once, even if it has several names.
 
-    A pattern is replaced by its matches, in sorted order, as in many shells, and a folder by all files in it and in its
-    subfolders, in the order of their paths. A file that is named or matched as well as found in a folder counts as
-    named. An `Input` among the names stands for itself.
+    A pattern is replaced by its matches, in sorted order, as in many shells, and a directory by all files in it and in
+    its subdirectories, in the order of their paths. A file that is named or matched as well as found in a directory
+    counts as named. An `Input` among the names stands for itself.
 
-    A file of a log in segments is left out if the folder of that log is named too, or found.
+    A file of a segmented log is left out if the directory of that log is named too, or found.
 
     `same` is called for each file that is named, rather than matched or found, and left out: with its name, and that of
-    the same file or of the log in segments.
+    the same file or of the segmented log.
     """
     names = list(names)
     own_names = {name for name in names if isinstance(name, str)}
@@ -113,13 +113,13 @@ def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] |
         place = places.setdefault(identity, len(files)) if identity else len(files)
         if place == len(files):
             files.append(file)
-        elif not file.is_in_folder:
+        elif not file.is_in_directory:
             if same and file.name in own_names and file.name != files[place].name:
                 same(file.name, files[place].name)
-            files[place] = files[place]._replace(is_in_folder=False, format=None)
+            files[place] = files[place]._replace(is_in_directory=False, format=None)
     kept: list[Input] = []
     for file in files:
-        log = _folder_of_segment(file.name)
+        log = _directory_of_segment(file.name)
         if log not in places:
             kept.append(file)
         elif same and file.name in own_names:
@@ -147,7 +147,8 @@ def list_of_export(source: object) -> list[Input] | None:
 
 
 def named_files(sources: Any) -> list[Input]:
-    """The files that a path or a URL, a folder, a pattern, or several of these stand for, or tuples of path and length.
+    """The files that a path or a URL, a directory, a pattern, or several of these stand for, or tuples of path and
+    length.
 
     Raises:
         TypeError: A source is none of these.
@@ -208,17 +209,17 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
         elif _is_pattern(name) and (matches := _matches(name)):
             above = _without_magic(name)
             for match in _with_whole_logs(matches):
-                # No path leads out of the folder, whatever the pattern.
+                # No path leads out of the directory, whatever the pattern.
                 parts = os.path.relpath(match, above).split(os.sep)
                 relative = os.sep.join(part for part in parts if part not in (os.curdir, os.pardir))
                 if segments := segments_in(match):
                     yield _of_segments(match, relative or os.path.basename(os.path.abspath(match)), segments)
                 elif os.path.isdir(match):
-                    # `**` also matches what is in the folder.
+                    # `**` also matches what is in the directory.
                     if "**" not in name:
-                        yield from _in_folder(match, relative)
+                        yield from _in_directory(match, relative)
                 elif is_stream(match):
-                    yield Input(match, relative, is_in_folder=True, format=NO_FILE), None
+                    yield Input(match, relative, is_in_directory=True, format=NO_FILE), None
                 else:
                     # Alone, `-` is the name of stdin to a command.
                     yield _named("./-" if match == "-" else match, relative)
@@ -228,8 +229,8 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
 
 def _with_whole_logs(matches: list[str]) -> list[str]:
     """The matches, with the directory of a segmented log in place of the files in it."""
-    folders = {os.path.dirname(match) for match in matches if is_segment(match)}
-    whole = (os.path.dirname(match) if os.path.dirname(match) in folders else match for match in matches)
+    directories = {os.path.dirname(match) for match in matches if is_segment(match)}
+    whole = (os.path.dirname(match) if os.path.dirname(match) in directories else match for match in matches)
     return list(dict.fromkeys(name or os.curdir for name in whole))
 
 
@@ -252,12 +253,12 @@ def _at(name: str) -> list[tuple[Input, Identity | None]]:
     if segments := segments_in(name):
         return [_of_segments(name, os.path.basename(name), segments)]
     if os.path.isdir(name):
-        return _in_folder(name, "")
+        return _in_directory(name, "")
     return [_named(name, base_name(name) if "://" in name else os.path.basename(name))]
 
 
 def _on_filesystem(url: str) -> Iterator[tuple[Input, Identity | None]]:
-    """The files in a folder on a file system of fsspec, or those that a pattern matches."""
+    """The files in a directory on a file system of fsspec, or those that a pattern matches."""
     try:
         files = listed(url)
     except OSError as error:
@@ -266,13 +267,13 @@ def _on_filesystem(url: str) -> Iterator[tuple[Input, Identity | None]]:
         # Reading it raises the same.
         yield Input(url, ""), url
     else:
-        folders = dict.fromkeys(file[0].rpartition("/")[0] for file in files if is_segment(file[0]))
-        for folder in folders:
-            yield Input(folder, "", is_in_folder=True, error=segmented_elsewhere(folder)), folder
+        directories = dict.fromkeys(file[0].rpartition("/")[0] for file in files if is_segment(file[0]))
+        for directory in directories:
+            yield Input(directory, "", is_in_directory=True, error=segmented_elsewhere(directory)), directory
         found = [
-            (Input(name, relative, is_in_folder, file_len=file_len, version=version), identity_of(name))
-            for name, relative, is_in_folder, file_len, version in files
-            if name.rpartition("/")[0] not in folders
+            (Input(name, relative, is_in_directory, file_len=file_len, version=version), identity_of(name))
+            for name, relative, is_in_directory, file_len, version in files
+            if name.rpartition("/")[0] not in directories
         ]
         yield from _with_exports(found)
 
@@ -300,21 +301,21 @@ def _unsorted_matches(pattern: str) -> Iterator[str]:
     # `glob` itself goes through links that `**` matches, in circles, too. A shell does not.
     above, below = two_stars.groups("*")
     for top in glob.glob(above) if above else [""]:
-        for path, folders, _ in _walk(top or os.curdir):
-            folders[:] = [name for name in folders if not name.startswith(".")]
-            folder = os.path.join(path, "")
-            yield from _unsorted_matches(glob.escape(folder if top else folder[len("./") :]) + below)
+        for path, directories, _ in _walk(top or os.curdir):
+            directories[:] = [name for name in directories if not name.startswith(".")]
+            directory = os.path.join(path, "")
+            yield from _unsorted_matches(glob.escape(directory if top else directory[len("./") :]) + below)
 
 
 _SEPARATOR = f"[{re.escape(os.sep + (os.altsep or ''))}]"
 
 
 def _without_magic(pattern: str) -> str:
-    """The folder that contains everything that a pattern can match."""
-    folder = os.path.dirname(pattern)
-    while has_magic(folder):
-        folder = os.path.dirname(folder)
-    return folder or os.curdir
+    """The directory that contains everything that a pattern can match."""
+    directory = os.path.dirname(pattern)
+    while has_magic(directory):
+        directory = os.path.dirname(directory)
+    return directory or os.curdir
 
 
 def _named(name: str, relative: str) -> tuple[Input, Identity | None]:
@@ -334,16 +335,16 @@ def _named(name: str, relative: str) -> tuple[Input, Identity | None]:
 
 
 def _of_segments(
-    folder: str, relative: str, segments: list[tuple[int, int]], *, is_in_folder: bool = False
+    directory: str, relative: str, segments: list[tuple[int, int]], *, is_in_directory: bool = False
 ) -> tuple[Input, Identity | None]:
     """A segmented log. The files in it are not inputs of their own."""
     file_len = sum(length for _, length in segments)
-    file = Input(folder, relative, is_in_folder, file_len=file_len, segments=tuple(segments))
-    return file, os.path.realpath(folder)
+    file = Input(directory, relative, is_in_directory, file_len=file_len, segments=tuple(segments))
+    return file, os.path.realpath(directory)
 
 
-def _folder_of_segment(name: str) -> Identity | None:
-    """The identity of the log in segments that a file belongs to, if it has the name of one of its files."""
+def _directory_of_segment(name: str) -> Identity | None:
+    """The identity of the segmented log that a file belongs to, if it has the name of one of its files."""
     return os.path.realpath(os.path.dirname(name)) if is_segment(name) else None
 
 
@@ -353,35 +354,35 @@ def _walk(
     """Like `os.walk`, which in Python 3.11 calls itself for each level, and cannot go down 1,000 of them."""
     below = [top]
     while below:
-        for path, folders, names in islice(os.walk(below.pop(), onerror=unreadable), 1):
-            yield path, folders, names
-            paths = (os.path.join(path, name) for name in folders)
+        for path, directories, names in islice(os.walk(below.pop(), onerror=unreadable), 1):
+            yield path, directories, names
+            paths = (os.path.join(path, name) for name in directories)
             below += (path for path in paths if not os.path.islink(path))
 
 
-def _in_folder(folder: str, above: str) -> list[tuple[Input, Identity | None]]:
-    """All files in a folder, and those that the metadata of an export in it lists.
+def _in_directory(directory: str, above: str) -> list[tuple[Input, Identity | None]]:
+    """All files in a directory, and those that the metadata of an export in it lists.
 
-    Links to folders are not followed, nor links to files that are found there anyway.
+    Links to directories are not followed, nor links to files that are found there anyway.
     """
     found: list[tuple[Input, Identity | None]] = []
     links: list[tuple[Input, Identity | None]] = []
 
     def unreadable(error: OSError) -> None:
-        found.append((Input(error.filename, "", is_in_folder=True, error=error), None))
+        found.append((Input(error.filename, "", is_in_directory=True, error=error), None))
 
-    for path, folders, names in _walk(folder, unreadable):
-        if path != folder and any(segment_offset(name) is not None for name in names):
-            relative = os.path.normpath(os.path.join(above, os.path.relpath(path, folder)))
-            found.append(_of_segments(path, relative, segments_in(path), is_in_folder=True))
+    for path, directories, names in _walk(directory, unreadable):
+        if path != directory and any(segment_offset(name) is not None for name in names):
+            relative = os.path.normpath(os.path.join(above, os.path.relpath(path, directory)))
+            found.append(_of_segments(path, relative, segments_in(path), is_in_directory=True))
             continue
-        # Joined once for all files in the folder.
+        # Joined once for all files in the directory.
         before = os.path.join(path, "")
-        relative = os.path.normpath(os.path.join(above, os.path.relpath(path, folder)))
+        relative = os.path.normpath(os.path.join(above, os.path.relpath(path, directory)))
         relative_before = "" if relative == os.curdir else os.path.join(relative, "")
-        linked = [name for name in folders if os.path.islink(before + name)]
+        linked = [name for name in directories if os.path.islink(before + name)]
         found += (
-            (Input(before + name, relative_before + name, is_in_folder=True, format="link to a folder"), None)
+            (Input(before + name, relative_before + name, is_in_directory=True, format="link to a directory"), None)
             for name in linked
         )
         for name in names:
@@ -392,15 +393,15 @@ def _in_folder(folder: str, above: str) -> list[tuple[Input, Identity | None]]:
                 if is_link:
                     status = os.stat(full)
             except FileNotFoundError:
-                found.append((Input(full, below, is_in_folder=True, format="dangling link"), None))
+                found.append((Input(full, below, is_in_directory=True, format="dangling link"), None))
                 continue
             except OSError:
-                found.append((Input(full, below, is_in_folder=True), None))
+                found.append((Input(full, below, is_in_directory=True), None))
                 continue
             may_be_log = status.st_size or name.endswith(RUN_SUFFIXES)
             format_ = NO_FILE if not stat.S_ISREG(status.st_mode) else None if may_be_log else EMPTY
             file_len = 0 if format_ else status.st_size
-            file = Input(full, below, is_in_folder=True, format=format_, file_len=file_len)
+            file = Input(full, below, is_in_directory=True, format=format_, file_len=file_len)
             (links if is_link else found).append((file, file_identity(status)))
     identities = {identity for _, identity in found}
     found += (link for link in links if link[1] is None or link[1] not in identities)
@@ -408,7 +409,7 @@ def _in_folder(folder: str, above: str) -> list[tuple[Input, Identity | None]]:
 
 
 def _with_exports(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Identity | None]]:
-    """The files in a folder, compared with the lists of the exports among them."""
+    """The files in a directory, compared with the lists of the exports among them."""
     if not any(is_of_export(file.name) for file, _ in found):
         return found
     # Rarely needed.
@@ -418,5 +419,5 @@ def _with_exports(found: list[tuple[Input, Identity | None]]) -> list[tuple[Inpu
 
 
 def listed_beside(file: Input) -> list[Input]:
-    """The files that are now in the folder in which this one was found, and below it."""
-    return [found for found, _ in _in_folder(os.path.dirname(file.name), os.path.dirname(file.relative))]
+    """The files that are now in the directory in which this one was found, and below it."""
+    return [found for found, _ in _in_directory(os.path.dirname(file.name), os.path.dirname(file.relative))]

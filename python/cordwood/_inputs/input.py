@@ -1,4 +1,4 @@
-"""A file that is named, directly or with a pattern or a folder."""
+"""A file that is named, directly or with a pattern or a directory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Identity: TypeAlias = tuple[int, int] | str
 """The identity that all names of a file share: device and inode; for a URL of a store or into an archive, its text."""
 
 EMPTY = "empty"
-"""A file in a folder without a byte."""
+"""A file in a directory without a byte."""
 
 METADATA = "metadata of an export"
 """A file of an export that describes the export and contains no entities."""
@@ -17,7 +17,7 @@ NO_FILE = "pipe, socket or device"
 """It is opened only if it is named directly: opening it may take forever."""
 
 LIST_SUFFIX = ".export_metadata"
-"""The end of the name of the list of the files in one folder of a Datastore or Firestore export."""
+"""The end of the name of the list of the files in one directory of a Datastore or Firestore export."""
 
 OVERALL_SUFFIX = ".overall_export_metadata"
 """The end of the name of the log that describes a whole export."""
@@ -27,18 +27,20 @@ RUN_SUFFIXES = (".wandb", ".swanlab")
 
 
 class Input(NamedTuple):
-    """A file that is named, directly or with a pattern or a folder."""
+    """A file that is named, directly or with a pattern or a directory."""
 
     name: str
     """Its path or URL."""
     relative: str
-    """Its path below the folder, or below the part of the pattern without wildcards; else the last part of its name."""
-    is_in_folder: bool = False
-    """It was found in a folder: then it need not be a log."""
+    """Its path below the directory, or below the part of the pattern without wildcards; else the last part of its
+    name.
+    """
+    is_in_directory: bool = False
+    """It was found in a directory: then it need not be a log."""
     format: str | None = None
     """The kind of file, if it is known not to be a log without reading it."""
     error: OSError | None = None
-    """Why it cannot be read, if that is known: a folder cannot be listed, or a file of an export is missing."""
+    """Why it cannot be read, if that is known: a directory cannot be listed, or a file of an export is missing."""
     is_metadata: bool = False
     """It is the log that describes an export. None of its records can be decoded."""
     file_len: int = 0
@@ -69,7 +71,7 @@ class Input(NamedTuple):
     @property
     def is_empty(self) -> bool:
         """Whether it may be a named file without a byte."""
-        return not (self.is_in_folder or self.file_len or self.source or "://" in self.name)
+        return not (self.is_in_directory or self.file_len or self.source or "://" in self.name)
 
     @property
     def not_decoded(self) -> str | None:

@@ -11,7 +11,7 @@ from cordwood.types import OutcomeKind, Report
 from cordwood.typing import DialectName
 
 NO_FRAGMENT = "no valid fragment"
-"""A file in a folder that may be a log, but has no readable fragment, and whose name is not that of a log."""
+"""A file in a directory that may be a log, but has no readable fragment, and whose name is not that of a log."""
 
 ONLY_ZEROS = "only zeros"
 """Such a file that contains only zeros."""
@@ -25,10 +25,10 @@ def without_fragment(name: str, source: Any) -> str | None:
     Raises:
         DialectError: It is known to be of another format.
     """
-    # The names of segments show that their folder is a log.
+    # The names of segments show that their directory is a log.
     if os.path.isdir(name) or is_log_name(name) or detect(source) is not None:
         return None
-    # Detection looks only at the beginning of a file, and at the beginnings of its blocks.
+    # Detection looks only at the start of a file, and at the starts of its blocks.
     is_valid = any(
         fragment.stored_crc is not None and fragment.stored_crc == fragment.computed_crc
         for dialect in get_args(DialectName)

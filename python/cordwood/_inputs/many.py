@@ -1,4 +1,4 @@
-"""Functions for one log that also take many: a folder, a pattern, or a list."""
+"""Functions for one log that also take many: a directory, a pattern, or a list."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ T = TypeVar("T")
 
 
 class Results(Mapping[str | Split, T], Generic[T]):
-    """The results of `verify`, `stat`, `map` and `salvage` for a folder, a pattern or a list.
+    """The results of `verify`, `stat`, `map` and `salvage` for a directory, a pattern or a list.
 
     A mapping from the path or the URL of each log, or from the `Split`, to its result, in the order of the logs: for
-    `verify`, to a `Report`. Files that could not be read, and files in folders that are not logs, are not among its
+    `verify`, to a `Report`. Files that could not be read, and files in directories that are not logs, are not among its
     keys.
 
     >>> import os
-    >>> os.mkdir("folder")
-    >>> with cordwood.open("folder/1.log", "w") as writer:
+    >>> os.mkdir("directory")
+    >>> with cordwood.open("directory/1.log", "w") as writer:
     ...     _ = writer.append(b"one")
-    >>> with open("folder/notes", "w") as file:
+    >>> with open("directory/notes", "w") as file:
     ...     _ = file.write("something else")
-    >>> reports = cordwood.verify("folder")
+    >>> reports = cordwood.verify("directory")
     >>> reports
     <cordwood.Results: 1 log, 0 errors, 1 other file; ok=True>
-    >>> reports["folder/1.log"].record_count, reports.others
-    (1, {'folder/notes': 'text'})
+    >>> reports["directory/1.log"].record_count, reports.others
+    (1, {'directory/notes': 'text'})
     """
 
     def __init__(
@@ -78,17 +78,17 @@ class Results(Mapping[str | Split, T], Generic[T]):
 
     @property
     def others(self) -> Mapping[str | Split, str]:
-        """The format of each file in a folder that is not a log, such as `"SQLite"` or `"text"`."""
+        """The format of each file in a directory that is not a log, such as `"SQLite"` or `"text"`."""
         return self._others
 
     @property
     def databases(self) -> tuple[Database, ...]:
-        """The databases in folders, if these are the results of `verify`."""
+        """The databases in directories, if these are the results of `verify`."""
         return self._databases
 
     @property
     def exports(self) -> tuple[Export, ...]:
-        """The exports of Datastore or Firestore in folders, if these are the results of `verify`."""
+        """The exports of Datastore or Firestore in directories, if these are the results of `verify`."""
         return self._exports
 
     @property
@@ -98,7 +98,7 @@ class Results(Mapping[str | Split, T], Generic[T]):
         Damage is a fault, and so is a log that belongs to another log. For `verify`, all `databases` and `exports` must
         be `ok`, too.
         """
-        is_whole = all(folder.ok for folder in self.databases + self.exports) and not self.errors
+        is_whole = all(directory.ok for directory in self.databases + self.exports) and not self.errors
         is_any = bool(self._results or self._databases or self.exports)
         return is_whole and is_any and all(_is_ok(*item) for item in self._results.items())
 
@@ -122,9 +122,9 @@ def _is_ok(name: str | Split, result: Any) -> bool:
     """Whether a `Report` or a `Stat` says that its log has no fault, or a `LogMap` says that it is not damaged."""
     if not isinstance(result, Report):
         return getattr(result, "ok", not result.damaged_len)
-    # A split after the beginning may contain only an older log.
-    is_beginning = isinstance(name, str) or not name.start
-    return result.ok and not (is_beginning and result.other_log_number is not None)
+    # A split after the start may contain only an older log.
+    is_start = isinstance(name, str) or not name.start
+    return result.ok and not (is_start and result.other_log_number is not None)
 
 
 def files_of(source: Any) -> list[Input] | None:
@@ -173,11 +173,11 @@ def logs_of(
 ) -> tuple[list[tuple[object, Split | None]], bool]:
     """Called by the native `scan`: each source with its `Split`, if it has one, and whether `sources` stands for many.
 
-    Files in folders that are not logs are left out. If `decode` names a kind of records, so are logs in folders whose
-    first record is of another kind, and the metadata of exports.
+    Files in directories that are not logs are left out. If `decode` names a kind of records, so are logs in directories
+    whose first record is of another kind, and the metadata of exports.
 
     Raises:
-        OSError: A folder, or a file in it, cannot be read.
+        OSError: A directory, or a file in it, cannot be read.
     """
     if isinstance(sources, Split):
         return [(part_of(sources, {})[0], sources)], False
@@ -193,7 +193,7 @@ def logs_of(
         files = [file._replace(format=file.not_decoded) for file in files]
 
     def is_other_kind(file: Input, *_: object) -> bool:
-        if not file.is_in_folder:
+        if not file.is_in_directory:
             return False
         # A file with the name of a log can be of another format, such as a text.
         _native.detect(file.opened)
@@ -205,7 +205,7 @@ def logs_of(
             found.append((part_of(file.source, {})[0], file.source))
         elif file.source is not None:
             found.append((file.source, None))
-        elif not file.is_in_folder:
+        elif not file.is_in_directory:
             found.append((file.opened, None))
         elif isinstance(is_left_out, Exception):
             raise is_left_out
@@ -225,13 +225,13 @@ def logs_of(
     return found, True
 
 
-def for_many(one: Callable[..., T], *own: str, judges_folders: bool = False) -> Callable[..., Any]:
+def for_many(one: Callable[..., T], *own: str, judges_directories: bool = False) -> Callable[..., Any]:
     """A function like `one` that also takes many logs, and then returns `Results`.
 
     Args:
         one: A function for one log.
         own: Its options, among `"threads"`, `"progress"` and `"start"`; with the last, it takes splits.
-        judges_folders: Whether the results include the databases and the exports in folders, and each `Report`
+        judges_directories: Whether the results include the databases and the exports in directories, and each `Report`
             considers the files beside its log.
     """
 
@@ -241,7 +241,7 @@ def for_many(one: Callable[..., T], *own: str, judges_folders: bool = False) -> 
                 raise TypeError("a Split is a part of a log: pass its path")
             source, options = part_of(source, options)
         result = one(source, **options)
-        if judges_folders and cast("Any", result).other_log_number is not None:
+        if judges_directories and cast("Any", result).other_log_number is not None:
             from cordwood._databases import judged
 
             return judged(source, result)
@@ -260,7 +260,7 @@ def for_many(one: Callable[..., T], *own: str, judges_folders: bool = False) -> 
             here = {"threads": threads, "progress": progress}
             return of(file.opened, options | {name: here[name] for name in own if name in here})
 
-        return _results_of(files, read, judges_folders=judges_folders, **options)
+        return _results_of(files, read, judges_directories=judges_directories, **options)
 
     return _named_like(one, function)
 
@@ -280,7 +280,7 @@ def _results_of(
     threads: int = 1,
     dialect: str | None = None,
     progress: Progress = None,
-    judges_folders: bool = False,
+    judges_directories: bool = False,
     **options: Any,
 ) -> Results[T]:
     """The results of a function for these files, with its options."""
@@ -318,7 +318,7 @@ def _results_of(
             others[name] = found
         else:
             results[name] = found
-    if not judges_folders:
+    if not judges_directories:
         return Results(results, errors, others)
     from cordwood._databases import databases_of
     from cordwood._inputs.exports import exports_of
@@ -335,13 +335,13 @@ def _results_of(
 
 
 def info(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, threads: int = 1) -> Info:
-    """Describes a file or a folder in a few numbers: its format, its records, its damage, its databases and exports.
+    """Describes a file or a directory in a few numbers: its format, its records, its damage, its databases and exports.
 
     All logs are read. Tables of databases are not, but it is checked that none is missing.
 
     Args:
-        source: A log; a folder, for all logs in it; a pattern such as `"*.log"`; a URL; or several of these, which are
-            described together.
+        source: A log; a directory, for all logs in it; a pattern such as `"*.log"`; a URL; or several of these, which
+            are described together.
         threads: How many threads read.
 
     Returns:
@@ -363,22 +363,24 @@ def info(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, t
     return described(source, threads)
 
 
-def _salvaged(source: Any, files: list[Input], folder: str, options: dict[str, Any]) -> Results[Any]:
-    """Salvages each log to a folder, where it keeps its path below the folder or the pattern that was named."""
-    from cordwood._inputs.destinations import check_new_folder, new_folders
+def _salvaged(source: Any, files: list[Input], directory: str, options: dict[str, Any]) -> Results[Any]:
+    """Salvages each log to a directory, where it keeps its path below the directory or the pattern that was named."""
+    from cordwood._inputs.destinations import check_new_directory, new_directories
     from cordwood._inputs.files import is_path
 
-    check_new_folder(folder, [fsdecode(name) for name in ([source] if is_path(source) else source) if is_path(name)])
+    check_new_directory(
+        directory, [fsdecode(name) for name in ([source] if is_path(source) else source) if is_path(name)]
+    )
 
     def read(file: Input, _threads: int, progress: Progress) -> object:
-        destination = os.path.join(folder, file.relative)
+        destination = os.path.join(directory, file.relative)
         if os.path.lexists(destination):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), destination)
-        make_folder(os.path.dirname(destination), file.name)
+        make_directory(os.path.dirname(destination), file.name)
         own: dict[str, Any] = options | {"progress": progress}
         return _native.salvage(file.opened, destination, **own)
 
-    with new_folders() as make_folder:
+    with new_directories() as make_directory:
         return _results_of(files, read, **options)
 
 
@@ -395,6 +397,6 @@ else:
             return _native.salvage(source, destination, **options)
         return _salvaged(source, files, fsdecode(destination), options)
 
-    verify = for_many(_native.verify, "threads", "progress", "start", judges_folders=True)
+    verify = for_many(_native.verify, "threads", "progress", "start", judges_directories=True)
     stat = for_many(_native.stat, "threads", "progress", "start")
     salvage = _named_like(_native.salvage, salvage)

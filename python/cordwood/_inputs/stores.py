@@ -1,4 +1,4 @@
-"""Folders by URL: those that are not judged as a whole, although each log in them is read.
+"""Directories by URL: those that are not judged as a whole, although each log in them is read.
 
 Only exports are: the lengths of their files are enough.
 """
@@ -21,30 +21,32 @@ def is_in_archive(name: str) -> bool:
 
 
 def unjudged(files: Iterable[Input]) -> list[tuple[str, OSError]]:
-    """The folders by URL that are a database or an export, each with an error that says so.
+    """The directories by URL that are a database or an export, each with an error that says so.
 
     Their logs are read one by one: a missing file would not be noticed.
     """
     found: dict[str, str] = {}
     for file in files:
-        if "://" not in file.name or not file.is_in_folder:
+        if "://" not in file.name or not file.is_in_directory:
             continue
         name = base_name(file.name)
         if kind := _kind(file.name, name):
             found.setdefault(file.name[: file.name.rindex(name)], kind)
     return [
         (
-            folder,
+            directory,
             OSError(
-                errno.ENOTSUP, f"{kind} in a store: not judged, because its files are compared only on a disk", folder
+                errno.ENOTSUP,
+                f"{kind} in a store: not judged, because its files are compared only on a disk",
+                directory,
             ),
         )
-        for folder, kind in found.items()
+        for directory, kind in found.items()
     ]
 
 
 def _kind(path: str, name: str) -> str | None:
-    """The kind of the folder in which there is a file of this name; `None` if it has none, or is judged."""
+    """The kind of the directory in which there is a file of this name; `None` if it has none, or is judged."""
     if _OF_DATABASE.fullmatch(name):
         return "a database"
     return "an export" if is_of_export(name) and is_in_archive(path) else None

@@ -77,7 +77,7 @@ def map(  # noqa: A001
 
     Args:
         source: A path or a URL; the content of a file in memory; a file in a store. Not an open file. Or many logs: a
-            folder, for all logs in it and in its subfolders; a pattern, such as `"*.log"`; or a list of these.
+            directory, for all logs in it and in its subdirectories; a pattern, such as `"*.log"`; or a list of these.
         dialect: As for `Reader`. Default: `None`: it is detected.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.

@@ -59,9 +59,9 @@ TITLES = {
 
 
 class Region(NamedTuple):
-    """Adjacent bytes `[begin, end)` of one severity and reason."""
+    """Adjacent bytes `[start, end)` of one severity and reason."""
 
-    begin: int
+    start: int
     end: int
     reason: str
     category: Category
@@ -93,7 +93,7 @@ class Cells:
         regions: The damaged and torn regions, up to a limit.
         region_count: How many regions there are, listed or not.
         zeros_inside_len: Bytes of zeros that a record follows.
-        zeros_offset: Where the zeros at the end of the log begin; `None` if it does not end in zeros.
+        zeros_offset: Where the zeros at the end of the log start; `None` if it does not end in zeros.
         has_records: Whether the log has any.
         damage_end: Where the last damage ends.
         salvaged_count: How many of its records are after damage in their block.
@@ -122,23 +122,23 @@ class Cells:
         cells = cls(cell_len, count_max)
         last: Region | None = None
         zeros: list[tuple[int, int]] = []
-        for begin, end, name, reason, severity, count in found:
+        for start, end, name, reason, severity, count in found:
             category = category_of(name, reason, severity)
-            cells.add(begin, end, category)
+            cells.add(start, end, category)
             if severity == "corruption":
                 cells.damage_end = end
             if reason == "zero_fill":
                 # Those of adjacent blocks are one.
-                zeros.append((zeros.pop()[0] if zeros and zeros[-1][1] == begin else begin, end))
+                zeros.append((zeros.pop()[0] if zeros and zeros[-1][1] == start else start, end))
             elif category in (Category.WHOLE, Category.PART):
                 cells.has_records = True
-                cells.zeros_inside_len += sum(end - begin for begin, end in zeros)
+                cells.zeros_inside_len += sum(end - start for start, end in zeros)
                 zeros.clear()
             if name not in ("trailer", "zeros", "rest", "file_header"):
                 cells.fragment_count += count
             if category in SHOWN_FIRST and reason is not None:
-                is_more = last is not None and (last.end, last.reason) == (begin, reason)
-                last = last._replace(end=end) if last and is_more else Region(begin, end, reason, category)
+                is_more = last is not None and (last.end, last.reason) == (start, reason)
+                last = last._replace(end=end) if last and is_more else Region(start, end, reason, category)
                 cells.region_count += not is_more
                 if cells.region_count <= REGIONS_MAX:
                     cells.regions[cells.region_count - 1 :] = [last]
@@ -146,19 +146,19 @@ class Cells:
             cells.zeros_offset = zeros[-1][0]
         return cells
 
-    def add(self, begin: int, end: int, category: Category) -> None:
-        """Adds the bytes `[begin, end)`."""
-        self.totals[category] += end - begin
+    def add(self, start: int, end: int, category: Category) -> None:
+        """Adds the bytes `[start, end)`."""
+        self.totals[category] += end - start
         self.file_len = max(self.file_len, end)
         while end > self.cell_len * self.count_max:
             self.double()
-        while begin < end:
-            index = begin // self.cell_len
+        while start < end:
+            index = start // self.cell_len
             cell_end = min(end, (index + 1) * self.cell_len)
             while len(self.sums) <= index:
                 self.sums.append([0] * len(Category))
-            self.sums[index][category] += cell_end - begin
-            begin = cell_end
+            self.sums[index][category] += cell_end - start
+            start = cell_end
 
     def double(self) -> None:
         """Doubles the length of the cells."""

@@ -76,9 +76,9 @@ _STYLE = """
 
 
 class Box(NamedTuple):
-    """Bytes `[begin, end)` that are drawn as one, and their description."""
+    """Bytes `[start, end)` that are drawn as one, and their description."""
 
-    begin: int
+    start: int
     end: int
     category: Category
     title: str
@@ -120,19 +120,19 @@ def _title(fragment: Fragment) -> str:
 def boxes_of_cells(cells: Cells, columns: int) -> Iterator[Box]:
     """Cells as boxes: adjacent cells of a row that have the same category are one box."""
     categories = cells.categories()
-    begin = 0
+    start = 0
     for index in range(1, len(categories) + 1):
-        if index < len(categories) and index % columns and categories[index] is categories[begin]:
+        if index < len(categories) and index % columns and categories[index] is categories[start]:
             continue
-        sums = [sum(column) for column in zip(*cells.sums[begin:index], strict=True)]
-        first, end = begin * cells.cell_len, min(index * cells.cell_len, cells.file_len)
+        sums = [sum(column) for column in zip(*cells.sums[start:index], strict=True)]
+        first, end = start * cells.cell_len, min(index * cells.cell_len, cells.file_len)
         held = "\n".join(
             f"{TITLES[category]}: {quantity(sums[category], 'byte')}"
             for category in reversed(Category)
             if sums[category]
         )
-        yield Box(first, end, categories[begin], f"{first:,} to {end:,}\n{held}")
-        begin = index
+        yield Box(first, end, categories[start], f"{first:,} to {end:,}\n{held}")
+        start = index
 
 
 class Picture(NamedTuple):
@@ -202,7 +202,7 @@ def draw(cells: Cells, boxes: Iterable[Box], *, title: str, row_len: int) -> Pic
     for box in boxes:
         out += _box(box, row_len)
         if box.category in marks:
-            for row in range(box.begin // row_len, (box.end - 1) // row_len + 1):
+            for row in range(box.start // row_len, (box.end - 1) // row_len + 1):
                 marked[row] = max(box.category, marked.get(row, box.category))
     for row, category in marked.items():
         x, middle = _LEFT + _BARS + 6, _number(_TOP + row * _ROW + _BAR / 2)
@@ -217,7 +217,7 @@ def draw(cells: Cells, boxes: Iterable[Box], *, title: str, row_len: int) -> Pic
         out.append(_listed(y, "offset", "bytes", "reason", "q"))
     for region in shown:
         y += _LINE
-        out.append(_listed(y, f"{region.begin:,}", f"{region.end - region.begin:,}", region.reason, "m"))
+        out.append(_listed(y, f"{region.start:,}", f"{region.end - region.start:,}", region.reason, "m"))
     if cells.region_count > len(shown):
         y += _LINE
         out.append(_listed(y, "", "", f"and {quantity(cells.region_count - len(shown), 'region')} more", "q"))
@@ -231,20 +231,20 @@ def _headline(y: int, style: str, text: str) -> str:
 
 
 def _shortened(title: str) -> str:
-    """The title, shortened to fit in a line. The end of a path says more than its beginning."""
-    begin = _TITLE_LEN_MAX // 4
-    end = _TITLE_LEN_MAX - begin - 1
-    return title if len(title) <= _TITLE_LEN_MAX else f"{title[:begin]}\N{HORIZONTAL ELLIPSIS}{title[-end:]}"
+    """The title, shortened to fit in a line. The end of a path says more than its start."""
+    start = _TITLE_LEN_MAX // 4
+    end = _TITLE_LEN_MAX - start - 1
+    return title if len(title) <= _TITLE_LEN_MAX else f"{title[:start]}\N{HORIZONTAL ELLIPSIS}{title[-end:]}"
 
 
 def _box(box: Box, row_len: int) -> Iterator[str]:
     """The box, cut where rows end. Never so thin that it cannot be seen."""
-    begin = box.begin
-    while begin < box.end:
-        row = begin // row_len
+    start = box.start
+    while start < box.end:
+        row = start // row_len
         end = min(box.end, (row + 1) * row_len)
-        x = _LEFT + (begin % row_len) * _BARS / row_len
-        width = (end - begin) * _BARS / row_len
+        x = _LEFT + (start % row_len) * _BARS / row_len
+        width = (end - start) * _BARS / row_len
         # A gap separates one fragment from the next, where there is room for it.
         width = width - 0.8 if width > 2.4 else width
         if box.category in SHOWN_FIRST:
@@ -254,7 +254,7 @@ def _box(box: Box, row_len: int) -> Iterator[str]:
         yield f'<rect class="{box.category.name.lower()}" {place}>{title}</rect>'
         if box.category is Category.DAMAGE and width > 4:
             yield f'<rect fill="url(#cordwood-hatch)" pointer-events="none" {place}/>'
-        begin = end
+        start = end
 
 
 def _legend(category: Category, length: int, y: int) -> Iterator[str]:

@@ -17,7 +17,7 @@ from cordwood.errors import DialectError, LogChangedError, LogRotatedError, LogT
 from cordwood.types import BLOCK_LEN, WaitReason
 
 _GONE = "gone "
-"""How the position of a log begins that was missing in the batch before. It is dropped if it is still missing."""
+"""How the position of a log starts that was missing in the batch before. It is dropped if it is still missing."""
 
 
 def paths_of_logs(options: Options) -> set[str]:
@@ -45,19 +45,19 @@ def ends_of(options: Options, start: Mapping[str, str], left: set[str] | None = 
     for file, path in _logs(options):
         if len(moved) == options.max_files:
             break
-        begin = Position(known[path]) if path in known else None
-        if file.format or (file.is_in_folder and not begin and not _is_log(file.name)):
+        position = Position(known[path]) if path in known else None
+        if file.format or (file.is_in_directory and not position and not _is_log(file.name)):
             continue
         if left is not None and path not in left:
             continue
-        if not begin:
+        if not position:
             _check_not_renamed(path, missing)
         try:
-            end = _end_of(file.name, begin, options)
+            end = _end_of(file.name, position, options)
         except (LogChangedError, LogTruncatedError):
             if options.fails_on_data_loss:
                 raise
-            # The next batch reads it from its beginning.
+            # The next batch reads it from its start.
             moved[path] = None
             continue
         if left is not None:
@@ -84,12 +84,12 @@ def _logs(options: Options) -> Iterator[tuple[Input, str]]:
         yield file, path
 
 
-def _end_of(name: str, begin: Position | None, options: Options) -> str | None:
-    """The position after the last record of a log; `None` if that is where it begins."""
+def _end_of(name: str, position: Position | None, options: Options) -> str | None:
+    """The position after the last record of a log; `None` if that is where it starts."""
     policy: Any = "skip" if options.on_corruption == "skip" else "raise"
-    with Follower(name, start=begin or 0, timeout=0, on_corruption=policy, **options.log) as follower:
+    with Follower(name, start=position or 0, timeout=0, on_corruption=policy, **options.log) as follower:
         _read_all(follower)
-        return str(follower.position()) if follower.tell() > (begin.offset if begin else 0) else None
+        return str(follower.position()) if follower.tell() > (position.offset if position else 0) else None
 
 
 def _check_not_renamed(path: str, missing: Mapping[str, str]) -> None:
@@ -114,7 +114,7 @@ def _checksum_at(file: BinaryIO, offset: int, length: int) -> int:
 
 
 def _is_log(path: str) -> bool:
-    """Whether the beginning of a file shows a log, as it does once there is a whole fragment."""
+    """Whether the start of a file shows a log, as it does once there is a whole fragment."""
     try:
         return detect(path) is not None
     except DialectError:
@@ -139,19 +139,19 @@ def planned_between(options: Options, start: Mapping[str, str], end: Mapping[str
     splits: list[Split] = []
     for path, text in end.items():
         position = Position(text.removeprefix(_GONE))
-        begin = Position(start[path].removeprefix(_GONE)).offset if path in start else 0
+        first = Position(start[path].removeprefix(_GONE)).offset if path in start else 0
         last = position.offset
-        if begin >= last:
+        if first >= last:
             continue
         given = {name: value for name, value in options.log.items() if value != "auto"}
         log = None if "dialect" in given else detect(path)
         own: dict[str, Any] = (log._asdict() if log else {}) | given
-        # As in `plan_splits`: parts begin with a block, and a log with numbers has one.
+        # As in `plan_splits`: parts start with a block, and a log with numbers has one.
         step = (
             last
             if own.get("dialect") in NUMBERED_DIALECTS
             else options.partition_len - options.partition_len % BLOCK_LEN
         )
-        cuts = [begin, *range(begin - begin % step + step, last, step), last]
+        cuts = [first, *range(first - first % step + step, last, step), last]
         splits += [Split(path, *part, **own, position=position) for part in pairwise(cuts)]
     return group_splits(splits, options.partition_len)

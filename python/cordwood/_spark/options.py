@@ -21,7 +21,7 @@ class Options(NamedTuple):
     """The options of a job that reads.
 
     Attributes:
-        paths: The arguments of `load`: files, folders, patterns and URLs, as absolute paths.
+        paths: The arguments of `load`: files, directories, patterns and URLs, as absolute paths.
         table: The rows: `"records"`, `"skipped"` for the regions that readers skip, or `"left_out"` for the records
             that are not of the kind that `decode` names.
         decode: The contents of the records, as for `cordwood.scan`.
@@ -86,8 +86,8 @@ def paths_of(options: Mapping[str, str]) -> tuple[str, ...]:
     """
     paths = json.loads(options["paths"]) if "paths" in options else [options["path"]] if "path" in options else []
     if not paths:
-        raise ValueError(f"load and save need the path of a log or of a folder; {_NO_TABLE}")
-    # Spark also writes file:/folder, which is no URL.
+        raise ValueError(f"load and save need the path of a log or of a directory; {_NO_TABLE}")
+    # Spark also writes file:/directory, which is no URL.
     names = (path.removeprefix("file:") if "://" not in path else path for path in paths)
     # Workers have other working directories.
     return tuple(name if (local := local_path(name)) is None else os.path.abspath(local) for name in names)

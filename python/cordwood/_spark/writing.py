@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from cordwood._inputs.destinations import check_new_folder, sync_names
+from cordwood._inputs.destinations import check_new_directory, sync_names
 from cordwood._native import Writer
 from cordwood.typing import DialectName
 
@@ -27,15 +27,15 @@ class Part(NamedTuple):
 
 
 class Job(NamedTuple):
-    """A job that writes a table, or a batch of a stream, to a folder of logs.
+    """A job that writes a table, or a batch of a stream, to a directory of logs.
 
-    Its tasks write into a hidden folder beside the target, on the same file system. A commit moves the logs of the
+    Its tasks write into a hidden directory beside the target, on the same file system. A commit moves the logs of the
     attempts that Spark counts into a second one, and renames that into the target: it is there as a whole or not at
     all, and without the files of attempts that failed, or that still run.
 
     Attributes:
-        target: The folder of logs.
-        name: The name of this job's folder in it.
+        target: The directory of logs.
+        name: The name of this job's directory in it.
         dialect: The dialect of the logs.
     """
 
@@ -51,9 +51,9 @@ class Job(NamedTuple):
             ValueError: A record is null.
         """
         name = f"{partition:05}-{attempt}.log"
-        folder = self._hidden("tasks")
-        os.makedirs(folder, exist_ok=True)
-        path = os.path.join(folder, name)
+        directory = self._hidden("tasks")
+        os.makedirs(directory, exist_ok=True)
+        path = os.path.join(directory, name)
         try:
             with Writer(path, "w", dialect=self.dialect, flush="close", sync="close") as writer:
                 count = sum(writer.extend(batch.column(0)) for batch in batches)
@@ -99,8 +99,8 @@ class Job(NamedTuple):
         for name in os.listdir(self.target) if os.path.exists(self.target) else ():
             if not _is_of_job(os.path.join(self.target, name)):
                 raise FileExistsError(
-                    f"{self.target} contains {name}, which is not a folder of logs that a job of Spark wrote: remove "
-                    "it, or name another folder"
+                    f"{self.target} contains {name}, which is not a directory of logs that a job of Spark wrote: remove "
+                    "it, or name another directory"
                 )
 
     def _add(self, made: str, target: str) -> None:
@@ -112,7 +112,7 @@ class Job(NamedTuple):
             sync_names(os.path.dirname(self.target))
 
     def _put(self, made: str) -> None:
-        """Puts a new folder in the place of the target. Between the two renames, there is none."""
+        """Puts a new directory in the place of the target. Between the two renames, there is none."""
         sync_names(made)
         old = self._hidden("old")
         if os.path.exists(self.target):
@@ -134,13 +134,13 @@ class Job(NamedTuple):
 
 
 PREFIX = "part-"
-"""How the names of the folders of jobs begin."""
+"""How the names of the directories of jobs start."""
 
 _LOG_NAME = re.compile(r"\d{5,}\.log")
 
 
 def _is_of_job(path: str) -> bool:
-    """Whether a path is a folder that a job has added. Other programs also write files named `part-...`."""
+    """Whether a path is a directory that a job has added. Other programs also write files named `part-...`."""
     return (
         os.path.basename(path).startswith(PREFIX)
         and os.path.isdir(path)
@@ -152,11 +152,11 @@ def job_of(paths: tuple[str, ...], name: str, dialect: DialectName) -> Job:
     """The job with this name that writes to the only one of these paths.
 
     Raises:
-        ValueError: It is a URL, a file or a log in segments, or there are several paths.
+        ValueError: It is a URL, a file or a segmented log, or there are several paths.
     """
     if len(paths) != 1 or "://" in paths[0]:
-        raise ValueError(f"the logs are written to one folder that all workers see, not to {', '.join(paths)}")
-    # A link stays, and the hidden folders are on the file system of the logs.
+        raise ValueError(f"the logs are written to one directory that all workers see, not to {', '.join(paths)}")
+    # A link stays, and the hidden directories are on the file system of the logs.
     target = os.path.realpath(paths[0])
-    check_new_folder(target, ())
+    check_new_directory(target, ())
     return Job(target, PREFIX + name, dialect)

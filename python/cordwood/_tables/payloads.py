@@ -24,8 +24,8 @@ class Kind(NamedTuple):
     """The name of several."""
     best: str
     """The payload that shows most of it."""
-    begins_with: bytes | None = None
-    """The bytes with which each record begins; `None` if a record does not show its kind."""
+    starts_with: bytes | None = None
+    """The bytes with which each record starts; `None` if a record does not show its kind."""
     dialects: tuple[str, ...] = ()
     """Logs in these dialects contain only this kind."""
     file_name: str | None = None
@@ -63,7 +63,7 @@ class Payload(NamedTuple):
     def known_columns(self, on_corruption: str) -> dict[str, ColumnType] | None:
         """The columns, if they are known before a log is read.
 
-        Under the policy "salvage", rows with the `offset` of a record say whether it begins after damage in its block.
+        Under the policy "salvage", rows with the `offset` of a record say whether it starts after damage in its block.
         """
         if self.columns is None:
             return None
@@ -295,8 +295,8 @@ def kinds_of(record: bytes, dialect: str | None) -> list[Kind]:
         kind
         for kind in KINDS
         if record
-        and kind.begins_with is not None
-        and record.startswith(kind.begins_with)
+        and kind.starts_with is not None
+        and record.startswith(kind.starts_with)
         and is_decoded(kind.best, record, dialect)
     ]
 

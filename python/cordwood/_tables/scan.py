@@ -80,7 +80,7 @@ class DecodedScan:
             requested_schema: A capsule of an Arrow schema, to which pyarrow casts if it can. Default: `None`.
 
         Returns:
-            The capsule, which reads the sources from their beginning.
+            The capsule, which reads the sources from their start.
         """
         # Only for this stream: later, the sources may have changed.
         kept = self._find_columns(keeps=True)
@@ -108,7 +108,7 @@ class DecodedScan:
     def skipped(self) -> tuple[tuple[SkippedRegion, ...], ...]:
         """The skipped regions: a tuple of `SkippedRegion` for each source, in their order.
 
-        This covers the reading that began last, up to its position; empty if none has begun.
+        This covers the reading that started last, up to its position; empty if none has started.
         """
         return tuple(log.reader.skipped if log.reader else () for log in self._latest)
 
@@ -116,8 +116,8 @@ class DecodedScan:
     def left_out(self) -> tuple[tuple[tuple[int, PayloadError], ...], ...]:
         """The records that are not of the kind that `decode` names: for each source, their file offsets and faults.
 
-        This covers the reading that began last, up to its position; empty if none has begun. The first 1,000 of each
-        source are listed. A value that cannot be read is left out of its row, and is also listed. With
+        This covers the reading that started last, up to its position; empty if none has started. The first 1,000 of
+        each source are listed. A value that cannot be read is left out of its row, and is also listed. With
         `on_corruption="raise"`, the errors are raised instead.
         """
         return tuple(tuple(log.left_out) for log in self._latest)
@@ -126,7 +126,7 @@ class DecodedScan:
     def ok(self) -> bool:
         """Whether no damage was found and no record was left out.
 
-        This covers the reading that began last, up to its position.
+        This covers the reading that started last, up to its position.
         """
         return not any(log.left_out or (log.reader and not log.reader.ok) for log in self._latest)
 
@@ -134,8 +134,8 @@ class DecodedScan:
     def outcomes(self) -> tuple[Outcome, ...]:
         """How the reading of each source ended: an `Outcome` for each, in their order.
 
-        This covers the reading that began last; `"unfinished"` for a source whose end it has not reached. Empty if none
-        has begun.
+        This covers the reading that started last; `"unfinished"` for a source whose end it has not reached. Empty if
+        none has started.
         """
         unfinished = Outcome(kind=OutcomeKind.UNFINISHED, offset=self._options["start"])
         return tuple(log.reader.outcome if log.reader else unfinished for log in self._latest)
@@ -252,35 +252,35 @@ def _check_exportable(schema: Any) -> None:
 
 
 class _Source:
-    """A source of a scan, which each reading reads from its beginning."""
+    """A source of a scan, which each reading reads from its start."""
 
     def __init__(
         self,
         source: Any,
-        begin: int | None,
+        start: int | None,
         is_read_once: bool,  # noqa: FBT001 - as Rust passes it
         split: Split | None = None,
     ) -> None:
         self._split = split
         self._source = source
-        self._begin = begin
+        self._start = start
         self._is_read_once = is_read_once
         self._opening_count = 0
 
     def open(self, options: Mapping[str, Any]) -> Reader:
-        """A reader of it, from its beginning."""
+        """A reader of it, from its start."""
         if self._is_read_once and self._opening_count:
             raise ValueError("the source was read once, and cannot seek: pass a path, or a file object that can")
         self._opening_count += 1
-        if self._begin is not None:
-            self._source.seek(self._begin)
+        if self._start is not None:
+            self._source.seek(self._start)
         _, options = part_of(self._split, dict(options)) if self._split else (None, options)
         return Reader(self._source, **options)
 
     @property
     def opening(self) -> int:
-        """Changes when another stream begins to read it, if that moves the position of this one."""
-        return 0 if self._begin is None else self._opening_count
+        """Changes when another stream starts to read it, if that moves the position of this one."""
+        return 0 if self._start is None else self._opening_count
 
 
 class _Kept(NamedTuple):
@@ -305,7 +305,7 @@ class _Log:
         return (self.reader and self.reader.path) or f"source {self._number}"
 
     def read(self, table: Table, origin: str | None) -> Iterator[Any]:
-        """The batches of a table, whose rows begin with the `origin`, if there is one."""
+        """The batches of a table, whose rows start with the `origin`, if there is one."""
         from cordwood._tables.payloads import origin_of
         from cordwood._tables.schema import HasFirstError
 

@@ -43,7 +43,7 @@ class TooManyColumnsError(ValueError):
 
 
 class HasFirstError(ValueError):
-    """A log whose rows have a column with the name of one of those that each row begins with: its text."""
+    """A log whose rows have a column with the name of one of those that each row starts with: its text."""
 
 
 class MisfitError(ValueError):

@@ -79,7 +79,7 @@ class Table:
             payload: What the records are.
             form: The form of the output.
             columns: The columns, if they are known.
-            first: The columns that each row begins with; `read` gets their values.
+            first: The columns that each row starts with; `read` gets their values.
             wanted: The columns that are wanted, in their order; `None` for all. `a.b` is the field `b` of the column
                 `a`.
             limit: The most rows.
@@ -161,7 +161,7 @@ class Table:
         reader: Reader,
         report: Report,
         *,
-        begins: Callable[[Record], None] | None = None,
+        starts: Callable[[Record], None] | None = None,
         notes: Callable[[str], None] | None = None,
         first: Mapping[str, str | None] | None = None,
         on_corruption: str = "raise",
@@ -173,34 +173,34 @@ class Table:
         Args:
             reader: The log.
             report: Gets the faults.
-            begins: Gets the first record, after its faults.
+            starts: Gets the first record, after its faults.
             notes: Gets the uncertain points.
-            first: The names and texts of the cells that each row begins with.
+            first: The names and texts of the cells that each row starts with.
             on_corruption: The policy.
             target_len: About this many bytes of records are read at a time.
             threads: As for `record_batches`.
 
         Raises:
-            HasFirstError: A row has a column with which each row begins.
+            HasFirstError: A row has a column with which each row starts.
             MisfitError: A value does not fit its column, or is in none.
             TooManyColumnsError: There are too many columns.
         """
-        self.begin(reader, first or {}, on_corruption=on_corruption)
+        self.start(reader, first or {}, on_corruption=on_corruption)
         for source in self.sources(reader, target_len=target_len, threads=threads, on_corruption=on_corruption):
             for count, made in self.feed(source, report):
-                if begins and count:
-                    begins(record_of(source, 0))
-                    begins = None
+                if starts and count:
+                    starts(record_of(source, 0))
+                    starts = None
                 if notes and (note := self._native.note):
                     notes(note)
                     notes = None
                 yield count, made
         yield from self.end()
 
-    def begin(self, reader: Reader, first: Mapping[str, str | None], *, on_corruption: str) -> None:
-        """Begins a log, as `read` does."""
+    def start(self, reader: Reader, first: Mapping[str, str | None], *, on_corruption: str) -> None:
+        """Starts a log, as `read` does."""
         payload = self._payload
-        self._native.begin(
+        self._native.start(
             [(name, None if text is None else utf8(text)) for name, text in first.items()],
             dialect=reader.dialect,
             families=_family_names(reader.path) if payload.name == "write-batch" and reader.path else {},
@@ -221,23 +221,23 @@ class Table:
     def feed(
         self, source: RecordBatch | list[Record], report: Report, only: list[int] | None = None
     ) -> Iterator[tuple[int, list[Any]]]:
-        """Takes records of a log that has begun, or `only` those with these indices. Yields as `read` does."""
+        """Takes records of a log that has started, or `only` those with these indices. Yields as `read` does."""
         decoded = _messages(source, report) if self._payload.name == "wandb" else source
-        begin, count = 0, len(decoded if only is None else only)
+        start, count = 0, len(decoded if only is None else only)
         # Messages that cannot be decoded count as records.
         if len(decoded) < len(source):
             yield len(source) - len(decoded), []
-        while begin < count and not self.is_full:
-            end, made, faults, more_count = self._native.feed(decoded, begin, only)
+        while start < count and not self.is_full:
+            end, made, faults, more_count = self._native.feed(decoded, start, only)
             for index, part, error in faults:
                 report(Fault(cast("Any", part), record_of(decoded, index), error))
             # A record can have millions of them: the first stand for the others.
             for _ in range(more_count):
                 report(Fault("value", record_of(decoded, faults[-1][0]), faults[-1][2]))
-            if self.is_full and end > begin:
+            if self.is_full and end > start:
                 self.stop_offset = record_of(decoded, end - 1 if only is None else only[end - 1]).end_offset
-            yield end - begin, self._whole(made)
-            begin = end
+            yield end - start, self._whole(made)
+            start = end
 
     def end(self) -> Iterator[tuple[int, list[Any]]]:
         """Makes the rows that are complete only at the end of a log. Yields as `read` does."""
@@ -374,12 +374,12 @@ def _is_run(reader: Reader) -> bool:
 
 def _family_names(path: str) -> dict[int, bytes]:
     """The names of the column families, from the MANIFESTs beside a log; none if there is only the default one."""
-    folder = os.path.dirname(path) or os.curdir
+    directory = os.path.dirname(path) or os.curdir
     names: dict[int, bytes] = {}
-    # A folder that cannot be listed, or a file that cannot be read, has no names.
+    # A directory that cannot be listed, or a file that cannot be read, has no names.
     with contextlib.suppress(OSError):
-        for file in sorted(os.listdir(folder)):
-            manifest = os.path.join(folder, file)
+        for file in sorted(os.listdir(directory)):
+            manifest = os.path.join(directory, file)
             if re.fullmatch(r"MANIFEST-[0-9]+", file) and os.path.isfile(manifest):
                 status = os.stat(manifest)
                 names.update(_families_in(manifest, status.st_ino, status.st_size, status.st_mtime_ns))

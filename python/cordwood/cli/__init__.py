@@ -66,7 +66,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 EPILOG = """\
 also:
   cordwood help VERB  describes a verb, as `cordwood VERB --help` does
-  cordwood FILE       describes a file or folder, as `cordwood info` does
+  cordwood FILE       describes a file or directory, as `cordwood info` does
 
 exit status:
   0  success, and no damage
@@ -197,7 +197,7 @@ class _Parser(argparse.ArgumentParser):
 def _path_before_url(name: str) -> str:
     """The name of a source or destination, but `./` and the name for a file whose path looks like a URL.
 
-    Otherwise, a log from somebody else's archive, in a folder named `https:`, would be requested from a network.
+    Otherwise, a log from somebody else's archive, in a directory named `https:`, would be requested from a network.
     """
     return f".{os.sep}{name}" if "://" in name and is_url(name) and os.path.lexists(name) else name
 
@@ -257,7 +257,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _is_file(word: str) -> bool:
-    """Whether the first word of a command line is the name of a file, folder or pattern, or a URL."""
+    """Whether the first word of a command line is the name of a file, directory or pattern, or a URL."""
     return not word.startswith("-") and (any(sign in word for sign in "/\\.*?[") or os.path.lexists(word))
 
 

@@ -43,7 +43,7 @@ class Batches(NamedTuple):
         numbers = self.numbers
         return {
             "faulty_batch_count": self.fault_count,
-            "first_sequence": numbers.begin,
+            "first_sequence": numbers.start,
             "last_sequence": None if numbers.end is None else numbers.end - 1,
             "missing_sequence_count": numbers.missing_count,
             "sequence_gap_count": numbers.gap_count,
@@ -57,25 +57,25 @@ class Batches(NamedTuple):
         """Prints them below a report."""
         numbers = self.numbers
         # One is enough if no record is a write batch.
-        faults = self.faults if numbers.begin else self.faults[:1]
+        faults = self.faults if numbers.start else self.faults[:1]
         for text in faults:
             print_folded(f"  {text}", is_damage=True)
         if self.fault_count > len(faults):
             print_folded(f"  {self.fault_count:,} records in all cannot be decoded", is_damage=True)
         if self.note:
             print_folded(f"  {self.note}")
-        if numbers.begin is None or numbers.end is None:
+        if numbers.start is None or numbers.end is None:
             print("  no sequence numbers")
             return
         missing = f"{numbers.missing_count:,} missing" if numbers.missing_count else "no gap"
-        print(f"  sequence numbers {numbers.begin:,} to {numbers.end - 1:,}: {missing}")
+        print(f"  sequence numbers {numbers.start:,} to {numbers.end - 1:,}: {missing}")
         for gap in numbers.gaps[:LISTED_MAX]:
             print_folded(f"    {_gap_text(gap)}", indent=6)
         if numbers.gap_count > LISTED_MAX:
             more = quantity(numbers.gap_count - LISTED_MAX, "more place")
             print(f"    and in {more}; to list them: cordwood verify --as write-batch --json")
         for where, offset in (
-            (f"before {numbers.begin:,}", self.suspect_before),
+            (f"before {numbers.start:,}", self.suspect_before),
             (f"after {numbers.end - 1:,}", self.suspect_after),
         ):
             if offset is not None:
@@ -86,7 +86,7 @@ class Batches(NamedTuple):
 
 def _gap_text(gap: SequenceGap) -> str:
     last = gap.end - 1
-    numbers = f"{gap.begin:,}" if gap.begin == last else f"{gap.begin:,} to {last:,}"
+    numbers = f"{gap.start:,}" if gap.start == last else f"{gap.start:,} to {last:,}"
     if gap.after is None:
         return numbers
     key = gap.after[: 4 * _KEY_MAX].decode("utf-8", "backslashreplace")

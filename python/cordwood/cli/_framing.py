@@ -33,19 +33,19 @@ def records_from(stream: BufferedReader, form: str) -> Iterator[list[bytes]]:
 
 
 def _delimited(stream: BufferedReader, delimiter: bytes) -> Iterator[list[bytes]]:
-    begun: list[bytes] = []
-    begun_len = 0
+    started: list[bytes] = []
+    started_len = 0
     while chunk := stream.read1(_CHUNK_LEN):
         first, *others = chunk.split(delimiter)
-        begun.append(first)
-        begun_len += len(first)
-        if begun_len > RECORD_LEN_MAX:
+        started.append(first)
+        started_len += len(first)
+        if started_len > RECORD_LEN_MAX:
             raise ValueError(f"a record on stdin is longer than {RECORD_LEN_MAX} bytes; is the --format right?")
         if others:
-            yield [b"".join(begun), *others[:-1]]
-            begun, begun_len = [others[-1]], len(others[-1])
-    if begun_len:
-        yield [b"".join(begun)]
+            yield [b"".join(started), *others[:-1]]
+            started, started_len = [others[-1]], len(others[-1])
+    if started_len:
+        yield [b"".join(started)]
 
 
 def _prefixed(stream: BufferedReader) -> Iterator[list[bytes]]:

@@ -91,12 +91,12 @@ _HINTS = {
     Hint.ON_TORN_TAIL: "--on-torn-tail truncate cuts it off; pad keeps every byte and continues in the next block",
     Hint.PAD: "--on-torn-tail pad keeps every byte and continues in the next block; cordwood salvage makes a new log",
     Hint.PAD_WITH_DIALECT: "if it is a log: --dialect and --on-torn-tail pad continue in the next block",
-    Hint.SEGMENT_LEN: "if it is a log in segments: --append --segment-len N appends to it",
+    Hint.SEGMENT_LEN: "if it is a segmented log: --append --segment-len N appends to it",
     Hint.SALVAGE: "cordwood salvage makes a new log of all that can be read",
     Hint.CREATE_LOG: "create a new log",
-    Hint.BEGIN_AT_FIRST_OFFSET: "--start with that offset continues there; the records before it are gone",
-    Hint.START_AGAIN: "to read this log, start at its beginning",
-    Hint.OWN_FOLDER: "move the file away, or choose another folder",
+    Hint.START_AT_FIRST_OFFSET: "--start with that offset continues there; the records before it are gone",
+    Hint.START_AGAIN: "to read this log, start at its start",
+    Hint.OWN_DIRECTORY: "move the file away, or choose another directory",
     Hint.OTHER_NAME: "give the new log another name",
 }
 

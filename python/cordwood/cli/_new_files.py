@@ -46,17 +46,17 @@ def check_new_file(destination: str, what: str, files: Iterable[Input], *, overw
 
     Raises:
         FileExistsError: There is a file, and it is not to be replaced.
-        ValueError: It is a folder, one of these files, or a log, or a URL, or the name is empty.
+        ValueError: It is a directory, one of these files, or a log, or a URL, or the name is empty.
     """
     if os.path.isdir(destination):
-        raise ValueError(f"{destination} is a folder, and a {what} is a new file{advice}")
-    # A page or a picture in a folder is that of an earlier run, unless it is a log. By both names: else a log could
+        raise ValueError(f"{destination} is a directory, and a {what} is a new file{advice}")
+    # A page or a picture in a directory is that of an earlier run, unless it is a log. By both names: else a log could
     # be replaced through a link with the name of a page.
     pages = (".html", ".json", ".svg")
     named = [
         file.name
         for file in files
-        if not (file.is_in_folder and file.name.endswith(pages) and destination.endswith(pages))
+        if not (file.is_in_directory and file.name.endswith(pages) and destination.endswith(pages))
     ]
     check_destination(named, destination, overwrite=overwrite)
     if overwrite:
@@ -126,7 +126,7 @@ def _mode_of(sources: Iterable[Input]) -> int:
 _READ_WRITE = 0o666
 
 _PERMISSIONS = 0o777
-"""Without the setuid, setgid and sticky bits, which are for the program or folder that has them."""
+"""Without the setuid, setgid and sticky bits, which are for the program or directory that has them."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
@@ -136,12 +136,12 @@ def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
     """The name of a file to write. Once it is complete, it becomes the file `name`, in one step.
 
     With `overwrite`, it replaces an existing file, and gets its mode; without, one that appeared in the meantime is an
-    error. The file is in a folder of its own, which nobody else can enter, and has the same base name, which may state
-    the number of a log.
+    error. The file is in a directory of its own, which nobody else can enter, and has the same base name, which may
+    state the number of a log.
     """
     target = os.path.realpath(name)
-    folder = os.path.join(os.path.dirname(target), f".cordwood-{os.urandom(8).hex()}.partial")
-    new = os.path.join(folder, os.path.basename(os.path.normpath(name)))
+    directory = os.path.join(os.path.dirname(target), f".cordwood-{os.urandom(8).hex()}.partial")
+    new = os.path.join(directory, os.path.basename(os.path.normpath(name)))
 
     def remove() -> None:
         # It may not be there, for example because its name is too long.
@@ -149,17 +149,17 @@ def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
             os.unlink(new)
         with contextlib.suppress(FileNotFoundError):
             try:
-                os.rmdir(folder)
+                os.rmdir(directory)
             except OSError:
-                # A signal has interrupted `cordwood.salvage`, whose temporary file is there. A folder is listed only
+                # A signal has interrupted `cordwood.salvage`, whose temporary file is there. A directory is listed only
                 # then: it takes memory, and a lack of memory may be why there is a file to remove.
-                for file in os.listdir(folder):
-                    os.unlink(os.path.join(folder, file))
-                os.rmdir(folder)
+                for file in os.listdir(directory):
+                    os.unlink(os.path.join(directory, file))
+                os.rmdir(directory)
 
     with _called_on_signals(remove):
         try:
-            os.mkdir(folder, 0o700)
+            os.mkdir(directory, 0o700)
             yield new
             if overwrite:
                 with contextlib.suppress(FileNotFoundError):
@@ -168,7 +168,7 @@ def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
             else:
                 _rename_to_new(new, target)
         except OSError as error:
-            if error.filename in {folder, new}:
+            if error.filename in {directory, new}:
                 error.filename = name
             raise
         finally:

@@ -1,4 +1,4 @@
-"""New logs that a verb makes of others: of one log a file, of several a folder of files."""
+"""New logs that a verb makes of others: of one log a file, of several a directory of files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import cordwood
-from cordwood._inputs.destinations import destinations, new_folders, sync_folder
+from cordwood._inputs.destinations import destinations, new_directories, sync_directory
 from cordwood._inputs.files import identity_of, len_on_disk, sha256_of
 from cordwood._inputs.input import Input
 from cordwood._inputs.kind import may_be_damaged_log
@@ -45,7 +45,7 @@ def add_new_log_arguments(parser: argparse.ArgumentParser) -> None:
     """The sources, the destination, and `--overwrite`."""
     add_source_arguments(parser)
     parser.add_argument(
-        "destination", metavar="DESTINATION", help="the new log; for several or a pattern, the folder for them"
+        "destination", metavar="DESTINATION", help="the new log; for several or a pattern, the directory for them"
     )
     parser.add_argument(
         "--overwrite",
@@ -70,18 +70,19 @@ def write_each(options: argparse.Namespace, copy: Copy) -> Status:
 
     def write(file: Input) -> Status:
         name, destination = file.name, places[file.name]
-        # No folder is created for a file that is not a log. One that can be read only once is not looked at in advance.
+        # No directory is created for a file that is not a log. One that can be read only once is not looked at in
+        # advance.
         if not (options.dialect or is_stream(name)):
             cordwood.detect(name)
         place = os.path.realpath(destination)
         if place in written:
             raise SourceFailure(
                 f"{written[place]} has been copied to {destination}, where this one would also go; "
-                "copy it on its own, to another folder"
+                "copy it on its own, to another directory"
             )
         _check_place(name, destination, overwrite=options.overwrite)
         if destination != options.destination:
-            make_folder(os.path.dirname(destination), name)
+            make_directory(os.path.dirname(destination), name)
         try:
             with unfinished(destination, overwrite=options.overwrite) as new, ProgressBar(name) as progress:
                 report, text, fields, notes = copy(file, new, progress)
@@ -90,7 +91,7 @@ def write_each(options: argparse.Namespace, copy: Copy) -> Status:
             if options.json:
                 print_json({"source": source_name(name), "error": error.message})
             return Status.DAMAGE
-        sync_folder(destination)
+        sync_directory(destination)
         written[place] = name
         tally.add_sums(report)
         if not (report.ok and options.quiet):
@@ -112,7 +113,7 @@ def write_each(options: argparse.Namespace, copy: Copy) -> Status:
                 error.hint = None
             raise
 
-    with new_folders() as make_folder:
+    with new_directories() as make_directory:
         for_each_source(options, try_to_write, tally=tally)
         return tally.print_totals()
 

@@ -33,7 +33,7 @@ def add_json_argument(parser: argparse.ArgumentParser) -> None:
 
 def add_source_arguments(
     parser: argparse.ArgumentParser,
-    what: str = "a log; a folder, for all logs in it; a pattern such as '*.log'; a URL; - for stdin",
+    what: str = "a log; a directory, for all logs in it; a pattern such as '*.log'; a URL; - for stdin",
     *,
     may_be_piped: bool = False,
 ) -> None:
@@ -96,7 +96,7 @@ def add_start_argument(parser: argparse.ArgumentParser) -> None:
         type=parse_len,
         default=0,
         metavar="OFFSET",
-        help=f"only records that begin at this file offset or after it, {BYTES_HELP}",
+        help=f"only records that start at this file offset or after it, {BYTES_HELP}",
     )
 
 
@@ -112,7 +112,7 @@ def add_range_arguments(parser: argparse.ArgumentParser) -> None:
     """`--start` and `--end`."""
     add_start_argument(parser)
     parser.add_argument(
-        "--end", type=parse_len, metavar="OFFSET", help="only records that begin before this file offset"
+        "--end", type=parse_len, metavar="OFFSET", help="only records that start before this file offset"
     )
 
 

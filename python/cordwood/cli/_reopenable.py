@@ -31,34 +31,34 @@ def first_stream(inputs: Iterable[Input]) -> str | None:
 class Reopenable:
     """A source that can be read several times.
 
-    A file by name, a log in segments or a URL can have several readers at a time. stdin, and the temporary file into
-    which a pipe is copied, can have only one: the next begins when the previous one has ended.
+    A file by name, a segmented log or a URL can have several readers at a time. stdin, and the temporary file into
+    which a pipe is copied, can have only one: the next starts when the previous one has ended.
     """
 
     def __init__(self, name: str, file: IO[bytes] | None, *, is_path: bool) -> None:
         self._name = name
         self._file = file
         self._is_path = is_path
-        self._begin = 0 if is_path or not file else file.tell()
+        self._start = 0 if is_path or not file else file.tell()
 
     def open(self) -> Source:
-        """Returns the source, at its beginning."""
+        """Returns the source, at its start."""
         if self._is_path or not self._file:
             return self._name
-        self._file.seek(self._begin)
+        self._file.seek(self._start)
         return self._file
 
-    def read(self, begin: int, end: int) -> bytes:
+    def read(self, start: int, end: int) -> bytes:
         """Returns the bytes between two file offsets. A reader of stdin or a pipe must have ended.
 
         Raises:
             SourceFailure: The file has become shorter.
         """
         if not self._file:
-            return bytes(cast("RangeReadable", source_of(self._name)).read_range(begin, end))
-        self._file.seek(self._begin + begin)
-        data = self._file.read(end - begin)
-        if len(data) < end - begin:
+            return bytes(cast("RangeReadable", source_of(self._name)).read_range(start, end))
+        self._file.seek(self._start + start)
+        data = self._file.read(end - start)
+        if len(data) < end - start:
             raise SourceFailure("the file was cut while it was read: read it again while no program writes to it")
         return data
 
@@ -93,7 +93,7 @@ def changed_meanwhile(name: str, what: str) -> Failure:
 def reopenable(name: str) -> Generator[Reopenable]:
     """A source that can be read several times."""
     with contextlib.ExitStack() as stack:
-        # A folder is a log in segments, whose files are opened one at a time.
+        # A directory is a segmented log, whose files are opened one at a time.
         if is_url(name) or os.path.isdir(name):
             yield Reopenable(name, None, is_path=False)
             return

@@ -171,7 +171,7 @@ def print_report(
         sha256: The SHA-256 of the bytes that were read, for JSON.
         fields: Further fields for the end of the JSON object.
     """
-    # A range after the beginning may contain only an older log.
+    # A range after the start may contain only an older log.
     other = None if options.start else report.other_log_number
     if not options.json:
         _print_text(name, report, summary, other, options)

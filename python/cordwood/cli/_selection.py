@@ -63,7 +63,7 @@ class Selection:
         known: Collection[str] | None = None,
         nested: Collection[str] = (),
     ) -> None:
-        """Begins before the first row.
+        """Starts before the first row.
 
         Args:
             options: Those of `add_selection_arguments`.

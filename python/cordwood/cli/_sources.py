@@ -53,7 +53,7 @@ class Tally:
     """The results of the sources of a verb.
 
     Attributes:
-        names: Files, patterns and folders.
+        names: Files, patterns and directories.
         as_json: Whether a source that fails also has a JSON object: its `source`, and the `error`.
         judges_exports: Whether the verb prints the exports among the files.
         log_count: Logs that were read, damaged ones among them.
@@ -61,8 +61,8 @@ class Tally:
         other_log_count: How many of the damaged ones are so only because all of the file belongs to another log.
         database_count: Databases that were judged.
         failed_count: Sources that could not be read.
-        other_files: The name of each file in a folder that is not a log, and its format.
-        other_kinds: Logs in folders that contain other records than requested, by kind.
+        other_files: The name of each file in a directory that is not a log, and its format.
+        other_kinds: Logs in directories that contain other records than requested, by kind.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Tally:
 
     @cached_property
     def is_one_file(self) -> bool:
-        """Whether the names are a single file, rather than several, a pattern or a folder."""
+        """Whether the names are a single file, rather than several, a pattern or a directory."""
         return len(self.names) == 1 and [file.name for file in self.files] == [self.names[0]]
 
     @property
@@ -168,7 +168,7 @@ class Tally:
 
     @property
     def reported_files(self) -> list[tuple[str, str]]:
-        """The files in folders that are not logs, to be printed; metadata of an export only if there is no log."""
+        """The files in directories that are not logs, to be printed; metadata of an export only if there is no log."""
         if not (self.log_count or self.failed_count or self.other_kinds):
             return self.other_files
         return [file for file in self.other_files if file[1] != METADATA]
@@ -217,7 +217,7 @@ class Tally:
 
 
 def _print_names(files: list[tuple[str, str]]) -> None:
-    """Prints the first files that are not logs, beginning with those that could be."""
+    """Prints the first files that are not logs, first those that could be."""
     ordered = sorted(files, key=lambda file: file[1] not in (NO_FRAGMENT, "unknown"))
     for name, what in ordered[:REPORTED_MAX]:
         print(f"    {display_name(name)}: {what}")
@@ -235,13 +235,13 @@ def for_each_source(
 ) -> Tally:
     """Does the work for each source that is named.
 
-    With `--dialect`, all named files are read in it, and those files in folders that are logs.
+    With `--dialect`, all named files are read in it, and those files in directories that are logs.
 
     Args:
         options: Only `sources` and `dialect` are used.
         work: The function for a file.
         files: The result of `inputs_of` for the sources, if it has been called.
-        other_kind: Returns the kind of a log in a folder if another one was requested: the log is then left out,
+        other_kind: Returns the kind of a log in a directory if another one was requested: the log is then left out,
             and reported. `None` if it is to be read.
         tally: Where to count, if the verb prints totals.
     """
@@ -252,7 +252,7 @@ def for_each_source(
         files = [file._replace(format=file.not_decoded) for file in files]
 
     def read(file: Input, _threads: int, _progress: object) -> Status | None:
-        if file.is_in_folder and other_kind and (kind := other_kind(file.name)):
+        if file.is_in_directory and other_kind and (kind := other_kind(file.name)):
             tally.other_kinds.setdefault(kind, []).append(file.name)
             return None
         return work(file)

@@ -46,7 +46,7 @@ def stdin() -> BufferedReader:
     """stdin, for data.
 
     Raises:
-        OSError: It is closed, or a folder, or its reads do not block.
+        OSError: It is closed, or a directory, or its reads do not block.
     """
     name = source_name("-")
     try:

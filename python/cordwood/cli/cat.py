@@ -18,7 +18,7 @@ from cordwood._inputs.input import Input
 from cordwood._remote import is_url
 from cordwood._summary import summary_of
 from cordwood.cli import _options
-from cordwood.cli._folders import report_exports
+from cordwood.cli._directories import report_exports
 from cordwood.cli._framing import framed
 from cordwood.cli._messages import Status, worst
 from cordwood.cli._output import stdout

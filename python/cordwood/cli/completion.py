@@ -10,11 +10,11 @@ from typing import Any
 
 EXAMPLES = """\
   cordwood completion bash > ~/.local/share/bash-completion/completions/cordwood
-  cordwood completion zsh > ~/.zfunc/_cordwood        # a folder of your $fpath
+  cordwood completion zsh > ~/.zfunc/_cordwood        # a directory of your $fpath
   cordwood completion fish > ~/.config/fish/completions/cordwood.fish
 """
 
-# Where no word begins as the user has typed, each shell completes file names.
+# Where no word starts as the user has typed, each shell completes file names.
 SCRIPTS = {
     "bash": """\
 _cordwood() { COMPREPLY=($(cordwood completion words -- "${COMP_WORDS[@]:1:COMP_CWORD}")); }
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _words(typed: list[str]) -> list[str]:
-    """The verbs, options or values that the last word begins."""
+    """The verbs, options or values that the last word starts."""
     from cordwood.cli import VERBS, make_parser
 
     *before, last = typed or [""]

@@ -3,11 +3,11 @@
 The page is one HTML file that needs no other file, no script and no network. It can be printed, and is light or dark as
 the browser is. DESTINATION ends in .html, or in .json for the same as JSON.
 
-It states the version, the command, the time and the folder; for each log the size, the time of its modification, the
+It states the version, the command, the time and the directory; for each log the size, the time of its modification, the
 SHA-256, the dialect, the counts and a picture; each skipped region with its offsets, its reason, the flipped bit and
 the first bytes; and, for a write-ahead log, the deleted and the overwritten keys, with their sequence numbers and the
-offset of the older value. Damaged logs come first. Databases and exports in folders are judged as by `cordwood info`.
-The page also states its limits, such as 1,000 deleted keys of a log.
+offset of the older value. Damaged logs come first. Databases and exports in directories are judged as by `cordwood
+info`. The page also states its limits, such as 1,000 deleted keys of a log.
 
 The logs are read several times, and are not changed. Exit status 3 if a log or a database is damaged, or an export is
 not complete.
@@ -35,7 +35,7 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `evidence`."""
-    _options.add_source_arguments(parser, "a log; a folder, for all logs in it; a pattern such as '*.log'; a URL")
+    _options.add_source_arguments(parser, "a log; a directory, for all logs in it; a pattern such as '*.log'; a URL")
     parser.add_argument("destination", metavar="DESTINATION", help="a new file: .html, or .json")
     parser.add_argument("--overwrite", action="store_true", help="replace the destination, unless it is a log")
     _options.add_dialect_argument(parser, "how the logs are laid out; detected from their content if not given")

@@ -12,7 +12,7 @@ import sys
 import time
 
 import cordwood
-from cordwood._inputs.files import is_folder_of_logs
+from cordwood._inputs.files import is_directory_of_logs
 from cordwood.cli import _options
 from cordwood.cli._messages import Failure, Status, complain, hint_of
 from cordwood.cli._printing import Printer, add_output_arguments, check_output, end_selection, selection_of
@@ -28,7 +28,7 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `follow`."""
-    parser.add_argument("source", metavar="SOURCE", help="the log: a file, or the folder of a log in segments")
+    parser.add_argument("source", metavar="SOURCE", help="the log: a file, or the directory of a segmented log")
     add_output_arguments(parser)
     _options.add_dialect_argument(parser)
     _options.add_start_argument(parser)
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=["stop", "reopen"],
         default="stop",
         help="once the path names another file, or none, and everything in the old one has been printed: end, or "
-        "continue with the next file under the path, from its beginning, which misses a file that had the path for "
+        "continue with the next file under the path, from its start, which misses a file that had the path for "
         "less than about 0.05 seconds (default: stop)",
     )
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="end after this long without a record")
@@ -47,9 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Status:
     """Prints the records of the source as they come."""
     check_output(options)
-    if is_folder_of_logs(options.source):
+    if is_directory_of_logs(options.source):
         raise Failure(
-            f"{options.source}: {os.strerror(errno.EISDIR)}; follow takes one file, or the folder of a log in segments"
+            f"{options.source}: {os.strerror(errno.EISDIR)}; follow takes one file, or the directory of a segmented log"
         )
     if options.source == "-":
         raise Failure("<stdin>: follow takes the name of one file, not stdin; cordwood cat - reads it; ./- is a file")
@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> Status:
                 selection.report_stop(options.source, record.end_offset, "record")
                 break
     end_selection(selection)
-    # Damage or a record is better evidence than the beginning of the file.
+    # Damage or a record is better evidence than the start of the file.
     return status if is_log or print_record or status else Status.FAILURE
 
 
@@ -110,7 +110,7 @@ _MAY_BECOME_LOGS = {
 
 
 def _may_be_log(options: argparse.Namespace, follower: cordwood.Follower) -> bool:
-    """Whether the bytes in the file so far may be the beginning of a log; if they are of another format, reports it.
+    """Whether the bytes in the file so far may be the start of a log; if they are of another format, reports it.
 
     A follower waits for more: only a file with the signature of another format is an error. It also waits at the rest
     of another log in the file; if the file was renamed, it would wait forever, silently.
@@ -133,12 +133,12 @@ def _may_be_log(options: argparse.Namespace, follower: cordwood.Follower) -> boo
     number = _other_log(options.source, log)
     if number is not None:
         _, says, hint = other_log_parts(log.log_number, number, options)
-        complain(f"{options.source}: no record so far: it begins with log {number}; {says}; {hint}")
+        complain(f"{options.source}: no record so far: it starts with log {number}; {says}; {hint}")
     return True
 
 
 def _other_log(path: str, log: cordwood.LogFormat) -> int | None:
-    """The number of another log, if the file begins with a fragment of it."""
+    """The number of another log, if the file starts with a fragment of it."""
     if log.log_number is None:
         return None
     first = next(iter(cordwood.fragments(path, **log._asdict())), None)

@@ -5,7 +5,7 @@ reader skips it, the line ends with the reason. The payload length is the one th
 and the checksum is that of the header, without its mask: --json also has the computed one, and more. Exit status 3 if
 there is damage.
 
-With --bytes, the skipped bytes are also written to a folder: a file for each skipped region, except zeros, or with
+With --bytes, the skipped bytes are also written to a directory: a file for each skipped region, except zeros, or with
 --damaged for each damaged one. The name of the file is that of the log with the first and the end offset of the region.
 """
 
@@ -16,7 +16,7 @@ import os
 from typing import NamedTuple
 
 import cordwood
-from cordwood._inputs.destinations import check_new_folder, make_folder
+from cordwood._inputs.destinations import check_new_directory, make_directory
 from cordwood._inputs.input import Input
 from cordwood._text import display_name, escaped, quantity, source_name
 from cordwood.cli import _options
@@ -44,7 +44,7 @@ PIECE_LEN = 1 << 20
 class Region(NamedTuple):
     """Skipped bytes next to each other, with one reason."""
 
-    begin: int
+    start: int
     end: int
     reason: str
 
@@ -55,16 +55,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _options.add_dialect_argument(parser)
     parser.add_argument("--damaged", action="store_true", help="only damaged entries")
     parser.add_argument(
-        "--bytes", metavar="FOLDER", help="also write the bytes of each skipped region to a new file in this folder"
+        "--bytes",
+        metavar="DIRECTORY",
+        help="also write the bytes of each skipped region to a new file in this directory",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object for each fragment")
 
 
 def run(options: argparse.Namespace) -> Status:
     """Lists the fragments of each source."""
-    folder: str | None = options.bytes
-    if folder is not None:
-        check_new_folder(folder, options.sources)
+    directory: str | None = options.bytes
+    if directory is not None:
+        check_new_directory(directory, options.sources)
     files = inputs_of(options.sources)
     written_count = written_len = 0
 
@@ -92,7 +94,7 @@ def run(options: argparse.Namespace) -> Status:
                 else:
                     line = _line(fragment)
                     print(red(line) if is_damage else line)
-                if folder is not None:
+                if directory is not None:
                     _add_to(regions, fragment)
             if not (has_heading or options.damaged):
                 print(f"{display_name(name)}:\n{HEADING}")
@@ -104,14 +106,14 @@ def run(options: argparse.Namespace) -> Status:
             for region in regions:
                 _write(region, source, file, options.bytes)
                 written_count += 1
-                written_len += region.end - region.begin
+                written_len += region.end - region.start
         return Status.DAMAGE if damaged_len else Status.CLEAN
 
     status = for_each_source(options, list_fragments, files=files).status
     # After a failure, a count of 0 could be taken for the extent of the damage.
-    if folder is not None and (written_count or status != Status.FAILURE):
+    if directory is not None and (written_count or status != Status.FAILURE):
         skipped = quantity(written_len, "skipped byte")
-        complain(f"{quantity(written_count, 'file')} with {skipped} written to {escaped(folder)}")
+        complain(f"{quantity(written_count, 'file')} with {skipped} written to {escaped(directory)}")
     return status
 
 
@@ -119,23 +121,23 @@ def _add_to(regions: list[Region], fragment: cordwood.Fragment) -> None:
     """Adds a fragment to the skipped regions, unless its bytes were returned or are zeros."""
     if fragment.reason in (None, cordwood.Reason.ZERO_FILL):
         return
-    begin = fragment.offset
-    if regions and regions[-1].end == begin and regions[-1].reason == fragment.reason:
-        begin = regions.pop().begin
-    regions.append(Region(begin, fragment.end_offset, fragment.reason))
+    start = fragment.offset
+    if regions and regions[-1].end == start and regions[-1].reason == fragment.reason:
+        start = regions.pop().start
+    regions.append(Region(start, fragment.end_offset, fragment.reason))
 
 
-def _write(region: Region, source: Reopenable, log: Input, folder: str) -> None:
+def _write(region: Region, source: Reopenable, log: Input, directory: str) -> None:
     """Writes the bytes of a region to a new file, which is as private as the log."""
-    stem = os.path.join(folder, "stdin" if log.name == "-" else log.relative)
-    path = f"{stem}.{region.begin}-{region.end}"
-    make_folder(os.path.dirname(path), log.name)
+    stem = os.path.join(directory, "stdin" if log.name == "-" else log.relative)
+    path = f"{stem}.{region.start}-{region.end}"
+    make_directory(os.path.dirname(path), log.name)
     try:
         with new_file(path, [log]) as file:
-            for begin in range(region.begin, region.end, PIECE_LEN):
-                file.write(source.read(begin, min(region.end, begin + PIECE_LEN)))
+            for start in range(region.start, region.end, PIECE_LEN):
+                file.write(source.read(start, min(region.end, start + PIECE_LEN)))
     except FileExistsError:
-        raise SourceFailure(f"{path} exists: name another folder") from None
+        raise SourceFailure(f"{path} exists: name another directory") from None
 
 
 def _line(fragment: cordwood.Fragment) -> str:

@@ -1,6 +1,6 @@
-"""Describe files and folders in a few lines.
+"""Describe files and directories in a few lines.
 
-For a log, a folder of a database, an export or a folder of runs: the dialects of its logs, the contents of their
+For a log, a directory of a database, an export or a directory of runs: the dialects of its logs, the contents of their
 records, how many there are, when they were logged, how much is damaged, and the commands that show more. Among several
 logs, the first ten runs have a line each. All logs are read. Exit status 3 if one is damaged or belongs to a log with
 another number than its name says, if the engine of a database would refuse it or lose data because files are missing,
@@ -25,7 +25,7 @@ from cordwood._jsonable import database_fields, export_fields
 from cordwood._summary import ZEROS_ARE, summary_of, zeros_inside_text
 from cordwood._tables.payloads import KINDS
 from cordwood._text import display_name, quantity, source_name
-from cordwood.cli._folders import print_database_lines
+from cordwood.cli._directories import print_database_lines
 from cordwood.cli._messages import Status, complain, worst
 from cordwood.cli._options import add_quiet_argument, add_source_arguments, processor_count
 from cordwood.cli._output import print_json
@@ -54,7 +54,7 @@ RUNS_MAX = 10
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `info`."""
     add_source_arguments(
-        parser, "a log; a folder, for all logs in it; a pattern such as '*.log'; a URL", may_be_piped=True
+        parser, "a log; a directory, for all logs in it; a pattern such as '*.log'; a URL", may_be_piped=True
     )
     parser.add_argument("--json", action="store_true", help="one JSON object for each SOURCE")
     add_quiet_argument(parser)
@@ -170,10 +170,10 @@ def _repairs(database: Database) -> Iterator[str]:
     paths: dict[ProblemKind, list[str]] = {kind: [] for kind in ProblemKind}
     for problem in database.problems:
         paths[problem.kind].append(problem.path)
-    folder = shell_word(database.path)
+    directory = shell_word(database.path)
     for kind, command in _FETCH.items():
         if paths[kind]:
-            yield f"git -C {folder} {command}"
+            yield f"git -C {directory} {command}"
             return
     if database.right_current:
         yield write_command(database.right_current.rstrip(), os.path.join(database.path, "CURRENT"))
@@ -192,7 +192,7 @@ def _repairs(database: Database) -> Iterator[str]:
     if manifests and (commands := _salvage_commands(manifests[0], must_repair=True)):
         yield from commands
     elif any(paths[kind] for kind in _OF_REPAIR) or has_no_list:
-        yield f"before you open {folder}: {own_repair}"
+        yield f"before you open {directory}: {own_repair}"
         if logs:
             yield f"if you have a copy of {_names(logs, 'log')}, put it back instead"
         return
@@ -279,10 +279,10 @@ def _print_runs(runs: Sequence[Run], *, are_several: bool) -> None:
         return
     runs = [run for run in runs if run.state != "empty"]
     for run in runs[:RUNS_MAX]:
-        begin = "" if run.first_time is None else f"{_time(run.first_time)}, "
+        start = "" if run.first_time is None else f"{_time(run.first_time)}, "
         state = {"ok": "", "torn": ", with a torn tail", "damaged": f", {red('DAMAGED')}"}[run.state]
         # A name is not folded.
-        print(f"  run      {begin}{quantity(run.record_count, 'record')}{state}: {display_name(run.path)}")
+        print(f"  run      {start}{quantity(run.record_count, 'record')}{state}: {display_name(run.path)}")
     if len(runs) > RUNS_MAX:
         _print("", f"and {quantity(len(runs) - RUNS_MAX, 'more run')}")
 

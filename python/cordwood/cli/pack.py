@@ -12,7 +12,7 @@ The way back is the same verb, with --dialect. Logs that it could not make again
 with records that are compressed one by one, or with metadata of an engine, as RocksDB and Pebble write them; run files
 of wandb-core before 0.17.6, and of SwanLab before 0.8.0.
 
-Two or more logs, a pattern, and all logs in a folder are packed to a folder, as by `cordwood salvage`.
+Two or more logs, a pattern, and all logs in a directory are packed to a directory, as by `cordwood salvage`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> Status:
             )
         except cordwood.DialectError as error:
             if error.format in get_args(DialectName):
-                # In a folder, it would be counted as a file that is not a log.
+                # In a directory, it would be counted as a file that is not a log.
                 raise SourceFailure(error.message) from error
             raise
         length = len_on_disk(new)

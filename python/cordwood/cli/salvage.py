@@ -6,11 +6,11 @@ damage was found in it.
 
 The new log keeps the dialect of the source, its log number, and the engine's metadata. Lost properties are reported.
 RocksDB and Pebble look for the number of a log in the name of its file, so give the new log the name of the old one, in
-another folder: under the name of another log, they would find no record in it.
+another directory: under the name of another log, they would find no record in it.
 
-Two or more logs, a pattern, and all logs in a folder are salvaged to a folder, which is created if it does not exist;
-so is a single log if DESTINATION is a folder or ends in a slash. They keep their
-names, and their paths below the folder or pattern that was named. Only logs are written there: the other files of a
+Two or more logs, a pattern, and all logs in a directory are salvaged to a directory, which is created if it does not
+exist; so is a single log if DESTINATION is a directory or ends in a slash. They keep their
+names, and their paths below the directory or pattern that was named. Only logs are written there: the other files of a
 database, such as its tables and the file CURRENT, are not copied.
 """
 

@@ -1,7 +1,7 @@
 """Cut logs into byte ranges that workers can read independently.
 
-A record belongs to the range in which it begins, and so to exactly one. `cordwood cat --start START --end END SOURCE`
-or `cordwood.open(source, start=start, end=end)` reads a range. Only the beginning of a log is read, and no file is
+A record belongs to the range in which it starts, and so to exactly one. `cordwood cat --start START --end END SOURCE`
+or `cordwood.open(source, start=start, end=end)` reads a range. Only the start of a log is read, and no file is
 written. A log with log numbers (RocksDB or Pebble) is always one range; if it is longer than --len, that is reported.
 
 One line for each range: source, start and end, with tabs between them. A name that contains a tab, a newline or another
@@ -33,7 +33,7 @@ EXAMPLES = """\
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `split`."""
     _options.add_source_arguments(
-        parser, "a log, a regular file or a URL; a folder, for all logs in it; a pattern such as '*.log'"
+        parser, "a log, a regular file or a URL; a directory, for all logs in it; a pattern such as '*.log'"
     )
     _options.add_dialect_argument(
         parser, "how the log is laid out: a file that does not look like a log is then also split"
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> Status:
         # Only this makes a range longer than --len in whole blocks.
         if parts and parts[0].end > options.split_len + -options.split_len % cordwood.BLOCK_LEN:
             complain(
-                f"{display_name(name)}: one range: a log in the dialect {parts[0].dialect} is read from its beginning, "
+                f"{display_name(name)}: one range: a log in the dialect {parts[0].dialect} is read from its start, "
                 "since only the part before says where it ends"
             )
         for part in parts:

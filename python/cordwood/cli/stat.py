@@ -2,8 +2,8 @@
 
 Exit status 3 if one is damaged: `cordwood verify` says where.
 
-In a folder, all logs are counted, also those in its subfolders; of other files, only the number is shown. After several
-logs, their totals are printed.
+In a directory, all logs are counted, also those in its subdirectories; of other files, only the number is shown. After
+several logs, their totals are printed.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ these records, and so do cat and convert, unless --on-corruption says otherwise;
 With --as write-batch, the log is read again, and the sequence numbers that no batch in it has are listed. They may be
 lost, in another log of the database, or of writes without a log. Batches that cannot be decoded are damage, too.
 
-In a folder, all logs are checked, also those in its subfolders; other files are counted. Each database in it has a
-line, too, with the files that its engine would miss, and so has each export. Exit status 3 if the engine would refuse
+In a directory, all logs are checked, also those in its subdirectories; other files are counted. Each database in it has
+a line, too, with the files that its engine would miss, and so has each export. Exit status 3 if the engine would refuse
 the database, or lose data, or if an export has an empty file, fewer bytes than its metadata states, or another number
 of entities. After several logs, their totals are printed.
 """
@@ -35,7 +35,7 @@ from cordwood._inputs.input import Input
 from cordwood._summary import summary_of
 from cordwood.cli import _options
 from cordwood.cli._batches import Batches, read_batches
-from cordwood.cli._folders import print_databases, print_exports
+from cordwood.cli._directories import print_databases, print_exports
 from cordwood.cli._messages import Status, worst
 from cordwood.cli._reopenable import reopenable
 from cordwood.cli._reports import print_report
@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> Status:
         summary = summary_of(report, path=file.name)
         is_damaged = not summary.ok or bool(batches and batches.fault_count)
         is_damaged |= options.strict and summary.is_incomplete
-        # A range after the beginning may contain only an older log.
+        # A range after the start may contain only an older log.
         is_other = report.other_log_number is not None and not options.start
         if is_damaged or is_other or not options.quiet:
             fields = batches.fields() if batches else {}

@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument(
-        "--append", dest="mode", action="store_const", const="a", help="append to the log; begin it if there is none"
+        "--append", dest="mode", action="store_const", const="a", help="append to the log; start it if there is none"
     )
     mode.add_argument("--overwrite", dest="mode", action="store_const", const="w", help="replace an existing file")
     parser.set_defaults(mode="x")
@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--segment-len",
         type=parse_len,
         metavar="N",
-        help="with --append, the log is a folder of files of at most N bytes, as in 64M (default: it is one file)",
+        help="with --append, the log is a directory of files of at most N bytes, as in 64M (default: it is one file)",
     )
     parser.add_argument(
         "--sync",
@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> Status:
     if options.on_torn_tail != "refuse" and options.mode != "a":
         raise ValueError("--on-torn-tail applies only to an existing log: add --append")
     if options.segment_len is not None and options.mode != "a":
-        raise ValueError("--segment-len begins or continues a log in segments: add --append")
+        raise ValueError("--segment-len starts or continues a segmented log: add --append")
     # If it cannot be read, no log is created.
     records = stdin()
     with contextlib.suppress(FileNotFoundError):
@@ -114,14 +114,14 @@ def run(options: argparse.Namespace) -> Status:
     except FileExistsError as error:
         advice = "choose another name, or --append to it, or replace it with --overwrite"
         raise Failure(f"{error.filename}: {error.strerror}; {advice}") from error
-    begin = writer.tell()
+    start = writer.tell()
     try:
         written = _write(writer, records, options)
     except OSError as error:
         if to_stdout or isinstance(error, BrokenPipeError):
             raise
         complain(error)
-        _report_written(options, begin)
+        _report_written(options, start)
         return Status.FAILURE
     if written is None:
         return Status.FAILURE
@@ -146,8 +146,8 @@ def _write(writer: cordwood.Writer, records: BufferedReader, options: argparse.N
             return None
 
 
-def _report_written(options: argparse.Namespace, begin: int) -> None:
-    """Reports how many records were written after the file offset `begin` before the failure, by reading the log.
+def _report_written(options: argparse.Namespace, start: int) -> None:
+    """Reports how many records were written after the file offset `start` before the failure, by reading the log.
 
     The length that a failed call has written is not known otherwise.
     """
@@ -155,7 +155,7 @@ def _report_written(options: argparse.Namespace, begin: int) -> None:
         return
     with (
         contextlib.suppress(OSError, cordwood.CordwoodError),
-        cordwood.open(options.destination, start=begin, **options.log) as log,
+        cordwood.open(options.destination, start=start, **options.log) as log,
     ):
         record_count = sum(1 for _ in log)
         verb = "is" if record_count == 1 else "are"

@@ -12,12 +12,12 @@ from cordwood.typing import DialectName
 
 # `Reader.skipped` lists at most this many regions.
 LISTED_MAX = 100_000
-# Each access to the list after another region builds it again: once it has this many, it begins empty.
+# Each access to the list after another region builds it again: once it has this many, it starts empty.
 LISTED_ENOUGH = 1_000
 
 
 class _Whole:
-    """A file from its beginning, with its own position: others may move that of the file."""
+    """A file from its start, with its own position: others may move that of the file."""
 
     def __init__(self, file: io.BufferedIOBase) -> None:
         self._file = file
@@ -50,7 +50,7 @@ class Scanner:
         file: The file, which stays open. It is read even if its name is lost.
         name: Its name, for messages.
         reader: The underlying reader.
-        offset: The file offset after the returned records, in bytes; after damage was raised, where it begins.
+        offset: The file offset after the returned records, in bytes; after damage was raised, where it starts.
     """
 
     def __init__(self, file: io.BufferedIOBase, name: str, offset: int) -> None:
@@ -68,7 +68,7 @@ class Scanner:
         """Goes to a file offset."""
         self.reader.seek(offset)
         self.offset = offset
-        self._begins_anew = False
+        self._starts_anew = False
         self._skipped_len = self._skipped_count = 0
         self._pending: deque[cordwood.SkippedRegion | cordwood.Record | None] = deque()
 
@@ -79,7 +79,7 @@ class Scanner:
             error_type: There is damage, at `offset`. The next call continues after it.
         """
         if not self._pending:
-            if self._begins_anew:
+            if self._starts_anew:
                 self.seek(self.reader.tell())
             record = self._next()
             if record is not None and self.reader.skipped_len == self._skipped_len:
@@ -101,7 +101,7 @@ class Scanner:
             )
         if found is None:
             self.offset = self.reader.tell()
-            self._begins_anew = True  # The file may have grown by the next call.
+            self._starts_anew = True  # The file may have grown by the next call.
             return None
         self.offset = found.end_offset
         return found.data
@@ -125,7 +125,7 @@ class Scanner:
             return reported or self._reported(self._next())
         self._skipped_len = self.reader.skipped_len
         self._skipped_count = len(skipped)
-        self._begins_anew = self._skipped_count >= LISTED_ENOUGH
+        self._starts_anew = self._skipped_count >= LISTED_ENOUGH
         return [*reported, record]
 
     def close(self) -> None:

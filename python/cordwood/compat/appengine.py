@@ -29,11 +29,11 @@ damage up to the next block and reports it to a logger. The deviations:
   around a block of zeros.
 * **read-ahead**: The file is read ahead: `RecordsReader.tell` says where the records are, the file's own `tell`
   does not. Only `RecordsReader.seek` may change the file's position.
-* **torn-tail**: At the end, `tell` is where an incomplete record begins, and once the record is whole, `read`
+* **torn-tail**: At the end, `tell` is where an incomplete record starts, and once the record is whole, `read`
   returns it, if the file can seek. The original's `tell` is after the bytes it could read, and it returns no more
   records.
 * **tell**: At damage, `tell` may differ: it is after the regions skipped so far.
-* **append**: A writer on a file that is not at the beginning of a block fills this block with zeros and continues in
+* **append**: A writer on a file that is not at the start of a block fills this block with zeros and continues in
   the next one; so does a writer that is used after `close`. In both cases, the original miscounts its position in the
   block, and readers lose the records it writes there.
 * **close**: Closing twice fills one block. The original writes as many zeros again, after the end of the block.
@@ -103,7 +103,7 @@ def _position_of(file: object) -> int:
 
 
 class _Log:
-    """A file as the log that begins at its offset 0, wherever its position is, which is moved only if necessary."""
+    """A file as the log that starts at its offset 0, wherever its position is, which is moved only if necessary."""
 
     def __init__(self, file: Readable) -> None:
         self.file: Any = file
@@ -117,7 +117,7 @@ class _Log:
         return 0
 
     def seek(self, offset: int) -> int:
-        # A reader begins with the byte before, which shows that the file extends that far. Its value is ignored.
+        # A reader starts with the byte before, which shows that the file extends that far. Its value is ignored.
         self._is_before = offset == self.position - 1 and not hasattr(self.file, "seek")
         if offset != self.position and not self._is_before:
             if not hasattr(self.file, "seek"):
@@ -141,7 +141,7 @@ class RecordsReader:
 
     Args:
         reader: A binary file, or another object with `read`. If it has `tell`, the position is that of the file;
-            offsets are counted from the file's beginning.
+            offsets are counted from the file's start.
     """
 
     def __init__(self, reader: Readable) -> None:
@@ -179,7 +179,7 @@ class RecordsReader:
         return self.reader.tell()
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Goes to a file offset: one that `tell` returned, or the beginning of a block.
+        """Goes to a file offset: one that `tell` returned, or the start of a block.
 
         Args:
             offset: In bytes.
@@ -226,9 +226,9 @@ class RecordsWriter:
         used = _position_of(writer) % BLOCK_SIZE
         if used:
             writer.write(bytes(BLOCK_SIZE - used))
-        self._begin_block()
+        self._start_block()
 
-    def _begin_block(self) -> None:
+    def _start_block(self) -> None:
         # Without the file's `flush`: written bytes go into the file's own buffer.
         self._writer = cordwood.Writer(_OnlyWrite(self._file), "w")
 
@@ -251,7 +251,7 @@ class RecordsWriter:
         if used:
             self._writer.close()
             self._file.write(bytes(BLOCK_SIZE - used))
-            self._begin_block()
+            self._start_block()
 
     def __enter__(self) -> Self:
         self._has_entered = True

@@ -128,7 +128,7 @@ class Record:
 
 
 class LogFile:
-    """A write-ahead log. Iterating yields its records, from the beginning each time.
+    """A write-ahead log. Iterating yields its records, from the start each time.
 
     Args:
         file: Its path. The name without suffix is a hexadecimal number.

@@ -21,7 +21,7 @@ to::
 On an undamaged log, it returns the same as dfindexeddb, except for the first of the deviations:
 
 * **empty**: A fragment of length 0 is a fragment. dfindexeddb takes it for the end of its block and loses the records
-  after it; where a record begins with one, in the last seven bytes of a block, it returns the offset of another record.
+  after it; where a record starts with one, in the last seven bytes of a block, it returns the offset of another record.
 * **checksums**: Checksums are verified. dfindexeddb does not verify them, and returns damaged data as valid. (It takes
   a checksum of 0 for the end of the block.)
 * **continues**: Damage is skipped and reported to the logger `cordwood`. All valid records are returned, including
@@ -158,7 +158,7 @@ class Block:
 
 
 class FileReader:
-    """A write-ahead log. Each method reads it from the beginning.
+    """A write-ahead log. Each method reads it from the start.
 
     Args:
         filename: Its path.

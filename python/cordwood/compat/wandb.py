@@ -30,7 +30,7 @@ On an undamaged file, all calls return the same as wandb's. The deviations:
 * **exception**: Damage raises a `DamagedError`, which is an `AssertionError`, as scripts expect, and a
   `cordwood.CorruptionError` with offset and reason. It is also raised under `python -O`, where wandb returns
   damaged data, and for an unknown type, where wandb raises an `IndexError`.
-* **continues**: After damage, `get_offset` is where it begins, and the next `scan_data` continues after it: all valid
+* **continues**: After damage, `get_offset` is where it starts, and the next `scan_data` continues after it: all valid
   records are returned, including those in the same block (the policy `"salvage"`). wandb continues where the length
   in the damaged header says, right or wrong.
 * **torn-tail**: The incomplete end of a run that was killed or is still running ends the scan: `scan_data` returns
@@ -46,7 +46,7 @@ On an undamaged file, all calls return the same as wandb's. The deviations:
 * **old-files**: `scan_data` reads files of wandb-core before 0.17.6, which have different checksums. wandb's does not.
 * **read-only**: A file that is scanned is opened for reading only, and `write` raises an `io.UnsupportedOperation`.
   wandb also opens it for writing, which fails if that is forbidden; `write` puts a record wherever the scan is.
-  A file descriptor is read from the beginning of the file, in wandb from its position.
+  A file descriptor is read from the start of the file, in wandb from its position.
 * **file-header**: A wrong file header raises a `FileHeaderError`, which is an `AssertionError`. wandb raises an
   `AssertionError` if the header is cut short, and an `Exception` otherwise.
 * **append**: `open_for_append` continues after the last record, and raises a `TornTailError` or `CorruptionError` if
@@ -105,7 +105,7 @@ class DamagedError(cordwood.CorruptionError, AssertionError):
 
 
 class FileHeaderError(cordwood.CordwoodError, AssertionError):
-    """A file that does not begin as a `.wandb` file does."""
+    """A file that does not start as a `.wandb` file does."""
 
 
 class _Message(Protocol):
@@ -157,7 +157,7 @@ class DataStore:
         """Opens a file to read it. The path is not used again: the file may be renamed or removed.
 
         Raises:
-            FileHeaderError: It does not begin as a `.wandb` file does, or is empty.
+            FileHeaderError: It does not start as a `.wandb` file does, or is empty.
         """
         file = open(fname, "rb")  # noqa: SIM115 - closed in `close`
         try:
@@ -197,7 +197,7 @@ class DataStore:
         return self._scan().reader
 
     def seek(self, offset: int) -> None:
-        """Goes to a file offset, in bytes: that of a record, or the beginning of a block.
+        """Goes to a file offset, in bytes: that of a record, or the start of a block.
 
         Raises:
             io.UnsupportedOperation: The file is open for writing.
@@ -206,7 +206,7 @@ class DataStore:
         self._index = offset
 
     def get_offset(self) -> int:
-        """The file offset after the last record returned or written, in bytes; after damage, where that begins."""
+        """The file offset after the last record returned or written, in bytes; after damage, where that starts."""
         if self._writer is None or self._writer.closed:
             self._file()
         return self._index
@@ -272,14 +272,14 @@ class DataStore:
 
     def _write_data(self, s: bytes) -> tuple[int, int, int]:
         writer = self._open_writer()
-        begin = self._index
+        start = self._index
         record_offset = writer.append(s)
         self._index = writer.tell()
         if self._index - record_offset > LEVELDBLOG_HEADER_LEN + len(s):
             # It is in several fragments. wandb syncs here, so that at most a block is lost in a crash.
             writer.sync()
             self._flush_offset = self._index
-        return begin, self._index, self._flush_offset
+        return start, self._index, self._flush_offset
 
     def ensure_flushed(self, off: int) -> None:  # noqa: ARG002 - wandb's signature
         """Hands all records so far to the operating system."""

@@ -82,7 +82,7 @@ class OtherField(NamedTuple):
     Attributes:
         message: The message of `storage_onestore_v3` to which it belongs: `"EntityProto"`, `"Property"`, ...
         number: Its number.
-        offset: Where it begins in the record, in bytes.
+        offset: Where it starts in the record, in bytes.
         data: All of it: tag and content.
     """
 

@@ -44,7 +44,7 @@ class FieldKind(StrEnum):
         LOG_NUMBER: Logs with smaller numbers are not needed: `int`.
         NEXT_FILE_NUMBER: The number that the next file gets: `int`.
         LAST_SEQUENCE: The last sequence number that was assigned: `int`.
-        COMPACT_POINTER: Where the next compaction of a level begins: `CompactPointer`.
+        COMPACT_POINTER: Where the next compaction of a level starts: `CompactPointer`.
         DELETED_FILE: A table was removed from a level: `DeletedFile`.
         NEW_FILE: A table was added to a level: `NewFile`.
         PREV_LOG_NUMBER: One older log that is needed: `int`, always 0 since 2011.
@@ -112,7 +112,7 @@ class CustomFieldKind(StrEnum):
         TAIL_SIZE: Bytes of the file after its data blocks: `int`.
         USER_DEFINED_TIMESTAMPS_PERSISTED: Whether user-defined timestamps are kept in the file: `bool`.
         FILE_OPEN_METADATA: Metadata for opening the file faster: `bytes`.
-        PATH_ID: The number of the folder among RocksDB's `db_paths`: `int`.
+        PATH_ID: The number of the directory among RocksDB's `db_paths`: `int`.
         IGNORABLE: A field of a later version that is safe to ignore: `bytes`.
     """
 
@@ -151,11 +151,11 @@ class InternalKey(NamedTuple):
 
 
 class CompactPointer(NamedTuple):
-    """Where the next compaction of a level begins.
+    """Where the next compaction of a level starts.
 
     Attributes:
         level: The level, 0 for the newest.
-        key: The key at which it begins.
+        key: The key at which it starts.
     """
 
     level: int
@@ -199,7 +199,7 @@ class NewFile(NamedTuple):
         largest: The largest key in it.
         smallest_sequence: The smallest sequence number in it; LevelDB does not say.
         largest_sequence: The largest one; LevelDB does not say.
-        path_id: The number of the folder among RocksDB's `db_paths`.
+        path_id: The number of the directory among RocksDB's `db_paths`.
         custom_fields: Further fields of RocksDB.
     """
 

@@ -113,7 +113,7 @@ def metrics(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str
     Yields:
         A row for each measurement: `_timestamp` (Unix time) and `_runtime`, both in seconds, and the values by the
         names that wandb shows, such as `system.cpu` and `system.disk./.usageGB`. Without `_runtime` if no earlier
-        record says when the run began.
+        record says when the run started.
 
     Raises:
         PayloadError: A record is not one of wandb. A value is not JSON or is nested too deeply, or two have the same

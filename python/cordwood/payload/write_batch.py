@@ -282,12 +282,12 @@ class SequenceGap(NamedTuple):
     """Sequence numbers that no batch of a log has, between two that batches have.
 
     Attributes:
-        begin: The first missing number.
+        start: The first missing number.
         end: The number after the last missing one.
         after: The key of the operation before the gap.
     """
 
-    begin: int
+    start: int
     end: int
     after: bytes | None = None
 
@@ -296,7 +296,7 @@ class SequenceNumbers(NamedTuple):
     """The sequence numbers of the batches of a log, and those that are missing between them.
 
     Attributes:
-        begin: The lowest number; `None` if no operation has one.
+        start: The lowest number; `None` if no operation has one.
         end: The number after the highest one.
         missing_count: How many numbers between them no batch has.
         gap_count: How many gaps these are.
@@ -304,7 +304,7 @@ class SequenceNumbers(NamedTuple):
         has_shared: Whether several batches have the same number. Then a gap may be hidden.
     """
 
-    begin: int | None
+    start: int | None
     end: int | None
     missing_count: int
     gap_count: int
@@ -339,41 +339,41 @@ def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
     >>> deletes = {n: Operation(OperationKind.DELETE, key=b"k%d" % n) for n in (1, 2, 5)}
     >>> batches = [WriteBatch.build(n, [delete]) for n, delete in deletes.items()]
     >>> sequence_numbers(batches).gaps
-    (SequenceGap(begin=3, end=5, after=b'k2'),)
+    (SequenceGap(start=3, end=5, after=b'k2'),)
     """
     spans: list[_Span] = []
     unlisted_count = unlisted_len = 0
     has_shared = False
     for batch in batches:
-        begin, end = batch.sequence, batch.sequence + batch.count
-        if begin == end:
+        start, end = batch.sequence, batch.sequence + batch.count
+        if start == end:
             continue
-        if spans and begin == spans[-1].end:
+        if spans and start == spans[-1].end:
             # The most common case takes a fifth of the time.
-            spans[-1] = _Span(spans[-1].begin, end, batch)
+            spans[-1] = _Span(spans[-1].start, end, batch)
             continue
-        low = bisect_left(spans, begin, key=lambda span: span.end)
-        high = bisect_right(spans, end, key=lambda span: span.begin)
+        low = bisect_left(spans, start, key=lambda span: span.end)
+        high = bisect_right(spans, end, key=lambda span: span.start)
         last: WriteBatch | bytes | None = batch
         if joined := spans[low:high]:
-            has_shared |= any(min(end, span.end) > max(begin, span.begin) for span in joined) and not unlisted_count
-            begin = min(begin, joined[0].begin)
+            has_shared |= any(min(end, span.end) > max(start, span.start) for span in joined) and not unlisted_count
+            start = min(start, joined[0].start)
             if end <= joined[-1].end:
                 end, last = joined[-1][1:]
-        spans[low:high] = [_Span(begin, end, last)]
+        spans[low:high] = [_Span(start, end, last)]
         # Together, the batches of a log may not fit in memory.
         for place in range(max(low - 1, 0), min(low + 1, len(spans) - 1)):
             spans[place] = spans[place]._replace(last=_last_key(spans[place].last))
         if len(spans) > GAPS_MAX + 1:
             before, after = spans[-2:]
             unlisted_count += 1
-            unlisted_len += after.begin - before.end
-            spans[-2:] = [_Span(before.begin, after.end, after.last)]
-    gaps = tuple(SequenceGap(span.end, after.begin, _last_key(span.last)) for span, after in pairwise(spans))
+            unlisted_len += after.start - before.end
+            spans[-2:] = [_Span(before.start, after.end, after.last)]
+    gaps = tuple(SequenceGap(span.end, after.start, _last_key(span.last)) for span, after in pairwise(spans))
     return SequenceNumbers(
-        spans[0].begin if spans else None,
+        spans[0].start if spans else None,
         spans[-1].end if spans else None,
-        sum(gap.end - gap.begin for gap in gaps) + unlisted_len,
+        sum(gap.end - gap.start for gap in gaps) + unlisted_len,
         len(gaps) + unlisted_count,
         gaps,
         has_shared,
@@ -383,7 +383,7 @@ def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
 class _Span(NamedTuple):
     """Numbers without a gap, and the key of the last of them; for the last span, the batch that has that key."""
 
-    begin: int
+    start: int
     end: int
     last: WriteBatch | bytes | None
 

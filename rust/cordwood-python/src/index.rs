@@ -29,7 +29,7 @@ use crate::values::shown::handle_repr;
 /// number of threads may use it at a time, and so may a forked process. It can be pickled: the
 /// files are opened again where it is used, by their absolute paths. A log may grow. Another log
 /// under the path is a `LogChangedError`, once its file is opened again; so is a record that does not
-/// begin where it did.
+/// start where it did.
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct RecordIndex {
     index: cordwood::RecordIndex,
@@ -61,10 +61,10 @@ impl Gathered {
     /// Moves them to their places in the list.
     fn make(&mut self, py: Python<'_>, records: &mut [Option<Py<PyBytes>>]) -> PyResult<()> {
         check_signals(py)?;
-        let mut begin = 0;
+        let mut start = 0;
         for (place, end) in self.ends.drain(..) {
-            records[place] = Some(try_bytes(py, &self.data[begin..end])?.unbind());
-            begin = end;
+            records[place] = Some(try_bytes(py, &self.data[start..end])?.unbind());
+            start = end;
         }
         self.data.clear();
         Ok(())
@@ -338,8 +338,8 @@ type WithSplit<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 /// To read all records in order, a `Reader` is faster.
 ///
 /// Args:
-///     sources: A path, also that of a log in segments; a folder, for all logs in it and in its
-///         subfolders; a pattern, such as `"*.log"`; or an iterable of these. The records are
+///     sources: A path, also that of a segmented log; a directory, for all logs in it and in its
+///         subdirectories; a pattern, such as `"*.log"`; or an iterable of these. The records are
 ///         numbered in this order. URLs, bytes and objects with `read` are not accepted.
 ///     dialect: As for `Reader`.
 ///     log_number: As for `Reader`.

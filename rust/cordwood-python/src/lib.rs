@@ -66,7 +66,7 @@ mod native {
         reader::record_batch::RecordBatch,
         reader::{Reader, leave_out_salvaged, left_out_count},
         scan::{Scan, scan},
-        values::position::{Position, beginning_at, beginning_of, marks_of, moved_to},
+        values::position::{Position, marks_of, moved_to, start_at, start_of},
         values::reason_in_words,
         values::record::Record,
     };

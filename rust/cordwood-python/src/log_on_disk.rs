@@ -1,4 +1,4 @@
-//! The logs that a `Writer` writes by itself: one file, or a folder of segments.
+//! The logs that a `Writer` writes by itself: one file, or a directory of segments.
 
 use cordwood::damage::SkippedRegion;
 use cordwood::write::LogStatus;

@@ -54,7 +54,7 @@ const FILE_BATCH_COUNT: usize = 1024;
 const OBJECT_BATCH_COUNT: usize = 256;
 
 enum Sink {
-    /// A file that we opened, or a folder of segments.
+    /// A file that we opened, or a directory of segments.
     Disk(LogOnDisk),
     /// An object with `write`.
     Object(Exclusive<Object>),
@@ -137,7 +137,7 @@ impl Object {
 ///
 /// Args:
 ///     sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose position
-///         the log begins. `data` is a read-only `memoryview`; the object may keep it, and it then
+///         the log starts. `data` is a read-only `memoryview`; the object may keep it, and it then
 ///         never changes.
 ///     mode: `"x"`: create a file; fails if it exists. `"w"`: create a file, replacing any existing
 ///         one. `"a"`: append to the file, or create it. An object accepts `"x"` or `"w"`, which
@@ -173,16 +173,16 @@ impl Object {
 ///         continue in the next block; readers keep reporting the skipped bytes. A damaged file
 ///         without any valid fragment raises, unless a crash can have left it so and `dialect` is
 ///         given. Default: `"refuse"`.
-///     checkpoint: For `"a"`: a file offset at which a record begins or ends, and before which
+///     checkpoint: For `"a"`: a file offset at which a record starts or ends, and before which
 ///         everything is known to be on the disk, such as an earlier `durable_offset`. The file is
 ///         read from there to find its end, and the bytes after the checkpoint are rewritten, so
 ///         that the next sync covers them. If it is greater than 0, the file must exist. Default:
-///         `None`: the file is read from the beginning, and no byte is rewritten unless a sync of
+///         `None`: the file is read from the start, and no byte is rewritten unless a sync of
 ///         this file has failed in this process.
-///     segment_len: For `"a"`: the log is a folder of files, its segments, and this many bytes are
-///         the most that one has, unless its first record is longer. `sink` is the folder; it is
-///         created if it does not exist. All offsets are those of the log, which go on rising from
-///         one segment to the next; `checkpoint` is one, too. The dialect is `"leveldb"` or
+///     segment_len: For `"a"`: the log is a directory of files, its segments, and this many bytes
+///         are the most that one has, unless its first record is longer. `sink` is the directory;
+///         it is created if it does not exist. All offsets are those of the log, which go on rising
+///         from one segment to the next; `checkpoint` is one, too. The dialect is `"leveldb"` or
 ///         `"packed"`. Only the last segment is read. Default: `None`: the log is one file.
 ///     record_len_max: The length in bytes of the longest record to write; a longer one raises
 ///         `RecordTooLargeError`. Default: 1 GiB, as for `Reader`, which reads longer records only
@@ -191,8 +191,8 @@ impl Object {
 ///
 /// Raises:
 ///     OSError: The file cannot be opened, or its name, such as `000012.log`, states another log number
-///         than `log_number`; or no record begins or ends at `checkpoint`. For `"x"`, an existing file
-///         raises `FileExistsError`; with a `checkpoint`, a missing one `FileNotFoundError`.
+///         than `log_number`; or no record starts or ends at `checkpoint`. For `"x"`, an existing
+///         file raises `FileExistsError`; with a `checkpoint`, a missing one `FileNotFoundError`.
 ///     BlockingIOError: Another writer has the file open.
 ///     TornTailError: For `"a"`, the file ends in an incomplete record or in zeros, and
 ///         `on_torn_tail` is `"refuse"`.
@@ -283,7 +283,7 @@ impl Writer {
             Some(0) => return Err(PyValueError::new_err("segment_len must be at least 1")),
             Some(_) if mode != "a" => {
                 return Err(PyValueError::new_err(
-                    "segment_len is for mode 'a', which begins a log in segments or appends to it",
+                    "segment_len is for mode 'a', which starts a segmented log or appends to it",
                 ));
             }
             Some(len) => options.with_segment_len(len),
@@ -468,13 +468,13 @@ impl Writer {
         self.with_sink(py, |log| log.wait_durable(offset), |object| object.wait_durable(offset))
     }
 
-    /// Begins a new segment of a log in segments now, unless there is no record in the last one.
+    /// Starts a new segment of a segmented log now, unless there is no record in the last one.
     ///
-    /// Otherwise, a segment is begun by the append of a record that would make the last one longer
-    /// than `segment_len`.
+    /// Otherwise, a segment is started by the append of a record that would make the last one
+    /// longer than `segment_len`.
     ///
     /// Returns:
-    ///     The log offset at which the last segment begins, in bytes.
+    ///     The log offset at which the last segment starts, in bytes.
     ///
     /// Raises:
     ///     OSError: The segment cannot be created, and the writer stays usable; or a write or a sync
@@ -531,7 +531,7 @@ impl Writer {
 
     /// Everything before this file offset is on the disk, and survives a crash of the machine.
     ///
-    /// Before the first sync of this writer 0, or where the last segment begins. It can still be
+    /// Before the first sync of this writer 0, or where the last segment starts. It can still be
     /// read after the writer is closed.
     #[getter]
     fn durable_offset(&self, py: Python<'_>) -> PyResult<u64> {
@@ -731,11 +731,11 @@ impl Log {
         // A closed writer is an error even if there is no record.
         self.extend_by(py, &[])?;
         while let Some(array) = column.next(py)? {
-            let mut begin = 0;
-            while begin < array.len() {
-                let (records, fault) = array.records(begin, self.batch_count(), BATCH_LEN);
+            let mut start = 0;
+            while start < array.len() {
+                let (records, fault) = array.records(start, self.batch_count(), BATCH_LEN);
                 self.extend_by(py, &records)?;
-                begin += records.len();
+                start += records.len();
                 count += records.len() as u64;
                 if let Some(fault) = fault {
                     let message = format!("the record at index {count} of the column {fault}");
@@ -847,13 +847,13 @@ impl Log {
         }
     }
 
-    /// The log in segments.
+    /// The segmented log.
     fn segments(&self, py: Python<'_>) -> PyResult<&SegmentedLog> {
         match &self.sink {
             Sink::Disk(LogOnDisk::Segments(log)) => Ok(log),
             _ => Err(unsupported(
                 py,
-                "only a log in segments is rotated and pruned: open(folder, 'a', segment_len=...)",
+                "only a segmented log is rotated and pruned: open(directory, 'a', segment_len=...)",
             )),
         }
     }

@@ -66,7 +66,7 @@ fn read(request: &Value) -> Result<Value> {
                 let ErrorKind::Corruption { region, .. } = error.kind else {
                     return Ok(refused(records, &error));
                 };
-                raised.push(region.begin);
+                raised.push(region.start);
                 findings.add(Finding::new(region));
             }
         }
@@ -118,7 +118,7 @@ fn repair(request: &Value) -> Result<Value> {
         let place = bit_flip.map(|flip| (flip.offset, flip.bit));
         json!([
             region.reason.as_str(),
-            region.begin,
+            region.start,
             region.end,
             place.map(|place| place.0),
             place.map(|place| place.1)
@@ -139,7 +139,7 @@ fn regions(findings: &Findings) -> Vec<Value> {
     let plain = |Finding { region, .. }: &Finding| {
         json!([
             region.reason.as_str(),
-            region.begin,
+            region.start,
             region.end,
             region.reason.severity().as_str()
         ])

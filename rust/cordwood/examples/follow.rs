@@ -18,7 +18,7 @@ fn main() -> Result<(), Error> {
         match follower.wait(Some(Duration::from_secs(10)))? {
             Poll::Record(record) => println!("{}: {}", record.offset, record.data.escape_ascii()),
             Poll::Skipped(region) => eprintln!("skipped: {region}"),
-            // The log may continue: a later run can begin at `follower.offset()`.
+            // The log may continue: a later run can start at `follower.offset()`.
             _ => return Ok(()),
         }
     }

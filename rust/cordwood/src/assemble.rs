@@ -16,7 +16,7 @@ use crate::format::Kind;
 pub(crate) struct Part<'a> {
     pub(crate) kind: Kind,
     /// File offset of the header.
-    pub(crate) begin: u64,
+    pub(crate) start: u64,
     /// File offset after the payload.
     pub(crate) end: u64,
     pub(crate) payload: &'a [u8],
@@ -27,18 +27,18 @@ pub(crate) struct Part<'a> {
 
 impl Part<'_> {
     fn header_len(&self) -> u64 {
-        self.end - self.begin - self.payload.len() as u64
+        self.end - self.start - self.payload.len() as u64
     }
 }
 
 /// The result of pushing a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pushed {
-    /// It begins or continues a record.
+    /// It starts or continues a record.
     Pending,
-    /// It completes the record that began at `begin`. If `is_joined`, the data is in
+    /// It completes the record that started at `start`. If `is_joined`, the data is in
     /// [`Assembler::joined`]; otherwise it is the fragment's own payload.
-    Record { begin: u64, is_joined: bool },
+    Record { start: u64, is_joined: bool },
     /// It is abandoned, together with the pending record.
     Skipped(SkippedRegion),
 }
@@ -59,10 +59,10 @@ enum State {
     /// No part of a record.
     Idle,
     /// FIRST and any MIDDLEs of a record. Their payloads, if kept, are in `joined` or in the window.
-    InRecord { begin: u64, end: u64 },
+    InRecord { start: u64, end: u64 },
     /// The remaining fragments, none at first, of a record that was refused as too large. They are
     /// not kept.
-    InTooLarge { begin: u64, end: u64 },
+    InTooLarge { start: u64, end: u64 },
 }
 
 /// The longest data of a record, in bytes, that is left in the window, for the caller to copy: as
@@ -124,7 +124,7 @@ impl Assembler {
         self.keeps = keeps;
     }
 
-    /// Sets whether the payloads of the records that begin from now on are left in the window if
+    /// Sets whether the payloads of the records that start from now on are left in the window if
     /// all of them are in it. They can then be [joined](Self::join) at any time before the window
     /// changes.
     pub(crate) fn set_leaves(&mut self, leaves: bool) {
@@ -153,11 +153,11 @@ impl Assembler {
         Ok(())
     }
 
-    /// Where the pending record and its last fragment so far begin and end, if its payloads are in
+    /// Where the pending record and its last fragment so far start and end, if its payloads are in
     /// the window.
     pub(crate) fn pending_in_window(&self) -> Option<Range<u64>> {
         match self.state {
-            State::InRecord { begin, end } if self.is_in_window => Some(begin..end),
+            State::InRecord { start, end } if self.is_in_window => Some(start..end),
             _ => None,
         }
     }
@@ -169,12 +169,12 @@ impl Assembler {
             .filter(|_| self.joined_len + payload_len as u64 > IN_WINDOW_MAX)
     }
 
-    /// Abandons a pending record if some of its bytes were not kept, and returns where it begins.
+    /// Abandons a pending record if some of its bytes were not kept, and returns where it starts.
     pub(crate) fn take_unkept(&mut self) -> Option<u64> {
         match self.state {
-            State::InRecord { begin, .. } if !self.is_in_window && self.joined.len() as u64 != self.joined_len => {
+            State::InRecord { start, .. } if !self.is_in_window && self.joined.len() as u64 != self.joined_len => {
                 self.state = State::Idle;
-                Some(begin)
+                Some(start)
             }
             _ => None,
         }
@@ -205,11 +205,11 @@ impl Assembler {
         self.is_container
     }
 
-    /// Where the pending container begins, if one is pending.
+    /// Where the pending container starts, if one is pending.
     #[inline]
     pub(crate) fn pending_container(&self) -> Option<u64> {
         match self.state {
-            State::InRecord { begin, .. } if self.is_container => Some(begin),
+            State::InRecord { start, .. } if self.is_container => Some(start),
             _ => None,
         }
     }
@@ -230,9 +230,9 @@ impl Assembler {
         matches!(self.state, State::InTooLarge { .. })
     }
 
-    /// Expects the rest of a record that was refused as too large, at the file offset `begin`.
-    pub(crate) fn expect_rest(&mut self, begin: u64) {
-        self.state = State::InTooLarge { begin, end: begin };
+    /// Expects the rest of a record that was refused as too large, at the file offset `start`.
+    pub(crate) fn expect_rest(&mut self, start: u64) {
+        self.state = State::InTooLarge { start, end: start };
     }
 
     /// The data of the last record that had several fragments, until the next fragment is pushed.
@@ -267,13 +267,13 @@ impl Assembler {
         let len = Some(self.joined_len);
         match state {
             State::Idle => None,
-            State::InTooLarge { begin, end } => (begin < end).then_some(SkippedRegion {
-                begin,
+            State::InTooLarge { start, end } => (start < end).then_some(SkippedRegion {
+                start,
                 end,
                 reason: Reason::TooLargeRest,
                 leveldb_len: None,
             }),
-            State::InRecord { begin, end } => {
+            State::InRecord { start, end } => {
                 let (reason, leveldb_len) = match interruption {
                     Interruption::EndOfFile => (Reason::TornTail, None),
                     Interruption::Damage => (Reason::InterruptedRecord, len),
@@ -281,7 +281,7 @@ impl Assembler {
                     Interruption::NewRecord => (Reason::MissingEnd, len),
                 };
                 Some(SkippedRegion {
-                    begin,
+                    start,
                     end,
                     reason,
                     leveldb_len,
@@ -326,7 +326,7 @@ impl Assembler {
         let len_max = self.joined_len_max(fragment.is_container);
         if fragment.kind == Kind::Full && fragment.payload.len() as u64 <= len_max {
             return Pushed::Record {
-                begin: fragment.begin,
+                start: fragment.start,
                 is_joined: false,
             };
         }
@@ -338,13 +338,13 @@ impl Assembler {
     pub(crate) fn push_part(&mut self, fragment: Part<'_>) -> Pushed {
         let Part {
             kind,
-            begin,
+            start,
             end,
             payload,
             is_container,
         } = fragment;
         let is_end = matches!(kind, Kind::Full | Kind::Last);
-        let begin = match (kind, self.state) {
+        let start = match (kind, self.state) {
             (Kind::Full | Kind::First, _) => {
                 self.joined.clear();
                 self.is_container = is_container;
@@ -352,13 +352,13 @@ impl Assembler {
                 self.joined_len = 0;
                 self.joined_count = 0;
                 self.joined_header_len = 0;
-                begin
+                start
             }
-            (_, State::InRecord { begin, .. }) => begin,
+            (_, State::InRecord { start, .. }) => start,
             (_, State::Idle) => {
                 let leveldb_len = Some(payload.len() as u64);
                 return Pushed::Skipped(SkippedRegion {
-                    begin,
+                    start,
                     end,
                     reason: Reason::MissingStart,
                     leveldb_len,
@@ -367,12 +367,12 @@ impl Assembler {
             (
                 _,
                 State::InTooLarge {
-                    begin: rest,
+                    start: rest,
                     end: rest_end,
                 },
             ) => {
-                let begin = if rest == rest_end { begin } else { rest };
-                self.state = State::InTooLarge { begin, end };
+                let start = if rest == rest_end { start } else { rest };
+                self.state = State::InTooLarge { start, end };
                 return match is_end {
                     true => self
                         .abandon(Interruption::EndOfFile)
@@ -387,7 +387,7 @@ impl Assembler {
             if self.limits.record_len_max == u64::MAX && !is_end {
                 // Whether it ends is known at its last fragment. Until then, none is kept.
                 self.joined_len = joined_len;
-                self.state = State::InRecord { begin, end };
+                self.state = State::InRecord { start, end };
                 return Pushed::Pending;
             }
             self.is_in_window = false;
@@ -395,10 +395,10 @@ impl Assembler {
             self.state = if is_end {
                 State::Idle
             } else {
-                State::InTooLarge { begin: end, end }
+                State::InTooLarge { start: end, end }
             };
             return Pushed::Skipped(SkippedRegion {
-                begin,
+                start,
                 end,
                 reason: Reason::RecordTooLarge,
                 leveldb_len: None,
@@ -413,10 +413,10 @@ impl Assembler {
         self.state = if is_end {
             State::Idle
         } else {
-            State::InRecord { begin, end }
+            State::InRecord { start, end }
         };
         if is_end {
-            Pushed::Record { begin, is_joined: true }
+            Pushed::Record { start, is_joined: true }
         } else {
             Pushed::Pending
         }
@@ -434,11 +434,11 @@ mod tests {
         })
     }
 
-    fn push(assembler: &mut Assembler, kind: Kind, begin: u64, payload: &[u8]) -> Pushed {
+    fn push(assembler: &mut Assembler, kind: Kind, start: u64, payload: &[u8]) -> Pushed {
         assembler.push(Part {
             kind,
-            begin,
-            end: begin + 7 + payload.len() as u64,
+            start,
+            end: start + 7 + payload.len() as u64,
             payload,
             is_container: false,
         })
@@ -452,7 +452,7 @@ mod tests {
         assert_eq!(
             push(&mut assembler, Kind::Last, 16, b"c"),
             Pushed::Record {
-                begin: 0,
+                start: 0,
                 is_joined: true
             }
         );
@@ -461,7 +461,7 @@ mod tests {
         assert_eq!(
             push(&mut assembler, Kind::Full, 24, b"d"),
             Pushed::Record {
-                begin: 24,
+                start: 24,
                 is_joined: false
             }
         );
@@ -480,7 +480,7 @@ mod tests {
             push(&mut assembler, Kind::First, 7, payload);
             let region = assembler.abandon(interruption).unwrap();
             assert_eq!(
-                (region.begin, region.end, region.reason),
+                (region.start, region.end, region.reason),
                 (7, 14 + payload.len() as u64, reason)
             );
             assert_eq!(assembler.abandon(interruption), None);
@@ -490,9 +490,9 @@ mod tests {
     #[test]
     fn no_part_of_a_too_large_record_is_kept() {
         let mut assembler = limited_to(3);
-        let region = |begin, end, reason| {
+        let region = |start, end, reason| {
             Pushed::Skipped(SkippedRegion {
-                begin,
+                start,
                 end,
                 reason,
                 leveldb_len: None,
@@ -516,7 +516,7 @@ mod tests {
         assert_eq!(
             push(&mut assembler, Kind::Full, 46, b"abc"),
             Pushed::Record {
-                begin: 46,
+                start: 46,
                 is_joined: false
             }
         );

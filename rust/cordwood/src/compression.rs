@@ -267,10 +267,10 @@ impl Compressor {
     }
 }
 
-/// Lengthens the frame at the end of `out`, which begins at `begin`, by at least `len` bytes: with
+/// Lengthens the frame at the end of `out`, which starts at `start`, by at least `len` bytes: with
 /// blocks without content after its header.
-pub(crate) fn lengthen(out: &mut Vec<u8>, begin: usize, len: usize) {
-    let Some(at) = out.get(begin..).and_then(header_len).map(|len| begin + len) else {
+pub(crate) fn lengthen(out: &mut Vec<u8>, start: usize, len: usize) {
+    let Some(at) = out.get(start..).and_then(header_len).map(|len| start + len) else {
         return;
     };
     // A raw block that is not the last, of 0 bytes. Source: RFC 8878, 3.1.1.2.

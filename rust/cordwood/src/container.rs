@@ -15,7 +15,7 @@ const MAGIC: [u8; MARK_LEN - 2] = *b"cordwood";
 pub(crate) const VERSION: u8 = 1;
 
 /// The most records that a container may have. Their offsets are consecutive and lie in the block in
-/// which the container begins, so more could never be valid.
+/// which the container starts, so more could never be valid.
 pub(crate) const COUNT_MAX: usize = BLOCK_LEN;
 
 /// A writer closes a stored container at this length of data, in bytes, which is 4 KiB: one flipped
@@ -72,7 +72,7 @@ impl Codec {
     }
 }
 
-/// The mark with which a packed log begins, so that it is recognised even if ordinary records
+/// The mark with which a packed log starts, so that it is recognised even if ordinary records
 /// follow, and so that a program which does not know a later version fails at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
@@ -144,17 +144,17 @@ impl Mark {
     }
 }
 
-/// The beginning of a container: everything before its body.
+/// The start of a container: everything before its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
     /// How many records there are: 1 to [`COUNT_MAX`].
     pub(crate) count: usize,
-    /// Where the body begins, counted from the beginning of the container.
+    /// Where the body starts, counted from the start of the container.
     pub(crate) len: usize,
 }
 
 impl Head {
-    /// Reads the count at the beginning of `container`, after the codec. `None` if it is not valid.
+    /// Reads the count at the start of `container`, after the codec. `None` if it is not valid.
     pub(crate) fn decode(container: &[u8]) -> Option<Head> {
         let (count, body) = read_varint(container.get(1..)?)?;
         let count = usize::try_from(count).ok()?;
@@ -170,18 +170,18 @@ impl Head {
         push_varint(count as u64, out);
     }
 
-    /// Whether each record of a container at `begin..end` has an offset of its own: that of the
-    /// record with the index `i` is `begin + i`, and all of them are less than `end` and than
-    /// `block_end`, where the block ends in which the container begins.
-    pub(crate) fn has_offsets(self, begin: u64, end: u64, block_end: u64) -> bool {
-        let room = end.min(block_end).checked_sub(begin);
+    /// Whether each record of a container at `start..end` has an offset of its own: that of the
+    /// record with the index `i` is `start + i`, and all of them are less than `end` and than
+    /// `block_end`, where the block ends in which the container starts.
+    pub(crate) fn has_offsets(self, start: u64, end: u64, block_end: u64) -> bool {
+        let room = end.min(block_end).checked_sub(start);
         room.is_some_and(|room| self.count as u64 <= room)
     }
 }
 
-/// Reads the lengths at the beginning of `body`, and replaces `offsets` by where each of the `count`
-/// records begins in the data, which follows, and where the last one ends. Returns where in `body`
-/// the data begins. `None` if the lengths are not valid, or do not add up to the rest of the body.
+/// Reads the lengths at the start of `body`, and replaces `offsets` by where each of the `count`
+/// records starts in the data, which follows, and where the last one ends. Returns where in `body`
+/// the data starts. `None` if the lengths are not valid, or do not add up to the rest of the body.
 ///
 /// `offsets` must have room for one more entry than there are records.
 // Inlined, its loop would have too few registers.
@@ -222,7 +222,7 @@ const SHORT_COUNT: usize = 8;
 /// The bits that are clear in varints of one byte.
 const SHORT_MASK: u64 = 0x8080_8080_8080_8080;
 
-/// Reads the varint at the beginning of `bytes`, and returns the bytes after it. `None` if it is
+/// Reads the varint at the start of `bytes`, and returns the bytes after it. `None` if it is
 /// cut, not in the shortest form, or longer than [`VARINT_LEN_MAX`].
 #[inline]
 pub(crate) fn read_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
@@ -373,18 +373,18 @@ mod tests {
                 sum += len as usize;
                 expected.push(sum);
             }
-            let begin = body.len();
-            body.resize(begin + sum, 0xff);
+            let start = body.len();
+            body.resize(start + sum, 0xff);
 
             let mut offsets = Vec::new();
             assert_eq!(
                 (read_offsets(&body, count, &mut offsets), &offsets),
-                (Some(begin), &expected),
+                (Some(start), &expected),
                 "{lens:?}"
             );
             body.push(0xff);
             assert_eq!(read_offsets(&body, count, &mut offsets), None, "{lens:?}");
-            assert_eq!(read_offsets(&body[..begin - 1], count, &mut offsets), None, "{lens:?}");
+            assert_eq!(read_offsets(&body[..start - 1], count, &mut offsets), None, "{lens:?}");
         }
     }
 }

@@ -20,9 +20,9 @@ pub(crate) fn append(out: &mut Vec<u8>, bytes: &[u8]) {
 /// The lengths of the bytes that [`copy_short`] copies without a call, in bytes.
 pub(crate) const SHORT: RangeInclusive<usize> = 16..=32;
 
-/// Copies `bytes` to the beginning of `out`, which has room for them and for at least 32. If their length is
-/// [`SHORT`], they are copied as two pieces of 16 that may overlap: a copy of a known length needs no call,
-/// which takes as long as the copy.
+/// Copies `bytes` to the start of `out`, which has room for them and for at least 32. If their
+/// length is [`SHORT`], they are copied as two pieces of 16 that may overlap: a copy of a known
+/// length needs no call, which takes as long as the copy.
 #[inline(always)]
 pub(crate) fn copy_short(out: &mut [u8], bytes: &[u8]) {
     const HALF: usize = 16;

@@ -38,13 +38,13 @@ pub struct Encoder {
     compressor: Compressor,
     /// The last compressed record. Kept to reuse its memory.
     frame: Vec<u8>,
-    /// The file offset at which the file begins or, after padding, its mark is written again.
-    begin_at: u64,
-    /// The open container, in the dialect that has containers. It begins at `offset`.
+    /// The file offset at which the file starts or, after padding, its mark is written again.
+    start_at: u64,
+    /// The open container, in the dialect that has containers. It starts at `offset`.
     packing: Option<Box<Packing>>,
 }
 
-/// The most bytes that a record of `record_len` bytes can need, with the beginning of the file.
+/// The most bytes that a record of `record_len` bytes can need, with the start of the file.
 pub(crate) fn bound_of(record_len: usize, form: Form) -> usize {
     // A header for each block that the record may touch. Compression lengthens the record by less
     // than that, if at all.
@@ -69,7 +69,7 @@ impl Encoder {
     ///   a compression is that of the containers. A record's bytes are appended when its container
     ///   is closed: by a later record, [`end_container`](Encoder::end_container) or
     ///   [`finish`](Encoder::finish).
-    /// * [`begin`](Encoder::begin) writes the beginning of a file, [`finish`](Encoder::finish) its
+    /// * [`start`](Encoder::start) writes the start of a file, [`finish`](Encoder::finish) its
     ///   end.
     ///
     /// ```
@@ -106,7 +106,7 @@ impl Encoder {
             is_leveldb: format == Dialect::LEVELDB.into(),
             compressor: Compressor::new(format.has_zstd_records()),
             frame: Vec::new(),
-            begin_at: 0,
+            start_at: 0,
             packing: Packing::of(&format),
         };
         if file_len > 0 {
@@ -126,11 +126,11 @@ impl Encoder {
         encoder
     }
 
-    /// Writes the mark of a packed log before the next record: the file begins with padding, at whose end a
-    /// block begins.
-    pub(crate) fn begin_again(&mut self) {
+    /// Writes the mark of a packed log before the next record: the file starts with padding, at
+    /// whose end a block starts.
+    pub(crate) fn start_again(&mut self) {
         if self.packs() {
-            self.begin_at = self.offset;
+            self.start_at = self.offset;
         }
     }
 
@@ -195,7 +195,7 @@ impl Encoder {
     /// Appends a complete fragment unchanged. It must be in this dialect, and goes to the next
     /// block if this one has no room for it.
     pub(crate) fn copy_fragment(&mut self, fragment: &[u8], out: &mut Vec<u8>) {
-        self.begin(out);
+        self.start(out);
         self.end_container(out);
         let left = self.block_left();
         if left < fragment.len() {
@@ -254,13 +254,13 @@ impl Encoder {
         self.offset = self.offset.wrapping_add(len as u64);
     }
 
-    /// Appends the beginning of a file of this dialect: the header of a run file, RocksDB's record
+    /// Appends the start of a file of this dialect: the header of a run file, RocksDB's record
     /// that declares compression, or the mark of a packed log. Does not append if the file has
-    /// already begun. [`encode`](Encoder::encode) calls this first.
+    /// already started. [`encode`](Encoder::encode) calls this first.
     ///
     /// If there is no memory for `out` to grow, the process is aborted, as by [`Vec::reserve`].
-    pub fn begin(&mut self, out: &mut Vec<u8>) {
-        if self.offset != self.begin_at {
+    pub fn start(&mut self, out: &mut Vec<u8>) {
+        if self.offset != self.start_at {
             return;
         }
         if self.offset == 0 {
@@ -415,7 +415,7 @@ impl Encoder {
         if self.packs() {
             return self.pack(record, out, take);
         }
-        self.begin(out);
+        self.start(out);
         self.fill_block(out);
         let record_offset = self.offset;
         // Taken out while it is read, and put back: a panic loses only its memory.
@@ -536,7 +536,7 @@ fn append_plain<K: Kernel>(kernel: K, fragment: Plain<'_>) {
     let Plain { kind, payload, out } = fragment;
     out.reserve(HEADER_LEN + payload.len());
     // The checksum is known once the payload has been copied.
-    let begin = out.len();
+    let start = out.len();
     out.extend_from_slice(&[0; HEADER_LEN]);
     let state = kernel.append(STATES[usize::from(kind)], payload, out);
     let header = Header {
@@ -544,7 +544,7 @@ fn append_plain<K: Kernel>(kernel: K, fragment: Plain<'_>) {
         len: payload.len() as u16,
         kind,
     };
-    out[begin..begin + HEADER_LEN].copy_from_slice(&header.encode());
+    out[start..start + HEADER_LEN].copy_from_slice(&header.encode());
 }
 
 /// The job of encoding consecutive records that are [one FULL fragment](Encoder::is_one_full) each
@@ -770,7 +770,7 @@ mod tests {
         for (format, record_len) in [(Dialect::LEVELDB, 107), (Dialect::WANDB, 107)] {
             let mut encoder = Encoder::unchecked(0, format.into());
             let mut out = Vec::new();
-            encoder.begin(&mut out);
+            encoder.start(&mut out);
             let out_len = out.len() + 2 * record_len;
             let encoded = encoder.encode_all(&mut records.iter(), &mut out, out_len, 1 << 30);
             let (count, stopped) = encoded.expect("memory for a test");

@@ -71,30 +71,31 @@ pub enum ErrorKind {
     /// [`WriterOptions::record_len_max`](crate::WriterOptions::record_len_max).
     #[non_exhaustive]
     RecordTooLarge {
-        /// The length of the log, at which the record would have begun.
+        /// The length of the log, at which the record would have started.
         offset: u64,
         /// The length of the record in bytes.
         record_len: u64,
         /// The longest record allowed.
         record_len_max: u64,
     },
-    /// Reading was to begin after the end of the file, at the start of a range or at the offset of
+    /// Reading was to start after the end of the file, at the start of a range or at the offset of
     /// a seek. The file was truncated, or the offset belongs to another file. Every further call
     /// returns the same error.
     #[non_exhaustive]
     Truncated {
-        /// The file offset at which reading was to begin.
+        /// The file offset at which reading was to start.
         offset: u64,
         /// The length of the file in bytes, if it is known.
         file_len: Option<u64>,
     },
-    /// Reading was to begin before the first offset of a log in [`segments`](crate::segments), or had
-    /// not got further when the oldest ones were removed. Every further call returns the same error.
+    /// Reading was to start before the first offset of a log in [`segments`](crate::segments), or
+    /// had not got further when the oldest ones were removed. Every further call returns the same
+    /// error.
     #[non_exhaustive]
     Pruned {
-        /// The log offset at which reading was to begin or to continue.
+        /// The log offset at which reading was to start or to continue.
         offset: u64,
-        /// The log offset at which the log begins.
+        /// The log offset at which the log starts.
         first_offset: u64,
     },
     /// A log is not the one in which a [`Position`](crate::Position) is, or has changed since it was
@@ -164,8 +165,8 @@ pub enum ErrorKind {
         /// The feature that the dialect or this build does not support.
         unsupported: Unsupported,
     },
-    /// A folder is not a log in [`segments`](crate::segments): it contains a file, which the path names,
-    /// that is neither a segment nor [ignored](crate::segments::list).
+    /// A directory is not a log in [`segments`](crate::segments): it contains a file, which the
+    /// path names, that is neither a segment nor [ignored](crate::segments::list).
     NotASegment,
     /// A [`LogFile`](crate::LogFile) was used in a process that did not open it: a forked child.
     /// Its file is left as it is.
@@ -230,7 +231,7 @@ pub struct WriteFailure {
 pub enum Hint {
     /// Continue after the damage, or salvage the records after it.
     OnCorruption,
-    /// A record may not begin at the offset that was sought.
+    /// A record may not start at the offset that was sought.
     CheckOffset,
     /// If the file is trusted, raise [`record_len_max`](crate::ReadOptions::record_len_max).
     RaiseRecordLenMax,
@@ -264,16 +265,16 @@ pub enum Hint {
     CreateLog,
     /// Open the log again.
     Reopen,
-    /// Begin at the first offset of the log: the records before it are gone.
-    BeginAtFirstOffset,
-    /// Start at the beginning of the log, which is not the one that was read before.
+    /// Start at the first offset of the log: the records before it are gone.
+    StartAtFirstOffset,
+    /// Start at the start of the log, which is not the one that was read before.
     StartAgain,
-    /// Give the log in segments a folder of its own.
-    OwnFolder,
-    /// Append to a log in segments with [`SegmentedLog`](crate::SegmentedLog).
+    /// Give the segmented log a directory of its own.
+    OwnDirectory,
+    /// Append to a segmented log with [`SegmentedLog`](crate::SegmentedLog).
     SegmentLen,
-    /// Read the logs in the folder one by one.
-    ReadFolder,
+    /// Read the logs in the directory one by one.
+    ReadDirectory,
     /// Give the new log another name.
     OtherName,
 }
@@ -301,7 +302,7 @@ impl Error {
         Error::new(ErrorKind::Io { source }, path)
     }
 
-    /// This error with its path below `given`, as the caller named the folder `absolute`.
+    /// This error with its path below `given`, as the caller named the directory `absolute`.
     #[must_use]
     pub(crate) fn with_path_below(mut self, absolute: &Path, given: &Path) -> Self {
         let below = self.path.as_deref().and_then(|path| path.strip_prefix(absolute).ok());
@@ -362,7 +363,7 @@ impl Error {
     }
 
     /// The file offset in bytes that the error concerns: where the damage, the torn tail or the
-    /// record begins, or where reading was to begin. `None` if it concerns the whole file.
+    /// record starts, or where reading was to start. `None` if it concerns the whole file.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -375,7 +376,7 @@ impl Error {
     /// ```
     pub fn offset(&self) -> Option<u64> {
         match &self.kind {
-            ErrorKind::Corruption { region } | ErrorKind::TornTail { region } => Some(region.begin),
+            ErrorKind::Corruption { region } | ErrorKind::TornTail { region } => Some(region.start),
             ErrorKind::OverBudget { offset, .. }
             | ErrorKind::RecordTooLarge { offset, .. }
             | ErrorKind::Truncated { offset, .. }
@@ -436,12 +437,12 @@ impl ErrorKind {
             ErrorKind::Write { failure, .. } if failure.is_undone => return None,
             ErrorKind::Write { .. } | ErrorKind::Forked => Hint::Reopen,
             ErrorKind::Io { source } if source.get_ref().is_some_and(|source| source.is::<Cut>()) => Hint::Reopen,
-            ErrorKind::Pruned { .. } => Hint::BeginAtFirstOffset,
+            ErrorKind::Pruned { .. } => Hint::StartAtFirstOffset,
             ErrorKind::Changed { .. } => Hint::StartAgain,
-            ErrorKind::NotASegment => Hint::OwnFolder,
+            ErrorKind::NotASegment => Hint::OwnDirectory,
             // Of the system: one with words of its own says what to do.
             ErrorKind::Io { source } if source.kind() == io::ErrorKind::IsADirectory && source.get_ref().is_none() => {
-                Hint::ReadFolder
+                Hint::ReadDirectory
             }
             ErrorKind::Io { .. }
             | ErrorKind::Truncated { .. }
@@ -484,12 +485,12 @@ impl fmt::Display for ErrorKind {
                 }
                 write!(
                     f,
-                    ", but reading was to begin at {offset}: it was cut, or the offset belongs to another file"
+                    ", but reading was to start at {offset}: it was cut, or the offset belongs to another file"
                 )
             }
             ErrorKind::Pruned { offset, first_offset } => write!(
                 f,
-                "the log begins at {first_offset}, but reading was to go on at {offset}: the records between were pruned"
+                "the log starts at {first_offset}, but reading was to go on at {offset}: the records between were pruned"
             ),
             ErrorKind::Changed { offset, end_offset } => write!(
                 f,
@@ -529,7 +530,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Unsupported { dialect, unsupported } => show_unsupported(*dialect, *unsupported, f),
             ErrorKind::NotASegment => write!(
                 f,
-                "this file is not a segment of a log, and a folder with other files is not a log in segments"
+                "this file is not a segment of a log, and a directory with other files is not a segmented log"
             ),
             ErrorKind::Forked => write!(f, "the log was opened by another process, of which this one is a fork"),
             ErrorKind::Locked => write!(
@@ -583,11 +584,11 @@ impl Hint {
             Hint::Salvage => "salvage",
             Hint::CreateLog => "create_log",
             Hint::Reopen => "reopen",
-            Hint::BeginAtFirstOffset => "begin_at_first_offset",
+            Hint::StartAtFirstOffset => "start_at_first_offset",
             Hint::StartAgain => "start_again",
-            Hint::OwnFolder => "own_folder",
+            Hint::OwnDirectory => "own_directory",
             Hint::SegmentLen => "segment_len",
-            Hint::ReadFolder => "read_folder",
+            Hint::ReadDirectory => "read_directory",
             Hint::OtherName => "other_name",
         }
     }
@@ -599,7 +600,7 @@ impl fmt::Display for Hint {
             Hint::OnCorruption => {
                 "the next call continues after it; `OnCorruption::Skip` skips damage, `salvage` makes a new log"
             }
-            Hint::CheckOffset => "`seek` moved the reader here: if no record begins at this offset, this is not damage",
+            Hint::CheckOffset => "`seek` moved the reader here: if no record starts at this offset, this is not damage",
             Hint::RaiseRecordLenMax => "if you trust this file, raise `record_len_max`",
             Hint::RaiseRecordLenMaxOfWriter => {
                 "raise `record_len_max` of the writer; above 1 GiB, also that of its readers"
@@ -623,13 +624,13 @@ impl fmt::Display for Hint {
             Hint::Salvage => "`salvage` makes a new log of all that can be read",
             Hint::CreateLog => "create a new log",
             Hint::Reopen => "to continue, open the log again in this process",
-            Hint::BeginAtFirstOffset => "begin at the first offset of the log: the records before it are gone",
-            Hint::StartAgain => "to read this log, start at its beginning",
-            Hint::OwnFolder => {
-                "a log in segments needs a folder of its own: move the file away, or choose another folder"
+            Hint::StartAtFirstOffset => "start at the first offset of the log: the records before it are gone",
+            Hint::StartAgain => "to read this log, start at its start",
+            Hint::OwnDirectory => {
+                "a segmented log needs a directory of its own: move the file away, or choose another directory"
             }
-            Hint::SegmentLen => "to append to a log in segments, open it as a `SegmentedLog`",
-            Hint::ReadFolder => "a reader or a follower takes one log: open each file in the folder",
+            Hint::SegmentLen => "to append to a segmented log, open it as a `SegmentedLog`",
+            Hint::ReadDirectory => "a reader or a follower takes one log: open each file in the directory",
             Hint::OtherName => "give the new log another name",
         })
     }
@@ -659,7 +660,7 @@ fn show_logs(format: LogFormat, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 /// Why a record that was found is not returned. It is neither skipped nor consumed: a further call
-/// begins with it.
+/// starts with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refused {
@@ -858,7 +859,7 @@ mod tests {
     /// An error of each kind, with the offsets and lengths in it.
     fn of_each_kind() -> Vec<Error> {
         let region = SkippedRegion {
-            begin: 10,
+            start: 10,
             end: 20,
             reason: Reason::TornTail,
             leveldb_len: None,

@@ -57,7 +57,7 @@ impl FileId {
     #[cfg(windows)]
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
         use std::os::windows::fs::OpenOptionsExt;
-        // FILE_FLAG_BACKUP_SEMANTICS: without it, a folder could not be opened.
+        // FILE_FLAG_BACKUP_SEMANTICS: without it, a directory could not be opened.
         const FLAGS: u32 = 0x0200_0000;
         // No access to its content, which other processes may have locked.
         let file = File::options().access_mode(0).custom_flags(FLAGS).open(path)?;

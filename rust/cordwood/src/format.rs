@@ -108,7 +108,7 @@ pub enum FragmentKind {
     Predecessor,
     /// Types 0x40, 0x42, 0x44 and 0x46, whose payload is a container of records.
     Packed(Kind),
-    /// The mark with which a packed log begins: type 0x48.
+    /// The mark with which a packed log starts: type 0x48.
     PackedMark,
     /// Type 0: space that was never written.
     Zero,
@@ -239,9 +239,9 @@ impl Header {
     }
 }
 
-/// The file offset at which the block that contains `offset` begins, in LevelDB's dialect.
+/// The file offset at which the block that contains `offset` starts, in LevelDB's dialect.
 #[inline]
-pub const fn block_begin(offset: u64) -> u64 {
+pub const fn block_start(offset: u64) -> u64 {
     offset - offset % BLOCK_LEN as u64
 }
 
@@ -306,12 +306,12 @@ mod tests {
 
     #[test]
     fn block_arithmetic_at_the_edges() {
-        assert_eq!((block_begin(0), block_left(0), trailer_len(0)), (0, 32_768, 0));
+        assert_eq!((block_start(0), block_left(0), trailer_len(0)), (0, 32_768, 0));
         assert_eq!(
-            (block_begin(32_767), block_left(32_767), trailer_len(32_767)),
+            (block_start(32_767), block_left(32_767), trailer_len(32_767)),
             (0, 1, 1)
         );
-        assert_eq!((block_begin(32_768), block_left(32_768)), (32_768, 32_768));
+        assert_eq!((block_start(32_768), block_left(32_768)), (32_768, 32_768));
         assert_eq!((trailer_len(32_761), trailer_len(32_762)), (0, 6));
     }
 

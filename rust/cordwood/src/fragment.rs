@@ -37,7 +37,7 @@ pub(crate) enum Found {
     Incomplete,
 }
 
-/// Classifies the beginning of `bytes`, which extend to the end of the block or of the known part
+/// Classifies the start of `bytes`, which extend to the end of the block or of the known part
 /// of the file.
 ///
 /// `left` is the number of bytes to the end of the block; `is_last` says whether the file ends
@@ -120,7 +120,7 @@ pub(crate) const RUN_MAX: usize = 512;
 pub(crate) struct FullRun<'a> {
     /// From the first header to the end of the block, or of the known part of the file.
     pub(crate) bytes: &'a [u8],
-    /// Output: the ends of the fragments, counted from the beginning of `bytes`.
+    /// Output: the ends of the fragments, counted from the start of `bytes`.
     pub(crate) ends: &'a mut [u16; RUN_MAX],
     pub(crate) verify_checksums: bool,
 }
@@ -155,7 +155,7 @@ impl Job for FullRun<'_> {
 }
 
 /// [`find_other`] if `bytes` are the rest of the block, as far as the file goes, and no valid
-/// fragment begins here.
+/// fragment starts here.
 fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) -> Found {
     let is_zero = bytes.iter().all(|&byte| byte == 0);
     let rest = |reason, leveldb_len| Found::Fault {

@@ -30,13 +30,13 @@ const IDLE_MAX: usize = 64;
 ///
 /// Any number of threads may read at a time: each call reads at positions of its own, also in a
 /// forked process. A log may grow; its new records have no numbers. It must not change: another log
-/// under the path is an error when its file is opened, and so is a record that does not begin where it
-/// did. Files stay open for the next calls, and are not compared again.
+/// under the path is an error when its file is opened, and so is a record that does not start where
+/// it did. Files stay open for the next calls, and are not compared again.
 ///
 /// ```
 /// use cordwood_log::{Error, LogFile, LogFileOptions, ReadOptions, RecordIndex};
-/// # let folder = tempfile::tempdir()?;
-/// # let path = folder.path().join("app.log");
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("app.log");
 /// let log = LogFile::create(&path, LogFileOptions::default())?;
 /// for number in 0..200 {
 ///     log.append(format!("record {number}").as_bytes())?;
@@ -76,7 +76,7 @@ struct Idle {
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexedLog {
-    /// The file, or the folder of a log in segments.
+    /// The file, or the directory of a segmented log.
     pub path: PathBuf,
     /// After the last record.
     pub position: Position,
@@ -101,7 +101,7 @@ impl RecordIndex {
     /// # Errors
     ///
     /// As [`Reader::open_with`] and [`Reader::next_event`]. Also [`ErrorKind::Io`] if a source is not a
-    /// regular file or a folder.
+    /// regular file or a directory.
     pub fn open(paths: impl IntoIterator<Item = impl AsRef<Path>>, options: ReadOptions) -> Result<Self, Error> {
         let index = |path| IndexedLog::of(&mut Reader::open_with(path, options.clone())?);
         let logs = paths.into_iter().map(index).collect::<Result<_, _>>()?;
@@ -159,8 +159,8 @@ impl RecordIndex {
         Ok(found)
     }
 
-    /// Where the record with this index is: the file, or the folder of a log in segments, and the log
-    /// offset of the record; `None` if there are not so many. The record is read.
+    /// Where the record with this index is: the file, or the directory of a segmented log, and the
+    /// log offset of the record; `None` if there are not so many. The record is read.
     ///
     /// # Errors
     ///
@@ -342,7 +342,7 @@ impl IndexedLog {
             near_damage: Vec::new(),
             exact_offsets: Vec::new(),
         };
-        let beginning = Position::beginning(&log.path, reader.format()?)?;
+        let start = Position::start(&log.path, reader.format()?)?;
         let mut group = Group::default();
         let mut end = None;
         reader.without_data(|reader| {
@@ -367,7 +367,7 @@ impl IndexedLog {
         log.offsets.extend(end);
         log.offsets.shrink_to_fit();
         // The records are those of the file that the reader has open, which may have lost its name.
-        beginning.check(&log.path, reader.options())?;
+        start.check(&log.path, reader.options())?;
         log.position = Position::of(&log.path, end.unwrap_or(0))?;
         Ok(log)
     }

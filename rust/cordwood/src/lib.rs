@@ -11,8 +11,8 @@
 //! ```
 //! use cordwood_log::{LogFile, LogFileOptions, OnTornTail, Reader};
 //!
-//! # let folder = tempfile::tempdir()?;
-//! # let path = folder.path().join("app.log");
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("app.log");
 //! // Cuts off the part of a record that a crash may have left at the end: its `append` never returned.
 //! let options = LogFileOptions::default().with_on_torn_tail(OnTornTail::Truncate);
 //! let log = LogFile::append_to(&path, options)?;
@@ -35,7 +35,7 @@
 //! file on disk, use [`Writer`], [`Reader::new`] and [`Reader::from_slice`].
 //!
 //! [`Reader::record_batch`] gathers many records in one buffer. [`ops::split_ranges`] divides a file
-//! into ranges that begin at blocks, and [`Reader::another`] reads one of them: each record is in
+//! into ranges that start at blocks, and [`Reader::another`] reads one of them: each record is in
 //! exactly one range, so several threads or machines can share the work.
 //!
 //! # Damage
@@ -202,5 +202,5 @@ pub mod write {
     pub use crate::writer::LogStatus;
     pub use crate::writer::Sink;
     #[cfg(feature = "test-storage")]
-    pub use crate::writer::{Folder, Storage};
+    pub use crate::writer::{Directory, Storage};
 }

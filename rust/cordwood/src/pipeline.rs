@@ -296,9 +296,9 @@ mod tests {
     #[test]
     fn results_come_in_order_within_the_window() {
         for worker_count in [1, 2, 3, 8] {
-            let (begun, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let (started, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
             let work = |part: u64| {
-                let ahead = begun.fetch_add(1, SeqCst) + 1 - taken.load(SeqCst);
+                let ahead = started.fetch_add(1, SeqCst) + 1 - taken.load(SeqCst);
                 // The consumer counts a result after it has taken it.
                 assert!(ahead <= worker_count + 2, "{ahead} parts with {worker_count} threads");
                 thread::sleep(Duration::from_micros(part * 7919 % 200));
@@ -320,12 +320,12 @@ mod tests {
         }
     }
 
-    /// An error ends the work: parts that were not yet begun never are.
+    /// An error ends the work: parts that were not yet started never are.
     #[test]
     fn an_error_of_the_consumer_ends_the_work() {
-        let begun = AtomicUsize::new(0);
+        let started = AtomicUsize::new(0);
         let work = |part: u64| {
-            begun.fetch_add(1, SeqCst);
+            started.fetch_add(1, SeqCst);
             part
         };
         let done = in_order(
@@ -335,7 +335,7 @@ mod tests {
             |part| if part == 20 { Err(part) } else { Ok(()) },
         );
         assert_eq!(done, Err(20));
-        assert!(begun.load(SeqCst) <= 21 + 4);
+        assert!(started.load(SeqCst) <= 21 + 4);
     }
 
     #[test]

@@ -27,8 +27,8 @@ use crate::format::BLOCK_LEN;
 ///
 /// ```
 /// use cordwood_log::{FollowOptions, Follower, LogFile, LogFileOptions, Position, follow::Poll};
-/// # let folder = tempfile::tempdir()?;
-/// # let path = folder.path().join("app.log");
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("app.log");
 /// let log = LogFile::create(&path, LogFileOptions::default())?;
 /// log.append(b"one")?;
 ///
@@ -153,10 +153,10 @@ impl Position {
         Position { version, ..self }
     }
 
-    /// The position at the beginning of a log, of whose first file `bytes` are the first ones. Its mark ends
-    /// before the first incomplete fragment: a writer may write other bytes there.
+    /// The position at the start of a log, of whose first file `bytes` are the first ones. Its mark
+    /// ends before the first incomplete fragment: a writer may write other bytes there.
     #[doc(hidden)]
-    pub fn of_beginning(bytes: &[u8], base: u64, format: LogFormat) -> Self {
+    pub fn of_start(bytes: &[u8], base: u64, format: LogFormat) -> Self {
         let mut options = ReadOptions::default().with_format(format);
         options.origin = base;
         let mut decoder = Decoder::unchecked(&options);
@@ -268,10 +268,10 @@ mod files {
             position.map_err(|source| Error::io(source, Some(path)))
         }
 
-        /// The position at the beginning of a log whose format is known.
+        /// The position at the start of a log whose format is known.
         // Hidden: for the binding, which plans splits.
         #[doc(hidden)]
-        pub fn beginning(path: &Path, format: LogFormat) -> Result<Self, Error> {
+        pub fn start(path: &Path, format: LogFormat) -> Result<Self, Error> {
             let (mut bytes, mut base) = (Vec::new(), 0);
             let mut file = path.to_owned();
             if let Some(first) = path
@@ -284,7 +284,7 @@ mod files {
             }
             let read = File::open(file).and_then(|file| file.take(BLOCK_LEN as u64).read_to_end(&mut bytes));
             read.map_err(|source| Error::io(source, Some(path)))?;
-            Ok(Position::of_beginning(&bytes, base, format))
+            Ok(Position::of_start(&bytes, base, format))
         }
 
         /// Checks that a file or a directory is the log of this position, as far as it has the bytes: a
@@ -314,8 +314,8 @@ mod files {
                 };
                 let is_same = match mark.again(|at, to| read_full_at(&file, to, at.saturating_sub(origin))) {
                     Ok(now) => now == *mark,
-                    // A reader that begins after the bytes finds that they are missing, unless the next
-                    // segment has them.
+                    // A reader that starts after the bytes finds that they are missing, unless the
+                    // next segment has them.
                     Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                         let is_next =
                             |segment: &Segment| mark.base < segment.offset && segment.offset < mark.range().end;
@@ -349,7 +349,7 @@ mod files {
                         match reader.step()? {
                             Step::Skipped(region)
                                 if region.reason.severity() == Severity::Corruption
-                                    && region.begin < range.end
+                                    && region.start < range.end
                                     && region.end > range.start =>
                             {
                                 return Ok(true);

@@ -1,20 +1,20 @@
-//! A log in segments: a folder of log files, each named for the log offset of its first byte.
+//! A segmented log: a directory of log files, each named for the log offset of its first byte.
 //!
 //! So a position in the log is one number, and the end of a segment is the name of the next. No list
-//! of the segments is kept anywhere else: [`list`] reads the folder, and [`breaks`] finds the bytes
-//! that are missing between two segments. The rules are in `docs/format/writing.md`.
+//! of the segments is kept anywhere else: [`list`] reads the directory, and [`breaks`] finds the
+//! bytes that are missing between two segments. The rules are in `docs/format/writing.md`.
 //!
 //! ```
 //! use cordwood_log::segments::{self, Segment};
-//! # let folder = tempfile::tempdir()?;
-//! # let folder = folder.path();
-//! std::fs::write(folder.join("00000000000000000000.log"), [0; 70])?;
-//! std::fs::write(folder.join("00000000000000000100.log"), [0; 50])?;
-//! let segments = segments::list(folder)?;
+//! # let directory = tempfile::tempdir()?;
+//! # let directory = directory.path();
+//! std::fs::write(directory.join("00000000000000000000.log"), [0; 70])?;
+//! std::fs::write(directory.join("00000000000000000100.log"), [0; 50])?;
+//! let segments = segments::list(directory)?;
 //! assert_eq!(segments, [Segment { offset: 0, len: 70 }, Segment { offset: 100, len: 50 }]);
 //!
-//! let missing: Vec<_> = segments::breaks(&segments).map(|region| region.begin..region.end).collect();
-//! assert_eq!(missing, [70..100]);
+//! let missing: Vec<_> = segments::breaks(&segments).map(|region|
+//! region.start..region.end).collect(); assert_eq!(missing, [70..100]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -34,7 +34,7 @@ const DIGITS: usize = 20;
 /// No file ends after this offset, nor does a log.
 pub(crate) const OFFSET_MAX: u64 = i64::MAX as u64;
 
-/// One file of a log in segments.
+/// One file of a segmented log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Segment {
     /// The log offset of its first byte, which is its name.
@@ -49,13 +49,13 @@ impl Segment {
         self.offset + self.len
     }
 
-    /// The path of the file, in the folder of the log.
-    pub fn path_in(self, folder: &Path) -> PathBuf {
-        folder.join(name_of(self.offset))
+    /// The path of the file, in the directory of the log.
+    pub fn path_in(self, directory: &Path) -> PathBuf {
+        directory.join(name_of(self.offset))
     }
 }
 
-/// The name of the segment that begins at this log offset: twenty digits and `.log`.
+/// The name of the segment that starts at this log offset: twenty digits and `.log`.
 ///
 /// ```
 /// assert_eq!(cordwood_log::segments::name_of(67_108_864), "00000000000067108864.log");
@@ -64,7 +64,7 @@ pub fn name_of(offset: u64) -> String {
     format!("{offset:0DIGITS$}.log")
 }
 
-/// The log offset at which the segment of this name begins; `None` if it is the name of no segment.
+/// The log offset at which the segment of this name starts; `None` if it is the name of no segment.
 ///
 /// ```
 /// use cordwood_log::segments::offset_of;
@@ -88,24 +88,24 @@ pub fn offset_of(name: impl AsRef<OsStr>) -> Option<u64> {
 ///
 /// * [`ErrorKind::Io`] if the directory or the length of a segment cannot be read.
 /// * [`ErrorKind::NotASegment`] with the path of any other file in it.
-pub fn list(folder: &Path) -> Result<Vec<Segment>, Error> {
-    settled(folder)?.without_strays(folder)
+pub fn list(directory: &Path) -> Result<Vec<Segment>, Error> {
+    settled(directory)?.without_strays(directory)
 }
 
 /// The segments of the log that a directory is: at least one. A directory in which no file has the
 /// name of a segment is not a log, whatever else it contains.
-pub(crate) fn list_log(folder: &Path) -> Result<Vec<Segment>, Error> {
-    let listing = settled(folder)?;
+pub(crate) fn list_log(directory: &Path) -> Result<Vec<Segment>, Error> {
+    let listing = settled(directory)?;
     if listing.segments.is_empty() && (listing.offsets.is_empty() || listing.stray.is_none()) {
-        return Err(Error::io(io::ErrorKind::IsADirectory.into(), Some(folder)));
+        return Err(Error::io(io::ErrorKind::IsADirectory.into(), Some(directory)));
     }
-    listing.without_strays(folder)
+    listing.without_strays(directory)
 }
 
 /// The segments of a log that is already open. A file that is no segment cannot be mistaken for one,
 /// and does not stop a reader or a follower.
-pub(crate) fn list_again(folder: &Path) -> Result<Vec<Segment>, Error> {
-    Ok(settled(folder)?.segments)
+pub(crate) fn list_again(directory: &Path) -> Result<Vec<Segment>, Error> {
+    Ok(settled(directory)?.segments)
 }
 
 /// The files in a directory.
@@ -119,9 +119,9 @@ struct Listing {
 }
 
 impl Listing {
-    fn without_strays(self, folder: &Path) -> Result<Vec<Segment>, Error> {
+    fn without_strays(self, directory: &Path) -> Result<Vec<Segment>, Error> {
         match self.stray {
-            Some(name) => Err(Error::new(ErrorKind::NotASegment, Some(&folder.join(name)))),
+            Some(name) => Err(Error::new(ErrorKind::NotASegment, Some(&directory.join(name)))),
             None => Ok(self.segments),
         }
     }
@@ -132,12 +132,12 @@ impl Listing {
 /// their lengths are read. The next list does not have such a fault. A log that changes faster than it is
 /// listed, or a segment that another program makes longer, never agrees: the last of many lists counts.
 /// A list without a segment is short, and says nothing about the log: there are many more tries for it.
-fn settled(folder: &Path) -> Result<Listing, Error> {
+fn settled(directory: &Path) -> Result<Listing, Error> {
     const TRIES_MAX: usize = 100;
     const PRUNED_TRIES_MAX: usize = 100_000;
     let mut before = None;
     for tries in 1.. {
-        let listing = list_once(folder)?;
+        let listing = list_once(directory)?;
         let is_pruned = listing.segments.is_empty() && !listing.offsets.is_empty();
         let breaks: Vec<_> = breaks(&listing.segments).collect();
         if !is_pruned && breaks.is_empty() {
@@ -158,10 +158,10 @@ fn is_ignored(name: &OsStr) -> bool {
     name == LOCK_NAME || name == "lost+found" || name.as_encoded_bytes().starts_with(b".")
 }
 
-fn list_once(folder: &Path) -> Result<Listing, Error> {
-    let failed = |source| Error::io(source, Some(folder));
+fn list_once(directory: &Path) -> Result<Listing, Error> {
+    let failed = |source| Error::io(source, Some(directory));
     let (mut offsets, mut stray) = (Vec::new(), None);
-    for entry in folder.read_dir().map_err(failed)? {
+    for entry in directory.read_dir().map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
         match offset_of(&name) {
             Some(offset) => offsets.push(offset),
@@ -171,11 +171,11 @@ fn list_once(folder: &Path) -> Result<Listing, Error> {
     }
     offsets.sort_unstable();
     let mut segments = Vec::with_capacity(offsets.len());
-    // The writer begins a segment once the one before it has its final length, and removes the
+    // The writer starts a segment once the one before it has its final length, and removes the
     // oldest first. So a length is final if a later segment was listed, and if a segment has been
     // removed meanwhile, so have all before it.
     for &offset in offsets.iter().rev() {
-        let path = folder.join(name_of(offset));
+        let path = directory.join(name_of(offset));
         match path.metadata() {
             Ok(metadata) if metadata.is_file() => segments.push(Segment {
                 offset,
@@ -195,12 +195,12 @@ fn list_once(folder: &Path) -> Result<Listing, Error> {
     })
 }
 
-/// The places where a segment does not end where the next one begins, in their order. A healthy log
+/// The places where a segment does not end where the next one starts, in their order. A healthy log
 /// has none.
 ///
 /// * [`Reason::MissingSegment`]: no segment has these bytes. A file was removed, or one was cut.
 /// * [`Reason::GrownSegment`]: bytes at the end of a segment, after the offset at which the next one
-///   begins.
+///   starts.
 pub fn breaks(segments: &[Segment]) -> impl Iterator<Item = SkippedRegion> {
     segments.windows(2).filter_map(|pair| {
         let (end, next) = (pair[0].end_offset(), pair[1].offset);
@@ -210,7 +210,7 @@ pub fn breaks(segments: &[Segment]) -> impl Iterator<Item = SkippedRegion> {
             Reason::GrownSegment
         };
         (end != next).then_some(SkippedRegion {
-            begin: end.min(next),
+            start: end.min(next),
             end: end.max(next),
             reason,
             leveldb_len: None,
@@ -226,12 +226,12 @@ mod tests {
         Segment { offset, len }
     }
 
-    fn folder_of(files: &[(&str, usize)]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().expect("a folder");
+    fn directory_of(files: &[(&str, usize)]) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().expect("a directory");
         for (name, len) in files {
-            std::fs::write(folder.path().join(name), vec![0; *len]).expect("a file");
+            std::fs::write(directory.path().join(name), vec![0; *len]).expect("a file");
         }
-        folder
+        directory
     }
 
     #[test]
@@ -270,52 +270,52 @@ mod tests {
 
     #[test]
     fn segments_are_listed_in_the_order_of_their_offsets() {
-        let folder = folder_of(&[(&name_of(150), 0), ("LOCK", 0), (&name_of(9), 141), (&name_of(0), 9)]);
-        let segments = list(folder.path()).expect("a log in segments");
+        let directory = directory_of(&[(&name_of(150), 0), ("LOCK", 0), (&name_of(9), 141), (&name_of(0), 9)]);
+        let segments = list(directory.path()).expect("a segmented log");
         assert_eq!(segments, [segment(0, 9), segment(9, 141), segment(150, 0)]);
-        assert_eq!(segments[1].path_in(folder.path()), folder.path().join(name_of(9)));
+        assert_eq!(segments[1].path_in(directory.path()), directory.path().join(name_of(9)));
         assert_eq!(breaks(&segments).next(), None);
     }
 
     #[test]
-    fn an_empty_folder_has_no_segments() {
-        assert_eq!(list(folder_of(&[]).path()).expect("an empty folder"), []);
+    fn an_empty_directory_has_no_segments() {
+        assert_eq!(list(directory_of(&[]).path()).expect("an empty directory"), []);
     }
 
     #[test]
-    fn a_folder_with_another_file_is_no_log_in_segments() {
+    fn a_directory_with_another_file_is_no_segmented_log() {
         for other in ["000012.log", "CURRENT", "lost+found.log"] {
-            let folder = folder_of(&[(&name_of(0), 9), (other, 1)]);
-            assert_eq!(list_again(folder.path()).expect("an open log"), [segment(0, 9)]);
-            let error = list(folder.path()).expect_err("another file");
+            let directory = directory_of(&[(&name_of(0), 9), (other, 1)]);
+            assert_eq!(list_again(directory.path()).expect("an open log"), [segment(0, 9)]);
+            let error = list(directory.path()).expect_err("another file");
             assert!(matches!(error.kind, ErrorKind::NotASegment), "{error}");
-            assert_eq!(error.path.as_deref(), Some(&*folder.path().join(other)));
+            assert_eq!(error.path.as_deref(), Some(&*directory.path().join(other)));
         }
-        let folder = folder_of(&[]);
-        std::fs::create_dir(folder.path().join(name_of(0))).expect("a folder");
-        let error = list(folder.path()).expect_err("a folder");
+        let directory = directory_of(&[]);
+        std::fs::create_dir(directory.path().join(name_of(0))).expect("a directory");
+        let error = list(directory.path()).expect_err("a directory");
         assert!(matches!(error.kind, ErrorKind::NotASegment), "{error}");
     }
 
     #[test]
     fn files_that_a_file_system_creates_are_ignored() {
-        let folder = folder_of(&[(&name_of(0), 9), (".nfs0000000000001", 1), (".DS_Store", 1)]);
-        std::fs::create_dir(folder.path().join("lost+found")).expect("a directory");
-        assert_eq!(list(folder.path()).expect("a log"), [segment(0, 9)]);
-        assert_eq!(list_log(folder.path()).expect("a log"), [segment(0, 9)]);
+        let directory = directory_of(&[(&name_of(0), 9), (".nfs0000000000001", 1), (".DS_Store", 1)]);
+        std::fs::create_dir(directory.path().join("lost+found")).expect("a directory");
+        assert_eq!(list(directory.path()).expect("a log"), [segment(0, 9)]);
+        assert_eq!(list_log(directory.path()).expect("a log"), [segment(0, 9)]);
     }
 
     #[test]
     fn a_directory_without_a_segment_is_no_log() {
         for name in ["000012.log", ".hidden", LOCK_NAME] {
-            let error = list_log(folder_of(&[(name, 1)]).path()).expect_err("no log");
+            let error = list_log(directory_of(&[(name, 1)]).path()).expect_err("no log");
             assert!(matches!(&error.kind, ErrorKind::Io { source } if source.kind() == io::ErrorKind::IsADirectory));
         }
     }
 
     #[test]
     fn a_log_whose_segments_are_pruned_while_it_is_opened_is_listed_again() {
-        let folder = folder_of(&[(&name_of(0), 0)]);
+        let directory = directory_of(&[(&name_of(0), 0)]);
         let is_done = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -323,12 +323,12 @@ mod tests {
                     if is_done.load(std::sync::atomic::Ordering::Relaxed) {
                         return;
                     }
-                    std::fs::write(folder.path().join(name_of(offset + 1)), []).expect("a file");
-                    std::fs::remove_file(folder.path().join(name_of(offset))).expect("a file");
+                    std::fs::write(directory.path().join(name_of(offset + 1)), []).expect("a file");
+                    std::fs::remove_file(directory.path().join(name_of(offset))).expect("a file");
                 }
             });
             let opened: Result<Vec<_>, _> = (0..20_000)
-                .map(|_| list_log(folder.path()).and_then(|_| crate::Reader::open(folder.path()).map(drop)))
+                .map(|_| list_log(directory.path()).and_then(|_| crate::Reader::open(directory.path()).map(drop)))
                 .collect();
             is_done.store(true, std::sync::atomic::Ordering::Relaxed);
             opened.expect("a log at every time");
@@ -339,20 +339,20 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_symbolic_link_to_a_missing_file_is_an_error_with_its_path() {
-        let folder = folder_of(&[(&name_of(0), 9), (&name_of(20), 5)]);
-        let link = folder.path().join(name_of(9));
+        let directory = directory_of(&[(&name_of(0), 9), (&name_of(20), 5)]);
+        let link = directory.path().join(name_of(9));
         std::os::unix::fs::symlink("missing", &link).expect("a link");
-        let error = list(folder.path()).expect_err("a link to no file");
+        let error = list(directory.path()).expect_err("a link to no file");
         assert!(matches!(&error.kind, ErrorKind::Io { source } if source.kind() == io::ErrorKind::NotFound));
         assert_eq!(error.path.as_deref(), Some(&*link));
     }
 
     #[test]
-    fn a_folder_that_is_missing_is_an_error_with_its_path() {
-        let folder = folder_of(&[]).path().join("missing");
-        let error = list(&folder).expect_err("no folder");
+    fn a_directory_that_is_missing_is_an_error_with_its_path() {
+        let directory = directory_of(&[]).path().join("missing");
+        let error = list(&directory).expect_err("no directory");
         assert!(matches!(&error.kind, ErrorKind::Io { source } if source.kind() == io::ErrorKind::NotFound));
-        assert_eq!(error.path.as_deref(), Some(&*folder));
+        assert_eq!(error.path.as_deref(), Some(&*directory));
     }
 
     #[test]
@@ -360,7 +360,7 @@ mod tests {
         let found = |segments: &[Segment]| -> Vec<_> {
             let regions = breaks(segments);
             regions
-                .map(|region| (region.begin, region.end, region.reason))
+                .map(|region| (region.start, region.end, region.reason))
                 .collect()
         };
         // The oldest segments were pruned, which is not a break.

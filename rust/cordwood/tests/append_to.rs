@@ -210,7 +210,7 @@ fn a_log_that_cannot_be_recognised_is_not_padded() {
     );
 }
 
-/// The padding may begin with the bytes that the torn record lacks.
+/// The padding may start with the bytes that the torn record lacks.
 #[test]
 fn padding_does_not_complete_a_record_that_ends_with_its_first_byte() {
     for end in [&[0xff][..], &[0xff, 0, 0, 0], &[0xfe], &[0xff, 0xff], &[0], &[1]] {
@@ -324,7 +324,7 @@ fn the_format_of_a_file_that_is_not_a_log_is_named() {
     }
 }
 
-/// The dialects differ in where the second block begins; in the first, the two grids of run files
+/// The dialects differ in where the second block starts; in the first, the two grids of run files
 /// are the same.
 #[test]
 fn a_grid_that_differs_is_refused_once_it_shows() {
@@ -360,7 +360,7 @@ fn the_worst_that_follows_the_last_record_is_reported() {
         file.extend(second);
         let (_, log) = open(&file, options().with_on_torn_tail(OnTornTail::PadToBlock));
         let tail = log.expect("a log").discarded_tail().expect("a tail");
-        assert_eq!((tail.begin, tail.end), (one.len() as u64, file.len() as u64));
+        assert_eq!((tail.start, tail.end), (one.len() as u64, file.len() as u64));
         assert!(matches!(tail.reason, Reason::ChecksumMismatch { .. }), "{tail:?}");
     }
 }
@@ -390,7 +390,7 @@ fn damage_is_refused_with_the_option_for_it() {
         let (_, log) = open(&file, options());
         let error = log.expect_err("damage");
         assert!(
-            matches!(error.kind, ErrorKind::Corruption { region, .. } if region.begin == 10),
+            matches!(error.kind, ErrorKind::Corruption { region, .. } if region.start == 10),
             "{error}"
         );
         assert_eq!(error.hint, Some(hint));
@@ -527,8 +527,8 @@ fn damage_without_a_valid_fragment_is_padded_if_the_dialect_is_named() {
 /// A log that has a checkpoint exists; if it is lost, that is not concealed by a new one.
 #[test]
 fn a_log_with_a_checkpoint_is_not_created() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = tempfile::tempdir()?;
-    let path = folder.path().join("example.log");
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("example.log");
     let log = LogFile::append_to(&path, options().with_checkpoint(10));
     assert!(
         matches!(&log, Err(Error { kind: ErrorKind::Io { source, .. }, .. }) if source.kind() == io::ErrorKind::NotFound),
@@ -540,14 +540,14 @@ fn a_log_with_a_checkpoint_is_not_created() -> Result<(), Box<dyn std::error::Er
     Ok(())
 }
 
-/// The header of a run file is not a torn tail, and the first record begins after it.
+/// The header of a run file is not a torn tail, and the first record starts after it.
 #[test]
 fn a_run_file_without_a_whole_record_is_appended_to() {
     let whole = log_of(LogFormat::new(Dialect::WANDB), [b"one"]);
     let (double, log) = open(&whole[..7], options().with_on_torn_tail(OnTornTail::Refuse));
     log.expect("no record").append(b"one").expect("nothing fails");
     assert_eq!(double.bytes(), whole);
-    // The beginning of a header may be text by chance.
+    // The start of a header may be text by chance.
     let text = [&whole[..7], b"hello"].concat();
     for torn in (8..whole.len()).map(|len| &whole[..len]).chain([&text[..]]) {
         let (double, log) = open(torn, options().with_on_torn_tail(OnTornTail::Truncate));
@@ -593,7 +593,7 @@ fn damage_that_one_flipped_bit_explains_is_not_cut() {
                 Err(Error {
                     kind: ErrorKind::Corruption { region, .. },
                     ..
-                }) => assert_eq!(region.begin, 13, "bit {bit}"),
+                }) => assert_eq!(region.start, 13, "bit {bit}"),
                 other => panic!("{} bytes, bit {bit}: {other:?}", record.len()),
             }
         }
@@ -769,7 +769,7 @@ fn a_durable_offset_is_a_checkpoint() -> Result<(), Error> {
     Ok(())
 }
 
-/// Only 0 is always a checkpoint: no record begins or ends within the first header.
+/// Only 0 is always a checkpoint: no record starts or ends within the first header.
 #[test]
 fn an_offset_within_the_first_header_is_no_checkpoint() {
     let file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
@@ -779,7 +779,7 @@ fn an_offset_within_the_first_header_is_no_checkpoint() {
     }
 }
 
-/// The mark is at the beginning, which is not read with a checkpoint in a later block.
+/// The mark is at the start, which is not read with a checkpoint in a later block.
 #[test]
 fn a_mark_of_a_later_version_is_refused_with_every_checkpoint() {
     let mark = common::fragment(0x48, b"cordwood\x02\0");
@@ -815,7 +815,7 @@ fn a_tail_that_ends_with_its_block_is_left_as_it_is() {
 fn the_byte_of_the_padding_depends_on_the_torn_fragment_alone() {
     let one = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
     let torn = common::fragment(4, b"the end");
-    let file = [one, common::fragment(2, b"begin"), torn[..9].to_vec()].concat();
+    let file = [one, common::fragment(2, b"start"), torn[..9].to_vec()].concat();
     let (double, log) = open(&file, options().with_on_torn_tail(OnTornTail::PadToBlock));
     assert!(log.is_ok(), "{log:?}");
     assert_eq!(double.bytes()[file.len()], 0xff);
@@ -880,7 +880,7 @@ fn a_sync_whose_error_a_cut_received_is_no_proof() -> Result<(), Error> {
     let log = LogFile::create_in(double.boxed(), options()).expect("an empty file");
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| log.append_sync(b"one"));
-        until(|| double.state().begun_syncs == 1);
+        until(|| double.state().started_syncs == 1);
         let mut state = double.state();
         state.sync_faults = [Fault::Error(EIO)].into();
         state.write_faults = [Fault::Error(ENOSPC)].into();

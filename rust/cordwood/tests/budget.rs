@@ -54,7 +54,7 @@ fn broken(data_len: u64) -> Vec<u8> {
 
 const SET_ZSTD: [u8; 4] = [7, 0, 0, 0];
 
-/// A compressed log of these frames, in one fragment each or in two, and where each begins.
+/// A compressed log of these frames, in one fragment each or in two, and where each starts.
 fn log(frames: &[Vec<u8>], are_joined: bool) -> (Vec<u8>, Vec<u64>) {
     let mut file = fragment(9, &SET_ZSTD);
     let mut offsets = Vec::new();
@@ -100,14 +100,14 @@ fn a_record_that_decompresses_to_too_much_is_refused_and_stays() {
             let error = ops::stat(SliceSource::new(&file), &options).unwrap_err();
             assert!(is_refused(&error), "{error}");
         }
-        let folder = tempfile::tempdir().unwrap();
-        let clean = folder.path().join("clean.log");
+        let directory = tempfile::tempdir().unwrap();
+        let clean = directory.path().join("clean.log");
         let source = SliceSource::new(&file);
         let error = ops::salvage(source, &clean, &SalvageOptions::default()).unwrap_err();
         assert!(is_refused(&error), "{error}");
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
 
-        let path = folder.path().join("live.log");
+        let path = directory.path().join("live.log");
         std::fs::write(&path, &file).unwrap();
         let mut follower = Follower::open(&path).unwrap();
         while !matches!(follower.poll().unwrap(), Poll::Record(_)) {}
@@ -196,8 +196,8 @@ fn packed(container: &[u8]) -> Vec<u8> {
 
 /// The length of the log once it was opened to append, with records of at most `record_len_max` bytes.
 fn len_after_opening(file: &[u8], record_len_max: u64) -> Result<u64, Error> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("packed.log");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("packed.log");
     std::fs::write(&path, file).unwrap();
     let mut options = LogFileOptions::default().with_on_torn_tail(OnTornTail::Truncate);
     options.record_len_max = record_len_max;

@@ -259,21 +259,21 @@ fn crash_files(history: &History, count: usize) -> Vec<CrashFile> {
     base.resize(file.len(), 0);
     let sectors: Vec<usize> = (0..file.len())
         .step_by(sector_len)
-        .filter(|&begin| sector(&file, begin, sector_len) != sector(&base, begin, sector_len))
+        .filter(|&start| sector(&file, start, sector_len) != sector(&base, start, sector_len))
         .collect();
     let mut mix = |what: String, is_lost: &mut dyn FnMut(usize) -> bool| {
         let mut mixed = file.clone();
-        for &begin in &sectors {
-            if is_lost(begin) {
-                let end = (begin + sector_len).min(mixed.len());
-                mixed[begin..end].copy_from_slice(&base[begin..end]);
+        for &start in &sectors {
+            if is_lost(start) {
+                let end = (start + sector_len).min(mixed.len());
+                mixed[start..end].copy_from_slice(&base[start..end]);
             }
         }
         push(&mixed, what, false);
     };
     for &one in &sectors {
-        mix(format!("without the sector at {one}"), &mut |begin| begin == one);
-        mix(format!("only the sector at {one}"), &mut |begin| begin != one);
+        mix(format!("without the sector at {one}"), &mut |start| start == one);
+        mix(format!("only the sector at {one}"), &mut |start| start != one);
     }
     let mut random = count as u64 * 2 + 1;
     for _ in 0..sectors.len().min(8) {
@@ -285,8 +285,8 @@ fn crash_files(history: &History, count: usize) -> Vec<CrashFile> {
     files
 }
 
-fn sector(file: &[u8], begin: usize, sector_len: usize) -> &[u8] {
-    &file[begin..file.len().min(begin + sector_len)]
+fn sector(file: &[u8], start: usize, sector_len: usize) -> &[u8] {
+    &file[start..file.len().min(start + sector_len)]
 }
 
 // The promises ----------------------------------------------------------------------------------
@@ -313,7 +313,7 @@ fn check(name: &str, history: &History) -> Counts {
             _ => None,
         });
         let promised = promised.unwrap_or(0).max(initial_end);
-        if history.is_new && !ops.contains(&Op::SyncFolder) {
+        if history.is_new && !ops.contains(&Op::SyncDirectory) {
             // Then the whole file may be missing.
             assert_eq!(
                 promised, 0,
@@ -354,7 +354,7 @@ fn check_file(what: &str, history: &History, promised: u64, file: &CrashFile, co
                 },
             ) => {
                 assert_eq!(double.ops(), [], "{what}: refused, and changed");
-                assert!(region.begin >= promised, "{what}: {region} before {promised}");
+                assert!(region.start >= promised, "{what}: {region} before {promised}");
                 // Without a valid fragment, the file does not show that it is a log.
                 let is_log = !before.is_empty() || promised > 0;
                 assert!(on_torn_tail != OnTornTail::PadToBlock || !is_log, "{what}: {region}");
@@ -586,12 +586,12 @@ struct Encoded {
 }
 
 impl Encoded {
-    /// A log, which begins with these bytes.
+    /// A log, which starts with these bytes.
     fn new(bytes: &[u8], format: LogFormat) -> Self {
         let mut bytes = bytes.to_vec();
         let mut encoder = cordwood_log::codec::Encoder::with_format(bytes.len() as u64, format).expect("a format");
         if bytes.is_empty() {
-            encoder.begin(&mut bytes);
+            encoder.start(&mut bytes);
         }
         Encoded {
             encoder,
@@ -734,7 +734,7 @@ fn a_crash_that_reads_as_damage_is_distinguished_from_damage() {
         Err(Error {
             kind: ErrorKind::Corruption { region, .. },
             ..
-        }) => Some((region.begin, region.reason)),
+        }) => Some((region.start, region.reason)),
         Ok(log) => {
             assert!(log.offset() < file.len() as u64);
             None

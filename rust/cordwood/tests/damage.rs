@@ -29,7 +29,7 @@ struct Log {
 }
 
 struct Written {
-    begin: u64,
+    start: u64,
     end: u64,
     data: Vec<u8>,
 }
@@ -43,9 +43,9 @@ impl Log {
         };
         let mut encoder = Encoder::new(0);
         for data in data {
-            let begin = encoder.encode(&data, &mut log.bytes);
+            let start = encoder.encode(&data, &mut log.bytes);
             let end = encoder.offset();
-            let mut at = begin as usize;
+            let mut at = start as usize;
             while at < end as usize {
                 log.fragments.push((at, log.records.len()));
                 at += HEADER_LEN + usize::from(log.header(at).len);
@@ -53,7 +53,7 @@ impl Log {
                     at = at.next_multiple_of(BLOCK_LEN);
                 }
             }
-            log.records.push(Written { begin, end, data });
+            log.records.push(Written { start, end, data });
         }
         log
     }
@@ -120,11 +120,11 @@ fn read(log: &Log, bytes: &[u8], policy: OnCorruption) -> (Vec<Seen>, End) {
     let mut events = Vec::new();
     let mut position = 0;
     loop {
-        let (event, begin, end) = match reader.next_event() {
+        let (event, start, end) = match reader.next_event() {
             Ok(Some(Event::Record(record))) => {
                 let index = log
                     .records
-                    .binary_search_by_key(&record.offset, |written| written.begin);
+                    .binary_search_by_key(&record.offset, |written| written.start);
                 let index = index.unwrap_or_else(|_| panic!("no record was written at {}", record.offset));
                 let written = &log.records[index];
                 assert_eq!(record.end_offset, written.end);
@@ -134,17 +134,17 @@ fn read(log: &Log, bytes: &[u8], policy: OnCorruption) -> (Vec<Seen>, End) {
             }
             Ok(Some(Event::Skipped(region))) => {
                 assert!(policy != OnCorruption::Fail || region.reason.severity() != Severity::Corruption);
-                (Err(region), region.begin, region.end)
+                (Err(region), region.start, region.end)
             }
             Err(Error {
                 kind: ErrorKind::Corruption { region, .. },
                 ..
-            }) if policy == OnCorruption::Fail => (Err(region), region.begin, region.end),
+            }) if policy == OnCorruption::Fail => (Err(region), region.start, region.end),
             Ok(None) => break,
             Err(error) => panic!("{error}"),
         };
-        check_gap(bytes, position, begin);
-        assert!(begin < end);
+        check_gap(bytes, position, start);
+        assert!(start < end);
         events.push(event);
         position = end;
     }
@@ -153,11 +153,11 @@ fn read(log: &Log, bytes: &[u8], policy: OnCorruption) -> (Vec<Seen>, End) {
 }
 
 /// Asserts that these bytes, which no event reports, are a trailer.
-fn check_gap(bytes: &[u8], begin: u64, end: u64) {
-    assert!(begin <= end, "events overlap: {begin}, {end}");
+fn check_gap(bytes: &[u8], start: u64, end: u64) {
+    assert!(start <= end, "events overlap: {start}, {end}");
     let is_trailer =
-        end - begin <= TRAILER_LEN_MAX as u64 && (end.is_multiple_of(BLOCK_LEN as u64) || end == bytes.len() as u64);
-    assert!(begin == end || is_trailer, "{begin} to {end} is unaccounted for");
+        end - start <= TRAILER_LEN_MAX as u64 && (end.is_multiple_of(BLOCK_LEN as u64) || end == bytes.len() as u64);
+    assert!(start == end || is_trailer, "{start} to {end} is unaccounted for");
 }
 
 fn records(events: &[Seen]) -> Vec<usize> {
@@ -227,7 +227,7 @@ fn every_truncation() {
                 matches!(region.reason, Reason::TornTail | Reason::ZeroFill)
             };
             assert!(regions().all(is_harmless), "{len} {policy:?}");
-            let is_torn = log.records.get(whole).is_some_and(|next| next.begin < len as u64);
+            let is_torn = log.records.get(whole).is_some_and(|next| next.start < len as u64);
             assert_eq!(matches!(end, End::TornTail { .. }), is_torn, "{len} {policy:?}");
             assert_eq!(regions().next().is_some(), is_torn);
         }
@@ -243,9 +243,9 @@ fn every_flipped_bit() {
     every_flipped_bit_from(&empty_first(), BLOCK_LEN - 1000);
 }
 
-fn every_flipped_bit_from(log: &Log, begin: usize) {
+fn every_flipped_bit_from(log: &Log, start: usize) {
     for_each_offset(log, |offset| {
-        if (begin..log.bytes.len()).contains(&offset) {
+        if (start..log.bytes.len()).contains(&offset) {
             let mut bytes = log.bytes.clone();
             for bit in 0..8 {
                 bytes[offset] ^= 1 << bit;
@@ -269,8 +269,8 @@ fn check_flip(log: &Log, bytes: &[u8], offset: usize, bit: u8) {
         matches!(end, End::Clean { .. }),
         "{offset} {bit}: damage is no torn tail"
     );
-    // The rest of the block is lost, including every record that begins there.
-    let is_lost = |index: &usize| hit_record.is_some_and(|hit| *index >= hit) && log.records[*index].begin < block_end;
+    // The rest of the block is lost, including every record that starts there.
+    let is_lost = |index: &usize| hit_record.is_some_and(|hit| *index >= hit) && log.records[*index].start < block_end;
     assert_eq!(
         records(&skipped),
         all.clone().filter(|index| !is_lost(index)).collect::<Vec<_>>(),
@@ -302,7 +302,7 @@ fn check_flip(log: &Log, bytes: &[u8], offset: usize, bit: u8) {
     let region = salvaged.iter().find_map(damage).expect("a flip that shows");
     let end = at + HEADER_LEN + usize::from(log.header(at).len);
     assert_eq!(
-        (region.begin, region.end),
+        (region.start, region.end),
         (at as u64, end as u64),
         "{offset} {bit}: that fragment and no more"
     );
@@ -352,7 +352,7 @@ fn two_flips_in_a_block_cost_two_records() {
 fn the_second_damage_in_a_salvaged_block_is_not_reported_by_leveldb() -> Result<(), Error> {
     let mut log = Log::new([3, 4, 5, 6, 7].map(|len| noise(len, 1)));
     for damaged in [0, 2, 4] {
-        log.bytes[log.records[damaged].begin as usize + HEADER_LEN] ^= 1;
+        log.bytes[log.records[damaged].start as usize + HEADER_LEN] ^= 1;
     }
     let options = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
     let mut reader = Reader::from_slice(&log.bytes, options);
@@ -383,8 +383,8 @@ fn a_destroyed_header_costs_its_record() {
 #[test]
 fn verify_reports_each_flip_with_any_number_of_threads() -> Result<(), Box<dyn std::error::Error>> {
     let log = three_blocks();
-    let folder = tempfile::tempdir()?;
-    let path = folder.path().join("damaged.log");
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("damaged.log");
     for (offset, cut) in [
         (3, 0),
         (BLOCK_LEN + 10, 3),
@@ -419,10 +419,10 @@ fn verify_reports_each_flip_with_any_number_of_threads() -> Result<(), Box<dyn s
                 .filter_map(|finding| finding.bit_flip)
                 .collect();
             let found: Vec<u64> = flips.iter().map(|flip| flip.offset).collect();
-            // The policy `stop` ends at the record that the damage interrupts, which may begin in
+            // The policy `stop` ends at the record that the damage interrupts, which may start in
             // an earlier block.
             let stops_before =
-                matches!(end, End::Stopped { offset: at } if at < cordwood_log::format::block_begin(offset as u64));
+                matches!(end, End::Stopped { offset: at } if at < cordwood_log::format::block_start(offset as u64));
             assert_eq!(found, if stops_before { vec![] } else { vec![offset as u64] });
             assert!(!one.is_ok());
         }
@@ -531,8 +531,8 @@ fn stat_adds_up() -> Result<(), Error> {
 #[test]
 fn salvage_writes_the_readable_records() -> Result<(), Box<dyn std::error::Error>> {
     let log = three_blocks();
-    let folder = tempfile::tempdir()?;
-    let (source, destination) = (folder.path().join("damaged.log"), folder.path().join("clean.log"));
+    let directory = tempfile::tempdir()?;
+    let (source, destination) = (directory.path().join("damaged.log"), directory.path().join("clean.log"));
     let mut bytes = log.bytes.clone();
     bytes[30] ^= 1;
     bytes.truncate(bytes.len() - 2);
@@ -568,10 +568,21 @@ fn salvage_writes_the_readable_records() -> Result<(), Box<dyn std::error::Error
         );
         assert_eq!(std::fs::read(path)?, before);
     }
-    let missing = folder.path().join("missing").join("clean.log");
+    let missing = directory.path().join("missing").join("clean.log");
     assert!(ops::salvage_file(&source, &missing, &options).is_err());
-    assert!(ops::salvage_file(folder.path().join("no.log"), folder.path().join("new.log"), &options).is_err());
-    assert_eq!(std::fs::read_dir(folder.path())?.count(), 2, "nothing is left behind");
+    assert!(
+        ops::salvage_file(
+            directory.path().join("no.log"),
+            directory.path().join("new.log"),
+            &options
+        )
+        .is_err()
+    );
+    assert_eq!(
+        std::fs::read_dir(directory.path())?.count(),
+        2,
+        "nothing is left behind"
+    );
     Ok(())
 }
 
@@ -603,11 +614,11 @@ fn appended_findings_keep_the_zeros_at_the_end() {
     file.resize(3 * BLOCK_LEN, 0);
     let record_end = (2 * BLOCK_LEN + HEADER_LEN + 3) as u64;
     let mut findings = Findings::default();
-    for (region, begin) in regions_of(&file).into_iter().zip([0, 0, record_end]) {
+    for (region, start) in regions_of(&file).into_iter().zip([0, 0, record_end]) {
         let mut next = Findings::default();
         next.add(Finding::new(region));
         findings.append(next);
-        assert_eq!(findings.zeros_before(region.end), Some(begin));
+        assert_eq!(findings.zeros_before(region.end), Some(start));
         assert_eq!(findings.zeros_before(region.end - 1), None);
     }
     assert_eq!(findings.len_of(Severity::Info), file.len() as u64 - 10);
@@ -679,7 +690,7 @@ fn each_reason_in_words() {
         ),
         (
             Reason::GrownSegment,
-            "the segment before has bytes after this offset, where the next one begins",
+            "the segment before has bytes after this offset, where the next one starts",
         ),
         (Reason::NotRead, "after the damage at which reading stopped"),
     ];
@@ -701,7 +712,7 @@ fn salvaged(reader: &mut Reader<SliceSource<'_>>) -> Vec<Result<(u64, bool), (u6
     while let Some(event) = reader.next_event().expect("an event") {
         all.push(match event {
             Event::Record(record) => Ok((record.offset, record.is_salvaged)),
-            Event::Skipped(region) => Err((region.begin, region.end)),
+            Event::Skipped(region) => Err((region.start, region.end)),
         });
     }
     all

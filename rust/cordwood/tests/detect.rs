@@ -7,7 +7,7 @@ use crate::wire::Wire;
 use cordwood_log::ops::{DETECT_LEN, Detection, Foreign, detect};
 use cordwood_log::{Compression, Dialect, Error, ErrorKind, LogFormat, ReadOptions, Reader};
 
-/// The beginnings of files, taken from their formats' specifications or written by their programs.
+/// The starts of files, taken from their formats' specifications or written by their programs.
 fn foreign() -> Vec<(Foreign, Vec<u8>)> {
     let riegeli = [
         b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f\0\0\0\0\0\0\0\0\x40\0\0\0\0\0\0\0".as_slice(),
@@ -63,8 +63,8 @@ fn foreign() -> Vec<(Foreign, Vec<u8>)> {
         (Foreign::Text, "{\"größe\": 1}\n".repeat(20_000).into_bytes()),
         (Foreign::Unknown, b"\x01\xff\x02\xfe\x03\xfd\x4d\x05\x06".to_vec()),
         (Foreign::Unknown, [0x4d, 0xff].repeat(100_000)),
-        // The beginning of compiled Python, of a TrueType font and of WebAssembly: byte 6 is 0, or a type
-        // that a dialect writes.
+        // The start of compiled Python, of a TrueType font and of WebAssembly: byte 6 is 0, or a
+        // type that a dialect writes.
         (
             Foreign::Unknown,
             b"\xa7\x0d\x0d\x0a\0\0\0\0\x83\x9e\x1b\x65\xc4\x08".to_vec(),
@@ -124,8 +124,8 @@ fn other_formats_are_named() {
 
 #[test]
 fn the_path_is_in_the_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("000001.log");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("000001.log");
     std::fs::write(&path, b"SQLite format 3\0").unwrap();
     let error = Reader::open(&path).unwrap().next_record().unwrap_err();
     assert!(error.to_string().contains("000001.log"));
@@ -202,7 +202,7 @@ fn a_later_block_decides() {
     }
 }
 
-/// There is only one block, and it begins with damage; two consecutive valid fragments show the
+/// There is only one block, and it starts with damage; two consecutive valid fragments show the
 /// dialect.
 #[test]
 fn fragments_after_damage_decide() {
@@ -223,7 +223,7 @@ fn fragments_after_damage_decide() {
 }
 
 /// The first valid fragment decides, so a flipped type byte does not change a log's dialect.
-/// Bytes were inserted at the beginning.
+/// Bytes were inserted at the start.
 #[test]
 fn fragments_after_a_few_bytes_decide() {
     let fragments = [Wire::Plain.full(b"foo"), Wire::Plain.full(b"bar")].concat();
@@ -298,14 +298,14 @@ fn a_log_of_exactly_one_block_is_in_the_newer_grid() {
 }
 
 #[test]
-fn a_short_read_does_not_hide_where_the_blocks_begin() {
+fn a_short_read_does_not_hide_where_the_blocks_start() {
     let mut file = b":W&B\xe1\xbe\x00".to_vec();
     while file.len() < 3 * 32_768 {
         Wire::Ieee.append(&mut file, 7, &[b'x'; 6_000]);
     }
     for first in [1, 6, 7, 8, 20, 6_021, 32_767, 32_768, 32_774, 32_775, 32_782, 65_543] {
-        let (begin, rest) = file.split_at(first);
-        let format = Reader::new(begin.chain(rest), ReadOptions::default()).format();
+        let (start, rest) = file.split_at(first);
+        let format = Reader::new(start.chain(rest), ReadOptions::default()).format();
         assert_eq!(format.expect("a log").dialect, Dialect::WANDB_OLD, "{first}");
     }
 }
@@ -331,11 +331,11 @@ fn a_range_of_a_recycled_log() -> Result<(), Box<dyn std::error::Error>> {
         }
         file.truncate(blocks * 32_768);
     }
-    let folder = tempfile::tempdir()?;
-    let path = folder.path().join("a.log");
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("a.log");
     std::fs::write(&path, &file)?;
     let options = ReadOptions::default().with_range(4 * 32_768..);
-    // The beginning can be read if the file is named by its path or is in memory.
+    // The start can be read if the file is named by its path or is in memory.
     let readers: [&mut dyn FnMut() -> Result<Option<Vec<u8>>, Error>; 2] = [
         &mut || {
             Ok(Reader::open_with(&path, options.clone())?
@@ -351,7 +351,7 @@ fn a_range_of_a_recycled_log() -> Result<(), Box<dyn std::error::Error>> {
     for read in readers {
         assert_eq!(read()?, None, "stale records");
     }
-    // A source that begins later cannot return the bytes before it.
+    // A source that starts later cannot return the bytes before it.
     let source = cordwood_log::read::StreamSource::new(&file[4 * 32_768..], 4 * 32_768);
     assert!(matches!(
         Reader::with_source(source, options).next_record(),
@@ -370,7 +370,7 @@ fn names_lead_back() {
     }
 }
 
-/// Asserts that a possible beginning of a log, or a damaged log, is not taken for another format.
+/// Asserts that a possible start of a log, or a damaged log, is not taken for another format.
 #[track_caller]
 fn assert_may_be_log(file: &[u8]) {
     let mut reader = Reader::from_slice(file, ReadOptions::default());
@@ -441,9 +441,9 @@ fn every_prefix_of_a_log_is_detected() {
 }
 
 /// The golden vectors of `golden.rs` and `dialect_golden.rs`: the engines' bytes, written out here.
-/// Those that begin at the end of a block have zeros before them.
+/// Those that start at the end of a block have zeros before them.
 fn golden_vectors() -> Vec<Vec<u8>> {
-    let at = |begin: usize, bytes: &[u8]| [&vec![0; begin], bytes].concat();
+    let at = |start: usize, bytes: &[u8]| [&vec![0; start], bytes].concat();
     let mut predecessor = b"\xd1\x78\xb4\x95\x18\x00\x82".to_vec();
     for number in [4_u64, 130, 5] {
         predecessor.extend(number.to_le_bytes());
@@ -613,8 +613,8 @@ fn headers_that_lead_to_the_end_show_a_damaged_log() {
     }
 }
 
-/// A file is a torn log if it ends in its first fragment, as its header states, or if its zeros begin there.
-/// A FIRST fills its block.
+/// A file is a torn log if it ends in its first fragment, as its header states, or if its zeros
+/// start there. A FIRST fills its block.
 #[test]
 fn a_header_whose_fragment_is_cut_shows_a_torn_log() {
     let header = |len: u16, kind| [&[0x9d, 0xff, 0xfe, 0xfd], &len.to_le_bytes()[..], &[kind]].concat();
@@ -657,8 +657,8 @@ fn a_valid_fragment_outranks_the_bytes_before_it() {
         for blocks in [4, 9] {
             let file = [vec![byte; blocks * 32_768], Wire::Plain.full(b"foo")].concat();
             assert_may_be_log(&file);
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("a.bin");
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("a.bin");
             std::fs::write(&path, &file).unwrap();
             assert!(Reader::open(&path).unwrap().format().is_ok());
             std::fs::write(&path, &file[..file.len() - 1]).unwrap();
@@ -710,14 +710,14 @@ fn text_outranks_a_header_that_may_be_torn() {
 /// format.
 #[test]
 fn the_name_of_a_log_is_believed() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for (name, is_believed) in [
         ("000123.log", true),
         ("run-1.wandb", true),
         ("output-0", true),
         ("file.bin", false),
     ] {
-        let path = folder.path().join(name);
+        let path = directory.path().join(name);
         std::fs::write(&path, [0x4d, 0xff].repeat(1000)).unwrap();
         let open = || Reader::open(&path).unwrap();
         assert_eq!(open().format().is_ok(), is_believed, "{name}");
@@ -780,8 +780,8 @@ fn a_short_read_does_not_change_the_detected_format() {
                     file[header.len() + 20] ^= 1;
                 }
                 for first in firsts(file.len()) {
-                    let (begin, rest) = file.split_at(first);
-                    let format = Reader::new(begin.chain(rest), ReadOptions::default()).format();
+                    let (start, rest) = file.split_at(first);
+                    let format = Reader::new(start.chain(rest), ReadOptions::default()).format();
                     let what = format!("{dialect:?}, {len} bytes, {first} of them first, damaged: {is_damaged}");
                     // The dialect of a damaged record that is the only one cannot be detected.
                     if !is_damaged || len > BLOCK {
@@ -797,11 +797,11 @@ fn a_short_read_does_not_change_the_detected_format() {
         // The end of a longer stream cannot be looked at.
         if file.len() < DETECT_LEN {
             for first in firsts(file.len()) {
-                let (begin, rest) = file.split_at(first);
+                let (start, rest) = file.split_at(first);
                 let Err(Error {
                     kind: ErrorKind::Foreign { foreign, .. },
                     ..
-                }) = Reader::new(begin.chain(rest), ReadOptions::default()).format()
+                }) = Reader::new(start.chain(rest), ReadOptions::default()).format()
                 else {
                     panic!("{expected:?}, {first} bytes first")
                 };

@@ -17,7 +17,7 @@ struct Log {
     dialect: LogFormat,
     wire: Wire,
     bytes: Vec<u8>,
-    /// Each record's beginning, end and data.
+    /// Each record's start, end and data.
     records: Vec<(u64, u64, Vec<u8>)>,
     /// The length of the file header.
     prefix_len: usize,
@@ -38,8 +38,8 @@ impl Log {
             prefix_len: prefix.len(),
         };
         for data in records {
-            let begin = wire.append(&mut log.bytes, grid, &data);
-            log.records.push((begin, log.bytes.len() as u64, data));
+            let start = wire.append(&mut log.bytes, grid, &data);
+            log.records.push((start, log.bytes.len() as u64, data));
         }
         log
     }
@@ -137,9 +137,9 @@ fn read(log: &Log, bytes: &[u8], options: ReadOptions) -> Seen {
     let mut position = 0;
     // At most one event per byte, and one for the end: more would mean that it never ends.
     for _ in 0..=bytes.len() + 1 {
-        let (begin, end) = match reader.next_event() {
+        let (start, end) = match reader.next_event() {
             Ok(Some(Event::Record(record))) => {
-                let at = log.records.binary_search_by_key(&record.offset, |&(begin, ..)| begin);
+                let at = log.records.binary_search_by_key(&record.offset, |&(start, ..)| start);
                 let at = at.unwrap_or_else(|_| panic!("no record was written at {}", record.offset));
                 assert_eq!(record.end_offset, log.records[at].1);
                 assert!(record.data == log.records[at].2, "a wrong record at {}", record.offset);
@@ -153,7 +153,7 @@ fn read(log: &Log, bytes: &[u8], options: ReadOptions) -> Seen {
                 ..
             }) => {
                 seen.skipped.push(region);
-                (region.begin, region.end)
+                (region.start, region.end)
             }
             Ok(None) => {
                 seen.end = reader.end().expect("an end");
@@ -163,10 +163,10 @@ fn read(log: &Log, bytes: &[u8], options: ReadOptions) -> Seen {
             }
             Err(error) => panic!("{error}"),
         };
-        assert!(begin < end, "an empty event at {begin}");
+        assert!(start < end, "an empty event at {start}");
         assert!(
-            trailer(bytes, position, begin),
-            "{position} to {begin} is not accounted for"
+            trailer(bytes, position, start),
+            "{position} to {start} is not accounted for"
         );
         position = end;
     }
@@ -174,9 +174,9 @@ fn read(log: &Log, bytes: &[u8], options: ReadOptions) -> Seen {
 }
 
 /// Whether there are no bytes between two events, or the end of a block, too short for a header.
-fn trailer(bytes: &[u8], begin: u64, end: u64) -> bool {
-    begin == end
-        || (begin < end && end - begin < 19 && bytes[begin as usize..end as usize].iter().all(|&byte| byte == 0))
+fn trailer(bytes: &[u8], start: u64, end: u64) -> bool {
+    start == end
+        || (start < end && end - start < 19 && bytes[start as usize..end as usize].iter().all(|&byte| byte == 0))
 }
 
 /// Whether a region more severe than information is reported.
@@ -260,7 +260,7 @@ fn check_flip(log: &Log, bytes: &[u8], at: usize) {
     let hit = log
         .records
         .iter()
-        .position(|&(begin, end, _)| (begin..end).contains(&(at as u64)));
+        .position(|&(start, end, _)| (start..end).contains(&(at as u64)));
     let others: Vec<usize> = (0..log.records.len()).filter(|&record| Some(record) != hit).collect();
     let [known, unknown] = log.options();
     for options in [known.clone(), unknown.clone()] {
@@ -338,8 +338,8 @@ fn each_type_byte() {
                 // The same records, some of them moved, and the inserted bytes, if they are a
                 // record.
                 let mut records = log.records.clone();
-                records[3..].iter_mut().for_each(|(begin, end, _)| {
-                    *begin += between.len() as u64;
+                records[3..].iter_mut().for_each(|(start, end, _)| {
+                    *start += between.len() as u64;
                     *end += between.len() as u64;
                 });
                 records.insert(3, (first as u64, (first + between.len()) as u64, b"abc".to_vec()));
@@ -378,7 +378,7 @@ fn records_after_damage_in_two_blocks_are_salvaged() {
         for options in log.options() {
             let seen = read(&log, &bytes, options.with_on_corruption(OnCorruption::Salvage));
             assert_eq!(seen.records, Vec::from_iter(1..log.records.len()), "{:?}", log.wire);
-            let skipped_len: u64 = seen.skipped.iter().map(|region| region.end - region.begin).sum();
+            let skipped_len: u64 = seen.skipped.iter().map(|region| region.end - region.start).sum();
             assert_eq!(skipped_len, log.records[0].1, "{:?}", log.wire);
         }
     }

@@ -17,7 +17,7 @@ fn read(dialect: LogFormat, file: &[u8]) -> (Vec<Vec<u8>>, Vec<Skipped>) {
     while let Some(event) = reader.next_event().expect("no damage") {
         match event {
             Event::Record(record) => records.push(record.data.to_vec()),
-            Event::Skipped(region) => skipped.push((region.begin, region.end, region.reason.as_str())),
+            Event::Skipped(region) => skipped.push((region.start, region.end, region.reason.as_str())),
         }
     }
     let offset = file.len() as u64;
@@ -95,7 +95,7 @@ fn rocksdb_timestamp_sizes() {
     let Ok(Some(Event::Skipped(region))) = reader.next_event() else {
         panic!("a record of the engine's own")
     };
-    assert_eq!((region.begin, region.end, region.reason.as_str()), (0, 13, "metadata"));
+    assert_eq!((region.start, region.end, region.reason.as_str()), (0, 13, "metadata"));
     assert_eq!(
         reader.info().timestamp_lens.clone().into_iter().collect::<Vec<_>>(),
         [(1, 8)]
@@ -182,9 +182,9 @@ fn swanlab_header_and_full() {
     check_both_ways(LogFormat::new(Dialect::SWANLAB), Dialect::SWANLAB, b"foo", file);
 }
 
-/// If a record ends seven bytes before the end of a block, the next begins with a FIRST fragment
-/// without data. In a run file from before wandb-core 0.17.6 it lies where a block begins in a
-/// newer file, whose blocks never begin with such a fragment.
+/// If a record ends seven bytes before the end of a block, the next starts with a FIRST fragment
+/// without data. In a run file from before wandb-core 0.17.6 it lies where a block starts in a
+/// newer file, whose blocks never start with such a fragment.
 #[test]
 fn an_empty_first_fragment_ends_a_block_of_wandb() {
     let mut file = b":W&B\xe1\xbe\x00".to_vec();
@@ -233,7 +233,7 @@ fn encoder_and_second_writer_agree() {
     ];
     for (dialect, wire, grid) in cases {
         for room in 0..30 {
-            // The second record begins with `room` bytes left in the block.
+            // The second record starts with `room` bytes left in the block.
             let prefix = match dialect.dialect.name() {
                 "swanlab" => b":SWL\xd6\xe1\x02".to_vec(),
                 _ if wire == Wire::Ieee => b":W&B\xe1\xbe\x00".to_vec(),

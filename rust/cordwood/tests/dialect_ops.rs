@@ -30,7 +30,7 @@ fn records() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A closed log of `records`, and where each begins.
+/// A closed log of `records`, and where each starts.
 fn log(dialect: LogFormat) -> (Vec<u8>, Vec<u64>) {
     let mut file = Vec::new();
     let mut encoder = Encoder::with_format(0, dialect).unwrap();
@@ -101,11 +101,11 @@ fn verify_says_the_same_for_any_number_of_threads() -> Result<(), cordwood_log::
 /// The salvaged log is one of the same engine.
 #[test]
 fn salvage_keeps_the_dialect() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = tempfile::tempdir()?;
+    let directory = tempfile::tempdir()?;
     for (number, dialect) in DIALECTS.into_iter().enumerate() {
         let (mut file, offsets) = log(dialect);
         file[offsets[100] as usize + 20] ^= 1;
-        let destination = folder.path().join(number.to_string());
+        let destination = directory.path().join(number.to_string());
         let report = ops::salvage(SliceSource::new(&file), &destination, &SalvageOptions::default())?;
         assert_eq!(report.record_count, 300);
         let mut expected = records();
@@ -133,7 +133,7 @@ fn a_compressed_log() -> Result<(), Box<dyn std::error::Error>> {
         stat.stored_len + stat.header_len + stat.trailer_len + stat.skipped_len,
         file.len() as u64
     );
-    // A range that begins later does not show how records are compressed, so the beginning of the
+    // A range that starts later does not show how records are compressed, so the start of the
     // file is read to find that.
     let options = ReadOptions::default().with_range(file.len() as u64 / 2..);
     let found = read(&file, options);
@@ -141,15 +141,15 @@ fn a_compressed_log() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Salvages `file`, under the name `name` in an empty folder, and returns the new log and the
+/// Salvages `file`, under the name `name` in an empty directory, and returns the new log and the
 /// report.
 fn salvage_as(
     file: &[u8],
     name: &str,
     options: &SalvageOptions,
 ) -> Result<(Vec<u8>, ops::Report), cordwood_log::Error> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let destination = folder.path().join(name);
+    let directory = tempfile::tempdir().expect("a directory");
+    let destination = directory.path().join(name);
     let report = ops::salvage(SliceSource::new(file), &destination, options)?;
     Ok((std::fs::read(destination).expect("a new log"), report))
 }
@@ -187,10 +187,10 @@ fn salvage_of_an_undamaged_log_changes_no_byte() -> Result<(), Box<dyn std::erro
 fn salvage_of_a_compressed_log_is_refused_without_zstd() -> Result<(), Box<dyn std::error::Error>> {
     // RocksDB's record that declares compression, and a fragment.
     let file = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00\xdd\x5f\xb3\x7a\x03\x00\x01foo";
-    let folder = tempfile::tempdir()?;
-    let source = folder.path().join("damaged.log");
+    let directory = tempfile::tempdir()?;
+    let source = directory.path().join("damaged.log");
     std::fs::write(&source, file)?;
-    let destination = folder.path().join("saved.log");
+    let destination = directory.path().join("saved.log");
     let refused = ops::salvage_file(&source, &destination, &SalvageOptions::default()).unwrap_err();
     let unsupported = Unsupported::ZstdFeature;
     assert!(
@@ -199,7 +199,7 @@ fn salvage_of_a_compressed_log_is_refused_without_zstd() -> Result<(), Box<dyn s
     );
     assert_eq!(refused.path.as_deref(), Some(source.as_path()));
     assert!(!destination.exists());
-    assert_eq!(folder.path().read_dir()?.count(), 1);
+    assert_eq!(directory.path().read_dir()?.count(), 1);
     Ok(())
 }
 
@@ -211,13 +211,13 @@ fn salvage_keeps_engine_metadata() -> Result<(), Box<dyn std::error::Error>> {
     let foo = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
     let bar = b"\xba\xea\xec\x44\x03\x00\x01bar";
     let file = [timestamps.as_slice(), foo, bar].concat();
-    let folder = tempfile::tempdir()?;
-    let (source, destination) = (folder.path().join("000010.log"), folder.path().join("000011.log"));
+    let directory = tempfile::tempdir()?;
+    let (source, destination) = (directory.path().join("000010.log"), directory.path().join("000011.log"));
     std::fs::write(&source, &file)?;
     ops::salvage_file(&source, &destination, &SalvageOptions::default())?;
     assert_eq!(std::fs::read(&destination)?, file);
 
-    // If a block has no room for it, it begins the next one.
+    // If a block has no room for it, it starts the next one.
     let mut long = vec![0; 32_768 - 5];
     let len = long.len() - 7;
     long[..7].copy_from_slice(b"\0\0\0\0\0\0\x01");
@@ -249,8 +249,8 @@ fn salvage_keeps_engine_metadata() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The copy is the log byte for byte: the metadata begins the next block if the block has no room for
-/// it, and ends the block if it just fits.
+/// The copy is the log byte for byte: the metadata starts the next block if the block has no room
+/// for it, and ends the block if it just fits.
 #[test]
 fn salvage_keeps_metadata_at_the_end_of_a_block() -> Result<(), Box<dyn std::error::Error>> {
     let timestamps = b"\x3a\x99\xa1\x6e\x06\x00\x0a\x01\x00\x00\x00\x08\x00";
@@ -310,11 +310,11 @@ fn salvage_keeps_a_log_number_that_only_a_late_block_shows() -> Result<(), Box<d
     let mut encoder = Encoder::with_format(0, numbered)?;
     let records: Vec<Vec<u8>> = (0..3000).map(|number: u32| vec![number as u8; 100]).collect();
     let offsets: Vec<u64> = records.iter().map(|record| encoder.encode(record, &mut file)).collect();
-    let begin = 4 * BLOCK_LEN;
-    file[..begin].fill(0xff);
+    let start = 4 * BLOCK_LEN;
+    file[..start].fill(0xff);
     let options = SalvageOptions::default().with_dialect(Dialect::RECYCLABLE);
     let (saved, _) = salvage_as(&file, "saved.log", &options)?;
-    let first = offsets.partition_point(|&offset| offset < begin as u64);
+    let first = offsets.partition_point(|&offset| offset < start as u64);
     let mut expected = Vec::new();
     let mut encoder = Encoder::with_format(0, numbered)?;
     for record in &records[first..] {
@@ -388,13 +388,13 @@ fn salvage_to_the_name_of_another_log_is_refused() -> Result<(), Box<dyn std::er
 #[test]
 fn salvages_to_one_destination_leave_one_log() -> Result<(), Box<dyn std::error::Error>> {
     let (file, _) = log(LogFormat::new(Dialect::LEVELDB));
-    let folder = tempfile::tempdir()?;
-    let source = folder.path().join("source.log");
+    let directory = tempfile::tempdir()?;
+    let source = directory.path().join("source.log");
     std::fs::write(&source, &file)?;
     // The longest possible name.
     let name = "n".repeat(255);
     for _ in 0..10 {
-        let destination = folder.path().join(&name);
+        let destination = directory.path().join(&name);
         let results: Vec<_> = std::thread::scope(|scope| {
             let run = || ops::salvage_file(&source, &destination, &SalvageOptions::default());
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(run)).collect();
@@ -410,7 +410,7 @@ fn salvages_to_one_destination_leave_one_log() -> Result<(), Box<dyn std::error:
         }
         assert!(std::fs::read(&destination)? == file);
         std::fs::remove_file(&destination)?;
-        assert_eq!(std::fs::read_dir(folder.path())?.count(), 1, "nothing else is left");
+        assert_eq!(std::fs::read_dir(directory.path())?.count(), 1, "nothing else is left");
     }
     Ok(())
 }

@@ -60,7 +60,7 @@ fn pack(path: &Path) -> Error {
 
 type Case = (&'static str, Vec<u8>, fn(&Path) -> Error, Option<Hint>);
 
-/// The text of the kind or its beginning, the file, the failing call, and the hint.
+/// The text of the kind or its start, the file, the failing call, and the hint.
 fn cases() -> Vec<Case> {
     let mut damaged = ONE.to_vec();
     damaged[7] ^= 1;
@@ -110,7 +110,7 @@ fn cases() -> Vec<Case> {
             Some(Hint::RaiseRecordLenMaxOfWriter),
         ),
         (
-            "the file has 10 bytes, but reading was to begin at 11: it was cut, or the offset belongs to another file",
+            "the file has 10 bytes, but reading was to start at 11: it was cut, or the offset belongs to another file",
             ONE.to_vec(),
             |path| read(path, ReadOptions::default().with_range(11..)),
             None,
@@ -228,12 +228,12 @@ fn fails(path: &Path, (expected, file, fail, hint): &Case) {
 
 #[test]
 fn the_path_the_kind_and_the_hint_are_apart() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for name in names() {
         for (number, case) in cases().iter().enumerate() {
-            let folder: PathBuf = folder.path().join(number.to_string());
-            fs::create_dir_all(&folder).unwrap();
-            fails(&folder.join(&name), case);
+            let directory: PathBuf = directory.path().join(number.to_string());
+            fs::create_dir_all(&directory).unwrap();
+            fails(&directory.join(&name), case);
         }
     }
 }
@@ -241,16 +241,16 @@ fn the_path_the_kind_and_the_hint_are_apart() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_failed_write_says_how_much_is_on_the_disk() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for name in names() {
-        let path = folder.path().join(name);
+        let path = directory.path().join(name);
         std::os::unix::fs::symlink("/dev/full", &path).unwrap();
         let log = LogFile::create(&path, LogFileOptions::default()).unwrap();
         for earlier in ["", "an earlier write failed; "] {
             let error = log.append(b"one").unwrap_err();
             assert!(matches!(error.kind, ErrorKind::Write { .. }), "{error:?}");
-            let begin = format!("{}: No space left on device (os error 28); {earlier}", path.display());
-            assert!(error.to_string().starts_with(&begin), "{error}");
+            let start = format!("{}: No space left on device (os error 28); {earlier}", path.display());
+            assert!(error.to_string().starts_with(&start), "{error}");
             assert_eq!(error.hint, Some(Hint::Reopen));
         }
     }

@@ -32,7 +32,7 @@ fn read(file: &[u8], policy: OnCorruption, dialect: LogFormat) -> (Vec<Span>, Ve
     (records, salvaged, regions)
 }
 
-/// The records that fragments belong to: a record begins with its first fragment and ends with its
+/// The records that fragments belong to: a record starts with its first fragment and ends with its
 /// last.
 fn records_of(fragments: &[Fragment], is_salvaged: bool) -> Vec<Span> {
     let mut records: Vec<Span> = Vec::new();
@@ -91,7 +91,7 @@ fn check(file: &[u8], dialect: LogFormat) {
     }
     let expected: Vec<_> = joined
         .iter()
-        .map(|region| (region.begin, region.end, region.reason))
+        .map(|region| (region.start, region.end, region.reason))
         .collect();
     assert_eq!(told, expected);
 
@@ -104,7 +104,7 @@ fn check(file: &[u8], dialect: LogFormat) {
         let is_damage = fragment
             .reason
             .is_some_and(|reason| reason.severity() == Severity::Corruption);
-        let is_in = |region: &SkippedRegion| region.begin <= fragment.offset && fragment.end_offset <= region.end;
+        let is_in = |region: &SkippedRegion| region.start <= fragment.offset && fragment.end_offset <= region.end;
         assert!(!is_damage || regions.iter().any(is_in), "{fragment:?}");
     }
 
@@ -149,13 +149,13 @@ impl Damage {
             _ if len == 0 => {}
             Damage::Flip(at, bit) => file[at.index(len)] ^= 1 << (bit % 8),
             Damage::Zero(at, count) => {
-                let begin = at.index(len);
-                file[begin..len.min(begin + count)].fill(0);
+                let start = at.index(len);
+                file[start..len.min(start + count)].fill(0);
             }
             Damage::Fill(at, bytes) => {
-                let begin = at.index(len);
-                let end = len.min(begin + bytes.len());
-                file[begin..end].copy_from_slice(&bytes[..end - begin]);
+                let start = at.index(len);
+                let end = len.min(start + bytes.len());
+                file[start..end].copy_from_slice(&bytes[..end - start]);
             }
             Damage::Cut(at) => file.truncate(at.index(len)),
         }

@@ -10,9 +10,9 @@ use cordwood_log::format::{HEADER_LEN, Header, encoded_len};
 use cordwood_log::{ReadOptions, Reader, Writer};
 use sha2::{Digest, Sha256};
 
-/// The bytes of `records`, appended to a file of `begin` bytes, and where each of them begins.
-fn encode(begin: u64, records: &[&[u8]]) -> (Vec<u8>, Vec<u64>) {
-    let mut encoder = Encoder::new(begin);
+/// The bytes of `records`, appended to a file of `start` bytes, and where each of them starts.
+fn encode(start: u64, records: &[&[u8]]) -> (Vec<u8>, Vec<u64>) {
+    let mut encoder = Encoder::new(start);
     let mut bytes = Vec::new();
     let offsets = records
         .iter()
@@ -33,16 +33,16 @@ fn the_example_of_the_format_page() {
     assert_eq!(offsets, [0, 1_007, 98_304]);
     assert_eq!(file.len(), 106_311);
     // Offset, header, and end of the payload.
-    for (begin, header, end) in [
+    for (start, header, end) in [
         (0, *b"\x34\x47\xde\x97\xe8\x03\x01", 1_007),
         (1_007, *b"\xc4\x36\x75\x71\x0a\x7c\x02", 32_768),
         (32_768, *b"\xf5\xb6\x29\x97\xf9\x7f\x03", 65_536),
         (65_536, *b"\x1c\x51\xd6\x9b\xf3\x7f\x04", 98_298),
         (98_304, *b"\x8f\xaa\x51\xd5\x40\x1f\x01", 106_311),
     ] {
-        assert_eq!(file[begin..][..HEADER_LEN], header, "the header at {begin}");
+        assert_eq!(file[start..][..HEADER_LEN], header, "the header at {start}");
         let len = usize::from(Header::decode(&header).len);
-        assert_eq!(begin + HEADER_LEN + len, end, "the end of what begins at {begin}");
+        assert_eq!(start + HEADER_LEN + len, end, "the end of what starts at {start}");
     }
     assert_eq!(file[98_298..98_304], [0; 6], "the trailer");
     let digest: String = Sha256::digest(&file).iter().map(|byte| format!("{byte:02x}")).collect();

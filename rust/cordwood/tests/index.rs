@@ -119,8 +119,8 @@ fn check(path: &Path, options: &ReadOptions, random: &mut Random) -> usize {
     count
 }
 
-fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
-    for entry in folder.read_dir().expect("a folder") {
+fn files_below(directory: &Path, files: &mut Vec<PathBuf>) {
+    for entry in directory.read_dir().expect("a directory") {
         let path = entry.expect("an entry").path();
         match path.is_dir() {
             true => files_below(&path, files),
@@ -129,9 +129,9 @@ fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-fn check_folder(folder: &Path) {
+fn check_directory(directory: &Path) {
     let mut files = Vec::new();
-    files_below(folder, &mut files);
+    files_below(directory, &mut files);
     let mut random = Random(1);
     let mut counts = Vec::new();
     for file in files
@@ -151,19 +151,19 @@ fn check_folder(folder: &Path) {
 
 #[test]
 fn the_logs_of_engines_are_indexed() {
-    check_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors"));
+    check_directory(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors"));
 }
 
 #[test]
 #[ignore = "needs CORDWOOD_CORPUS"]
 fn the_logs_of_other_people_are_indexed() {
-    check_folder(Path::new(&std::env::var_os("CORDWOOD_CORPUS").expect("a folder")));
+    check_directory(Path::new(&std::env::var_os("CORDWOOD_CORPUS").expect("a directory")));
 }
 
 #[test]
 fn logs_of_each_format_are_indexed_whole_and_damaged() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("a.log");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a.log");
     let mut random = Random(2);
     for format in formats() {
         let records = records(1500, &mut random);
@@ -171,11 +171,11 @@ fn logs_of_each_format_are_indexed_whole_and_damaged() {
         for round in 0..12 {
             let mut file = whole.clone();
             for _ in 0..round {
-                let begin = random.below(file.len());
+                let start = random.below(file.len());
                 match random.below(3) {
-                    0 => file[begin] ^= 1 << random.below(8),
-                    1 => file[begin..].iter_mut().take(40_000).for_each(|byte| *byte = 0),
-                    _ => file.truncate(begin.max(whole.len() / 2)),
+                    0 => file[start] ^= 1 << random.below(8),
+                    1 => file[start..].iter_mut().take(40_000).for_each(|byte| *byte = 0),
+                    _ => file.truncate(start.max(whole.len() / 2)),
                 }
             }
             fs::write(&path, &file).expect("a file");
@@ -196,8 +196,8 @@ fn logs_of_each_format_are_indexed_whole_and_damaged() {
 /// records contain fragments.
 #[test]
 fn salvaged_records_are_indexed() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("a.log");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a.log");
     let mut random = Random(2222);
     let inner = log_of(&vec![vec![7; 9]; 40], Dialect::LEVELDB.into());
     for format in formats() {
@@ -215,11 +215,11 @@ fn salvaged_records_are_indexed() {
             };
             let mut file = log_of(&(0..2000).map(record).collect::<Vec<_>>(), format);
             for _ in 0..damage_count {
-                let begin = random.below(file.len());
+                let start = random.below(file.len());
                 match random.below(3) {
-                    0 => file[begin] ^= 1 << random.below(8),
-                    1 => file[begin..].iter_mut().take(100).for_each(|byte| *byte = 0),
-                    _ => file[begin..].iter_mut().take(30).for_each(|byte| *byte = 0x5a),
+                    0 => file[start] ^= 1 << random.below(8),
+                    1 => file[start..].iter_mut().take(100).for_each(|byte| *byte = 0),
+                    _ => file[start..].iter_mut().take(30).for_each(|byte| *byte = 0x5a),
                 }
             }
             fs::write(&path, &file).expect("a file");
@@ -260,11 +260,11 @@ fn a_sought_record_is_marked_as_by_iteration() {
     assert!(salvaged_count > 100, "{salvaged_count}");
 }
 
-/// A log in segments, and its records.
-fn segments(folder: &Path, format: LogFormat, random: &mut Random) -> Vec<Vec<u8>> {
+/// A segmented log, and its records.
+fn segments(directory: &Path, format: LogFormat, random: &mut Random) -> Vec<Vec<u8>> {
     let records = records(2000, random);
     let options = LogFileOptions::default().with_format(format).with_segment_len(50_000);
-    let log = SegmentedLog::open(folder, options).expect("a log");
+    let log = SegmentedLog::open(directory, options).expect("a log");
     records.iter().for_each(|record| {
         log.append(record).expect("room");
     });
@@ -273,26 +273,26 @@ fn segments(folder: &Path, format: LogFormat, random: &mut Random) -> Vec<Vec<u8
 }
 
 #[test]
-fn a_log_in_segments_is_indexed_also_after_pruning_and_losses() {
+fn a_segmented_log_is_indexed_also_after_pruning_and_losses() {
     let mut random = Random(3);
     for format in [LogFormat::new(Dialect::LEVELDB), LogFormat::new(Dialect::PACKED)] {
-        let folder = tempfile::tempdir().expect("a folder");
-        let written = segments(folder.path(), format, &mut random);
+        let directory = tempfile::tempdir().expect("a directory");
+        let written = segments(directory.path(), format, &mut random);
         assert_eq!(
-            check(folder.path(), &ReadOptions::default(), &mut random),
+            check(directory.path(), &ReadOptions::default(), &mut random),
             written.len()
         );
         let mut names: Vec<PathBuf> = Vec::new();
-        files_below(folder.path(), &mut names);
+        files_below(directory.path(), &mut names);
         names.retain(|name| name.extension().is_some());
         names.sort();
         assert!(names.len() > 4, "{names:?}");
         fs::remove_file(&names[0]).expect("a segment");
-        check(folder.path(), &ReadOptions::default(), &mut random);
+        check(directory.path(), &ReadOptions::default(), &mut random);
         fs::remove_file(&names[2]).expect("a segment");
         for policy in POLICIES {
             let options = ReadOptions::default().with_on_corruption(policy);
-            check(folder.path(), &options, &mut random);
+            check(directory.path(), &options, &mut random);
         }
     }
 }
@@ -302,9 +302,9 @@ fn a_log_in_segments_is_indexed_also_after_pruning_and_losses() {
 #[test]
 fn a_container_in_the_next_segment_has_all_of_its_records() {
     let mut random = Random(8);
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let options = LogFileOptions::default().with_format(Dialect::PACKED);
-    let log = SegmentedLog::open(folder.path(), options.with_segment_len(64 << 10)).expect("a log");
+    let log = SegmentedLog::open(directory.path(), options.with_segment_len(64 << 10)).expect("a log");
     let records: Vec<Vec<u8>> = (0..3000_usize)
         .map(|index| [&index.to_le_bytes()[..], &vec![7; random.below(400)]].concat())
         .collect();
@@ -312,7 +312,7 @@ fn a_container_in_the_next_segment_has_all_of_its_records() {
         log.extend(some).expect("room");
     }
     log.close().expect("a log");
-    let index = RecordIndex::open([folder.path()], ReadOptions::default()).expect("a log");
+    let index = RecordIndex::open([directory.path()], ReadOptions::default()).expect("a log");
     for _ in 0..300 {
         let indices: Vec<u64> = (0..200).map(|_| random.below(records.len()) as u64).collect();
         let found = all(&index, &indices).expect("records");
@@ -327,12 +327,12 @@ fn a_container_in_the_next_segment_has_all_of_its_records() {
 
 #[test]
 fn many_logs_follow_each_other_and_more_than_are_kept_open() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let mut random = Random(4);
     let (mut paths, mut expected) = (Vec::new(), Vec::new());
     for number in 0..90 {
         let records = records(random.below(70), &mut random);
-        let path = folder.path().join(format!("{number}.log"));
+        let path = directory.path().join(format!("{number}.log"));
         let dialect = [Dialect::LEVELDB, Dialect::WANDB, Dialect::PACKED][number % 3];
         fs::write(&path, log_of(&records, dialect.into())).expect("a file");
         paths.push(path);
@@ -355,7 +355,7 @@ fn many_logs_follow_each_other_and_more_than_are_kept_open() {
 /// One reader that all threads move returns wrong records here.
 #[test]
 fn sixteen_threads_read_the_right_records() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let mut random = Random(5);
     for format in [
         LogFormat::new(Dialect::LEVELDB),
@@ -363,7 +363,7 @@ fn sixteen_threads_read_the_right_records() {
         LogFormat::new(Dialect::PACKED),
     ] {
         let records = records(3000, &mut random);
-        let path = folder.path().join("a.log");
+        let path = directory.path().join("a.log");
         fs::write(&path, log_of(&records, format)).expect("a file");
         let index = RecordIndex::open([&path], ReadOptions::default()).expect("a log");
         thread::scope(|scope| {
@@ -394,8 +394,8 @@ fn sixteen_threads_read_the_right_records() {
 
 #[test]
 fn a_log_that_was_cut_since_is_an_error_that_names_the_missing_bytes() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("a.log");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a.log");
     let log = log_of(&records(100, &mut Random(6)), Dialect::LEVELDB.into());
     fs::write(&path, &log).expect("a file");
     let index = RecordIndex::open([&path], ReadOptions::default()).expect("a log");
@@ -423,13 +423,13 @@ fn a_log_that_was_cut_since_is_an_error_that_names_the_missing_bytes() {
 
 #[test]
 fn a_log_that_has_grown_since_returns_the_indexed_records() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("a.log");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a.log");
     let written = records(100, &mut Random(6));
     let log = log_of(&written, Dialect::LEVELDB.into());
     fs::write(&path, &log).expect("a file");
     let index = RecordIndex::open([&path], ReadOptions::default()).expect("a log");
-    let grown = [&log[..], b"the beginning of a record"].concat();
+    let grown = [&log[..], b"the start of a record"].concat();
     fs::write(&path, &grown).expect("a file");
     for (at, record) in written.iter().enumerate() {
         assert_eq!(index.get(at as u64).expect("a record").as_ref(), Some(record));
@@ -440,8 +440,8 @@ fn a_log_that_has_grown_since_returns_the_indexed_records() {
 /// Under no policy is another record returned for one that was damaged since.
 #[test]
 fn a_record_that_was_damaged_since_is_an_error_under_each_policy() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("a.log");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a.log");
     let mut random = Random(7);
     let written = records(300, &mut random);
     for format in [LogFormat::new(Dialect::LEVELDB), LogFormat::new(Dialect::PACKED)] {
@@ -483,8 +483,8 @@ fn a_record_that_was_damaged_since_is_an_error_under_each_policy() {
 /// A read from another place would return other records under this policy.
 #[test]
 fn another_log_of_the_same_length_is_an_error() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("a.log");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a.log");
     let log = log_of(&vec![vec![b'x'; 10]; 3000], Dialect::LEVELDB.into());
     fs::write(&path, &log).expect("a file");
     let options = ReadOptions::default().with_on_corruption(OnCorruption::Skip);
@@ -499,8 +499,8 @@ fn another_log_of_the_same_length_is_an_error() {
 
 #[test]
 fn logs_without_records_have_no_index() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("a.log");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a.log");
     fs::write(&path, b"").expect("a file");
     for paths in [vec![], vec![&path], vec![&path, &path]] {
         let index = RecordIndex::open(paths, ReadOptions::default()).expect("logs");
@@ -511,14 +511,14 @@ fn logs_without_records_have_no_index() {
         let error = all(&index, &[0]).expect_err("an index");
         assert_eq!(error.to_string(), "an index is out of range");
     }
-    let missing = RecordIndex::open([folder.path().join(name_of(0))], ReadOptions::default());
+    let missing = RecordIndex::open([directory.path().join(name_of(0))], ReadOptions::default());
     assert!(matches!(missing.expect_err("no file").kind, ErrorKind::Io { .. }));
 }
 
 #[test]
 fn an_error_of_the_caller_ends_the_reading() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("a.log");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a.log");
     fs::write(&path, log_of(&records(100, &mut Random(8)), Dialect::LEVELDB.into())).expect("a file");
     let index = RecordIndex::open([&path], ReadOptions::default()).expect("a log");
     let mut seen = 0;
@@ -534,8 +534,8 @@ fn an_error_of_the_caller_ends_the_reading() {
     assert_eq!((error.to_string().as_str(), seen), ("enough", 2));
 }
 
-/// Two blocks begin with a destroyed header, within the records that the index reads together. In the
-/// second one, a value contains a log of another form.
+/// Two blocks start with a destroyed header, within the records that the index reads together. In
+/// the second one, a value contains a log of another form.
 #[test]
 fn two_destroyed_headers_and_an_inner_log_do_not_change_the_records_of_an_index() {
     const BLOCK: usize = 32_768;
@@ -576,14 +576,14 @@ fn two_destroyed_headers_and_an_inner_log_do_not_change_the_records_of_an_index(
     let rest = room - inner.len() - 7;
     inner.extend(Wire::Plain.full(&vec![b'i'; rest]));
     inner.extend(b"rest".repeat(10));
-    let (begin, _) = put(&mut file, &inner);
+    let (start, _) = put(&mut file, &inner);
     while file.len() < 3 * BLOCK + 900 {
         written = put(&mut file, format!("late {written} ").repeat(10).as_bytes()).1;
     }
     file[BLOCK..BLOCK + 11].fill(0xa5);
-    file[2 * BLOCK..begin + 11].fill(0x5a);
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("app.log");
+    file[2 * BLOCK..start + 11].fill(0x5a);
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("app.log");
     fs::write(&path, &file).expect("a file");
     let options = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
     check(&path, &options, &mut Random(2));

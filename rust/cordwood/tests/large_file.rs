@@ -17,8 +17,8 @@ const BASE: u64 = 5 << 30;
 const OFFSETS: [u64; 2] = [BASE, BASE + 10];
 const END: u64 = BASE + 17;
 
-fn sparse(folder: &Path) -> PathBuf {
-    let path = folder.join("large.log");
+fn sparse(directory: &Path) -> PathBuf {
+    let path = directory.join("large.log");
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -46,8 +46,8 @@ fn offsets(path: &Path, start: u64) -> Vec<u64> {
 
 #[test]
 fn records_are_read_verified_followed_and_appended() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = sparse(folder.path());
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = sparse(directory.path());
     assert_eq!(offsets(&path, BASE), OFFSETS);
     assert_eq!(offsets(&path, OFFSETS[1]), OFFSETS[1..]);
 

@@ -175,7 +175,7 @@ impl Reading {
     #[track_caller]
     fn silent(&self, expected: &[(u64, u64, &str)]) -> &Self {
         let silent = self.skipped.iter().filter(|region| region.leveldb_len.is_none());
-        let found: Vec<_> = silent.map(|r| (r.begin, r.end, r.reason.as_str())).collect();
+        let found: Vec<_> = silent.map(|r| (r.start, r.end, r.reason.as_str())).collect();
         assert_eq!(found, expected, "regions that LevelDB does not report");
         self
     }
@@ -445,14 +445,14 @@ starts! {
     read_third_one_off: 10_008, first: 2;
     read_third_start: 20_014, first: 2;
     // Exception: LevelDB reports MIDDLE and LAST, 32,761 and 19,028 bytes, as "missing start of
-    // fragmented record". They belong to the record that begins before the range: no damage, no
+    // fragmented record". They belong to the record that starts before the range: no damage, no
     // report.
     read_fourth_one_off: 20_015, first: 3;
     read_fourth_first_block_trailer: B - 4, first: 3;
     // Exception: LevelDB reports LAST, 19,028 bytes; as in read_fourth_one_off.
     read_fourth_middle_block: B + 1, first: 3;
     read_fourth_last_block: 2 * B + 1, first: 3;
-    // Upstream has 1,000 where 10,000 is meant, so this is not where the fourth record begins
+    // Upstream has 1,000 where 10,000 is meant, so this is not where the fourth record starts
     // (84,571), but in the LAST before it.
     read_fourth_start: 66_571, first: 3;
     read_fourth_true_start: 84_571, first: 3;
@@ -490,7 +490,7 @@ fn large_manifest_compacted() {
         .iter()
         .copied()
         .reduce(|region, next| region.joined(next).expect("regions that touch"));
-    let whole = whole.map(|region| (region.begin, region.end, region.reason));
+    let whole = whole.map(|region| (region.start, region.end, region.reason));
     assert_eq!(whole, Some((len, 3 << 20, Reason::ZeroFill)));
 }
 
@@ -501,7 +501,7 @@ fn recovery_after_corruption() {
     let mut log = (0..100).fold(Log::new(), |log, number| log.write(big(&format!("{number}."), 1_032)));
     log.file[19] ^= 0x80;
     log.file[BLOCK_LEN + 1_000] ^= 0x80;
-    // The 64 records that begin in these blocks are lost. The rest of a record that continues in
+    // The 64 records that start in these blocks are lost. The rest of a record that continues in
     // the next block is reported separately.
     let reports = [(B, CHECKSUM), (480, NO_START), (B - 487, CHECKSUM), (967, NO_START)];
     let reading = log.read();

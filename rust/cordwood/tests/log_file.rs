@@ -627,11 +627,11 @@ fn the_name_is_synced_with_the_first_sync_and_only_then() -> Result<(), Error> {
     log.append_sync(b"two")?;
     let writes_out = |op: &Op| !matches!(op, Op::Write { .. });
     let syncs: Vec<Op> = double.ops().into_iter().filter(writes_out).collect();
-    assert_eq!(syncs, [Op::SyncData, Op::SyncFolder, Op::SyncData]);
+    assert_eq!(syncs, [Op::SyncData, Op::SyncDirectory, Op::SyncData]);
 
     let double = Double::default();
     let log = plain(&double);
-    double.state().folder_faults = [Fault::Error(EIO)].into();
+    double.state().directory_faults = [Fault::Error(EIO)].into();
     assert_eq!(write_error(log.append_sync(b"one")), (Some(EIO), 0, false));
     assert_eq!(log.durable_offset(), 0);
     Ok(())
@@ -732,7 +732,7 @@ fn sixteen_threads_share_syncs() -> Result<(), Error> {
                 let all_wait = log.offset() as usize == (returned + THREADS - finished) * LEN;
                 // Those that the last sync has served have returned, and wait again.
                 let is_served = log.durable_offset() as usize == returned * LEN;
-                finished == THREADS || (double.state().begun_syncs == number && is_served && all_wait)
+                finished == THREADS || (double.state().started_syncs == number && is_served && all_wait)
             });
             if finished.load(SeqCst) == THREADS {
                 break;
@@ -803,7 +803,7 @@ fn waiting_for_an_offset_syncs_once_and_appends_nothing() -> Result<(), Error> {
     Ok(())
 }
 
-/// The offset at which a record of an open container begins can be waited for: the container is
+/// The offset at which a record of an open container starts can be waited for: the container is
 /// closed.
 #[test]
 fn waiting_for_an_offset_in_an_open_container_closes_it() -> Result<(), Error> {
@@ -827,9 +827,10 @@ fn waiting_for_an_offset_shares_a_running_sync() -> Result<(), Error> {
     let log = plain(&double);
     std::thread::scope(|scope| {
         let appends = scope.spawn(|| log.append_sync(b"one"));
-        until(|| double.state().begun_syncs == 1);
+        until(|| double.state().started_syncs == 1);
         scope.spawn(|| {
-            // Whether the call below has begun to wait by then does not show, and decides nothing.
+            // Whether the call below has started to wait by then does not show, and decides
+            // nothing.
             std::thread::sleep(Duration::from_millis(50));
             double.state().held_sync = None;
         });
@@ -837,7 +838,7 @@ fn waiting_for_an_offset_shares_a_running_sync() -> Result<(), Error> {
         assert!(double.state().synced_len >= 10);
         appends.join().expect("no panic").map(drop)
     })?;
-    assert_eq!(double.state().begun_syncs, 1);
+    assert_eq!(double.state().started_syncs, 1);
     Ok(())
 }
 
@@ -969,8 +970,8 @@ fn closing_waits_for_those_who_wait() {
 
 #[test]
 fn a_second_writer_is_refused_until_the_first_is_closed_or_dropped() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = tempfile::tempdir()?;
-    let path = folder.path().join("some.log");
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("some.log");
     let log = LogFile::create_new(&path, buffered())?;
     assert_eq!(log.path(), Some(&*path));
     log.append_sync(b"one")?;
@@ -997,8 +998,8 @@ fn a_second_writer_is_refused_until_the_first_is_closed_or_dropped() -> Result<(
 
 #[test]
 fn a_torn_tail_is_cut_off_the_file() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = tempfile::tempdir()?;
-    let path = folder.path().join("some.log");
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("some.log");
     std::fs::write(&path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo\xba\xea\xec\x44\x03\x00\x01b")?;
     let log = LogFile::append_to(&path, buffered().with_on_torn_tail(OnTornTail::Truncate))?;
     assert_eq!(std::fs::read(&path)?.len(), 10);
@@ -1010,8 +1011,8 @@ fn a_torn_tail_is_cut_off_the_file() -> Result<(), Box<dyn std::error::Error>> {
 
 #[test]
 fn opening_that_is_interrupted_names_the_file() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = tempfile::tempdir()?;
-    let path = folder.path().join("some.log");
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("some.log");
     LogFile::create(&path, buffered())?.append_sync(b"one")?;
     let opened = LogFile::append_to_unless(&path, buffered(), &|| Err(io::Error::other("mine")));
     let error = opened.expect_err("the error of the function");
@@ -1287,8 +1288,8 @@ fn closing_writes_the_end_of_a_log_of_the_dialect() -> Result<(), Error> {
 /// is created, emptied or changed.
 #[test]
 fn unwritable_records_are_refused_without_effect() {
-    let folder = tempfile::tempdir().unwrap();
-    let (old, new) = (folder.path().join("old.log"), folder.path().join("new.log"));
+    let directory = tempfile::tempdir().unwrap();
+    let (old, new) = (directory.path().join("old.log"), directory.path().join("new.log"));
     std::fs::write(&old, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo").unwrap();
     let mut formats = Vec::new();
     for &dialect in Dialect::ALL {
@@ -1361,8 +1362,8 @@ fn a_record_that_is_too_long_is_not_written() {
     assert_eq!(LogFileOptions::default().record_len_max, RECORD_LEN_MAX);
     assert_eq!(WriterOptions::default().record_len_max, RECORD_LEN_MAX);
     assert_eq!(ReadOptions::default().record_len_max, RECORD_LEN_MAX);
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("example.log");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("example.log");
     for (dialect, flush, max) in [
         (Dialect::LEVELDB, FlushPolicy::EveryAppend, 5),
         (Dialect::LEVELDB, FlushPolicy::OnClose, 5),

@@ -66,7 +66,7 @@ impl Storage for Port {
         Ok(())
     }
 
-    fn sync_folder(&self) -> io::Result<()> {
+    fn sync_directory(&self) -> io::Result<()> {
         Ok(())
     }
 }
@@ -205,14 +205,14 @@ fn two_threads_close() {
     });
 }
 
-/// A folder whose segments know how much of them is on the disk.
+/// A directory whose segments know how much of them is on the disk.
 #[derive(Debug, Default)]
 struct Segments(std::sync::Mutex<BTreeMap<u64, Arc<File>>>);
 
 #[derive(Debug, Clone, Default)]
-struct Folder(Arc<Segments>);
+struct Directory(Arc<Segments>);
 
-impl Folder {
+impl Directory {
     fn files(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Arc<File>>> {
         self.0.0.lock().expect("no panic with the lock")
     }
@@ -229,7 +229,7 @@ impl Folder {
     }
 }
 
-impl write::Folder for Folder {
+impl write::Directory for Directory {
     fn list(&self) -> Result<Vec<Segment>, Error> {
         Ok(Vec::new())
     }
@@ -263,31 +263,31 @@ impl write::Folder for Folder {
     }
 }
 
-/// Two threads append to a log in segments, each of one record, and sync; `beside` runs beside them.
+/// Two threads append to a segmented log, each of one record, and sync; `beside` runs beside them.
 fn check_segments(beside: impl Fn(&SegmentedLog) + Send + Sync + Copy + 'static) {
     loom::model(move || {
-        let folder = Folder::default();
+        let directory = Directory::default();
         let options = LogFileOptions::default().with_segment_len(STORED_LEN);
-        let log = SegmentedLog::open_in(Arc::new(folder.clone()), options).expect("an empty folder");
+        let log = SegmentedLog::open_in(Arc::new(directory.clone()), options).expect("an empty directory");
         let log = loom::sync::Arc::new(log);
         let other = {
-            let (log, folder) = (log.clone(), folder.clone());
+            let (log, directory) = (log.clone(), directory.clone());
             loom::thread::spawn(move || {
                 let offset = log.append_sync(RECORD).expect("nothing fails");
                 assert!(
-                    folder.has_synced(offset + STORED_LEN),
+                    directory.has_synced(offset + STORED_LEN),
                     "acknowledged, and not on the disk"
                 );
             })
         };
         let offset = log.append_sync(RECORD).expect("nothing fails");
         assert!(
-            folder.has_synced(offset + STORED_LEN),
+            directory.has_synced(offset + STORED_LEN),
             "acknowledged, and not on the disk"
         );
         beside(&log);
         other.join().expect("no panic");
-        let lens: Vec<_> = folder
+        let lens: Vec<_> = directory
             .files()
             .iter()
             .map(|(&base, file)| (base, file.len.load(SeqCst)))
@@ -301,14 +301,14 @@ fn check_segments(beside: impl Fn(&SegmentedLog) + Send + Sync + Copy + 'static)
     });
 }
 
-/// One of them begins the next segment, while the other may wait for a record in the last.
+/// One of them starts the next segment, while the other may wait for a record in the last.
 #[test]
-fn two_threads_begin_segments() {
+fn two_threads_start_segments() {
     check_segments(|_| {});
 }
 
 #[test]
-fn segments_are_begun_and_removed_while_another_thread_appends() {
+fn segments_are_started_and_removed_while_another_thread_appends() {
     check_segments(|log| {
         let end = log.rotate().expect("nothing fails");
         assert!(log.prune_before(end).expect("nothing fails") >= end);

@@ -21,8 +21,8 @@ fn peak() -> u64 {
 
 #[test]
 fn a_long_record_is_not_held() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("long.log");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("long.log");
     let mut file = BufWriter::new(File::create(&path).unwrap());
     let block_count = 64 * MIB / BLOCK_LEN as u64;
     for block in 0..block_count {
@@ -81,11 +81,11 @@ fn a_long_record_is_not_held() {
     writer.finish().unwrap();
     let before = peak();
     let stored = ops::PackOptions::default().with_format(Dialect::PACKED);
-    let report = ops::pack_file(&path, folder.path().join("packed.log"), &stored).unwrap();
+    let report = ops::pack_file(&path, directory.path().join("packed.log"), &stored).unwrap();
     assert_eq!(report.record_count, 64_000);
     ops::salvage_file(
         &path,
-        folder.path().join("salvaged.log"),
+        directory.path().join("salvaged.log"),
         &ops::SalvageOptions::default(),
     )
     .unwrap();

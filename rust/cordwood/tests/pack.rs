@@ -41,18 +41,18 @@ fn log(format: impl Into<LogFormat>, records: &[Vec<u8>]) -> Vec<u8> {
     for record in records {
         encoder.encode(record, &mut file);
     }
-    encoder.begin(&mut file);
+    encoder.start(&mut file);
     encoder.finish(&mut file);
     file
 }
 
-/// Packs `file` in a folder of its own, and returns the new log. If it fails, there is no file.
+/// Packs `file` in a directory of its own, and returns the new log. If it fails, there is no file.
 fn pack(file: &[u8], format: impl Into<LogFormat>) -> Result<(Vec<u8>, Report), Error> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let destination = folder.path().join("new.log");
+    let directory = tempfile::tempdir().expect("a directory");
+    let destination = directory.path().join("new.log");
     let options = PackOptions::default().with_format(format);
     let packed = ops::pack(SliceSource::new(file), &destination, &options);
-    let entries = folder.path().read_dir().expect("the folder").count();
+    let entries = directory.path().read_dir().expect("the directory").count();
     assert_eq!(entries, usize::from(packed.is_ok()));
     packed.map(|report| (std::fs::read(destination).expect("the new log"), report))
 }
@@ -112,13 +112,13 @@ fn a_mark_in_the_middle_is_left_out() -> Result<(), Error> {
     Ok(())
 }
 
-/// Possible records: where each begins and ends, and its reason.
+/// Possible records: where each starts and ends, and its reason.
 #[test]
 fn a_region_that_may_have_been_a_record_is_an_error() {
     let zeros = |len| vec![0; len];
     let flipped = [b"\xdd\x5f\xb3\x7a\x03\x00\x01fog", FOO].concat();
     let two_blocks = |last: &[u8]| [FOO, &zeros(BLOCK_LEN - 10), last].concat();
-    for (file, begin, end, reason) in [
+    for (file, start, end, reason) in [
         (flipped, 0, 10, "checksum_mismatch"),
         ([FOO, b"torn"].concat(), 10, 14, "torn_tail"),
         (b"torn".to_vec(), 0, 4, "torn_tail"),
@@ -147,7 +147,7 @@ fn a_region_that_may_have_been_a_record_is_an_error() {
         let ErrorKind::Corruption { region, .. } = error.kind else {
             panic!("{error}");
         };
-        assert_eq!((region.begin, region.end, region.reason.as_str()), (begin, end, reason));
+        assert_eq!((region.start, region.end, region.reason.as_str()), (start, end, reason));
         assert_eq!(error.hint, Some(Hint::Salvage));
     }
 }
@@ -253,17 +253,17 @@ fn only_some_formats_are_written() {
 
 #[test]
 fn a_record_longer_than_the_limit_is_an_error() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let options = PackOptions::default().with_format(STORED).with_record_len_max(2);
-    let error = ops::pack(SliceSource::new(FOO), folder.path().join("new.log"), &options).unwrap_err();
+    let error = ops::pack(SliceSource::new(FOO), directory.path().join("new.log"), &options).unwrap_err();
     assert!(error.to_string().contains("a record longer than the limit"), "{error}");
     assert_eq!(error.hint, Some(Hint::RaiseRecordLenMax));
 }
 
 #[test]
 fn no_file_is_replaced() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = tempfile::tempdir()?;
-    let [log, packed] = ["a.log", "packed.log"].map(|name| folder.path().join(name));
+    let directory = tempfile::tempdir()?;
+    let [log, packed] = ["a.log", "packed.log"].map(|name| directory.path().join(name));
     std::fs::write(&log, FOO)?;
     let options = PackOptions::default().with_format(STORED);
     ops::pack_file(&log, &packed, &options)?;
@@ -278,13 +278,13 @@ fn no_file_is_replaced() -> Result<(), Box<dyn std::error::Error>> {
 
 #[test]
 fn no_copy_has_the_name_of_a_segment() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = tempfile::tempdir()?;
+    let directory = tempfile::tempdir()?;
     let copies = |destination: &Path| {
         let salvaged = ops::salvage(SliceSource::new(FOO), destination, &SalvageOptions::default());
         let options = PackOptions::default().with_format(STORED);
         [salvaged, ops::pack(SliceSource::new(FOO), destination, &options)]
     };
-    let segment = folder.path().join(name_of(99));
+    let segment = directory.path().join(name_of(99));
     for error in copies(&segment).map(Result::unwrap_err) {
         assert_eq!(
             (error.path.as_deref(), error.hint),
@@ -292,8 +292,8 @@ fn no_copy_has_the_name_of_a_segment() -> Result<(), Box<dyn std::error::Error>>
         );
         assert!(matches!(error.kind, ErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::InvalidInput));
     }
-    assert_eq!(std::fs::read_dir(folder.path())?.count(), 0);
+    assert_eq!(std::fs::read_dir(directory.path())?.count(), 0);
     // That of a log of LevelDB.
-    assert!(copies(&folder.path().join("000099.log"))[0].is_ok());
+    assert!(copies(&directory.path().join("000099.log"))[0].is_ok());
     Ok(())
 }

@@ -36,7 +36,7 @@ fn parts<S: Source>(reader: &mut Reader<S>) -> Vec<Part> {
             data,
             ..
         } => Record(offset, end_offset, data),
-        Found::Skipped(region) => Skipped(region.begin, region.end, region.reason.as_str()),
+        Found::Skipped(region) => Skipped(region.start, region.end, region.reason.as_str()),
     });
     parts.collect()
 }
@@ -180,13 +180,13 @@ fn vector_6_records_and_containers_follow_one_another() {
 fn vector_7() -> Vec<u8> {
     let mut file = MARK_STORED.to_vec();
     Wire::Plain.append(&mut file, 0, &[b'p'; BLOCK - 7 - 17 - 7]);
-    let begin = Wire::Packed.append(&mut file, 0, &STORED[7..]);
-    assert_eq!((begin, file.len()), (32_761, 32_784));
+    let start = Wire::Packed.append(&mut file, 0, &STORED[7..]);
+    assert_eq!((start, file.len()), (32_761, 32_784));
     file
 }
 
 #[test]
-fn vector_7_a_container_that_begins_with_the_last_seven_bytes_of_a_block() {
+fn vector_7_a_container_that_starts_with_the_last_seven_bytes_of_a_block() {
     check(
         &vector_7(),
         &[
@@ -315,10 +315,10 @@ fn vector_11_a_later_version_is_an_error_under_each_policy() {
 #[test]
 #[cfg(feature = "zstd")]
 fn vector_12_a_container_that_states_more_than_256_mib_is_an_error_under_each_policy() {
-    let begin = b"\xb7\x5b\xd2\x2d\x12\x20\x40\x01\x01\x28\xb5\x2f\xfd\xa0\x01\x00\x00\x10";
+    let start = b"\xb7\x5b\xd2\x2d\x12\x20\x40\x01\x01\x28\xb5\x2f\xfd\xa0\x01\x00\x00\x10";
     let blocks = b"\x20\x00\x00\xfd\xff\xff\x7f\xea\xff\x0f\x00";
     let runs = b"\x02\x00\x10\x00".repeat(2_046);
-    let file = [begin, &blocks[..], &runs, b"\x03\x00\x10\x00", OK].concat();
+    let file = [start, &blocks[..], &runs, b"\x03\x00\x10\x00", OK].concat();
     for policy in [
         OnCorruption::Fail,
         OnCorruption::Skip,
@@ -419,9 +419,9 @@ fn a_file_of_three_blocks_is_read_in_every_way() {
     check(&file, &all);
 }
 
-fn begin(part: &Part) -> u64 {
+fn start(part: &Part) -> u64 {
     match part {
-        Record(begin, ..) | Skipped(begin, ..) => *begin,
+        Record(start, ..) | Skipped(start, ..) => *start,
     }
 }
 
@@ -432,12 +432,12 @@ fn check_splits(file: &[u8], options: &ReadOptions, splits: impl Iterator<Item =
     for split in splits {
         let before = read(file, &options.clone().with_range(..split));
         let after = read(file, &options.clone().with_range(split..));
-        // As everywhere, fragments of which the beginning is missing belong to the part before, if
+        // As everywhere, fragments of which the start is missing belong to the part before, if
         // they are the first after its end.
-        let is_before = |part: &Part| begin(part) < split || matches!(part, Skipped(.., "missing_start"));
+        let is_before = |part: &Part| start(part) < split || matches!(part, Skipped(.., "missing_start"));
         let edge = all
             .iter()
-            .rposition(|part| begin(part) < split)
+            .rposition(|part| start(part) < split)
             .map_or(0, |last| last + 1);
         let orphans = all[edge..].iter().take_while(|part| is_before(part)).count();
         let edges = [edge, edge + orphans].map(|edge| all.split_at(edge));

@@ -32,7 +32,7 @@ fn read(file: &[u8], options: &ReadOptions) -> Vec<Part> {
             data,
             ..
         } => (offset, end_offset, Ok(data.len())),
-        Found::Skipped(region) => (region.begin, region.end, Err(region.reason.as_str())),
+        Found::Skipped(region) => (region.start, region.end, Err(region.reason.as_str())),
     });
     parts.collect()
 }
@@ -139,18 +139,18 @@ fn offsets_bound_the_number_of_records() {
         if before > 0 {
             Wire::Plain.append(&mut file, 0, b"");
         }
-        let begin = file.len();
+        let start = file.len();
         let count = count - if before > 0 { 6 } else { 0 };
         Wire::Packed.append(&mut file, 0, &container(0, count, &vec![0; count]));
         let parts = read(&file, &options());
-        let found = parts.iter().filter(|part| part.0 >= begin as u64).count();
+        let found = parts.iter().filter(|part| part.0 >= start as u64).count();
         assert_eq!(found, if is_valid { count } else { 1 }, "{before} {count}");
         if is_valid {
             assert_eq!(parts.last().map(|part| part.0), Some(BLOCK as u64 - 1));
         } else {
             assert_eq!(
                 parts.last(),
-                Some(&(begin as u64, file.len() as u64, Err("bad_container")))
+                Some(&(start as u64, file.len() as u64, Err("bad_container")))
             );
         }
     }
@@ -360,8 +360,8 @@ fn log() -> Vec<u8> {
 
 #[test]
 fn a_follower_that_starts_at_any_offset_continues_there() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("live.log");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("live.log");
     let file = log();
     fs::write(&path, &file).unwrap();
     for dialect in [None, Some(Dialect::PACKED)] {
@@ -384,11 +384,11 @@ fn a_follower_that_starts_at_any_offset_continues_there() {
     }
 }
 
-/// It does not go back to the beginning of the block, where the same damage is.
+/// It does not go back to the start of the block, where the same damage is.
 #[test]
 fn a_follower_continues_after_damage_in_the_same_block() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("live.log");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("live.log");
     let unknown = Wire::Plain.fragment(0x34, b"unknown");
     let container = full(&container(0, 3, &body(&[b"a", b"b", b"c"])));
     let file = [&mark(1, 0)[..], &unknown, &container, &unknown, &container].concat();
@@ -476,13 +476,13 @@ fn seeking_to_damage_reports_it() {
     let Ok(Some(Event::Skipped(region))) = reader.next_event() else {
         panic!("the damage is not reported");
     };
-    assert_eq!((region.begin, region.end), (damage, file.len() as u64));
+    assert_eq!((region.start, region.end), (damage, file.len() as u64));
 }
 
 #[test]
 fn a_follower_returns_a_container_once_it_is_whole() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("live.log");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("live.log");
     let file = log();
     let all: Vec<Part> = read(&file, &options());
     fs::write(&path, b"").unwrap();
@@ -495,7 +495,7 @@ fn a_follower_returns_a_container_once_it_is_whole() {
         loop {
             match follower.poll().unwrap() {
                 Poll::Record(record) => found.push((record.offset, record.end_offset, Ok(record.data.len()))),
-                Poll::Skipped(region) => found.push((region.begin, region.end, Err(region.reason.as_str()))),
+                Poll::Skipped(region) => found.push((region.start, region.end, Err(region.reason.as_str()))),
                 Poll::NotYet(_) => break,
                 other => panic!("{other:?}"),
             }
@@ -507,17 +507,17 @@ fn a_follower_returns_a_container_once_it_is_whole() {
 
 #[test]
 fn a_flipped_bit_of_a_container_is_flipped_back_for_all_its_records() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let file = log();
     let all = verify(SliceSource::new(&file), &ReadOptions::default()).unwrap();
     for at in (20..file.len()).step_by(1_931) {
         let mut damaged = file.clone();
         damaged[at] ^= 0x10;
-        let source = folder.path().join(format!("{at}.old"));
+        let source = directory.path().join(format!("{at}.old"));
         fs::write(&source, &damaged).unwrap();
         let verified = verify(SliceSource::new(&damaged), &ReadOptions::default()).unwrap();
         assert!(!verified.is_ok(), "{at}");
-        let destination = folder.path().join(format!("{at}.new"));
+        let destination = directory.path().join(format!("{at}.new"));
         let repairing = SalvageOptions::default().with_repair_bit_flips(true);
         let report = salvage_file(&source, &destination, &repairing).unwrap();
         assert_eq!(report.record_count, all.record_count, "{at}");
@@ -616,7 +616,7 @@ fn a_mark_that_is_not_believed_is_damage() {
     assert_eq!(read(&file, &options().with_verify_checksums(false)), expected);
 }
 
-/// No part of a log of a later version is read, wherever it begins.
+/// No part of a log of a later version is read, wherever it starts.
 #[test]
 fn a_range_of_a_later_version_is_an_error_too() {
     let mut file = log();

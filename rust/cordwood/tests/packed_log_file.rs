@@ -126,7 +126,7 @@ fn a_log_cut_anywhere_is_appended_to_after_its_last_whole_container() {
         assert_eq!(records.len(), 61);
         let cuts = (0..file.len()).filter(|cut| *cut < 3_000 || cut % 101 == 0 || file.len() - cut < 300);
         for cut in cuts {
-            // An end offset that is not the beginning of the next record's container.
+            // An end offset that is not the start of the next record's container.
             let whole = records.iter().filter(|(_, end, _)| is_whole(&file, *end, cut));
             let mut expected: Vec<_> = whole.map(|(_, _, data)| data.clone()).collect();
             expected.push(b"appended".to_vec());
@@ -158,7 +158,7 @@ fn a_log_cut_anywhere_is_appended_to_after_its_last_whole_container() {
 
 /// Otherwise the padded log would have no mark.
 #[test]
-fn the_mark_is_written_again_after_padding_at_the_beginning() {
+fn the_mark_is_written_again_after_padding_at_the_start() {
     let marks: [&[u8]; 2] = [
         b"\x90\x26\x4b\x92\x0a\x00\x48cordwood\x01\x00",
         b"\x47\xca\x52\x8c\x0a\x00\x48cordwood\x01\x01",
@@ -245,9 +245,9 @@ fn containers_are_not_appended_to_a_log_of_another_dialect() {
 /// Salvaged records of a packed log are packed again, and no record is left in an open container.
 #[test]
 fn a_salvaged_log_is_packed_like_its_source() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     for (at, format) in FORMATS.into_iter().enumerate() {
-        let paths = ["source", "salvaged"].map(|name| folder.path().join(format!("{name}{at}.log")));
+        let paths = ["source", "salvaged"].map(|name| directory.path().join(format!("{name}{at}.log")));
         let log = LogFile::create(&paths[0], buffered(format)).expect("a new file");
         for number in 0..100 {
             log.append(&record(number, 50)).expect("no fault");

@@ -82,8 +82,8 @@ impl Naive {
         BLOCK - self.file.len() % BLOCK
     }
 
-    /// Where the next fragment begins.
-    fn begin(&self) -> usize {
+    /// Where the next fragment starts.
+    fn start(&self) -> usize {
         let trailer_len = if self.left() < 7 { self.left() } else { 0 };
         self.file.len() + trailer_len
     }
@@ -101,7 +101,7 @@ impl Naive {
     fn append_cut(&mut self, kinds: [u8; 4], payload: &[u8]) {
         let mut rest = payload;
         let mut is_first = true;
-        self.file.resize(self.begin(), 0);
+        self.file.resize(self.start(), 0);
         loop {
             let (part, after) = rest.split_at(rest.len().min(self.left() - 7));
             let kind = match (is_first, after.is_empty()) {
@@ -133,7 +133,7 @@ impl Naive {
             } else {
                 stored.len()
             };
-            let (len_before, begin) = (self.file.len(), self.begin());
+            let (len_before, start) = (self.file.len(), self.start());
             // The frame is not longer than its window, so its header has no byte for that.
             let content_len_len = match body.len() {
                 0..=255 => 1,
@@ -144,7 +144,7 @@ impl Naive {
             let mut padded = frame.clone();
             loop {
                 self.append_cut(CONTAINER, &padded);
-                if self.file.len() - begin >= records.len() {
+                if self.file.len() - start >= records.len() {
                     break;
                 }
                 self.file.truncate(len_before);
@@ -165,13 +165,13 @@ impl Naive {
         let head_len = 7 + 1 + varint(self.open.len() + 1).len();
         let own_len = [varint(record.len()).len(), record.len()];
         let stored_len = head_len + self.open_len.iter().chain(&own_len).sum::<usize>();
-        if record.len() >= 4096 || (!self.is_zstd && !self.open.is_empty() && stored_len > BLOCK - self.begin() % BLOCK)
+        if record.len() >= 4096 || (!self.is_zstd && !self.open.is_empty() && stored_len > BLOCK - self.start() % BLOCK)
         {
             self.close();
         }
-        let begin = self.begin();
-        let room = BLOCK - begin % BLOCK;
-        self.offsets.push((begin + self.open.len()) as u64);
+        let start = self.start();
+        let room = BLOCK - start % BLOCK;
+        self.offsets.push((start + self.open.len()) as u64);
         self.open.push(record.to_vec());
         self.open_len[0] += own_len[0];
         self.open_len[1] += own_len[1];
@@ -258,7 +258,7 @@ fn naive(steps: &[Step], is_zstd: bool) -> Naive {
 fn encoder(steps: &[Step], is_zstd: bool) -> (Vec<u8>, Vec<u64>) {
     let (mut file, mut offsets) = (Vec::new(), Vec::new());
     let mut encoder = Encoder::with_format(0, format(is_zstd)).expect("a format that is written");
-    encoder.begin(&mut file);
+    encoder.start(&mut file);
     for step in steps {
         match step {
             Step::Append(record) => {
@@ -422,7 +422,7 @@ fn a_frame_too_short_for_its_records_is_lengthened() {
     assert!(reader.next_record().expect("no damage").is_none());
 }
 
-/// The offset of each record of a container is in the block in which it begins, with any codec.
+/// The offset of each record of a container is in the block in which it starts, with any codec.
 #[test]
 fn a_compressed_container_has_no_more_records_than_its_first_block_has_bytes() {
     for left in [7, 8, 20, 300] {
@@ -430,8 +430,8 @@ fn a_compressed_container_has_no_more_records_than_its_first_block_has_bytes() {
         let mut steps = vec![Step::Append(first)];
         steps.extend((0..1000).map(|at| Step::Append(record(at % 3, true, 1))));
         let (file, offsets) = encoder(&steps, true);
-        let begin = BLOCK - left;
-        let container: Vec<u64> = (begin as u64..BLOCK as u64).collect();
+        let start = BLOCK - left;
+        let container: Vec<u64> = (start as u64..BLOCK as u64).collect();
         assert_eq!(offsets[1..=left], container);
         assert!(offsets[left + 1] > BLOCK as u64, "{left}");
         assert_eq!(file, naive(&steps, true).file);

@@ -82,8 +82,8 @@ fn is_changed(error: &Error) -> bool {
 
 #[test]
 fn a_position_is_valid_in_a_log_that_has_grown_and_in_each_copy_of_it() {
-    let folder = tempfile::tempdir().expect("a directory");
-    let path = folder.path().join("a.log");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a.log");
     for format in formats() {
         for (count, len) in [(40, 3000), (300, 7), (5, 70_000)] {
             let written = records(count, len, 0, "a");
@@ -94,10 +94,10 @@ fn a_position_is_valid_in_a_log_that_has_grown_and_in_each_copy_of_it() {
             for (at, position) in all.iter().enumerate().step_by(count / 5) {
                 // At the time of the position, the log may have ended there.
                 let offset = usize::try_from(position.offset()).expect("a length");
-                let (copy, link) = (folder.path().join("copy.log"), folder.path().join("link.log"));
+                let (copy, link) = (directory.path().join("copy.log"), directory.path().join("link.log"));
                 fs::write(&copy, &whole).expect("a file");
                 fs::hard_link(&path, &link).expect("a link");
-                for path in [&path, &copy, &link, &folder.path().join(".").join("a.log")] {
+                for path in [&path, &copy, &link, &directory.path().join(".").join("a.log")] {
                     let mut follower = follow(path, position, format).expect("the same log");
                     assert_eq!(follower.position().expect("a position"), *position);
                     let rest = drain(&mut follower).expect("records");
@@ -113,8 +113,8 @@ fn a_position_is_valid_in_a_log_that_has_grown_and_in_each_copy_of_it() {
 
 #[test]
 fn another_log_under_the_path_is_an_error_that_names_the_bytes() {
-    let folder = tempfile::tempdir().expect("a directory");
-    let path = folder.path().join("a.log");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a.log");
     for format in formats() {
         for (count, len, same) in [
             (40, 3000, 0),
@@ -128,7 +128,7 @@ fn another_log_under_the_path_is_an_error_that_names_the_bytes() {
             for other_len in [len, len + 1] {
                 let other = log_of(&records(2 * count, other_len, same, "b"), format);
                 let old = fs::read(&path).expect("a file");
-                let place = folder.path().join("other.log");
+                let place = directory.path().join("other.log");
                 fs::write(&place, &other).expect("a file");
                 for position in &all {
                     let offset = usize::try_from(position.offset()).expect("a length");
@@ -138,8 +138,8 @@ fn another_log_under_the_path_is_an_error_that_names_the_bytes() {
                         Err(error) => {
                             assert!(is_changed(&error) && !is_same, "{error}");
                             assert_eq!(error.path.as_deref(), Some(&*place));
-                            let begin = usize::try_from(error.offset().expect("an offset")).expect("a length");
-                            assert!(begin < offset);
+                            let start = usize::try_from(error.offset().expect("an offset")).expect("a length");
+                            assert!(start < offset);
                         }
                     }
                     let options = ReadOptions::default()
@@ -154,8 +154,8 @@ fn another_log_under_the_path_is_an_error_that_names_the_bytes() {
 
 #[test]
 fn a_position_is_valid_after_damage_before_it() {
-    let folder = tempfile::tempdir().expect("a directory");
-    let path = folder.path().join("a.log");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a.log");
     let written = records(12, 4000, 0, "a");
     let whole = log_of(&written, Dialect::LEVELDB.into());
     fs::write(&path, &whole).expect("a file");
@@ -174,8 +174,8 @@ fn a_position_is_valid_after_damage_before_it() {
 
 #[test]
 fn a_log_that_was_cut_before_the_position_is_reported_as_cut() {
-    let folder = tempfile::tempdir().expect("a directory");
-    let path = folder.path().join("a.log");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a.log");
     let whole = log_of(&records(12, 4000, 0, "a"), Dialect::LEVELDB.into());
     fs::write(&path, &whole).expect("a file");
     let last = positions(&path, Dialect::LEVELDB.into()).pop().expect("a position");
@@ -212,9 +212,9 @@ fn a_text_that_is_no_position_is_refused() {
 
 /// A running follower learns of another log as one that resumes does.
 #[test]
-fn a_file_that_is_written_again_from_its_beginning_is_an_error_of_a_running_follower() {
-    let folder = tempfile::tempdir().expect("a directory");
-    let path = folder.path().join("a.log");
+fn a_file_that_is_written_again_from_its_start_is_an_error_of_a_running_follower() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a.log");
     for format in formats() {
         for (count, len) in [(40, 3000), (300, 7)] {
             fs::write(&path, log_of(&records(count, len, 1, "a"), format)).expect("a file");
@@ -230,7 +230,7 @@ fn a_file_that_is_written_again_from_its_beginning_is_an_error_of_a_running_foll
     }
 }
 
-/// A log in segments of two records, of which the first `pruned` segments are missing.
+/// A segmented log of two records, of which the first `pruned` segments are missing.
 fn segmented(path: &Path, written: &[Vec<u8>], format: LogFormat, pruned: usize) {
     let log = SegmentedLog::open(path, LogFileOptions::default().with_format(format)).expect("a log");
     let mut ends = Vec::new();
@@ -249,13 +249,13 @@ fn segmented(path: &Path, written: &[Vec<u8>], format: LogFormat, pruned: usize)
 #[test]
 fn a_position_in_a_segmented_log_is_valid_after_rotation_and_pruning_and_in_each_copy() {
     for format in [LogFormat::new(Dialect::LEVELDB), LogFormat::new(Dialect::PACKED)] {
-        let folder = tempfile::tempdir().expect("a directory");
-        let path = folder.path().join("log");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("log");
         let written = records(12, 500, 0, "a");
         segmented(&path, &written, format, 0);
         let all = positions(&path, format);
         for pruned in [0, 1, 3] {
-            let copy = folder.path().join(format!("copy{pruned}"));
+            let copy = directory.path().join(format!("copy{pruned}"));
             segmented(&copy, &written, format, pruned);
             for (at, position) in all.iter().enumerate().skip(2 * pruned) {
                 for path in [&path, &copy] {
@@ -271,8 +271,8 @@ fn a_position_in_a_segmented_log_is_valid_after_rotation_and_pruning_and_in_each
 fn a_directory_that_was_replaced_by_another_log_is_an_error() {
     for format in [LogFormat::new(Dialect::LEVELDB), LogFormat::new(Dialect::PACKED)] {
         for same in [0, 1, 5] {
-            let folder = tempfile::tempdir().expect("a directory");
-            let (path, other) = (folder.path().join("log"), folder.path().join("other"));
+            let directory = tempfile::tempdir().expect("a directory");
+            let (path, other) = (directory.path().join("log"), directory.path().join("other"));
             segmented(&path, &records(8, 500, same, "a"), format, 0);
             segmented(&other, &records(16, 500, same, "b"), format, 0);
             // The second record of a segment that starts with the same one differs, and so on.
@@ -295,8 +295,8 @@ fn a_directory_that_was_replaced_by_another_log_is_an_error() {
 
 #[test]
 fn a_directory_that_was_replaced_by_a_copy_of_the_log_is_followed_on() {
-    let folder = tempfile::tempdir().expect("a directory");
-    let (path, other) = (folder.path().join("log"), folder.path().join("other"));
+    let directory = tempfile::tempdir().expect("a directory");
+    let (path, other) = (directory.path().join("log"), directory.path().join("other"));
     let format = LogFormat::new(Dialect::LEVELDB);
     let written = records(16, 500, 0, "a");
     segmented(&path, &written[..7], format, 0);
@@ -311,7 +311,7 @@ fn a_directory_that_was_replaced_by_a_copy_of_the_log_is_followed_on() {
     fs::remove_file(last.pop().expect("the empty segment")).expect("a file");
     let mut follower = follow(&path, &Position::default(), format).expect("a follower");
     assert_eq!(drain(&mut follower).expect("records"), written[..7]);
-    fs::rename(&path, folder.path().join("old")).expect("a directory");
+    fs::rename(&path, directory.path().join("old")).expect("a directory");
     fs::rename(&other, &path).expect("a directory");
     assert!(drain(&mut follower).expect("records") == written[7..]);
 }
@@ -319,15 +319,15 @@ fn a_directory_that_was_replaced_by_a_copy_of_the_log_is_followed_on() {
 /// The names of the segments are the same, and the one that is followed is gone.
 #[test]
 fn a_directory_that_was_replaced_by_a_pruned_log_is_an_error() {
-    let folder = tempfile::tempdir().expect("a directory");
-    let (path, other) = (folder.path().join("log"), folder.path().join("other"));
+    let directory = tempfile::tempdir().expect("a directory");
+    let (path, other) = (directory.path().join("log"), directory.path().join("other"));
     let format = LogFormat::new(Dialect::LEVELDB);
     segmented(&path, &records(2, 500, 0, "a"), format, 0);
     segmented(&other, &records(8, 500, 0, "b"), format, 1);
     fs::remove_file(path.join(name_of(2 * 507))).expect("the empty segment");
     let mut follower = follow(&path, &Position::default(), format).expect("a follower");
     drain(&mut follower).expect("records");
-    fs::rename(&path, folder.path().join("old")).expect("a directory");
+    fs::rename(&path, directory.path().join("old")).expect("a directory");
     fs::rename(&other, &path).expect("a directory");
     let error = drain(&mut follower).expect_err("another log");
     assert!(is_changed(&error), "{error}");
@@ -335,8 +335,8 @@ fn a_directory_that_was_replaced_by_a_pruned_log_is_an_error() {
 
 #[test]
 fn an_empty_file_and_the_offset_0_fit_every_log() {
-    let folder = tempfile::tempdir().expect("a directory");
-    let path = folder.path().join("a.log");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a.log");
     fs::write(&path, b"").expect("a file");
     let format = Dialect::LEVELDB.into();
     let mut follower = follow(&path, &Position::default(), format).expect("a follower");

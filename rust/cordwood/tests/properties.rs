@@ -342,18 +342,18 @@ fn cases(cases: u32) -> ProptestConfig {
 fn span(event: &Found) -> (u64, u64) {
     match event {
         Found::Record { offset, end_offset, .. } => (*offset, *end_offset),
-        Found::Skipped(region) => (region.begin, region.end),
+        Found::Skipped(region) => (region.start, region.end),
     }
 }
 
 // The promise -----------------------------------------------------------------------------------------------------------------
 
-/// The fragments that fill `[begin, end)`, with trailers between them: type and payload of each.
+/// The fragments that fill `[start, end)`, with trailers between them: type and payload of each.
 ///
 /// This repeats the reader's work, for bytes that the reader says are whole fragments.
-fn fragments<'a>(file: &'a [u8], options: &ReadOptions, begin: u64, end: u64) -> Vec<(u8, &'a [u8])> {
+fn fragments<'a>(file: &'a [u8], options: &ReadOptions, start: u64, end: u64) -> Vec<(u8, &'a [u8])> {
     let mut found = Vec::new();
-    let mut at = begin as usize;
+    let mut at = start as usize;
     while at < end as usize {
         at += trailer_len(at as u64);
         let (header, behind) = file[at..end as usize].split_first_chunk().expect("a header");
@@ -390,21 +390,21 @@ fn is_of_fragments(reason: Reason) -> bool {
 }
 
 /// Asserts that the bytes between two spans, or after the last, are a trailer.
-fn check_gap(file: &[u8], options: &ReadOptions, (begin, end): (u64, u64), before: Option<&Found>) {
-    let gap = &file[begin as usize..end as usize];
+fn check_gap(file: &[u8], options: &ReadOptions, (start, end): (u64, u64), before: Option<&Found>) {
+    let gap = &file[start as usize..end as usize];
     if gap.is_empty() {
         return;
     }
-    let left = block_left(begin);
-    assert!(left <= TRAILER_LEN_MAX, "a gap of {} bytes at {begin}", gap.len());
+    let left = block_left(start);
+    assert!(left <= TRAILER_LEN_MAX, "a gap of {} bytes at {start}", gap.len());
     let is_at_end = end == file.len() as u64;
     assert!(gap.len() == left || is_at_end && gap.len() < left, "a gap up to {end}");
     if gap.iter().any(|&byte| byte != 0) {
         // Only after FIRST or MIDDLE is a trailer not examined. A record ends with neither.
         let Some(Found::Skipped(region)) = before else {
-            panic!("a trailer at {begin} that is not zero, after {before:?}");
+            panic!("a trailer at {start} that is not zero, after {before:?}");
         };
-        let last = fragments(file, options, region.begin, region.end).pop();
+        let last = fragments(file, options, region.start, region.end).pop();
         assert!(matches!(last, Some((2 | 3, _))), "after {region:?}");
     }
 }
@@ -414,10 +414,10 @@ fn check_gap(file: &[u8], options: &ReadOptions, (begin, end): (u64, u64), befor
 fn check_promise(file: &[u8], options: &ReadOptions, events: &[Found], end: End) {
     let mut at = 0;
     for (number, event) in events.iter().enumerate() {
-        let (begin, end) = span(event);
-        assert!(at <= begin && begin < end, "{event:?} after {at}");
+        let (start, end) = span(event);
+        assert!(at <= start && start < end, "{event:?} after {at}");
         let before = number.checked_sub(1).map(|number| &events[number]);
-        check_gap(file, options, (at, begin), before);
+        check_gap(file, options, (at, start), before);
         at = end;
         check_event(file, options, event);
     }
@@ -427,11 +427,11 @@ fn check_promise(file: &[u8], options: &ReadOptions, events: &[Found], end: End)
 }
 
 fn check_event(file: &[u8], options: &ReadOptions, event: &Found) {
-    let (begin, end) = span(event);
+    let (start, end) = span(event);
     match event {
         Found::Record { data, .. } => {
             assert!(data.len() as u64 <= options.record_len_max);
-            let parts = fragments(file, options, begin, end);
+            let parts = fragments(file, options, start, end);
             let kinds: Vec<u8> = parts.iter().map(|(kind, _)| *kind).collect();
             let is_whole = match kinds.as_slice() {
                 [1] => true,
@@ -440,10 +440,10 @@ fn check_event(file: &[u8], options: &ReadOptions, event: &Found) {
             };
             assert!(is_whole, "{kinds:?} make no record");
             let joined: Vec<u8> = parts.iter().flat_map(|(_, payload)| *payload).copied().collect();
-            assert!(*data == joined, "the data of the record at {begin}");
+            assert!(*data == joined, "the data of the record at {start}");
         }
         Found::Skipped(region) if is_of_fragments(region.reason) => {
-            let parts = fragments(file, options, begin, end);
+            let parts = fragments(file, options, start, end);
             let len: usize = parts.iter().map(|(_, payload)| payload.len()).sum();
             match region.reason {
                 Reason::RecordTooLarge => assert!(len as u64 > options.record_len_max),
@@ -458,7 +458,7 @@ fn check_event(file: &[u8], options: &ReadOptions, event: &Found) {
             }
         }
         Found::Skipped(region) => {
-            let bytes = &file[begin as usize..end as usize];
+            let bytes = &file[start as usize..end as usize];
             match region.reason {
                 Reason::ZeroFill => assert!(bytes.iter().all(|&byte| byte == 0)),
                 // The bytes that are not zero may have been salvaged.
@@ -548,15 +548,15 @@ proptest! {
     fn the_limit_of_a_record_is_exact(seed: u64, before in size(), size in size()) {
         let file = File::new(0, seed, &[Piece::Record(before), Piece::Record(size)]);
         let Some((offset, data)) = file.records.last() else { panic!("two records were written") };
-        let begins_last = |max| {
+        let starts_last = |max| {
             let options = ReadOptions::default().with_range(*offset..).with_record_len_max(max);
             read_slice(&file.bytes, &options).0.first().cloned()
         };
         let len = data.len() as u64;
-        let is_returned = matches!(begins_last(len), Some(Found::Record { .. }));
+        let is_returned = matches!(starts_last(len), Some(Found::Record { .. }));
         prop_assert!(is_returned);
         if len > 0 {
-            let first = begins_last(len - 1);
+            let first = starts_last(len - 1);
             let is_refused = matches!(&first, Some(Found::Skipped(region)) if region.reason == Reason::RecordTooLarge);
             prop_assert!(is_refused, "{first:?}");
         }
@@ -756,8 +756,8 @@ fn a_range_after_the_end_of_the_file_is_an_error_in_each_source() -> Result<(), 
         }
     }
     let file = fragment(1, b"foo");
-    let folder = tempfile::tempdir()?;
-    let path = folder.path().join("short.log");
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("short.log");
     std::fs::write(&path, &file)?;
     for start in [11, BLOCK_LEN as u64, 3 * BLOCK_LEN as u64, 3 * BLOCK_LEN as u64 + 1] {
         for dialect in [None, Some(Dialect::LEVELDB)] {
@@ -837,15 +837,15 @@ proptest! {
             range.end = end;
             let (events, how) = read_slice(&file.bytes, &range);
             for event in &events {
-                let (begin, _) = span(event);
+                let (offset, _) = span(event);
                 // A MIDDLE or LAST without a start belongs to the bytes before it, like one that
                 // continues a record.
                 let is_rest = matches!(
                     event,
                     Found::Skipped(region) if matches!(region.reason, Reason::MissingStart | Reason::TooLargeRest)
                 );
-                let is_before_end = end.is_none_or(|end| begin < end);
-                prop_assert!(start <= begin && (is_before_end || is_rest), "{event:?} in {start}..{end:?}");
+                let is_before_end = end.is_none_or(|end| offset < end);
+                prop_assert!(start <= offset && (is_before_end || is_rest), "{event:?} in {start}..{end:?}");
             }
             // A range that owns torn regions ends torn; one that owns none ends clean.
             let is_torn = matches!(
@@ -864,7 +864,7 @@ proptest! {
 
 // Windows ---------------------------------------------------------------------------------------------------------------------
 
-/// All events of `decoder`, which gets windows of a file whose bytes begin at the offset `base`.
+/// All events of `decoder`, which gets windows of a file whose bytes start at the offset `base`.
 /// `next` chooses them, given the previous window's range and the decoder's offset, counted from
 /// `base`.
 fn decode(
@@ -903,7 +903,7 @@ fn decode(
     }
 }
 
-/// Windows of any kind: they begin anywhere up to the decoder's offset, and advance by 1 to
+/// Windows of any kind: they start anywhere up to the decoder's offset, and advance by 1 to
 /// `step_max` bytes.
 fn random_windows(bytes: &[u8], seed: u64, step_max: usize) -> impl FnMut((usize, usize), usize) -> (usize, usize) {
     let mut noise = Noise::new(seed);

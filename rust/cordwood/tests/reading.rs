@@ -66,7 +66,7 @@ fn leveldb_drops_a_pending_record_silently_at_the_end_of_a_file() {
         let file = [first.clone(), end].concat();
         let (events, _) = read_all(&mut Reader::from_slice(&file, skip()));
         let regions = events.iter().map(|event| match event {
-            Found::Skipped(region) => (region.begin, region.reason.as_str(), region.leveldb_len),
+            Found::Skipped(region) => (region.start, region.reason.as_str(), region.leveldb_len),
             Found::Record { .. } => panic!("{event:?}"),
         });
         let regions: Vec<_> = regions.collect();
@@ -110,12 +110,12 @@ fn a_file_header_of_zeros_is_judged_by_the_whole_first_block() {
         panic!("no region");
     };
     assert_eq!(
-        (region.begin, region.end, region.reason.as_str()),
+        (region.start, region.end, region.reason.as_str()),
         (0, 7, "bad_file_header")
     );
 }
 
-/// Data is shown like a byte string in source code; of long data, only the beginning.
+/// Data is shown like a byte string in source code; of long data, only the start.
 #[test]
 fn a_record_is_shown_in_short() -> Result<(), Error> {
     let file = [fragment(1, b"one\n\xff\""), fragment(1, &[b'x'; 30_000])].concat();
@@ -138,7 +138,7 @@ fn a_record_is_shown_in_short() -> Result<(), Error> {
 
 // Small rules ---------------------------------------------------------------------------------------------------------
 
-/// The grid of `wandb_old` begins at offset 7, so its blocks end 7 bytes later than LevelDB's.
+/// The grid of `wandb_old` starts at offset 7, so its blocks end 7 bytes later than LevelDB's.
 #[test]
 fn stat_adds_up_where_an_old_run_file_is_torn_in_a_trailer() -> Result<(), cordwood_log::Error> {
     let file = [
@@ -173,9 +173,9 @@ fn zeros_where_a_file_header_belongs_are_zero_fill() {
     }
 }
 
-/// The range that begins in it returns the first record, and says nothing about the header.
+/// The range that starts in it returns the first record, and says nothing about the header.
 #[test]
-fn a_file_header_belongs_to_the_range_in_which_it_begins() {
+fn a_file_header_belongs_to_the_range_in_which_it_starts() {
     let mut file = b":W&B\xe1\xbe\x00".to_vec();
     Wire::Ieee.append(&mut file, 0, b"one");
     for (flip, reason) in [(0, "file_header"), (0x40, "bad_file_header")] {
@@ -192,10 +192,10 @@ fn a_file_header_belongs_to_the_range_in_which_it_begins() {
 
 #[test]
 fn a_follower_waits_for_a_file_header_that_is_zeros_so_far() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = tempfile::tempdir()?;
+    let directory = tempfile::tempdir()?;
     let header = b":W&B\xe1\xbe\x00";
     for written in [0, 1, 3, 5] {
-        let path = folder.path().join(format!("{written}.wandb"));
+        let path = directory.path().join(format!("{written}.wandb"));
         let mut file = vec![0; 4096];
         file[..written].copy_from_slice(&header[..written]);
         std::fs::write(&path, &file)?;
@@ -245,8 +245,8 @@ fn a_window_at_the_end_of_all_offsets() {
 /// A seek reads no byte, so it does not detect the length.
 #[test]
 fn the_length_of_a_file_does_not_depend_on_a_seek_after_its_end() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = tempfile::tempdir()?;
-    let path = folder.path().join("000001.log");
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("000001.log");
     std::fs::write(&path, fragment(1, &[1; 50]))?;
     let mut reader = Reader::open(&path)?;
     reader.seek(1_000_000)?;
@@ -265,8 +265,8 @@ fn the_length_of_a_file_does_not_depend_on_a_seek_after_its_end() -> Result<(), 
 /// Records appended after the file was opened are counted.
 #[test]
 fn stat_adds_up_if_the_file_grew_after_it_was_opened() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = tempfile::tempdir()?;
-    let path = folder.path().join("000001.log");
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("000001.log");
     let first = fragment(1, &[1; 50]);
     // The second record leaves room for a trailer of six bytes. A torn header follows it.
     let second = fragment(1, &vec![2; BLOCK - 6 - first.len() - 7]);
@@ -283,7 +283,7 @@ fn stat_adds_up_if_the_file_grew_after_it_was_opened() -> Result<(), Box<dyn std
     Ok(())
 }
 
-/// A fragment of more than 32,754 bytes after the file header does not fit into a block that begins
+/// A fragment of more than 32,754 bytes after the file header does not fit into a block that starts
 /// at offset 0.
 #[test]
 fn a_torn_run_file_of_the_old_grid_is_detected_by_the_length_of_its_first_fragment() {
@@ -305,7 +305,7 @@ fn a_torn_run_file_of_the_old_grid_is_detected_by_the_length_of_its_first_fragme
     assert_eq!(detect(&short), Detection::Log(Dialect::WANDB.into()));
 }
 
-/// The last record of the file lies where a block that begins at offset 0 would end.
+/// The last record of the file lies where a block that starts at offset 0 would end.
 #[test]
 fn a_short_run_file_of_the_old_grid_is_detected_by_a_fragment_across_the_edge() {
     for first_len in 32_741..=32_754 {
@@ -376,7 +376,7 @@ fn a_flipped_bit_of_a_length_that_leads_to_another_fragment_costs_one_record() {
 }
 
 /// After damage, six zeros and a 5 look like an end-of-log trailer, but may be other data whose
-/// beginning is lost.
+/// start is lost.
 #[test]
 fn an_apparent_end_trailer_after_damage_does_not_end_the_log() {
     let mut file = Wire::Plain.full(&[b'x'; 50]);
@@ -401,11 +401,11 @@ fn an_apparent_end_trailer_after_damage_does_not_end_the_log() {
 
 /// So no crash can have left it.
 #[test]
-fn a_file_does_not_begin_with_the_rest_of_a_record() {
+fn a_file_does_not_start_with_the_rest_of_a_record() {
     let options = skip().with_dialect(Dialect::LEVELDB);
     let before = Wire::Plain.full(b"one");
     for (kind, reason) in [(1, "torn_tail"), (2, "torn_tail"), (3, "bad_length"), (4, "bad_length")] {
-        let cut = |begin: usize| Wire::Plain.part(kind, &vec![b'x'; BLOCK - 7 - begin])[..100].to_vec();
+        let cut = |start: usize| Wire::Plain.part(kind, &vec![b'x'; BLOCK - 7 - start])[..100].to_vec();
         assert_eq!(read(&cut(0), &options).1, [reason], "type {kind}");
         let file = [&before[..], &cut(before.len())].concat();
         assert_eq!(read(&file, &options).1, ["torn_tail"], "type {kind}");
@@ -414,7 +414,7 @@ fn a_file_does_not_begin_with_the_rest_of_a_record() {
     let torn = &Wire::Ieee.part(4, &[b'x'; 1000])[..100];
     let file = [b":W&B\xe1\xbe\x00", torn].concat();
     assert_eq!(read(&file, &skip()).1, ["file_header", "bad_length"]);
-    // A crash leaves the beginning of the header, and no other bytes.
+    // A crash leaves the start of the header, and no other bytes.
     let named = skip().with_dialect(Dialect::WANDB);
     assert_eq!(read(b":W&", &named).1, ["torn_tail"]);
     assert_eq!(read(b"xyz", &named).1, ["bad_file_header"]);
@@ -447,7 +447,7 @@ fn an_end_trailer_is_believed_only_with_its_number() {
     }
 }
 
-/// A range that begins later looks for it there, and nowhere else.
+/// A range that starts later looks for it there, and nowhere else.
 #[test]
 fn only_the_first_fragment_of_a_log_states_its_compression() {
     let full = |data: &[u8]| Wire::Plain.full(data);
@@ -467,12 +467,12 @@ fn only_the_first_fragment_of_a_log_states_its_compression() {
         .flat_map(|number| before.iter().map(move |before| (number, before)))
     {
         let mut file = [&before[..], &Wire::Plain.fragment(9, number)].concat();
-        let begin = file.len();
+        let start = file.len();
         for record in [b"second", b"third!"] {
             file.extend(full(record));
         }
-        let second = (begin as u64, b"second".to_vec());
-        let third = (begin as u64 + 13, b"third!".to_vec());
+        let second = (start as u64, b"second".to_vec());
+        let third = (start as u64 + 13, b"third!".to_vec());
         let options = skip().with_dialect(Dialect::ROCKSDB);
         let (records, reasons) = read(&file, &options);
         assert!(
@@ -480,23 +480,23 @@ fn only_the_first_fragment_of_a_log_states_its_compression() {
             "{number:?} {records:?}"
         );
         assert!(reasons.contains(&"bad_metadata"), "{number:?} {reasons:?}");
-        for begin in [second.0, third.0] {
-            let range = options.clone().with_range(begin..);
-            let after: Vec<_> = records.iter().filter(|record| record.0 >= begin).cloned().collect();
-            assert_eq!(read(&file, &range), (after.clone(), vec![]), "{number:?}, from {begin}");
+        for start in [second.0, third.0] {
+            let range = options.clone().with_range(start..);
+            let after: Vec<_> = records.iter().filter(|record| record.0 >= start).cloned().collect();
+            assert_eq!(read(&file, &range), (after.clone(), vec![]), "{number:?}, from {start}");
             let mut stream = Reader::new(&file[..], range);
             assert_eq!(
                 read_all(&mut stream).0.len(),
                 after.len(),
-                "{number:?}, stream from {begin}"
+                "{number:?}, stream from {start}"
             );
         }
         let parts = ops::split_ranges(&options, Some(file.len() as u64), NonZeroUsize::new(3).unwrap());
         let divided: Vec<_> = parts.iter().flat_map(|part| read(&file, part).0).collect();
         assert_eq!(divided, records, "{number:?}");
 
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("live.log");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("live.log");
         std::fs::write(&path, &file).unwrap();
         for start in [0, second.0] {
             let options = FollowOptions::default()
@@ -518,7 +518,7 @@ fn only_the_first_fragment_of_a_log_states_its_compression() {
                 "{number:?}, {start}: {followed:?}"
             );
         }
-        let copy = folder.path().join("salvaged.log");
+        let copy = directory.path().join("salvaged.log");
         let options = SalvageOptions::default().with_dialect(Dialect::ROCKSDB);
         ops::salvage_file(&path, &copy, &options).unwrap();
         let salvaged = read(&std::fs::read(&copy).unwrap(), &skip().with_dialect(Dialect::ROCKSDB)).0;
@@ -530,12 +530,13 @@ fn only_the_first_fragment_of_a_log_states_its_compression() {
     }
 }
 
-/// Its records cannot be distinguished from damage, whether or not a range begins after the statement.
+/// Its records cannot be distinguished from damage, whether or not a range starts after the
+/// statement.
 #[test]
 fn a_log_that_states_an_unknown_compression_is_refused() {
     let file = [Wire::Plain.fragment(9, &[4, 0, 0, 0]), Wire::Plain.full(b"a frame")].concat();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("000001.log");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("000001.log");
     std::fs::write(&path, &file).unwrap();
     let message = "at offset 0, the codec is 4, which this release does not know";
     for options in [skip(), skip().with_dialect(Dialect::ROCKSDB)] {
@@ -549,13 +550,13 @@ fn a_log_that_states_an_unknown_compression_is_refused() {
     }
     let mut follower = Follower::open(&path).unwrap();
     assert!(follower.poll().unwrap_err().to_string().ends_with(message));
-    assert!(ops::salvage_file(&path, folder.path().join("new.log"), &SalvageOptions::default()).is_err());
+    assert!(ops::salvage_file(&path, directory.path().join("new.log"), &SalvageOptions::default()).is_err());
     // In another dialect it is a fragment of an unknown type.
     let leveldb = read(&file, &skip().with_dialect(Dialect::LEVELDB));
     assert_eq!(leveldb, (vec![(11, b"a frame".to_vec())], vec!["unknown_kind"]));
 }
 
-/// How records are compressed is stated once, at the beginning. Fragments after damage do not
+/// How records are compressed is stated once, at the start. Fragments after damage do not
 /// change it.
 #[test]
 fn a_compression_that_is_found_after_damage_changes_no_record() {
@@ -626,8 +627,8 @@ impl Random {
         for block in 1..self.below(3) + 2 {
             let end = block * BLOCK + grid;
             let fill = self.of(&[100, 2_000, 10_000, 40_000]);
-            let begin = file.len();
-            while file.len() < (begin + fill).min(end) {
+            let start = file.len();
+            while file.len() < (start + fill).min(end) {
                 file.extend(self.piece(wires));
             }
             file.resize(end, 0);
@@ -743,7 +744,7 @@ fn numbered_dialects() -> [Option<Dialect>; 4] {
 /// valid fragment: the same for everything that reads.
 #[test]
 fn one_rule_for_the_log_number() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = tempfile::tempdir()?;
+    let directory = tempfile::tempdir()?;
     for (name, named, number) in [
         ("copy.log", None, 123),
         ("000123.log", None, 123),
@@ -758,7 +759,7 @@ fn one_rule_for_the_log_number() -> Result<(), Box<dyn std::error::Error>> {
             options.dialect = dialect;
             options.log_number = named;
             (follow.dialect, follow.log_number) = (options.dialect, options.log_number);
-            let path = folder.path().join(name);
+            let path = directory.path().join(name);
             std::fs::write(&path, FOO_OF_123)?;
             let count = u64::from(number == 123);
             let other = (number != 123).then_some(123);
@@ -806,7 +807,7 @@ fn one_rule_for_the_log_number() -> Result<(), Box<dyn std::error::Error>> {
             let is_record = matches!(follower.poll()?, Poll::Record(record) if record.data == b"foo");
             assert_eq!(is_record, count == 1, "{name} {options:?}");
 
-            let destination = folder.path().join("salvaged");
+            let destination = directory.path().join("salvaged");
             let salvaged = ops::salvage_file(
                 &path,
                 &destination,
@@ -826,7 +827,7 @@ fn one_rule_for_the_log_number() -> Result<(), Box<dyn std::error::Error>> {
                         "{message}"
                     );
                     assert!(message.contains(name) && message.contains("123") && message.contains("124"));
-                    assert_eq!(std::fs::read_dir(folder.path())?.count(), 1, "nothing is left");
+                    assert_eq!(std::fs::read_dir(directory.path())?.count(), 1, "nothing is left");
                 }
             }
             std::fs::remove_file(&path)?;
@@ -839,9 +840,9 @@ fn one_rule_for_the_log_number() -> Result<(), Box<dyn std::error::Error>> {
 /// forever.
 #[test]
 fn a_follower_of_a_recycled_log_waits_for_the_new_one() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = tempfile::tempdir()?;
+    let directory = tempfile::tempdir()?;
     for dialect in numbered_dialects() {
-        let path = folder.path().join("000124.log");
+        let path = directory.path().join("000124.log");
         std::fs::write(&path, FOO_OF_123)?;
         let mut options = FollowOptions::default();
         options.dialect = dialect;
@@ -891,7 +892,7 @@ fn a_record_that_was_torn_over_an_older_log_is_a_torn_tail() {
         let first = own.full(b"first");
         // Each byte differs from those of the older log in several bits.
         let last = own.full(&[b'1'; 500]);
-        let (begin, end) = (first.len(), first.len() + last.len());
+        let (start, end) = (first.len(), first.len() + last.len());
         let written_over = |own: &[u8]| [own, &older[own.len()..]].concat();
         let torn = (own.header_len()..last.len()).map(|len| [&first, &last[..len]].concat());
         let format = LogFormat::new(Dialect::PEBBLE).with_log_number(7);
@@ -903,18 +904,18 @@ fn a_record_that_was_torn_over_an_older_log_is_a_torn_tail() {
                 panic!("{} bytes: {found:?}", written.len());
             };
             assert_eq!(
-                (tail.begin, tail.end, tail.reason),
-                (begin as u64, end as u64, Reason::TornTail)
+                (tail.start, tail.end, tail.reason),
+                (start as u64, end as u64, Reason::TornTail)
             );
             assert_eq!(
-                (rest.begin, rest.end, rest.reason),
+                (rest.start, rest.end, rest.reason),
                 (end as u64, file.len() as u64, Reason::Stale)
             );
-            assert_eq!(log_end, End::TornTail { offset: begin as u64 });
+            assert_eq!(log_end, End::TornTail { offset: start as u64 });
         }
         // One flipped bit is damage: all of the record had been written. But where fragments state how
         // far the log was synced, only a later one shows that this one was.
-        for at in begin..end {
+        for at in start..end {
             let mut file = written_over(&[&first[..], &last].concat());
             file[at] ^= 1 << (at % 8);
             let options = skip().with_format(format);
@@ -938,7 +939,7 @@ fn a_record_that_was_torn_over_an_older_log_is_a_torn_tail() {
             let [Found::Record { .. }, Found::Skipped(damage), Found::Skipped(rest)] = found.as_slice() else {
                 panic!("{at}: {found:?}");
             };
-            assert_eq!((damage.begin, damage.end), (begin as u64, end as u64), "{at}");
+            assert_eq!((damage.start, damage.end), (start as u64, end as u64), "{at}");
             assert_eq!((rest.end, rest.reason), (file.len() as u64, Reason::Stale), "{at}");
         }
         // Without the number, the bytes do not show their log.
@@ -1012,7 +1013,7 @@ fn a_log_that_is_written_while_it_is_verified_is_not_damaged() -> Result<(), cor
 /// damage.
 #[test]
 fn ranges_of_a_recycled_log_report_no_damage() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = tempfile::tempdir()?;
+    let directory = tempfile::tempdir()?;
     for (name, own_len) in [
         ("copy.log", 70_000),
         ("copy.log", 3 * BLOCK),
@@ -1020,7 +1021,7 @@ fn ranges_of_a_recycled_log_report_no_damage() -> Result<(), Box<dyn std::error:
         ("000007.log", 0),
     ] {
         let (file, count) = recycled(own_len);
-        let path = folder.path().join(name);
+        let path = directory.path().join(name);
         std::fs::write(&path, &file)?;
         for dialect in numbered_dialects() {
             for step in [BLOCK, 2 * BLOCK, 50_000, file.len()] {
@@ -1094,7 +1095,7 @@ fn a_range_takes_the_number_of_the_file() -> Result<(), cordwood_log::Error> {
     Ok(())
 }
 
-/// An older log of another form follows damage in the block in which a range begins: the bytes
+/// An older log of another form follows damage in the block in which a range starts: the bytes
 /// before the range show that it is another log.
 #[test]
 fn a_range_returns_no_record_of_an_older_log_of_another_form() {
@@ -1122,7 +1123,7 @@ fn a_range_returns_no_record_of_an_older_log_of_another_form() {
     }
 }
 
-/// Log 7 up to damage in its first block. The second block begins with a fragment of an older log,
+/// Log 7 up to damage in its first block. The second block starts with a fragment of an older log,
 /// after which it contains fragments of log 7.
 fn continued_after(older: Wire) -> Vec<u8> {
     let own = Wire::Recyclable(7);
@@ -1149,7 +1150,7 @@ impl Read for Pieces<'_> {
     }
 }
 
-/// A fragment that ends the log is skipped with its block, also if only the beginning of the block
+/// A fragment that ends the log is skipped with its block, also if only the start of the block
 /// has arrived.
 #[test]
 fn where_a_recycled_log_ends_does_not_depend_on_how_its_bytes_arrive() {
@@ -1169,8 +1170,8 @@ fn where_a_recycled_log_ends_does_not_depend_on_how_its_bytes_arrive() {
     }
 }
 
-/// A block that begins with a fragment of an older log and contains one of this log is damage: the
-/// log continued, and a write to the beginning of the block was lost.
+/// A block that starts with a fragment of an older log and contains one of this log is damage: the
+/// log continued, and a write to the start of the block was lost.
 #[test]
 fn a_fragment_of_the_log_after_an_older_one_in_the_same_block_makes_it_damage() {
     let own = Wire::Recyclable(7);
@@ -1186,13 +1187,13 @@ fn a_fragment_of_the_log_after_an_older_one_in_the_same_block_makes_it_damage() 
         assert!(records[1..].iter().all(|(_, record)| record == &[2; 200]), "{older:?}");
         assert_eq!(reasons, ["bad_length", "lost_write", "stale"], "{older:?}");
         // Reading continues in the block after it.
-        let begin = file.len() as u64;
+        let start = file.len() as u64;
         file.extend(own.full(b"later"));
-        let expected = vec![(0, b"own".to_vec()), (begin, b"later".to_vec())];
+        let expected = vec![(0, b"own".to_vec()), (start, b"later".to_vec())];
         let options = skip().with_format(format);
         assert_eq!(read(&file, &options), (expected, vec!["bad_length"]), "{older:?}");
     }
-    // The block before it begins with a stale fragment too, and contains no fragment of this log.
+    // The block before it starts with a stale fragment too, and contains no fragment of this log.
     let mut file = own.full(b"own");
     file.extend(Wire::Recyclable(6).full(b"older"));
     file.resize(BLOCK, 0xee);
@@ -1204,7 +1205,7 @@ fn a_fragment_of_the_log_after_an_older_one_in_the_same_block_makes_it_damage() 
 
 /// Without verification, a wrong checksum shows neither the log's number nor the form of its
 /// fragments: the fragments after damage are not taken for those of an older log, nor by a range that
-/// begins with them.
+/// starts with them.
 #[test]
 fn an_unverified_fragment_does_not_make_later_ones_stale() {
     for wire in [Wire::Recyclable(5), Wire::Synced(5, 0)] {
@@ -1273,10 +1274,10 @@ fn a_flipped_bit_that_is_not_verified_costs_no_record_of_a_later_block() {
             later.cloned().collect::<Vec<_>>()
         };
         for (block, record) in [(0, 0), (0, 1), (1, 4), (1, 5)] {
-            let begin = records[record].0 as usize;
+            let start = records[record].0 as usize;
             for bit in 32..8 * wire.header_len() {
                 let mut damaged = file.clone();
-                damaged[begin + bit / 8] ^= 1 << (bit % 8);
+                damaged[start + bit / 8] ^= 1 << (bit % 8);
                 for policy in [OnCorruption::Fail, OnCorruption::Skip, OnCorruption::Salvage] {
                     let options = named.clone().with_on_corruption(policy);
                     let (mut found, reasons) = read(&damaged, &options);
@@ -1296,13 +1297,13 @@ fn a_flipped_bit_that_is_not_verified_costs_no_record_of_a_later_block() {
 /// After damage, a valid fragment of an unknown type costs no more than elsewhere: the fragments of this
 /// log after it in the block are returned under each policy, and are not salvaged.
 #[test]
-fn a_block_that_begins_with_an_unknown_type_after_damage_is_read() {
+fn a_block_that_starts_with_an_unknown_type_after_damage_is_read() {
     let own = Wire::Recyclable(5);
     for before in [own.full(b"first"), Vec::new()] {
         let mut file = before.clone();
         file.resize(BLOCK, 0xee);
         file.extend(Wire::Plain.fragment(0x40, b"unknown"));
-        let begin = file.len() as u64;
+        let start = file.len() as u64;
         file.extend(own.full(b"later"));
         let format = LogFormat::new(Dialect::ROCKSDB).with_log_number(5);
         for policy in [OnCorruption::Fail, OnCorruption::Skip, OnCorruption::Salvage] {
@@ -1310,7 +1311,7 @@ fn a_block_that_begins_with_an_unknown_type_after_damage_is_read() {
             let (events, _) = read_all(&mut Reader::from_slice(&file, options.clone()));
             let last = events.last().expect("a record");
             assert!(
-                matches!(last, Found::Record { offset, is_salvaged: false, .. } if *offset == begin),
+                matches!(last, Found::Record { offset, is_salvaged: false, .. } if *offset == start),
                 "{policy:?}: {last:?}"
             );
             assert_eq!(read(&file, &options).1, ["bad_length", "unknown_kind"], "{policy:?}");
@@ -1321,19 +1322,19 @@ fn a_block_that_begins_with_an_unknown_type_after_damage_is_read() {
 // Compressed logs -----------------------------------------------------------------------------------------------------
 
 /// Without verification, an apparent record that declares compression has no effect unless its
-/// checksum is valid: a range that begins after it does not see it.
+/// checksum is valid: a range that starts after it does not see it.
 #[test]
 fn an_unverified_statement_of_compression_is_not_believed() {
     let mut file = Wire::Plain.fragment(9, b"\x63\x00\x00\x00");
     file[0] ^= 1;
-    let begin = file.len() as u64;
+    let start = file.len() as u64;
     file.extend(Wire::Plain.full(b"record"));
     let options = skip()
         .with_format(LogFormat::new(Dialect::ROCKSDB))
         .with_verify_checksums(false);
-    let expected = vec![(begin, b"record".to_vec())];
+    let expected = vec![(start, b"record".to_vec())];
     assert_eq!(read(&file, &options), (expected.clone(), vec!["bad_metadata"]));
-    assert_eq!(read(&file, &options.with_range(begin..)).0, expected);
+    assert_eq!(read(&file, &options.with_range(start..)).0, expected);
 }
 
 #[cfg(feature = "zstd")]
@@ -1445,14 +1446,14 @@ fn causes_are_not_part_of_the_message_again() {
 fn an_iterator_of_records_continues_after_damage_and_ends_at_other_errors() {
     let mut file = Vec::new();
     let mut encoder = Encoder::new(0);
-    let mut begins = Vec::new();
+    let mut starts = Vec::new();
     for byte in 0..3 {
-        begins.push(encoder.encode(&[byte; 20_000], &mut file));
+        starts.push(encoder.encode(&[byte; 20_000], &mut file));
     }
     file[20_000] ^= 1;
     let mut reader = Reader::from_slice(&file, ReadOptions::default());
     let mut items = reader.records();
-    // The damaged block, and the rest of the record that began in it.
+    // The damaged block, and the rest of the record that started in it.
     for _ in 0..2 {
         assert!(matches!(
             items.next(),
@@ -1464,7 +1465,7 @@ fn an_iterator_of_records_continues_after_damage_and_ends_at_other_errors() {
     }
     let found: Vec<_> = items.by_ref().map(Result::unwrap).collect();
     let [third] = &found[..] else { panic!("{found:?}") };
-    assert_eq!((third.offset, third.end_offset), (begins[2], file.len() as u64));
+    assert_eq!((third.offset, third.end_offset), (starts[2], file.len() as u64));
     assert!(third.data == [2; 20_000] && !third.is_salvaged);
     assert!(items.next().is_none());
 
@@ -1499,8 +1500,8 @@ fn every_source_seeks_alike() -> Result<(), Error> {
     for record in ["one", "two", "abc"] {
         encoder.encode(record.as_bytes(), &mut file);
     }
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("example.log");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("example.log");
     std::fs::write(&path, &file).unwrap();
     let options = ReadOptions::default();
     assert_eq!(third(Reader::from_slice(&file, options.clone()))?, b"abc");

@@ -1,15 +1,15 @@
-//! The machine stops at any operation of a log in segments: on a file, on the folder, within a switch
-//! or within pruning. A prefix of the records is left, from the oldest segment on that was not being
-//! removed, with all that was promised; the log can be opened, and goes on.
+//! The machine stops at any operation of a segmented log: on a file, on the directory, within a
+//! switch or within pruning. A prefix of the records is left, from the oldest segment on that was
+//! not being removed, with all that was promised; the log can be opened, and goes on.
 //!
-//! A writer's operations are recorded. For each prefix of them, all folders are built that a crash
-//! may leave: names that were not synced are there or not, each independently of the others, and
-//! the bytes that were not synced are there up to any operation, the last of them done in part.
+//! A writer's operations are recorded. For each prefix of them, all directories are built that a
+//! crash may leave: names that were not synced are there or not, each independently of the others,
+//! and the bytes that were not synced are there up to any operation, the last of them done in part.
 
 use std::collections::{BTreeMap, HashSet};
 
 use crate::common::{Found, read_all};
-use crate::double::folder::{FolderDouble, FolderOp};
+use crate::double::directory::{DirectoryDouble, DirectoryOp};
 use crate::double::{EIO, ENOSPC, Fault, Op, apply};
 use cordwood_log::segments::Segment;
 use cordwood_log::{
@@ -22,7 +22,7 @@ type Files = BTreeMap<u64, Vec<u8>>;
 /// The calls of a writer and their results.
 struct Session {
     log: SegmentedLog,
-    folder: FolderDouble,
+    directory: DirectoryDouble,
     history: History,
 }
 
@@ -30,7 +30,7 @@ struct History {
     options: LogFileOptions,
     /// All of it is on the disk.
     initial: Files,
-    ops: Vec<FolderOp>,
+    ops: Vec<DirectoryOp>,
     /// Each record that was appended, or may have been, with its log offset.
     records: Vec<(u64, Vec<u8>)>,
 }
@@ -53,8 +53,8 @@ fn record(number: usize) -> Vec<u8> {
 
 impl Session {
     fn open(initial: Files, options: LogFileOptions) -> Self {
-        let folder = FolderDouble::with_files(initial.clone());
-        let log = SegmentedLog::open_in(folder.arc(), options.clone()).expect("a log in segments");
+        let directory = DirectoryDouble::with_files(initial.clone());
+        let log = SegmentedLog::open_in(directory.arc(), options.clone()).expect("a segmented log");
         let records = read(&initial, &options);
         let history = History {
             options,
@@ -62,7 +62,11 @@ impl Session {
             ops: Vec::new(),
             records,
         };
-        Session { log, folder, history }
+        Session {
+            log,
+            directory,
+            history,
+        }
     }
 
     fn append_with(&mut self, count: usize, append: impl FnOnce(&SegmentedLog, Vec<Vec<u8>>) -> Result<(), Error>) {
@@ -98,7 +102,7 @@ impl Session {
     }
 
     fn note(&self) {
-        self.folder.note(self.log.durable_offset());
+        self.directory.note(self.log.durable_offset());
     }
 
     /// Closes the log, and fills in the offsets of the records: those of segments that were removed
@@ -106,7 +110,7 @@ impl Session {
     fn close(mut self) -> History {
         self.log.close().expect("a close that nothing disturbs");
         self.note();
-        let ops = self.folder.ops();
+        let ops = self.directory.ops();
         let files = written(&self.history.initial, &ops);
         let found = read(&files, &self.history.options);
         let data = |records: &[(u64, Vec<u8>)]| records.iter().map(|(_, data)| data.clone()).collect::<Vec<_>>();
@@ -118,13 +122,13 @@ impl Session {
 }
 
 /// All files after these operations, also those that were removed.
-fn written(initial: &Files, ops: &[FolderOp]) -> Files {
+fn written(initial: &Files, ops: &[DirectoryOp]) -> Files {
     let mut files = initial.clone();
     for op in ops {
         match op {
-            FolderOp::File(base, op) => apply(op, files.entry(*base).or_default()),
-            FolderOp::Create(base) => drop(files.insert(*base, Vec::new())),
-            FolderOp::Remove(_) | FolderOp::Sync | FolderOp::FailedSync(_) | FolderOp::Promised(_) => {}
+            DirectoryOp::File(base, op) => apply(op, files.entry(*base).or_default()),
+            DirectoryOp::Create(base) => drop(files.insert(*base, Vec::new())),
+            DirectoryOp::Remove(_) | DirectoryOp::Sync | DirectoryOp::FailedSync(_) | DirectoryOp::Promised(_) => {}
         }
     }
     files
@@ -146,7 +150,8 @@ fn read(files: &Files, options: &LogFileOptions) -> Vec<(u64, Vec<u8>)> {
     records
 }
 
-// The folders that a crash leaves ---------------------------------------------------------------
+// The directories that a crash leaves
+// ---------------------------------------------------------------
 
 /// The states in which a file may be: everything up to its last sync, and any part of the rest.
 fn file_states(initial: Vec<u8>, ops: &[&Op]) -> Vec<Vec<u8>> {
@@ -176,22 +181,22 @@ fn file_states(initial: Vec<u8>, ops: &[&Op]) -> Vec<Vec<u8>> {
     states
 }
 
-/// All folders after the first `count` operations.
-fn crash_folders(history: &History, count: usize) -> Vec<Files> {
+/// All directories after the first `count` operations.
+fn crash_directories(history: &History, count: usize) -> Vec<Files> {
     let ops = &history.ops[..count];
-    let synced = ops.iter().rposition(|op| *op == FolderOp::Sync).unwrap_or(0);
+    let synced = ops.iter().rposition(|op| *op == DirectoryOp::Sync).unwrap_or(0);
     let mut names: HashSet<u64> = history.initial.keys().copied().collect();
-    let rename = |names: &mut HashSet<u64>, op: &FolderOp| match op {
-        FolderOp::Create(base) => drop(names.insert(*base)),
-        FolderOp::Remove(base) => drop(names.remove(base)),
+    let rename = |names: &mut HashSet<u64>, op: &DirectoryOp| match op {
+        DirectoryOp::Create(base) => drop(names.insert(*base)),
+        DirectoryOp::Remove(base) => drop(names.remove(base)),
         _ => {}
     };
     ops[..synced].iter().for_each(|op| rename(&mut names, op));
-    let is_name = |op: &&FolderOp| matches!(op, FolderOp::Create(_) | FolderOp::Remove(_));
-    let pending: Vec<&FolderOp> = ops[synced..].iter().filter(is_name).collect();
+    let is_name = |op: &&DirectoryOp| matches!(op, DirectoryOp::Create(_) | DirectoryOp::Remove(_));
+    let pending: Vec<&DirectoryOp> = ops[synced..].iter().filter(is_name).collect();
     assert!(pending.len() < 6, "{pending:?}");
 
-    let mut folders = Vec::new();
+    let mut directories = Vec::new();
     for subset in 0..1u32 << pending.len() {
         let mut names = names.clone();
         for (index, op) in pending.iter().enumerate() {
@@ -202,7 +207,7 @@ fn crash_folders(history: &History, count: usize) -> Vec<Files> {
         let mut found = vec![Files::new()];
         for base in names {
             let of_file = |op| match op {
-                &FolderOp::File(offset, ref op) if offset == base => Some(op),
+                &DirectoryOp::File(offset, ref op) if offset == base => Some(op),
                 _ => None,
             };
             let file_ops: Vec<&Op> = ops.iter().filter_map(of_file).collect();
@@ -219,20 +224,20 @@ fn crash_folders(history: &History, count: usize) -> Vec<Files> {
                 })
                 .collect();
         }
-        folders.extend(found);
+        directories.extend(found);
     }
-    folders
+    directories
 }
 
 // The promises ----------------------------------------------------------------------------------
 
-/// Checks all folders that a crash can leave, and returns how many there were.
+/// Checks all directories that a crash can leave, and returns how many there were.
 fn check(name: &str, history: &History) -> usize {
     let mut checked = HashSet::new();
     for count in 0..=history.ops.len() {
         let ops = &history.ops[..count];
         let promised = ops.iter().rev().find_map(|op| match op {
-            FolderOp::Promised(offset) => Some(*offset),
+            DirectoryOp::Promised(offset) => Some(*offset),
             _ => None,
         });
         let end = |(&base, bytes): (&u64, &Vec<u8>)| base + bytes.len() as u64;
@@ -242,33 +247,33 @@ fn check(name: &str, history: &History) -> usize {
             whole.last().map_or(0, |(offset, data)| offset + data.len() as u64)
         });
         let removed = ops.iter().filter_map(|op| match op {
-            FolderOp::Remove(base) => Some(*base),
+            DirectoryOp::Remove(base) => Some(*base),
             _ => None,
         });
         let removed: HashSet<u64> = removed.collect();
         // Everything from the first segment on that nobody was removing.
         let first = (history.initial.keys().copied())
             .chain(ops.iter().filter_map(|op| match op {
-                FolderOp::Create(base) => Some(*base),
+                DirectoryOp::Create(base) => Some(*base),
                 _ => None,
             }))
             .filter(|base| !removed.contains(base))
             .min()
             .unwrap_or(0);
-        for files in crash_folders(history, count) {
+        for files in crash_directories(history, count) {
             let what = format!(
                 "{name}, {count} operations, {:?}",
                 files.iter().map(end).collect::<Vec<_>>()
             );
             if checked.insert((promised, first, files.clone())) {
-                check_folder(&what, history, promised, first, files);
+                check_directory(&what, history, promised, first, files);
             }
         }
     }
     checked.len()
 }
 
-fn check_folder(what: &str, history: &History, promised: u64, first: u64, files: Files) {
+fn check_directory(what: &str, history: &History, promised: u64, first: u64, files: Files) {
     let chain: Vec<Segment> = (files.iter())
         .map(|(&offset, bytes)| Segment {
             offset,
@@ -278,12 +283,12 @@ fn check_folder(what: &str, history: &History, promised: u64, first: u64, files:
     assert_eq!(segments::breaks(&chain).next(), None, "{what}");
     let found = read(&files, &history.options);
     let all = &history.records;
-    let begin = found
+    let start = found
         .first()
         .and_then(|first| all.iter().position(|record| record == first));
-    if let Some(begin) = begin {
+    if let Some(start) = start {
         assert!(
-            all[begin..].starts_with(&found),
+            all[start..].starts_with(&found),
             "{what}: not a part of what was written, in its order"
         );
     } else {
@@ -294,9 +299,9 @@ fn check_folder(what: &str, history: &History, promised: u64, first: u64, files:
     }
 
     // It goes on where it ends.
-    let folder = FolderDouble::with_files(files);
-    let log =
-        SegmentedLog::open_in(folder.arc(), history.options.clone()).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let directory = DirectoryDouble::with_files(files);
+    let log = SegmentedLog::open_in(directory.arc(), history.options.clone())
+        .unwrap_or_else(|error| panic!("{what}: {error}"));
     assert!(
         log.durable_offset() >= chain.last().map_or(0, |last| last.offset),
         "{what}"
@@ -307,9 +312,9 @@ fn check_folder(what: &str, history: &History, promised: u64, first: u64, files:
         expected.push((offset, data));
     }
     log.close().unwrap_or_else(|error| panic!("{what}: {error}"));
-    assert_eq!(read(&folder.files(), &history.options), expected, "{what}: after it");
+    assert_eq!(read(&directory.files(), &history.options), expected, "{what}: after it");
     SegmentedLog::open_in(
-        folder.arc(),
+        directory.arc(),
         history.options.clone().with_on_torn_tail(OnTornTail::Refuse),
     )
     .unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -317,16 +322,16 @@ fn check_folder(what: &str, history: &History, promised: u64, first: u64, files:
 
 // The histories ---------------------------------------------------------------------------------
 
-fn checked(name: &str, session: Session, folders_min: usize) {
+fn checked(name: &str, session: Session, directories_min: usize) {
     let history = session.close();
     let switches = history
         .ops
         .iter()
-        .filter(|op| matches!(op, FolderOp::Create(_)))
+        .filter(|op| matches!(op, DirectoryOp::Create(_)))
         .count();
     assert!(switches >= 2, "{name}: {switches} switches");
     let count = check(name, &history);
-    assert!(count >= folders_min, "{name}: {count} folders");
+    assert!(count >= directories_min, "{name}: {count} directories");
 }
 
 #[test]
@@ -399,7 +404,7 @@ fn a_crash_of_the_recovery_itself() {
     for options in [options(), packed()] {
         let mut first = Session::open(Files::new(), options.clone());
         first.append(9);
-        let whole = first.folder.files();
+        let whole = first.directory.files();
         let (&last, bytes) = whole.last_key_value().expect("a segment");
         for len in [0, 1, 16, 17, bytes.len() - 1, bytes.len()] {
             let mut initial = whole.clone();
@@ -420,18 +425,18 @@ fn failures_on_the_way() {
     for options in [options(), packed()] {
         let mut session = Session::open(Files::new(), options);
         session.append(3);
-        session.folder.state().create_faults = [Fault::Error(ENOSPC), Fault::Error(EIO)].into();
+        session.directory.state().create_faults = [Fault::Error(ENOSPC), Fault::Error(EIO)].into();
         session.append(8);
-        let base = *session.folder.files().last_key_value().expect("a segment").0;
-        session.folder.file(base).state().write_faults = [Fault::ErrorAfter(9, ENOSPC)].into();
+        let base = *session.directory.files().last_key_value().expect("a segment").0;
+        session.directory.file(base).state().write_faults = [Fault::ErrorAfter(9, ENOSPC)].into();
         session.append(8);
         session.append_sync();
         checked("failures", session, 500);
     }
 }
 
-/// Each call in turn fails once: a write, a cut, a sync, of a file or of the folder, a creation or a
-/// removal. Appended records are there, and no crash loses one that was promised.
+/// Each call in turn fails once: a write, a cut, a sync, of a file or of the directory, a creation
+/// or a removal. Appended records are there, and no crash loses one that was promised.
 #[test]
 fn any_call_fails_once() {
     check_each_call("fails", false);
@@ -447,13 +452,14 @@ fn check_each_call(event: &str, is_kill: bool) {
     for options in [options(), packed()] {
         for calls in 0.. {
             let what = format!("{:?}, call {calls} {event}", options.dialect);
-            let folder = FolderDouble::default();
+            let directory = DirectoryDouble::default();
             let opened = || {
-                SegmentedLog::open_in(folder.arc(), options.clone()).unwrap_or_else(|error| panic!("{what}: {error}"))
+                SegmentedLog::open_in(directory.arc(), options.clone())
+                    .unwrap_or_else(|error| panic!("{what}: {error}"))
             };
             let mut log = opened();
             {
-                let mut state = folder.state();
+                let mut state = directory.state();
                 state.calls_left = Some(calls);
                 state.is_kill = is_kill;
             }
@@ -470,19 +476,19 @@ fn check_each_call(event: &str, is_kill: bool) {
                 if number == 10 {
                     let _ = log.prune_before(log.offset());
                 }
-                if log.has_failed() || folder.state().is_dead {
+                if log.has_failed() || directory.state().is_dead {
                     drop(log);
-                    folder.state().is_dead = false;
+                    directory.state().is_dead = false;
                     log = opened();
                 }
-                folder.note(log.durable_offset());
+                directory.note(log.durable_offset());
             }
             log.close().unwrap_or_else(|error| panic!("{what}: {error}"));
-            if folder.state().calls_left.is_some() {
+            if directory.state().calls_left.is_some() {
                 assert!(calls > 25, "{calls} calls");
                 break;
             }
-            let ops = folder.ops();
+            let ops = directory.ops();
             let records = read(&written(&Files::new(), &ops), &options);
             let mut attempted = (0..14).map(record);
             assert!(
@@ -528,8 +534,8 @@ fn lost_sectors(has_older: bool) -> usize {
     for dialect in [Dialect::LEVELDB, Dialect::PACKED] {
         for lens in [&[90; 25][..], &[700; 4], &[2500], &[1200, 40, 1300]] {
             let options = LogFileOptions::default().with_dialect(dialect);
-            let folder = FolderDouble::default();
-            let log = SegmentedLog::open_in(folder.arc(), options.clone()).expect("a new log");
+            let directory = DirectoryDouble::default();
+            let log = SegmentedLog::open_in(directory.arc(), options.clone()).expect("a new log");
             let durable: Vec<_> = (0..3 * usize::from(has_older))
                 .map(|number| (log.append(&record(number)).unwrap(), record(number)))
                 .collect();
@@ -540,7 +546,7 @@ fn lost_sectors(has_older: bool) -> usize {
                 log.append(&data).expect("an append that nothing disturbs");
             }
             log.close().expect("a close that nothing disturbs");
-            let whole = folder.files();
+            let whole = directory.files();
             assert_eq!(whole.len(), 1 + usize::from(has_older));
             let bytes = &whole[&base];
             let sector_count = bytes.len().div_ceil(SECTOR_LEN);
@@ -577,13 +583,13 @@ fn check_lost(
 ) {
     let policies =
         [OnTornTail::Truncate, OnTornTail::PadToBlock].map(|policy| options.clone().with_on_torn_tail(policy));
-    let folder = FolderDouble::with_files(files.clone());
-    folder.state().had_lock = true;
+    let directory = DirectoryDouble::with_files(files.clone());
+    directory.state().had_lock = true;
     let mut appended = Vec::new();
     let mut written = dialect;
     for number in 0..3 {
-        let opened = SegmentedLog::open_in(folder.arc(), policies[0].clone())
-            .or_else(|_| SegmentedLog::open_in(folder.arc(), policies[1].clone()));
+        let opened = SegmentedLog::open_in(directory.arc(), policies[0].clone())
+            .or_else(|_| SegmentedLog::open_in(directory.arc(), policies[1].clone()));
         let log = opened.unwrap_or_else(|error| panic!("{what}, start {number}: {error}"));
         let found = log.format().dialect;
         let expected = *written.get_or_insert(found);
@@ -593,7 +599,7 @@ fn check_lost(
         log.close().expect("a close that nothing disturbs");
     }
     let reading = LogFileOptions::default().with_dialect(written.expect("the dialect of the first start"));
-    let found = read(&folder.files(), &reading);
+    let found = read(&directory.files(), &reading);
     assert!(found.starts_with(durable), "{what}: {found:?}");
     assert!(found.ends_with(&appended), "{what}: {found:?}");
     let unique: HashSet<_> = found.iter().collect();
@@ -649,7 +655,7 @@ struct Life {
     random: Random,
     options: LogFileOptions,
     is_named: bool,
-    folder: FolderDouble,
+    directory: DirectoryDouble,
     /// On the disk since the last crash.
     initial: Files,
     /// All records that a call was given.
@@ -683,7 +689,7 @@ impl Life {
             is_named: random.below(3) > 0,
             random,
             options,
-            folder: FolderDouble::default(),
+            directory: DirectoryDouble::default(),
             initial: Files::new(),
             attempted: HashSet::new(),
             durable: BTreeMap::new(),
@@ -698,37 +704,37 @@ impl Life {
     }
 
     /// Opens the log under a policy. The dialect is named for a new log, and if it always is.
-    fn open(&self, folder: &FolderDouble, policy: OnTornTail) -> Result<SegmentedLog, Error> {
+    fn open(&self, directory: &DirectoryDouble, policy: OnTornTail) -> Result<SegmentedLog, Error> {
         let mut options = self.options.clone().with_on_torn_tail(policy);
-        if !self.is_named && !folder.files().is_empty() {
+        if !self.is_named && !directory.files().is_empty() {
             options.dialect = None;
         }
-        SegmentedLog::open_in(folder.arc(), options)
+        SegmentedLog::open_in(directory.arc(), options)
     }
 
-    fn open_anyhow(&self, folder: &FolderDouble) -> SegmentedLog {
-        let opened = self.open(folder, OnTornTail::Truncate);
+    fn open_anyhow(&self, directory: &DirectoryDouble) -> SegmentedLog {
+        let opened = self.open(directory, OnTornTail::Truncate);
         opened
-            .or_else(|_| self.open(folder, OnTornTail::PadToBlock))
+            .or_else(|_| self.open(directory, OnTornTail::PadToBlock))
             .unwrap_or_else(|error| panic!("{}: {error}", self.what()))
     }
 
     /// Random calls, of which one may be the last of its process; then another process goes on.
     fn work(&mut self) {
         for _ in 0..2 {
-            let log = self.open_anyhow(&self.folder);
+            let log = self.open_anyhow(&self.directory);
             self.options.dialect = Some(log.format().dialect);
             self.note_kill();
             {
                 let calls_left = self.random.below(40);
-                let mut state = self.folder.state();
+                let mut state = self.directory.state();
                 state.calls_left = (calls_left < 30).then_some(calls_left);
                 state.is_kill = true;
             }
             for _ in 0..self.random.below(25) {
                 self.call(&log);
                 self.note_durable(&log);
-                if self.folder.state().is_dead {
+                if self.directory.state().is_dead {
                     break;
                 }
             }
@@ -737,14 +743,14 @@ impl Life {
                 self.note_durable(&log);
             }
             drop(log);
-            let mut state = self.folder.state();
+            let mut state = self.directory.state();
             (state.calls_left, state.is_dead) = (None, false);
         }
     }
 
     /// A kill loses records that the process has gathered, and no others.
     fn note_kill(&mut self) {
-        let found: HashSet<_> = read(&self.folder.files(), &self.options).into_iter().collect();
+        let found: HashSet<_> = read(&self.directory.files(), &self.options).into_iter().collect();
         let (is_gathered, pruned) = (self.options.flush == FlushPolicy::OnClose, self.pruned);
         let what = self.what();
         self.acknowledged.retain(|&offset, (_, data)| {
@@ -796,38 +802,38 @@ impl Life {
     fn stop(&mut self, open_counts: &mut [usize; 3]) {
         let files = self.crashed();
         let policies = [OnTornTail::Refuse, OnTornTail::Truncate, OnTornTail::PadToBlock];
-        let mut folders = Vec::new();
+        let mut directories = Vec::new();
         for (policy, count) in policies.into_iter().zip(open_counts) {
-            let folder = FolderDouble::with_files(files.clone());
+            let directory = DirectoryDouble::with_files(files.clone());
             // It is on the disk before the first segment is created.
-            folder.state().had_lock = true;
-            match self.open(&folder, policy) {
+            directory.state().had_lock = true;
+            match self.open(&directory, policy) {
                 Ok(log) => {
                     *count += 1;
-                    self.check(&folder, &log);
-                    folders.push(folder);
+                    self.check(&directory, &log);
+                    directories.push(directory);
                 }
                 Err(error) if policy == OnTornTail::PadToBlock => panic!("{}: {error}", self.what()),
                 Err(_) => {
-                    assert_eq!(folder.files(), files, "{}: changed, and not opened", self.what());
+                    assert_eq!(directory.files(), files, "{}: changed, and not opened", self.what());
                 }
             }
         }
-        self.folder = FolderDouble::with_files(folders[self.random.below(folders.len())].files());
-        self.folder.state().had_lock = true;
-        self.initial = self.folder.files();
+        self.directory = DirectoryDouble::with_files(directories[self.random.below(directories.len())].files());
+        self.directory.state().had_lock = true;
+        self.initial = self.directory.files();
         self.acknowledged.clear();
     }
 
     /// The records are some of those that were given, and among them each durable one, once.
-    fn check(&self, folder: &FolderDouble, log: &SegmentedLog) {
+    fn check(&self, directory: &DirectoryDouble, log: &SegmentedLog) {
         let mut expected = self.options.clone();
         expected.dialect = Some(log.format().dialect);
         // Without a name and without a durable byte, nothing shows the dialect.
         if self.is_named || self.durable.range(self.pruned..).next().is_some() {
             assert_eq!(expected.dialect, self.options.dialect, "{}", self.what());
         }
-        let found = read(&folder.files(), &expected);
+        let found = read(&directory.files(), &expected);
         let unique: HashSet<_> = found.iter().map(|(_, data)| data).collect();
         assert_eq!(unique.len(), found.len(), "{}: a record is there twice", self.what());
         let is_known = |record: &Vec<u8>| self.attempted.contains(record);
@@ -848,15 +854,18 @@ impl Life {
 
     /// The files after a crash.
     fn crashed(&mut self) -> Files {
-        let ops = self.folder.ops();
-        let synced = ops.iter().rposition(|op| *op == FolderOp::Sync).map_or(0, |at| at + 1);
+        let ops = self.directory.ops();
+        let synced = ops
+            .iter()
+            .rposition(|op| *op == DirectoryOp::Sync)
+            .map_or(0, |at| at + 1);
         let mut names: HashSet<u64> = self.initial.keys().copied().collect();
         for (at, op) in ops.iter().enumerate() {
             // A removal is synced before the next one.
             let is_on_disk = at < synced || self.random.below(2) == 0;
             match op {
-                FolderOp::Create(base) if is_on_disk => drop(names.insert(*base)),
-                FolderOp::Remove(base) if is_on_disk => drop(names.remove(base)),
+                DirectoryOp::Create(base) if is_on_disk => drop(names.insert(*base)),
+                DirectoryOp::Remove(base) if is_on_disk => drop(names.remove(base)),
                 _ => {}
             }
         }
@@ -872,11 +881,11 @@ impl Life {
     }
 
     /// A file after a crash: each sector as it was after its last sync, or after any call since.
-    fn crashed_file(&mut self, initial: Vec<u8>, ops: &[FolderOp], base: u64) -> Vec<u8> {
+    fn crashed_file(&mut self, initial: Vec<u8>, ops: &[DirectoryOp], base: u64) -> Vec<u8> {
         const SECTOR_LEN: usize = 512;
         let mut versions = vec![initial];
         for op in ops {
-            let FolderOp::File(offset, op) = op else { continue };
+            let DirectoryOp::File(offset, op) = op else { continue };
             if *offset != base {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! A log in segments: where a segment ends and the next begins, and each line of the table of
+//! A segmented log: where a segment ends and the next starts, and each line of the table of
 //! failures in `docs/format/writing.md`, by its name.
 
 use std::path::Path;
@@ -8,13 +8,13 @@ use std::{fs, io};
 
 use crate::common;
 use crate::common::{Found, read_all};
-use crate::double::folder::{FolderDouble, FolderOp};
+use crate::double::directory::{DirectoryDouble, DirectoryOp};
 use crate::double::{EIO, ENOSPC, Fault, HANG, Op, until};
 use crate::wire::Wire;
 use cordwood_log::damage::Reason;
 use cordwood_log::format::BLOCK_LEN;
 use cordwood_log::segments::{LOCK_NAME, Segment, breaks, list, name_of};
-use cordwood_log::write::{Folder, Process, Storage};
+use cordwood_log::write::{Directory, Process, Storage};
 use cordwood_log::{
     Dialect, Error, ErrorKind, FlushPolicy, Hint, LogFile, LogFileOptions, OnTornTail, ReadOptions, Reader,
     SegmentedLog, SyncPolicy, Unsupported,
@@ -31,8 +31,8 @@ fn packed() -> LogFileOptions {
     options().with_dialect(Dialect::PACKED)
 }
 
-fn open(folder: &FolderDouble, options: LogFileOptions) -> SegmentedLog {
-    SegmentedLog::open_in(folder.arc(), options).expect("a log in segments")
+fn open(directory: &DirectoryDouble, options: LogFileOptions) -> SegmentedLog {
+    SegmentedLog::open_in(directory.arc(), options).expect("a segmented log")
 }
 
 fn number(number: usize) -> Vec<u8> {
@@ -46,15 +46,15 @@ fn fill(log: &SegmentedLog, numbers: std::ops::Range<usize>) {
 }
 
 /// All records with their log offsets, and all other regions. Each segment must end where the next
-/// begins.
-fn read(folder: &FolderDouble) -> Vec<(u64, Vec<u8>)> {
+/// starts.
+fn read(directory: &DirectoryDouble) -> Vec<(u64, Vec<u8>)> {
     let mut records = Vec::new();
     let mut expected = None;
-    for (base, bytes) in folder.files() {
+    for (base, bytes) in directory.files() {
         assert_eq!(
             *expected.get_or_insert(base),
             base,
-            "a segment that does not begin at the end"
+            "a segment that does not start at the end"
         );
         let (events, _) = read_all(&mut Reader::from_slice(&bytes, ReadOptions::default()));
         for event in events {
@@ -73,8 +73,8 @@ fn numbers(range: std::ops::Range<usize>) -> Vec<(u64, Vec<u8>)> {
     range.map(|index| (index as u64 * 10, number(index))).collect()
 }
 
-fn begins(folder: &FolderDouble) -> Vec<u64> {
-    folder.files().into_keys().collect()
+fn starts(directory: &DirectoryDouble) -> Vec<u64> {
+    directory.files().into_keys().collect()
 }
 
 /// The error of a write or a sync: the system's error number, the durable log offset, and whether
@@ -104,7 +104,7 @@ fn region(result: Result<SegmentedLog, Error>) -> (u64, u64, Reason) {
         Err(Error {
             kind: ErrorKind::Corruption { region, .. } | ErrorKind::TornTail { region, .. },
             ..
-        }) => (region.begin, region.end, region.reason),
+        }) => (region.start, region.end, region.reason),
         other => panic!("{other:?}"),
     }
 }
@@ -113,35 +113,35 @@ fn region(result: Result<SegmentedLog, Error>) -> (u64, u64, Reason) {
 
 #[test]
 fn a_segment_ends_before_the_record_that_would_make_it_too_long() -> Result<(), Error> {
-    let folder = FolderDouble::default();
-    let log = open(&folder, options());
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options());
     fill(&log, 0..25);
     assert_eq!((log.offset(), log.first_offset()), (250, 0));
-    assert_eq!(begins(&folder), [0, 100, 200]);
+    assert_eq!(starts(&directory), [0, 100, 200]);
     // One byte more than the room that is left.
     assert_eq!(log.append(&[7; 44])?, 250);
     assert_eq!(log.append(&[7; 0])?, 301);
     log.close()?;
-    assert_eq!(begins(&folder), [0, 100, 200, 250]);
-    assert_eq!(read(&folder).len(), 27);
+    assert_eq!(starts(&directory), [0, 100, 200, 250]);
+    assert_eq!(read(&directory).len(), 27);
     Ok(())
 }
 
 #[test]
 fn a_record_longer_than_a_segment_has_one_to_itself() -> Result<(), Error> {
-    let folder = FolderDouble::default();
-    let log = open(&folder, options());
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options());
     for (record_len, offset) in [(3, 0), (500, 10), (600, 517), (3, 1124)] {
         assert_eq!(log.append(&vec![7; record_len])?, offset);
     }
-    assert_eq!(begins(&folder), [0, 10, 517, 1124]);
+    assert_eq!(starts(&directory), [0, 10, 517, 1124]);
     Ok(())
 }
 
 #[test]
-fn a_record_that_is_refused_begins_no_segment() -> Result<(), Error> {
-    let folder = FolderDouble::default();
-    let log = open(&folder, options().with_record_len_max(50));
+fn a_record_that_is_refused_starts_no_segment() -> Result<(), Error> {
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options().with_record_len_max(50));
     fill(&log, 0..15);
     for result in [log.append(&[7; 51]), log.extend([[7; 51]])] {
         let error = result.expect_err("a record that is too long");
@@ -155,21 +155,21 @@ fn a_record_that_is_refused_begins_no_segment() -> Result<(), Error> {
             .map_err(|error| error.offset()),
         Err(Some(170))
     );
-    assert_eq!(begins(&folder), [0, 100]);
-    assert_eq!(read(&folder), numbers(0..17));
+    assert_eq!(starts(&directory), [0, 100]);
+    assert_eq!(read(&directory), numbers(0..17));
     Ok(())
 }
 
 #[test]
 fn extend_goes_on_in_the_next_segment() -> Result<(), Error> {
     for sync in [SyncPolicy::Never, SyncPolicy::EveryAppend] {
-        let folder = FolderDouble::default();
-        let log = open(&folder, options().with_sync(sync));
+        let directory = DirectoryDouble::default();
+        let log = open(&directory, options().with_sync(sync));
         fill(&log, 0..7);
         assert_eq!(log.extend((7..35).map(number))?, 28);
         assert_eq!(log.extend::<Vec<u8>>([])?, 0);
-        assert_eq!(begins(&folder), [0, 100, 200, 300]);
-        assert_eq!(read(&folder), numbers(0..35));
+        assert_eq!(starts(&directory), [0, 100, 200, 300]);
+        assert_eq!(read(&directory), numbers(0..35));
         let durable = if sync == SyncPolicy::Never { 300 } else { 350 };
         assert_eq!(log.durable_offset(), durable);
     }
@@ -181,16 +181,16 @@ fn extend_goes_on_in_the_next_segment() -> Result<(), Error> {
 #[test]
 fn packed_segments_are_filled_and_not_overfilled() -> Result<(), Error> {
     for flush in [FlushPolicy::EveryAppend, FlushPolicy::OnClose] {
-        let folder = FolderDouble::default();
-        let log = open(&folder, packed().with_flush(flush).with_segment_len(100_000));
+        let directory = DirectoryDouble::default();
+        let log = open(&directory, packed().with_flush(flush).with_segment_len(100_000));
         assert_eq!(log.extend((0..30_000).map(number))?, 30_000);
         for index in 30_000..31_000 {
             log.append(&number(index))?;
         }
         log.close()?;
-        let found = read(&folder);
+        let found = read(&directory);
         assert!(found.iter().map(|(_, data)| data.clone()).eq((0..31_000).map(number)));
-        let lens: Vec<usize> = folder.files().values().map(Vec::len).collect();
+        let lens: Vec<usize> = directory.files().values().map(Vec::len).collect();
         assert!(lens.iter().all(|len| *len <= 100_000), "{lens:?}");
         assert!(lens.iter().rev().skip(1).all(|len| *len > 95_000), "{lens:?}");
     }
@@ -198,10 +198,10 @@ fn packed_segments_are_filled_and_not_overfilled() -> Result<(), Error> {
 }
 
 #[test]
-fn rotate_begins_a_segment_unless_the_last_one_has_no_record() -> Result<(), Error> {
+fn rotate_starts_a_segment_unless_the_last_one_has_no_record() -> Result<(), Error> {
     for (options, first) in [(options(), 0), (packed(), 17)] {
-        let folder = FolderDouble::default();
-        let log = open(&folder, options.clone());
+        let directory = DirectoryDouble::default();
+        let log = open(&directory, options.clone());
         assert_eq!(log.rotate()?, 0);
         assert_eq!(log.append(b"one")?, first);
         let next = log.offset();
@@ -209,13 +209,13 @@ fn rotate_begins_a_segment_unless_the_last_one_has_no_record() -> Result<(), Err
         assert_eq!(log.rotate()?, next);
         log.close()?;
         // A packed log that is closed without a record has a mark.
-        assert_eq!(folder.files()[&next].len() as u64, first);
-        let log = open(&folder, options);
+        assert_eq!(directory.files()[&next].len() as u64, first);
+        let log = open(&directory, options);
         assert_eq!(log.rotate()?, next);
         assert_eq!(log.append(b"two")?, next + first);
-        assert_eq!(begins(&folder), [0, next]);
+        assert_eq!(starts(&directory), [0, next]);
         assert_eq!(
-            read(&folder),
+            read(&directory),
             [(first, b"one".to_vec()), (next + first, b"two".to_vec())]
         );
     }
@@ -224,53 +224,53 @@ fn rotate_begins_a_segment_unless_the_last_one_has_no_record() -> Result<(), Err
 
 #[test]
 fn a_segment_is_on_the_disk_before_the_next_is_created() -> Result<(), Error> {
-    let folder = FolderDouble::default();
-    let log = open(&folder, options().with_flush(FlushPolicy::OnClose));
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options().with_flush(FlushPolicy::OnClose));
     fill(&log, 0..10);
     log.rotate()?;
     log.append(b"010")?;
     log.flush()?;
-    let ops = folder.ops();
+    let ops = directory.ops();
     let calls = ops
         .iter()
-        .filter(|op| !matches!(op, FolderOp::File(_, Op::Write { .. })));
+        .filter(|op| !matches!(op, DirectoryOp::File(_, Op::Write { .. })));
     let expected = [
-        FolderOp::Create(0),
-        FolderOp::File(0, Op::SyncData),
-        FolderOp::Sync,
-        FolderOp::Create(100),
-        FolderOp::File(100, Op::SyncData),
-        FolderOp::Sync,
+        DirectoryOp::Create(0),
+        DirectoryOp::File(0, Op::SyncData),
+        DirectoryOp::Sync,
+        DirectoryOp::Create(100),
+        DirectoryOp::File(100, Op::SyncData),
+        DirectoryOp::Sync,
     ];
     assert!(calls.eq(&expected), "{ops:?}");
-    assert_eq!(folder.file(0).holders(), 2, "the old file is still open"); // the folder, and this one
+    assert_eq!(directory.file(0).holders(), 2, "the old file is still open"); // the directory, and this one
     Ok(())
 }
 
 #[test]
 fn opening_reads_only_the_last_segment() -> Result<(), Error> {
-    let folder = FolderDouble::default();
-    let log = open(&folder, options());
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options());
     fill(&log, 0..75);
     log.close()?;
-    let log = open(&folder, options());
-    assert_eq!(folder.state().opened, [700]);
+    let log = open(&directory, options());
+    assert_eq!(directory.state().opened, [700]);
     assert_eq!((log.offset(), log.durable_offset(), log.first_offset()), (750, 700, 0));
     fill(&log, 75..85);
-    assert_eq!(read(&folder), numbers(0..85));
+    assert_eq!(read(&directory), numbers(0..85));
     Ok(())
 }
 
 #[test]
 fn a_log_that_is_opened_again_keeps_its_dialect() -> Result<(), Error> {
-    let folder = FolderDouble::default();
-    let log = open(&folder, packed());
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, packed());
     log.append(b"one")?;
     let next = log.rotate()?;
     drop(log);
-    assert_eq!(folder.files()[&next].len(), 0);
+    assert_eq!(directory.files()[&next].len(), 0);
     // The last segment does not show it, the one before does.
-    let refused = SegmentedLog::open_in(folder.arc(), options().with_dialect(Dialect::LEVELDB));
+    let refused = SegmentedLog::open_in(directory.arc(), options().with_dialect(Dialect::LEVELDB));
     assert!(
         matches!(
             refused,
@@ -281,20 +281,20 @@ fn a_log_that_is_opened_again_keeps_its_dialect() -> Result<(), Error> {
         ),
         "{refused:?}"
     );
-    let log = open(&folder, options());
+    let log = open(&directory, options());
     assert_eq!(log.format().dialect, Dialect::PACKED);
     assert_eq!(log.append(b"two")?, next + 17);
     let last = log.rotate()?;
     assert_eq!(log.append(b"three")?, last + 17);
     drop(log);
-    assert_eq!(open(&folder, options()).format().dialect, Dialect::PACKED);
+    assert_eq!(open(&directory, options()).format().dialect, Dialect::PACKED);
     Ok(())
 }
 
 #[test]
 fn only_leveldb_and_packed_logs_are_in_segments() {
     for dialect in [Dialect::WANDB, Dialect::ROCKSDB, Dialect::PEBBLE] {
-        let refused = SegmentedLog::open_in(FolderDouble::default().arc(), options().with_dialect(dialect));
+        let refused = SegmentedLog::open_in(DirectoryDouble::default().arc(), options().with_dialect(dialect));
         let kind = refused.map_err(|error| error.kind);
         assert!(
             matches!(
@@ -308,21 +308,21 @@ fn only_leveldb_and_packed_logs_are_in_segments() {
         );
     }
     let numbered = cordwood_log::LogFormat::new(Dialect::LEVELDB).with_log_number(7);
-    let folder = FolderDouble::default();
-    SegmentedLog::open_in(folder.arc(), options().with_format(numbered)).expect_err("LevelDB's logs have no number");
-    assert!(folder.files().is_empty());
+    let directory = DirectoryDouble::default();
+    SegmentedLog::open_in(directory.arc(), options().with_format(numbered)).expect_err("LevelDB's logs have no number");
+    assert!(directory.files().is_empty());
     // A run file, with the file header of its dialect and a torn record: it is not cut.
     let mut run = b":W&B\xe1\xbe\x00".to_vec();
     run.extend_from_slice(&common::fragment(1, b"not with this checksum")[..20]);
-    let folder = FolderDouble::with_files([(0, run.clone())]);
-    let refused = SegmentedLog::open_in(folder.arc(), options().with_on_torn_tail(OnTornTail::Truncate));
+    let directory = DirectoryDouble::with_files([(0, run.clone())]);
+    let refused = SegmentedLog::open_in(directory.arc(), options().with_on_torn_tail(OnTornTail::Truncate));
     assert!(refused.is_err());
-    assert_eq!(folder.files()[&0], run);
+    assert_eq!(directory.files()[&0], run);
     // The newest segment does not show its dialect, and the one before it does.
     let mut run = b":W&B\xe1\xbe\x00".to_vec();
     Wire::Ieee.append(&mut run, 0, b"record");
-    let folder = FolderDouble::with_files([(0, run.clone()), (run.len() as u64, Vec::new())]);
-    let error = SegmentedLog::open_in(folder.arc(), options()).expect_err("a log of W&B");
+    let directory = DirectoryDouble::with_files([(0, run.clone()), (run.len() as u64, Vec::new())]);
+    let error = SegmentedLog::open_in(directory.arc(), options()).expect_err("a log of W&B");
     assert!(matches!(
         error.kind,
         ErrorKind::Unsupported {
@@ -334,30 +334,30 @@ fn only_leveldb_and_packed_logs_are_in_segments() {
 
 #[test]
 fn closing_a_log_whose_last_records_cannot_be_written_is_an_error() {
-    let folder = FolderDouble::default();
-    let log = open(&folder, options().with_flush(FlushPolicy::OnClose));
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options().with_flush(FlushPolicy::OnClose));
     fill(&log, 0..3);
-    folder.file(0).state().write_faults = [Fault::Error(ENOSPC), Fault::Error(ENOSPC)].into();
+    directory.file(0).state().write_faults = [Fault::Error(ENOSPC), Fault::Error(ENOSPC)].into();
     let error = log.close().expect_err("a full disk");
     assert!(matches!(error.kind, ErrorKind::Write { .. }), "{error}");
     assert!(log.is_closed());
 }
 
 #[test]
-fn a_record_of_the_greatest_length_that_does_not_fit_begins_a_segment() {
-    let folder = FolderDouble::default();
-    let log = open(&folder, options().with_record_len_max(50));
+fn a_record_of_the_greatest_length_that_does_not_fit_starts_a_segment() {
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options().with_record_len_max(50));
     fill(&log, 0..9);
     assert_eq!(log.append(&[1; 50]).expect("an append"), 90);
-    assert_eq!(begins(&folder), [0, 90]);
+    assert_eq!(starts(&directory), [0, 90]);
 }
 
 #[test]
 fn options_that_are_refused_create_no_directory() {
     let place = tempfile::tempdir().expect("a directory");
-    let folder = place.path().join("log");
-    SegmentedLog::open(&folder, options().with_dialect(Dialect::WANDB)).expect_err("a dialect that is refused");
-    assert!(!folder.exists());
+    let directory = place.path().join("log");
+    SegmentedLog::open(&directory, options().with_dialect(Dialect::WANDB)).expect_err("a dialect that is refused");
+    assert!(!directory.exists());
 }
 
 /// It shows that the files are those of a log, whatever is in them.
@@ -390,14 +390,14 @@ fn a_lock_file_that_cannot_be_opened_is_an_error_of_the_system() {
 
 #[test]
 fn waiting_for_a_log_offset_syncs_only_if_it_is_in_the_last_segment() -> Result<(), Error> {
-    let folder = FolderDouble::default();
-    let log = open(&folder, options());
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options());
     fill(&log, 0..15);
     log.close()?;
-    let log = open(&folder, options());
-    let before = folder.ops().len();
+    let log = open(&directory, options());
+    let before = directory.ops().len();
     log.wait_durable(100)?;
-    assert_eq!(folder.ops().len(), before);
+    assert_eq!(directory.ops().len(), before);
     // The first byte of the last segment.
     log.wait_durable(101)?;
     assert_eq!(log.durable_offset(), 150);
@@ -421,14 +421,14 @@ fn waiting_for_a_log_offset_syncs_only_if_it_is_in_the_last_segment() -> Result<
 /// While one thread waits for the disk, others append; the next sync is for all of them.
 #[test]
 fn a_slow_sync_blocks_no_append() -> Result<(), Error> {
-    let folder = FolderDouble::default();
-    let log = open(&folder, options().with_segment_len(1 << 20));
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options().with_segment_len(1 << 20));
     log.append(b"000")?;
-    let file = folder.file(0);
+    let file = directory.file(0);
     file.state().held_sync = Some(1);
     std::thread::scope(|scope| {
         scope.spawn(|| log.append_sync(b"001"));
-        until(|| file.state().begun_syncs == 1);
+        until(|| file.state().started_syncs == 1);
         let appends = scope.spawn(|| log.append(b"002"));
         until(|| appends.is_finished());
         assert_eq!(log.status().durable_offset, 0, "the sync has not ended");
@@ -441,10 +441,10 @@ fn a_slow_sync_blocks_no_append() -> Result<(), Error> {
 /// Not even for a write of a thread that waits for records of others.
 #[test]
 fn try_append_waits_for_no_write() -> Result<(), Error> {
-    let folder = FolderDouble::default();
-    let log = open(&folder, options().with_flush(FlushPolicy::OnClose));
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options().with_flush(FlushPolicy::OnClose));
     log.append(b"000")?;
-    let file = folder.file(0);
+    let file = directory.file(0);
     let answer = std::thread::scope(|scope| {
         let busy = file.state();
         scope.spawn(|| log.wait_durable(10));
@@ -461,24 +461,24 @@ fn try_append_waits_for_no_write() -> Result<(), Error> {
 }
 
 #[test]
-fn try_append_begins_no_segment() -> Result<(), Error> {
-    let folder = FolderDouble::default();
-    let log = open(&folder, options().with_flush(FlushPolicy::OnClose));
+fn try_append_starts_no_segment() -> Result<(), Error> {
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options().with_flush(FlushPolicy::OnClose));
     fill(&log, 0..12);
     assert_eq!(log.try_append(&number(12))?, Some(120));
     assert_eq!(log.try_append(&[7; 100])?, None);
-    assert_eq!(begins(&folder), [0, 100]);
+    assert_eq!(starts(&directory), [0, 100]);
     assert_eq!(log.append(&[7; 100])?, 130);
-    assert_eq!(begins(&folder), [0, 100, 130]);
+    assert_eq!(starts(&directory), [0, 100, 130]);
     Ok(())
 }
 
-/// Eight threads append and sync, while segments are begun and pruned: every record once, and those
-/// of each thread in their order.
+/// Eight threads append and sync, while segments are started and pruned: every record once, and
+/// those of each thread in their order.
 #[test]
 fn threads_share_a_log_whose_segments_are_pruned() -> Result<(), Error> {
-    let folder = FolderDouble::default();
-    let log = open(&folder, options().with_segment_len(2000));
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options().with_segment_len(2000));
     let barrier = Barrier::new(9);
     let mut acknowledged: Vec<(u64, Vec<u8>)> = Vec::new();
     std::thread::scope(|scope| {
@@ -514,7 +514,7 @@ fn threads_share_a_log_whose_segments_are_pruned() -> Result<(), Error> {
     acknowledged.sort();
     acknowledged.retain(|(offset, _)| *offset >= log.first_offset());
     assert!(!acknowledged.is_empty());
-    assert_eq!(read(&folder), acknowledged);
+    assert_eq!(read(&directory), acknowledged);
     Ok(())
 }
 
@@ -522,8 +522,8 @@ fn threads_share_a_log_whose_segments_are_pruned() -> Result<(), Error> {
 
 #[test]
 fn pruning_removes_whole_segments_and_never_the_last() -> Result<(), Error> {
-    let folder = FolderDouble::default();
-    let log = open(&folder, options());
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options());
     fill(&log, 0..35);
     for (before, first) in [
         (0, 0),
@@ -536,21 +536,21 @@ fn pruning_removes_whole_segments_and_never_the_last() -> Result<(), Error> {
     ] {
         assert_eq!(log.prune_before(before)?, first, "before {before}");
         assert_eq!(log.first_offset(), first);
-        assert_eq!(begins(&folder)[0], first);
+        assert_eq!(starts(&directory)[0], first);
     }
     fill(&log, 35..40);
-    assert_eq!(read(&folder), numbers(30..40));
+    assert_eq!(read(&directory), numbers(30..40));
     Ok(())
 }
 
 #[test]
 fn a_segment_that_cannot_be_removed_is_removed_by_the_next_call() -> Result<(), Error> {
-    let folder = FolderDouble::default();
-    let log = open(&folder, options());
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options());
     fill(&log, 0..35);
-    folder.state().remove_faults = [Fault::None, Fault::Error(EIO)].into();
+    directory.state().remove_faults = [Fault::None, Fault::Error(EIO)].into();
     assert_eq!(io_error(log.prune_before(300)), Some(EIO));
-    assert_eq!((log.first_offset(), begins(&folder)), (100, vec![100, 200, 300]));
+    assert_eq!((log.first_offset(), starts(&directory)), (100, vec![100, 200, 300]));
     assert_eq!(log.prune_before(300)?, 300);
     Ok(())
 }
@@ -559,26 +559,26 @@ fn a_segment_that_cannot_be_removed_is_removed_by_the_next_call() -> Result<(), 
 
 #[test]
 fn sync_of_the_old_segment_fails() {
-    let folder = FolderDouble::default();
-    let log = open(&folder, options());
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options());
     fill(&log, 0..10);
-    folder.file(0).state().sync_faults = [Fault::Error(EIO)].into();
+    directory.file(0).state().sync_faults = [Fault::Error(EIO)].into();
     assert_eq!(write_error(log.append(b"010")), (Some(EIO), 0, false));
     assert_eq!(write_error(log.append(b"011")), (Some(EIO), 0, false));
     assert_eq!(write_error(log.rotate()), (Some(EIO), 0, false));
     assert_eq!(write_error(log.prune_before(0)), (Some(EIO), 0, false));
     assert!(log.has_failed());
-    assert_eq!(begins(&folder), [0]);
+    assert_eq!(starts(&directory), [0]);
 }
 
 /// A record of which only a part was written, and which could not be cut off.
 #[test]
 fn cut_of_the_old_segment_fails() -> Result<(), Error> {
-    let folder = FolderDouble::default();
-    let log = open(&folder, options());
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options());
     fill(&log, 0..9);
     {
-        let file = folder.file(0);
+        let file = directory.file(0);
         let mut state = file.state();
         state.write_faults = [Fault::ErrorAfter(5, ENOSPC)].into();
         state.set_len_faults = [Fault::Error(EIO)].into();
@@ -586,20 +586,20 @@ fn cut_of_the_old_segment_fails() -> Result<(), Error> {
     assert_eq!(write_error(log.append(b"009")), (Some(ENOSPC), 0, false));
     assert_eq!(write_error(log.append(&[7; 40])), (Some(ENOSPC), 0, false));
     assert_eq!(write_error(log.rotate()), (Some(ENOSPC), 0, false));
-    assert_eq!(begins(&folder), [0]);
+    assert_eq!(starts(&directory), [0]);
     drop(log);
-    let log = open(&folder, options().with_on_torn_tail(OnTornTail::Truncate));
+    let log = open(&directory, options().with_on_torn_tail(OnTornTail::Truncate));
     fill(&log, 9..12);
-    assert_eq!(read(&folder), numbers(0..12));
+    assert_eq!(read(&directory), numbers(0..12));
     Ok(())
 }
 
 #[test]
 fn creating_the_next_segment_fails() -> Result<(), Error> {
-    let folder = FolderDouble::default();
-    let log = open(&folder, options());
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options());
     fill(&log, 0..9);
-    folder.state().create_faults = [Fault::Error(ENOSPC), Fault::Error(EMFILE), Fault::Error(ENOSPC)].into();
+    directory.state().create_faults = [Fault::Error(ENOSPC), Fault::Error(EMFILE), Fault::Error(ENOSPC)].into();
     assert_eq!(io_error(log.append(&[7; 40])), Some(ENOSPC));
     assert_eq!(io_error(log.rotate()), Some(EMFILE));
     // A record that fits is appended; the next one that does not tries again.
@@ -609,76 +609,76 @@ fn creating_the_next_segment_fails() -> Result<(), Error> {
     );
     assert_eq!((log.offset(), log.has_failed()), (100, false));
     fill(&log, 10..12);
-    assert_eq!(begins(&folder), [0, 100]);
-    assert_eq!(read(&folder), numbers(0..12));
+    assert_eq!(starts(&directory), [0, 100]);
+    assert_eq!(read(&directory), numbers(0..12));
     Ok(())
 }
 
 /// The old segment must not grow past the name of one that is there.
 #[test]
 fn the_next_segment_is_there_although_creating_it_fails() -> Result<(), Error> {
-    let folder = FolderDouble::default();
-    let log = open(&folder, options());
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options());
     fill(&log, 0..9);
     {
-        let mut state = folder.state();
+        let mut state = directory.state();
         state.create_faults = [Fault::Error(EMFILE)].into();
         state.leaves_file = true;
     }
     assert_eq!(write_error(log.append(&[7; 40])), (Some(EMFILE), 90, false));
     assert_eq!(write_error(log.append(b"009")), (Some(EMFILE), 90, false));
     drop(log);
-    let log = open(&folder, options());
+    let log = open(&directory, options());
     assert_eq!(log.append(b"009")?, 90);
-    assert_eq!(read(&folder), numbers(0..10));
+    assert_eq!(read(&directory), numbers(0..10));
     Ok(())
 }
 
 #[test]
-fn sync_of_the_folder_fails() {
-    let folder = FolderDouble::default();
-    let log = open(&folder, options());
+fn sync_of_the_directory_fails() {
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options());
     fill(&log, 0..10);
-    folder.state().sync_faults = [Fault::None, Fault::Error(EIO)].into();
+    directory.state().sync_faults = [Fault::None, Fault::Error(EIO)].into();
     assert_eq!(write_error(log.append(b"010")), (Some(EIO), 100, false));
     assert_eq!(write_error(log.append(b"010")), (Some(EIO), 100, false));
-    assert_eq!(folder.files()[&100].len(), 0);
+    assert_eq!(directory.files()[&100].len(), 0);
     // The same after a removal: a crash could bring back that segment, and not a later one.
-    let folder = FolderDouble::default();
-    let log = open(&folder, options());
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options());
     fill(&log, 0..35);
-    folder.state().sync_faults = [Fault::Error(EIO)].into();
+    directory.state().sync_faults = [Fault::Error(EIO)].into();
     assert_eq!(write_error(log.prune_before(300)), (Some(EIO), 300, false));
-    assert_eq!(begins(&folder), [100, 200, 300]);
+    assert_eq!(starts(&directory), [100, 200, 300]);
     assert_eq!(write_error(log.append(b"035")), (Some(EIO), 300, false));
 }
 
-/// A folder in which another thread begins a segment while pruning waits for the disk.
+/// A directory in which another thread starts a segment while pruning waits for the disk.
 #[derive(Debug)]
 struct RotatedMeanwhile {
-    folder: FolderDouble,
+    directory: DirectoryDouble,
     log: OnceLock<Weak<SegmentedLog>>,
 }
 
-impl Folder for RotatedMeanwhile {
+impl Directory for RotatedMeanwhile {
     fn list(&self) -> Result<Vec<Segment>, Error> {
-        self.folder.list()
+        self.directory.list()
     }
 
     fn open(&self, offset: u64) -> Result<Box<dyn Storage>, Error> {
-        self.folder.open(offset)
+        self.directory.open(offset)
     }
 
     fn create(&self, offset: u64) -> Result<Box<dyn Storage>, Error> {
-        self.folder.create(offset)
+        self.directory.create(offset)
     }
 
     fn has(&self, offset: u64) -> bool {
-        self.folder.has(offset)
+        self.directory.has(offset)
     }
 
     fn remove(&self, offset: u64) -> Result<(), Error> {
-        self.folder.remove(offset)
+        self.directory.remove(offset)
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -689,13 +689,13 @@ impl Folder for RotatedMeanwhile {
 }
 
 #[test]
-fn sync_of_the_folder_fails_after_a_removal_while_a_segment_is_begun() -> Result<(), Error> {
-    let folder = Arc::new(RotatedMeanwhile {
-        folder: FolderDouble::default(),
+fn sync_of_the_directory_fails_after_a_removal_while_a_segment_is_started() -> Result<(), Error> {
+    let directory = Arc::new(RotatedMeanwhile {
+        directory: DirectoryDouble::default(),
         log: OnceLock::new(),
     });
-    let log = Arc::new(SegmentedLog::open_in(folder.clone(), options())?);
-    folder.log.set(Arc::downgrade(&log)).expect("one log");
+    let log = Arc::new(SegmentedLog::open_in(directory.clone(), options())?);
+    directory.log.set(Arc::downgrade(&log)).expect("one log");
     fill(&log, 0..35);
     assert_eq!(write_error(log.prune_before(300)), (Some(EIO), 350, false));
     assert_eq!(write_error(log.append(b"035")), (Some(EIO), 350, false));
@@ -710,29 +710,29 @@ fn crash_between_the_cut_and_the_creation() -> Result<(), Error> {
             .flat_map(|index| common::fragment(1, &number(index)))
             .collect::<Vec<u8>>()
     };
-    let folder = FolderDouble::with_files([(0, bytes(10))]);
-    let log = open(&folder, options());
+    let directory = DirectoryDouble::with_files([(0, bytes(10))]);
+    let log = open(&directory, options());
     fill(&log, 10..12);
-    assert_eq!(begins(&folder), [0, 100]);
-    assert_eq!(read(&folder), numbers(0..12));
+    assert_eq!(starts(&directory), [0, 100]);
+    assert_eq!(read(&directory), numbers(0..12));
     Ok(())
 }
 
 #[test]
 fn crash_after_the_next_segment_is_created() -> Result<(), Error> {
     let bytes = (0..10).flat_map(|index| common::fragment(1, &number(index))).collect();
-    let folder = FolderDouble::with_files([(0, bytes), (100, Vec::new())]);
-    let log = open(&folder, options());
+    let directory = DirectoryDouble::with_files([(0, bytes), (100, Vec::new())]);
+    let log = open(&directory, options());
     assert_eq!((log.offset(), log.durable_offset()), (100, 100));
     fill(&log, 10..12);
-    assert_eq!(begins(&folder), [0, 100]);
-    assert_eq!(read(&folder), numbers(0..12));
+    assert_eq!(starts(&directory), [0, 100]);
+    assert_eq!(read(&directory), numbers(0..12));
     Ok(())
 }
 
 #[test]
 fn crash_before_and_within_the_mark_of_a_packed_segment() -> Result<(), Error> {
-    let whole = FolderDouble::default();
+    let whole = DirectoryDouble::default();
     let log = open(&whole, packed());
     log.append(b"one")?;
     let next = log.rotate()?;
@@ -741,10 +741,10 @@ fn crash_before_and_within_the_mark_of_a_packed_segment() -> Result<(), Error> {
     let files = whole.files();
     for len in 0..=17 {
         let cut = (next, files[&next][..len].to_vec());
-        let folder = FolderDouble::with_files([(0, files[&0].clone()), cut]);
+        let directory = DirectoryDouble::with_files([(0, files[&0].clone()), cut]);
         // Without the dialect: the segment before shows it.
-        let log = open(&folder, options().with_on_torn_tail(OnTornTail::Truncate));
-        let tail = log.discarded_tail().map(|region| (region.begin, region.end));
+        let log = open(&directory, options().with_on_torn_tail(OnTornTail::Truncate));
+        let tail = log.discarded_tail().map(|region| (region.start, region.end));
         assert_eq!(
             tail,
             (0 < len && len < 17).then_some((next, next + len as u64)),
@@ -753,9 +753,9 @@ fn crash_before_and_within_the_mark_of_a_packed_segment() -> Result<(), Error> {
         assert_eq!(log.rotate()?, next, "{len} bytes");
         assert_eq!(log.append(b"two")?, next + 17, "{len} bytes");
         log.close()?;
-        assert_eq!(folder.files(), files, "{len} bytes");
-        let folder = FolderDouble::with_files([(0, files[&0].clone()), (next, files[&next][..len].to_vec())]);
-        let refused = SegmentedLog::open_in(folder.arc(), options());
+        assert_eq!(directory.files(), files, "{len} bytes");
+        let directory = DirectoryDouble::with_files([(0, files[&0].clone()), (next, files[&next][..len].to_vec())]);
+        let refused = SegmentedLog::open_in(directory.arc(), options());
         assert_eq!(refused.is_err(), 0 < len && len < 17, "{len} bytes: {refused:?}");
     }
     Ok(())
@@ -764,7 +764,7 @@ fn crash_before_and_within_the_mark_of_a_packed_segment() -> Result<(), Error> {
 /// A file system may keep the length of a file and not its bytes.
 #[test]
 fn crash_that_leaves_only_zeros_in_a_packed_segment() -> Result<(), Error> {
-    let whole = FolderDouble::default();
+    let whole = DirectoryDouble::default();
     let log = open(&whole, packed());
     log.append(b"one")?;
     let next = log.rotate()?;
@@ -772,15 +772,15 @@ fn crash_that_leaves_only_zeros_in_a_packed_segment() -> Result<(), Error> {
     log.close()?;
     let files = whole.files();
     for len in [17, 100, 2 * BLOCK_LEN] {
-        let folder = FolderDouble::with_files([(0, files[&0].clone()), (next, vec![0; len])]);
+        let directory = DirectoryDouble::with_files([(0, files[&0].clone()), (next, vec![0; len])]);
         let leveldb = options().with_dialect(Dialect::LEVELDB);
-        let refused = SegmentedLog::open_in(folder.arc(), leveldb.with_on_torn_tail(OnTornTail::Truncate));
+        let refused = SegmentedLog::open_in(directory.arc(), leveldb.with_on_torn_tail(OnTornTail::Truncate));
         let kind = refused.map_err(|error| error.kind);
         assert!(matches!(kind, Err(ErrorKind::WrongDialect { .. })), "{kind:?}");
-        let log = open(&folder, options().with_on_torn_tail(OnTornTail::Truncate));
+        let log = open(&directory, options().with_on_torn_tail(OnTornTail::Truncate));
         assert_eq!(log.append(b"two")?, next + 17, "{len} zeros");
         log.close()?;
-        assert_eq!(folder.files(), files, "{len} zeros");
+        assert_eq!(directory.files(), files, "{len} zeros");
     }
     Ok(())
 }
@@ -792,8 +792,8 @@ fn a_last_segment_without_a_valid_fragment_is_padded() {
     damaged.resize(3000, 0);
     let pad = options().with_on_torn_tail(OnTornTail::PadToBlock);
     for options in [pad.clone(), pad.with_dialect(Dialect::LEVELDB)] {
-        let folder = FolderDouble::with_files([(0, common::fragment(1, b"one")), (10, damaged.clone())]);
-        let log = open(&folder, options);
+        let directory = DirectoryDouble::with_files([(0, common::fragment(1, b"one")), (10, damaged.clone())]);
+        let log = open(&directory, options);
         assert_eq!(log.offset(), 10 + BLOCK_LEN as u64);
     }
 }
@@ -804,10 +804,10 @@ fn last_segment_is_torn() -> Result<(), Error> {
         let bytes = |numbers: std::ops::Range<usize>| numbers.flat_map(|index| common::fragment(1, &number(index)));
         let mut last: Vec<u8> = bytes(10..13).collect();
         last.truncate(27);
-        FolderDouble::with_files([(0, bytes(0..10).collect()), (100, last)])
+        DirectoryDouble::with_files([(0, bytes(0..10).collect()), (100, last)])
     };
-    let folder = torn();
-    let refused = SegmentedLog::open_in(folder.arc(), options());
+    let directory = torn();
+    let refused = SegmentedLog::open_in(directory.arc(), options());
     assert!(matches!(
         refused,
         Err(Error {
@@ -817,87 +817,87 @@ fn last_segment_is_torn() -> Result<(), Error> {
     ));
     assert_eq!(region(refused), (120, 127, Reason::TornTail));
 
-    let log = open(&folder, options().with_on_torn_tail(OnTornTail::Truncate));
+    let log = open(&directory, options().with_on_torn_tail(OnTornTail::Truncate));
     let tail = log.discarded_tail().expect("a torn tail");
-    assert_eq!((tail.begin, tail.end), (120, 127));
+    assert_eq!((tail.start, tail.end), (120, 127));
     assert_eq!(log.append(b"012")?, 120);
-    assert_eq!(read(&folder), numbers(0..13));
+    assert_eq!(read(&directory), numbers(0..13));
 
-    let folder = torn();
-    let log = open(&folder, options().with_on_torn_tail(OnTornTail::PadToBlock));
-    // Padding fills the block; the record after it begins the next segment.
+    let directory = torn();
+    let log = open(&directory, options().with_on_torn_tail(OnTornTail::PadToBlock));
+    // Padding fills the block; the record after it starts the next segment.
     let next = 100 + BLOCK_LEN as u64;
     assert_eq!(log.append(b"012")?, next);
-    assert_eq!(begins(&folder), [0, 100, next]);
+    assert_eq!(starts(&directory), [0, 100, next]);
     Ok(())
 }
 
 #[test]
 fn older_segment_has_another_length() {
-    for (lens, begin, end, reason) in [
+    for (lens, start, end, reason) in [
         ([100, 99, 50], 199, 200, Reason::MissingSegment),
         ([100, 0, 50], 100, 200, Reason::MissingSegment),
         ([100, 103, 50], 200, 203, Reason::GrownSegment),
         ([70, 103, 50], 70, 100, Reason::MissingSegment),
     ] {
         let files = (0..).step_by(100).zip(lens).map(|(offset, len)| (offset, vec![0; len]));
-        let folder = FolderDouble::with_files(files);
+        let directory = DirectoryDouble::with_files(files);
         for on_torn_tail in [OnTornTail::Refuse, OnTornTail::Truncate, OnTornTail::PadToBlock] {
-            let refused = SegmentedLog::open_in(folder.arc(), options().with_on_torn_tail(on_torn_tail));
+            let refused = SegmentedLog::open_in(directory.arc(), options().with_on_torn_tail(on_torn_tail));
             assert_eq!(
                 refused.as_ref().map_err(|error| error.hint).err(),
                 Some(Some(Hint::Salvage))
             );
-            assert_eq!(region(refused), (begin, end, reason));
+            assert_eq!(region(refused), (start, end, reason));
         }
-        assert_eq!((folder.ops(), folder.state().opened.len()), (vec![], 0));
+        assert_eq!((directory.ops(), directory.state().opened.len()), (vec![], 0));
     }
 }
 
 #[test]
 fn segment_is_missing() -> Result<(), Error> {
-    let folder = FolderDouble::default();
-    let log = open(&folder, options());
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options());
     fill(&log, 0..35);
     log.close()?;
-    folder.state().files.remove(&0);
-    // At the beginning, it was pruned.
-    let log = open(&folder, options());
+    directory.state().files.remove(&0);
+    // At the start, it was pruned.
+    let log = open(&directory, options());
     assert_eq!((log.first_offset(), log.offset()), (100, 350));
     log.close()?;
-    folder.state().files.remove(&200);
-    let refused = SegmentedLog::open_in(folder.arc(), options());
+    directory.state().files.remove(&200);
+    let refused = SegmentedLog::open_in(directory.arc(), options());
     assert_eq!(region(refused), (200, 300, Reason::MissingSegment));
     Ok(())
 }
 
 #[test]
 fn crash_within_pruning() -> Result<(), Error> {
-    let folder = FolderDouble::default();
-    let log = open(&folder, options());
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options());
     fill(&log, 0..45);
-    let before = folder.ops().len();
+    let before = directory.ops().len();
     log.prune_before(400)?;
     // The oldest first, each on the disk before the next.
-    let removed: Vec<FolderOp> = [0, 100, 200, 300]
+    let removed: Vec<DirectoryOp> = [0, 100, 200, 300]
         .into_iter()
-        .flat_map(|offset| [FolderOp::Remove(offset), FolderOp::Sync])
+        .flat_map(|offset| [DirectoryOp::Remove(offset), DirectoryOp::Sync])
         .collect();
-    assert_eq!(folder.ops()[before..], removed);
+    assert_eq!(directory.ops()[before..], removed);
     Ok(())
 }
 
 #[test]
 fn second_writer() -> Result<(), Error> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("orders");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("orders");
     let log = SegmentedLog::open(&path, options())?;
     let is_locked = |result: Result<(), Error>, named: &Path| matches!(&result, Err(Error { path: Some(path), kind: ErrorKind::Locked, .. }) if **path == *named);
-    for begin in [0, 100] {
-        fill(&log, begin / 10..begin / 10 + 10);
+    for start in [0, 100] {
+        fill(&log, start / 10..start / 10 + 10);
         assert!(is_locked(SegmentedLog::open(&path, options()).map(drop), &path));
         // Nor can the last file be opened by itself.
-        let last = path.join(name_of(begin as u64));
+        let last = path.join(name_of(start as u64));
         assert!(is_locked(LogFile::append_to(&last, options()).map(drop), &last));
         assert!(is_locked(LogFile::create(&last, options()).map(drop), &last));
     }
@@ -909,11 +909,11 @@ fn second_writer() -> Result<(), Error> {
 #[test]
 fn fork() -> Result<(), Error> {
     let process = Arc::new(AtomicU32::new(1));
-    let folder = FolderDouble::default();
-    folder.state().process = Process::simulated(Arc::clone(&process));
-    let log = open(&folder, options().with_flush(FlushPolicy::OnClose));
+    let directory = DirectoryDouble::default();
+    directory.state().process = Process::simulated(Arc::clone(&process));
+    let log = open(&directory, options().with_flush(FlushPolicy::OnClose));
     fill(&log, 0..15);
-    let ops = folder.ops();
+    let ops = directory.ops();
     process.store(2, Relaxed);
     let is_forked = |result: Result<(), Error>| {
         matches!(
@@ -935,7 +935,7 @@ fn fork() -> Result<(), Error> {
     assert!(is_forked(log.wait_durable(10)));
     log.close()?;
     drop(log);
-    assert_eq!(folder.ops(), ops);
+    assert_eq!(directory.ops(), ops);
     Ok(())
 }
 
@@ -943,20 +943,20 @@ fn fork() -> Result<(), Error> {
 #[test]
 fn fork_while_another_thread_appends() {
     let process = Arc::new(AtomicU32::new(1));
-    let folder = FolderDouble::default();
-    folder.state().process = Process::simulated(Arc::clone(&process));
-    let log = open(&folder, options());
-    let (begun, ended) = (Barrier::new(2), Barrier::new(2));
+    let directory = DirectoryDouble::default();
+    directory.state().process = Process::simulated(Arc::clone(&process));
+    let log = open(&directory, options());
+    let (started, ended) = (Barrier::new(2), Barrier::new(2));
     std::thread::scope(|scope| {
         let parent = scope.spawn(|| {
             log.extend((0..2).map(|index| {
-                begun.wait();
+                started.wait();
                 ended.wait();
                 number(index)
             }))
         });
         for _ in 0..2 {
-            begun.wait();
+            started.wait();
             process.store(2, Relaxed);
             let (sender, receiver) = std::sync::mpsc::channel();
             let child = scope.spawn(|| {
@@ -983,17 +983,17 @@ fn fork_while_another_thread_appends() {
 /// What an earlier process could not sync is written again from the checkpoint on, a log offset.
 #[test]
 fn failed_sync_in_an_earlier_process() -> Result<(), Error> {
-    let folder = FolderDouble::default();
-    let log = open(&folder, options());
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options());
     fill(&log, 0..15);
     log.close()?;
     let rewritten = |checkpoint: u64| {
-        let before = folder.ops().len();
-        let log = open(&folder, options().with_checkpoint(checkpoint));
+        let before = directory.ops().len();
+        let log = open(&directory, options().with_checkpoint(checkpoint));
         drop(log);
-        let ops = folder.ops().split_off(before);
+        let ops = directory.ops().split_off(before);
         let range = |op| match op {
-            FolderOp::File(base, Op::Write { offset, bytes }) => (base, offset, bytes.len()),
+            DirectoryOp::File(base, Op::Write { offset, bytes }) => (base, offset, bytes.len()),
             other => panic!("{other:?}"),
         };
         ops.into_iter().map(range).collect::<Vec<_>>()
@@ -1004,10 +1004,10 @@ fn failed_sync_in_an_earlier_process() -> Result<(), Error> {
     assert_eq!(rewritten(40), [(100, 0, 50)]);
     assert_eq!(rewritten(150), []);
     for checkpoint in [151, 105] {
-        let refused = SegmentedLog::open_in(folder.arc(), options().with_checkpoint(checkpoint));
+        let refused = SegmentedLog::open_in(directory.arc(), options().with_checkpoint(checkpoint));
         assert!(refused.is_err(), "{refused:?}");
     }
-    let empty = SegmentedLog::open_in(FolderDouble::default().arc(), options().with_checkpoint(1));
+    let empty = SegmentedLog::open_in(DirectoryDouble::default().arc(), options().with_checkpoint(1));
     assert!(
         matches!(empty, Err(Error { kind: ErrorKind::Io { source, .. }, .. }) if source.kind() == io::ErrorKind::NotFound)
     );
@@ -1016,20 +1016,20 @@ fn failed_sync_in_an_earlier_process() -> Result<(), Error> {
 
 #[test]
 fn a_write_that_fails_is_undone_in_its_segment() -> Result<(), Error> {
-    let folder = FolderDouble::default();
-    let log = open(&folder, options());
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options());
     fill(&log, 0..15);
-    folder.file(100).state().write_faults = [Fault::ErrorAfter(5, ENOSPC)].into();
+    directory.file(100).state().write_faults = [Fault::ErrorAfter(5, ENOSPC)].into();
     assert_eq!(write_error(log.append(b"015")), (Some(ENOSPC), 100, true));
     fill(&log, 15..25);
-    assert_eq!(read(&folder), numbers(0..25));
+    assert_eq!(read(&directory), numbers(0..25));
     Ok(())
 }
 
 #[test]
 fn a_panic_of_an_iterator_makes_every_later_call_fail() {
-    let folder = FolderDouble::default();
-    let log = open(&folder, options());
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options());
     fill(&log, 0..9);
     let panics = (9..15).map(|index| {
         if index < 13 {
@@ -1048,8 +1048,8 @@ fn a_panic_of_an_iterator_makes_every_later_call_fail() {
 
 #[test]
 fn a_log_on_the_disk() -> Result<(), Error> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("orders");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("orders");
     let log = SegmentedLog::open(&path, options())?;
     assert_eq!(log.path(), Some(&*path));
     fill(&log, 0..35);
@@ -1073,13 +1073,13 @@ fn a_log_on_the_disk() -> Result<(), Error> {
     Ok(())
 }
 
-/// Its name would be that of no segment, and the folder that of no log.
+/// Its name would be that of no segment, and the directory that of no log.
 #[test]
-fn no_segment_begins_after_the_greatest_offset() -> Result<(), Error> {
-    let folder = tempfile::tempdir().expect("a folder");
+fn no_segment_starts_after_the_greatest_offset() -> Result<(), Error> {
+    let directory = tempfile::tempdir().expect("a directory");
     let greatest = i64::MAX as u64;
-    fs::write(folder.path().join(name_of(greatest - 10)), b"").expect("a file");
-    let log = SegmentedLog::open(folder.path(), options())?;
+    fs::write(directory.path().join(name_of(greatest - 10)), b"").expect("a file");
+    let log = SegmentedLog::open(directory.path(), options())?;
     log.append(b"000")?;
     assert_eq!(log.rotate()?, greatest);
     assert_eq!(log.prune_before(greatest)?, greatest);
@@ -1089,44 +1089,44 @@ fn no_segment_begins_after_the_greatest_offset() -> Result<(), Error> {
     assert_eq!(log.append(b"two")?, greatest + 10);
     log.close()?;
     assert_eq!(
-        list(folder.path())?,
+        list(directory.path())?,
         [Segment {
             offset: greatest,
             len: 20
         }]
     );
-    let mut reader = Reader::open(folder.path())?;
+    let mut reader = Reader::open(directory.path())?;
     let offsets = reader.records().map(|record| record.map(|record| record.offset));
     assert_eq!(offsets.collect::<Result<Vec<_>, _>>()?, [greatest, greatest + 10]);
     Ok(())
 }
 
 #[test]
-fn a_folder_with_other_files_is_left_as_it_is() {
-    let folder = tempfile::tempdir().expect("a folder");
-    fs::write(folder.path().join("000003.log"), b"").expect("a file");
-    let error = SegmentedLog::open(folder.path(), options()).expect_err("a database");
+fn a_directory_with_other_files_is_left_as_it_is() {
+    let directory = tempfile::tempdir().expect("a directory");
+    fs::write(directory.path().join("000003.log"), b"").expect("a file");
+    let error = SegmentedLog::open(directory.path(), options()).expect_err("a database");
     assert!(matches!(error.kind, ErrorKind::NotASegment), "{error}");
-    assert_eq!(error.path.as_deref(), Some(&*folder.path().join("000003.log")));
-    assert_eq!(error.hint, Some(Hint::OwnFolder));
-    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
-    fs::remove_file(folder.path().join("000003.log")).expect("no file");
-    fs::create_dir(folder.path().join("LOCK")).expect("a folder");
-    let error = SegmentedLog::open(folder.path(), options()).expect_err("no lock");
+    assert_eq!(error.path.as_deref(), Some(&*directory.path().join("000003.log")));
+    assert_eq!(error.hint, Some(Hint::OwnDirectory));
+    assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 1);
+    fs::remove_file(directory.path().join("000003.log")).expect("no file");
+    fs::create_dir(directory.path().join("LOCK")).expect("a directory");
+    let error = SegmentedLog::open(directory.path(), options()).expect_err("no lock");
     assert!(matches!(error.kind, ErrorKind::NotASegment), "{error}");
-    assert_eq!(error.path.as_deref(), Some(&*folder.path().join("LOCK")));
-    assert_eq!(error.hint, Some(Hint::OwnFolder));
-    let missing = SegmentedLog::open(folder.path().join("a/b"), options());
+    assert_eq!(error.path.as_deref(), Some(&*directory.path().join("LOCK")));
+    assert_eq!(error.hint, Some(Hint::OwnDirectory));
+    let missing = SegmentedLog::open(directory.path().join("a/b"), options());
     assert!(
         matches!(missing, Err(Error { kind: ErrorKind::Io { source, .. }, .. }) if source.kind() == io::ErrorKind::NotFound)
     );
-    let missing = SegmentedLog::open(folder.path().join("a"), options().with_checkpoint(1));
+    let missing = SegmentedLog::open(directory.path().join("a"), options().with_checkpoint(1));
     assert!(
         matches!(missing, Err(Error { kind: ErrorKind::Io { source, .. }, .. }) if source.kind() == io::ErrorKind::NotFound)
     );
-    assert!(!folder.path().join("a").exists());
+    assert!(!directory.path().join("a").exists());
     if cfg!(target_os = "linux") {
-        // No folder can be created there. The error says why, not that there is none.
+        // No directory can be created there. The error says why, not that there is none.
         let refused = SegmentedLog::open("/sys/log", options());
         assert!(
             matches!(refused, Err(Error { kind: ErrorKind::Io { source, .. }, .. }) if source.kind() != io::ErrorKind::NotFound)
@@ -1148,8 +1148,8 @@ fn the_first_segment_without_a_byte_of_a_log_is_one_if_the_directory_has_its_loc
         [OnTornTail::Refuse, OnTornTail::Truncate, OnTornTail::PadToBlock].map(|policy| (bytes, policy))
     }) {
         for dialect in [None, Some(Dialect::LEVELDB), Some(Dialect::PACKED)] {
-            let folder = tempfile::tempdir().expect("a folder");
-            let path = folder.path().join(name_of(0));
+            let directory = tempfile::tempdir().expect("a directory");
+            let path = directory.path().join(name_of(0));
             fs::write(&path, bytes).expect("a file");
             let options = LogFileOptions::default()
                 .with_on_torn_tail(policy)
@@ -1158,18 +1158,18 @@ fn the_first_segment_without_a_byte_of_a_log_is_one_if_the_directory_has_its_loc
             let is_padded = policy == OnTornTail::PadToBlock && dialect.is_some();
             // The first attempt leaves no lock that would let the second one succeed.
             for _ in 0..if is_padded { 0 } else { 2 } {
-                let error = SegmentedLog::open(folder.path(), options.clone()).expect_err("no log");
+                let error = SegmentedLog::open(directory.path(), options.clone()).expect_err("no log");
                 let kind = &error.kind;
                 assert!(
                     matches!(kind, ErrorKind::Corruption { .. } | ErrorKind::Foreign { .. }),
                     "{error}"
                 );
-                assert!(!folder.path().join(LOCK_NAME).exists());
+                assert!(!directory.path().join(LOCK_NAME).exists());
                 assert_eq!(fs::read(&path).expect("a file"), *bytes);
             }
-            fs::write(folder.path().join(LOCK_NAME), "").expect("a file");
+            fs::write(directory.path().join(LOCK_NAME), "").expect("a file");
             for number in 0..3 {
-                let opened = SegmentedLog::open(folder.path(), options.clone());
+                let opened = SegmentedLog::open(directory.path(), options.clone());
                 if policy == OnTornTail::Refuse {
                     assert!(matches!(opened.expect_err("damage").kind, ErrorKind::Corruption { .. }));
                     continue;
@@ -1186,8 +1186,8 @@ fn the_first_segment_without_a_byte_of_a_log_is_one_if_the_directory_has_its_loc
 
 #[test]
 fn errors_have_the_path_as_given() -> Result<(), Error> {
-    let folder = tempfile::tempdir_in(".").expect("a folder");
-    let given = Path::new(folder.path().file_name().expect("a name"));
+    let directory = tempfile::tempdir_in(".").expect("a directory");
+    let given = Path::new(directory.path().file_name().expect("a name"));
     let path_of = |failed: Result<u64, Error>| failed.expect_err("a failure").path.expect("a path");
     fs::write(given.join("notes"), b"").expect("a file");
     let refused = SegmentedLog::open(given, options()).map(|_| 0);
@@ -1195,9 +1195,9 @@ fn errors_have_the_path_as_given() -> Result<(), Error> {
     fs::remove_file(given.join("notes")).expect("a file");
     let log = SegmentedLog::open(given, options())?;
     fill(&log, 0..15);
-    // No file can be removed in place of a folder.
+    // No file can be removed in place of a directory.
     fs::remove_file(given.join(name_of(0))).expect("a segment");
-    fs::create_dir(given.join(name_of(0))).expect("a folder");
+    fs::create_dir(given.join(name_of(0))).expect("a directory");
     assert_eq!(*path_of(log.prune_before(100)), given.join(name_of(0)));
     fs::remove_file(given.join(LOCK_NAME)).expect("a lock");
     assert_eq!(*path_of(log.prune_before(100)), *given);
@@ -1207,14 +1207,16 @@ fn errors_have_the_path_as_given() -> Result<(), Error> {
 /// Otherwise the active segment would grow past the one that has the next name.
 #[test]
 fn nothing_is_appended_once_the_next_name_is_taken() -> Result<(), Error> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let log = SegmentedLog::open(folder.path(), options())?;
+    let directory = tempfile::tempdir().expect("a directory");
+    let log = SegmentedLog::open(directory.path(), options())?;
     fill(&log, 0..5);
-    fs::write(folder.path().join(name_of(50)), b"").expect("a file");
+    fs::write(directory.path().join(name_of(50)), b"").expect("a file");
     log.rotate().expect_err("the name is taken");
     log.append(b"005").expect_err("the log has failed");
     assert_eq!(
-        fs::metadata(folder.path().join(name_of(0))).expect("a segment").len(),
+        fs::metadata(directory.path().join(name_of(0)))
+            .expect("a segment")
+            .len(),
         50
     );
     Ok(())
@@ -1222,28 +1224,28 @@ fn nothing_is_appended_once_the_next_name_is_taken() -> Result<(), Error> {
 
 #[test]
 fn pruning_fails_at_a_name_that_it_cannot_remove_and_not_at_one_that_is_gone() -> Result<(), Error> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let log = SegmentedLog::open(folder.path(), options())?;
+    let directory = tempfile::tempdir().expect("a directory");
+    let log = SegmentedLog::open(directory.path(), options())?;
     fill(&log, 0..25);
-    let first = folder.path().join(name_of(0));
+    let first = directory.path().join(name_of(0));
     fs::remove_file(&first).expect("a segment");
-    fs::create_dir(&first).expect("a folder in the place of the segment");
-    let error = log.prune_before(100).expect_err("a folder is not removed");
+    fs::create_dir(&first).expect("a directory in the place of the segment");
+    let error = log.prune_before(100).expect_err("a directory is not removed");
     assert_eq!(error.path.as_deref(), Some(&*first));
     assert_eq!(log.first_offset(), 0);
-    fs::remove_dir(&first).expect("an empty folder");
+    fs::remove_dir(&first).expect("an empty directory");
     assert_eq!(log.prune_before(100)?, 100);
     Ok(())
 }
 
-#[cfg(unix)] // Windows moves no folder with an open file.
+#[cfg(unix)] // Windows moves no directory with an open file.
 #[test]
-fn no_segment_is_created_in_another_folder_of_the_same_name() -> Result<(), Error> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("orders");
+fn no_segment_is_created_in_another_directory_of_the_same_name() -> Result<(), Error> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("orders");
     let log = SegmentedLog::open(&path, options())?;
     fill(&log, 0..10);
-    fs::rename(&path, folder.path().join("moved")).expect("a folder that can be moved");
+    fs::rename(&path, directory.path().join("moved")).expect("a directory that can be moved");
     let other = SegmentedLog::open(&path, options())?;
     let refused = log.append(b"010");
     assert!(
@@ -1257,12 +1259,12 @@ fn no_segment_is_created_in_another_folder_of_the_same_name() -> Result<(), Erro
 
 #[cfg(unix)] // As above.
 #[test]
-fn no_segment_is_removed_from_another_folder_of_the_same_name() -> Result<(), Error> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("orders");
+fn no_segment_is_removed_from_another_directory_of_the_same_name() -> Result<(), Error> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("orders");
     let log = SegmentedLog::open(&path, options())?;
     fill(&log, 0..25);
-    fs::rename(&path, folder.path().join("moved")).expect("a folder that can be moved");
+    fs::rename(&path, directory.path().join("moved")).expect("a directory that can be moved");
     let other = SegmentedLog::open(&path, options())?;
     fill(&other, 0..25);
     let refused = log.prune_before(200);
@@ -1271,6 +1273,6 @@ fn no_segment_is_removed_from_another_folder_of_the_same_name() -> Result<(), Er
         "{refused:?}"
     );
     assert_eq!(list(&path)?.len(), 3);
-    assert_eq!(list(&folder.path().join("moved"))?.len(), 3);
+    assert_eq!(list(&directory.path().join("moved"))?.len(), 3);
     Ok(())
 }

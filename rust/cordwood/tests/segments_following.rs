@@ -1,4 +1,4 @@
-//! A log in segments is followed across its files. Expected values are the records that were
+//! A segmented log is followed across its files. Expected values are the records that were
 //! appended, at the offsets that the writer returned, or bytes made by hand.
 
 use std::fs::{self, File, OpenOptions};
@@ -40,11 +40,11 @@ fn file_of(records: &[&[u8]]) -> Vec<u8> {
     writer.finish().expect("a log")
 }
 
-fn write(folder: &Path, offset: u64, bytes: &[u8]) {
+fn write(directory: &Path, offset: u64, bytes: &[u8]) {
     let mut file = OpenOptions::new()
         .create(true)
         .append(true)
-        .open(folder.join(name_of(offset)))
+        .open(directory.join(name_of(offset)))
         .expect("a file");
     file.write_all(bytes).expect("bytes");
 }
@@ -52,9 +52,9 @@ fn write(folder: &Path, offset: u64, bytes: &[u8]) {
 #[test]
 fn every_record_is_returned_once_however_often_the_log_was_rotated_between_two_polls() {
     for format in [Dialect::LEVELDB.into(), LogFormat::new(Dialect::PACKED)] {
-        let folder = tempfile::tempdir().expect("a folder");
-        let log = SegmentedLog::open(folder.path(), options(format)).expect("a log");
-        let mut follower = Follower::open(folder.path()).expect("a follower");
+        let directory = tempfile::tempdir().expect("a directory");
+        let log = SegmentedLog::open(directory.path(), options(format)).expect("a log");
+        let mut follower = Follower::open(directory.path()).expect("a follower");
         let (mut appended, mut followed) = (Vec::new(), Vec::new());
         for round in 0..60_usize {
             for rotation in 0..[0, 1, 2, 20][round % 4] {
@@ -75,9 +75,9 @@ fn every_record_is_returned_once_however_often_the_log_was_rotated_between_two_p
 }
 
 #[test]
-fn a_follower_that_begins_at_any_offset_continues_in_all_later_files() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let log = SegmentedLog::open(folder.path(), options(Dialect::LEVELDB.into())).expect("a log");
+fn a_follower_that_starts_at_any_offset_continues_in_all_later_files() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let log = SegmentedLog::open(directory.path(), options(Dialect::LEVELDB.into())).expect("a log");
     let mut appended = Vec::new();
     for index in 0..40_usize {
         let data = vec![index as u8; 1 + index * 700];
@@ -88,11 +88,11 @@ fn a_follower_that_begins_at_any_offset_continues_in_all_later_files() {
     }
     for (index, (offset, _)) in appended.iter().enumerate() {
         let options = FollowOptions::default().with_start(*offset);
-        let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+        let mut follower = Follower::open_with(directory.path(), options).expect("a follower");
         assert!(drain(&mut follower) == appended[index..]);
     }
     let end = FollowOptions::default().with_start(log.offset());
-    let mut follower = Follower::open_with(folder.path(), end).expect("a follower");
+    let mut follower = Follower::open_with(directory.path(), end).expect("a follower");
     assert_eq!(drain(&mut follower), []);
     let last = (log.append(b"last").expect("an append"), b"last".to_vec());
     assert_eq!(drain(&mut follower), [last]);
@@ -100,13 +100,13 @@ fn a_follower_that_begins_at_any_offset_continues_in_all_later_files() {
 
 #[test]
 fn a_file_is_left_only_when_its_last_record_has_been_read() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let (one, two) = (file_of(&[b"one"]), file_of(&[b"two"]));
-    write(folder.path(), 0, &one);
-    let mut follower = Follower::open(folder.path()).expect("a follower");
+    write(directory.path(), 0, &one);
+    let mut follower = Follower::open(directory.path()).expect("a follower");
     assert_eq!(drain(&mut follower), [(0, b"one".to_vec())]);
     // The second record appears in parts, and the next file while it is being read.
-    write(folder.path(), 0, &two[..4]);
+    write(directory.path(), 0, &two[..4]);
     let answer = follower.poll().expect("a poll");
     let Poll::NotYet(NotYet {
         offset: 10,
@@ -117,26 +117,26 @@ fn a_file_is_left_only_when_its_last_record_has_been_read() {
     else {
         panic!("{answer:?}")
     };
-    write(folder.path(), 0, &two[4..]);
-    write(folder.path(), 20, b"");
+    write(directory.path(), 0, &two[4..]);
+    write(directory.path(), 20, b"");
     assert_eq!(drain(&mut follower), [(10, b"two".to_vec())]);
     assert_eq!(follower.offset(), 20);
-    write(folder.path(), 20, &file_of(&[b"three"]));
+    write(directory.path(), 20, &file_of(&[b"three"]));
     assert_eq!(drain(&mut follower), [(20, b"three".to_vec())]);
 }
 
 #[test]
 fn errors_have_the_path_as_given() {
-    let folder = tempfile::tempdir_in(".").expect("a folder");
-    let given = Path::new(folder.path().file_name().expect("a name"));
+    let directory = tempfile::tempdir_in(".").expect("a directory");
+    let given = Path::new(directory.path().file_name().expect("a name"));
     let path_of = |failed: Result<Poll<'_>, Error>| failed.expect_err("a failure").path.expect("a path");
-    for begin in [0, 10, 20] {
-        write(given, begin, &file_of(&[b"one"]));
+    for start in [0, 10, 20] {
+        write(given, start, &file_of(&[b"one"]));
     }
     let early = FollowOptions::default().with_start(5);
     let mut follower = Follower::open(given).expect("a follower");
-    for begin in [0, 10] {
-        fs::remove_file(given.join(name_of(begin))).expect("a segment");
+    for start in [0, 10] {
+        fs::remove_file(given.join(name_of(start))).expect("a segment");
     }
     assert!(matches!(follower.poll(), Ok(Poll::Record(_))));
     assert_eq!(*path_of(follower.poll()), *given);
@@ -155,11 +155,11 @@ fn errors_have_the_path_as_given() {
 }
 
 #[test]
-fn a_follower_that_pruning_has_overtaken_says_where_the_log_begins() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let log = SegmentedLog::open(folder.path(), options(Dialect::LEVELDB.into())).expect("a log");
+fn a_follower_that_pruning_has_overtaken_says_where_the_log_starts() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let log = SegmentedLog::open(directory.path(), options(Dialect::LEVELDB.into())).expect("a log");
     let mut ends = vec![0];
-    let mut follower = Follower::open(folder.path()).expect("a follower");
+    let mut follower = Follower::open(directory.path()).expect("a follower");
     for index in 0..4 {
         log.append(&[index; 10]).expect("an append");
         ends.push(log.rotate().expect("a rotation"));
@@ -182,13 +182,13 @@ fn a_follower_that_pruning_has_overtaken_says_where_the_log_begins() {
             panic!("no error")
         };
         assert_eq!((offset, first_offset), (ends[2], ends[3]));
-        assert_eq!(path.as_deref(), Some(folder.path()));
+        assert_eq!(path.as_deref(), Some(directory.path()));
     }
-    // A new follower: at an offset that is gone, and at the beginning of the log.
+    // A new follower: at an offset that is gone, and at the start of the log.
     let options = FollowOptions::default().with_start(5);
-    let error = Follower::open_with(folder.path(), options).expect_err("pruned");
+    let error = Follower::open_with(directory.path(), options).expect_err("pruned");
     assert!(matches!(error.kind, ErrorKind::Pruned { offset: 5, first_offset, .. } if first_offset == ends[3]));
-    let mut follower = Follower::open(folder.path()).expect("a follower");
+    let mut follower = Follower::open(directory.path()).expect("a follower");
     assert_eq!(follower.offset(), ends[3]);
     assert_eq!(drain(&mut follower).len(), 2);
 }
@@ -224,15 +224,15 @@ fn a_file_that_is_missing_cut_or_longer_is_damage_and_following_continues_in_the
     ];
     for policy in [OnCorruption::Fail, OnCorruption::Skip] {
         for (file, rest, expected) in cases {
-            let folder = tempfile::tempdir().expect("a folder");
-            write(folder.path(), 0, file);
-            write(folder.path(), 0, rest);
-            write(folder.path(), 300, &file_of(&[b"next"]));
+            let directory = tempfile::tempdir().expect("a directory");
+            write(directory.path(), 0, file);
+            write(directory.path(), 0, rest);
+            write(directory.path(), 300, &file_of(&[b"next"]));
             let options = FollowOptions::default().with_on_corruption(policy);
-            let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+            let mut follower = Follower::open_with(directory.path(), options).expect("a follower");
             let region = first_region(&mut follower);
             assert_eq!(
-                (region.begin, region.end, region.reason),
+                (region.start, region.end, region.reason),
                 expected,
                 "{} {}",
                 file.len(),
@@ -244,12 +244,12 @@ fn a_file_that_is_missing_cut_or_longer_is_damage_and_following_continues_in_the
 }
 
 #[test]
-fn bytes_after_the_beginning_of_the_next_file_are_not_returned() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), 0, &file_of(&[b"one", b"two"]));
-    write(folder.path(), 10, &file_of(&[b"next"]));
+fn bytes_after_the_start_of_the_next_file_are_not_returned() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), 0, &file_of(&[b"one", b"two"]));
+    write(directory.path(), 10, &file_of(&[b"next"]));
     let options = FollowOptions::default().with_on_corruption(OnCorruption::Skip);
-    let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+    let mut follower = Follower::open_with(directory.path(), options).expect("a follower");
     let expected = [(0, 10, "record"), (10, 10, "grown_segment"), (10, 21, "record")];
     assert_eq!(events(&mut follower, 21), expected);
 }
@@ -289,23 +289,23 @@ fn damage_in_a_file_that_others_follow_costs_its_block() {
     ];
     for base in [0, 107] {
         for (at, parts) in cases {
-            let folder = tempfile::tempdir().expect("a folder");
+            let directory = tempfile::tempdir().expect("a directory");
             let mut file = file_of(&[b"one", &[7; 40_000], b"two"]);
             file[at] ^= 0x10;
-            write(folder.path(), base, &file);
-            write(folder.path(), base + 40_034, &file_of(&[b"next"]));
+            write(directory.path(), base, &file);
+            write(directory.path(), base + 40_034, &file_of(&[b"next"]));
             let mut expected: Vec<_> = parts
                 .iter()
                 .map(|part| (base + part.0, base + part.1, part.2))
                 .collect();
             expected.push((base + 40_034, base + 40_045, "record"));
             let options = FollowOptions::default().with_on_corruption(OnCorruption::Skip);
-            let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+            let mut follower = Follower::open_with(directory.path(), options).expect("a follower");
             let mut seen = Vec::new();
             while follower.offset() < base + 40_045 {
                 seen.push(match follower.poll().expect("a poll") {
                     Poll::Record(record) => (record.offset, record.end_offset, "record"),
-                    Poll::Skipped(region) => (region.begin, region.end, region.reason.as_str()),
+                    Poll::Skipped(region) => (region.start, region.end, region.reason.as_str()),
                     other => panic!("{other:?} after {seen:?}"),
                 });
             }
@@ -316,15 +316,15 @@ fn damage_in_a_file_that_others_follow_costs_its_block() {
 
 /// The file before it may be gone, as after pruning, or incomplete: it is not read.
 #[test]
-fn a_start_where_a_segment_begins_needs_no_earlier_segment() {
+fn a_start_where_a_segment_starts_needs_no_earlier_segment() {
     for file in [None, Some(&b"torn"[..]), Some(&file_of(&[b"one"]))] {
-        let folder = tempfile::tempdir().expect("a folder");
+        let directory = tempfile::tempdir().expect("a directory");
         if let Some(file) = file {
-            write(folder.path(), 100, file);
+            write(directory.path(), 100, file);
         }
-        write(folder.path(), 110, &file_of(&[b"two"]));
+        write(directory.path(), 110, &file_of(&[b"two"]));
         let options = FollowOptions::default().with_start(110);
-        let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+        let mut follower = Follower::open_with(directory.path(), options).expect("a follower");
         assert_eq!(drain(&mut follower), [(110, b"two".to_vec())]);
     }
 }
@@ -332,19 +332,19 @@ fn a_start_where_a_segment_begins_needs_no_earlier_segment() {
 /// The directory is listed when the end of a file is first looked for, and then each twentieth time.
 #[test]
 fn a_missing_file_is_reported_at_the_twentieth_poll_after_the_first() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), 0, &file_of(&[b"one"]));
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), 0, &file_of(&[b"one"]));
     let options = FollowOptions::default()
         .with_dialect(Dialect::LEVELDB)
         .with_on_corruption(OnCorruption::Skip);
-    let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+    let mut follower = Follower::open_with(directory.path(), options).expect("a follower");
     for (offset, next) in [(0, 300), (300, 700)] {
         let data = follower.poll().expect("a poll");
         assert!(
             matches!(data, Poll::Record(record) if record.offset == offset),
             "{data:?}"
         );
-        write(folder.path(), next, &file_of(&[b"two"]));
+        write(directory.path(), next, &file_of(&[b"two"]));
         for number in 1..20 {
             let answer = follower.poll().expect("a poll");
             assert!(matches!(answer, Poll::NotYet(_)), "poll {number}: {answer:?}");
@@ -353,7 +353,7 @@ fn a_missing_file_is_reported_at_the_twentieth_poll_after_the_first() {
         let Poll::Skipped(region) = answer else {
             panic!("{answer:?}")
         };
-        assert_eq!((region.begin, region.end), (offset + 10, next));
+        assert_eq!((region.start, region.end), (offset + 10, next));
         assert_eq!(region.reason, Reason::MissingSegment);
     }
 }
@@ -362,21 +362,21 @@ fn a_missing_file_is_reported_at_the_twentieth_poll_after_the_first() {
 #[test]
 fn the_end_of_a_file_that_is_gone_is_reported_at_once() {
     for is_first in [true, false] {
-        let folder = tempfile::tempdir().expect("a folder");
+        let directory = tempfile::tempdir().expect("a directory");
         if !is_first {
-            write(folder.path(), 90, &file_of(&[b"old"]));
+            write(directory.path(), 90, &file_of(&[b"old"]));
         }
-        write(folder.path(), 100, &file_of(&[b"one"]));
+        write(directory.path(), 100, &file_of(&[b"one"]));
         let options = FollowOptions::default()
             .with_dialect(Dialect::LEVELDB)
             .with_on_corruption(OnCorruption::Skip)
             .with_start(100);
-        let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+        let mut follower = Follower::open_with(directory.path(), options).expect("a follower");
         assert_eq!(drain(&mut follower), [(100, b"one".to_vec())]);
-        fs::remove_file(folder.path().join(name_of(100))).expect("a segment");
-        write(folder.path(), 300, &file_of(&[b"next"]));
+        fs::remove_file(directory.path().join(name_of(100))).expect("a segment");
+        write(directory.path(), 300, &file_of(&[b"next"]));
         match follower.poll() {
-            // The log begins after it: it was pruned, and so may others have been.
+            // The log starts after it: it was pruned, and so may others have been.
             Err(Error {
                 kind: ErrorKind::Pruned {
                     offset, first_offset, ..
@@ -384,7 +384,7 @@ fn the_end_of_a_file_that_is_gone_is_reported_at_once() {
                 ..
             }) if is_first => assert_eq!((offset, first_offset), (110, 300)),
             Ok(Poll::Skipped(region)) if !is_first => {
-                assert_eq!((region.begin, region.end), (110, 300));
+                assert_eq!((region.start, region.end), (110, 300));
                 assert_eq!(region.reason, Reason::MissingSegment);
             }
             other => panic!("{other:?}"),
@@ -396,16 +396,16 @@ fn the_end_of_a_file_that_is_gone_is_reported_at_once() {
 #[cfg(unix)]
 #[test]
 fn a_directory_that_is_gone_is_an_error_until_it_is_there_again() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (log, moved) = (folder.path().join("log"), folder.path().join("moved"));
-    fs::create_dir(&log).expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
+    let (log, moved) = (directory.path().join("log"), directory.path().join("moved"));
+    fs::create_dir(&log).expect("a directory");
     write(&log, 0, &file_of(&[b"one"]));
     let options = FollowOptions::default().with_dialect(Dialect::LEVELDB);
     let mut follower = Follower::open_with(&log, options).expect("a follower");
     assert_eq!(drain(&mut follower), [(0, b"one".to_vec())]);
     fs::rename(&log, &moved).expect("a free name");
     for _ in 0..2 {
-        let error = follower.poll().expect_err("no folder");
+        let error = follower.poll().expect_err("no directory");
         assert_eq!(error.path.as_deref(), Some(&*log));
         let is_not_found =
             matches!(error.kind, ErrorKind::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound);
@@ -418,12 +418,12 @@ fn a_directory_that_is_gone_is_an_error_until_it_is_there_again() {
 
 #[test]
 fn a_missing_file_ends_the_log_under_the_policy_stop() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), 0, &file_of(&[b"one"]));
-    write(folder.path(), 300, &file_of(&[b"next"]));
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), 0, &file_of(&[b"one"]));
+    write(directory.path(), 300, &file_of(&[b"next"]));
     let options = FollowOptions::default().with_on_corruption(OnCorruption::Stop);
-    let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
-    assert_eq!(first_region(&mut follower).begin, 10);
+    let mut follower = Follower::open_with(directory.path(), options).expect("a follower");
+    assert_eq!(first_region(&mut follower).start, 10);
     assert!(matches!(follower.poll(), Ok(Poll::End(end)) if end.offset() == 10));
 }
 
@@ -433,7 +433,7 @@ fn events(follower: &mut Follower, offset: u64) -> Vec<(u64, u64, &'static str)>
     while follower.offset() < offset {
         seen.push(match follower.poll().expect("a poll") {
             Poll::Record(record) => (record.offset, record.end_offset, "record"),
-            Poll::Skipped(region) => (region.begin, region.end, region.reason.as_str()),
+            Poll::Skipped(region) => (region.start, region.end, region.reason.as_str()),
             Poll::NotYet(_) => continue,
             other => panic!("{other:?} after {seen:?}"),
         });
@@ -447,13 +447,13 @@ fn a_damaged_block_ends_with_its_file() {
     let mut damaged = file_of(&[b"one", b"two"]);
     damaged[19] ^= 1;
     for rest in [0, 1, 5] {
-        let folder = tempfile::tempdir().expect("a folder");
-        write(folder.path(), 0, &damaged);
+        let directory = tempfile::tempdir().expect("a directory");
+        write(directory.path(), 0, &damaged);
         let options = FollowOptions::default()
             .with_dialect(Dialect::LEVELDB)
             .with_on_corruption(OnCorruption::Skip)
             .with_retry(0, Duration::ZERO);
-        let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+        let mut follower = Follower::open_with(directory.path(), options).expect("a follower");
         assert_eq!(
             events(&mut follower, 20),
             [(0, 10, "record"), (10, 20, "checksum_mismatch")]
@@ -469,10 +469,10 @@ fn a_damaged_block_ends_with_its_file() {
                 })
             ));
         }
-        write(folder.path(), 0, &vec![b'x'; rest as usize]);
-        write(folder.path(), 20 + rest, &file_of(&[b"next"]));
+        write(directory.path(), 0, &vec![b'x'; rest as usize]);
+        write(directory.path(), 20 + rest, &file_of(&[b"next"]));
         let mut expected = vec![(20, 20 + rest, "checksum_mismatch"), (20 + rest, 31 + rest, "record")];
-        expected.retain(|(begin, end, _)| begin < end);
+        expected.retain(|(start, end, _)| start < end);
         assert_eq!(events(&mut follower, 31 + rest), expected);
     }
 }
@@ -480,12 +480,12 @@ fn a_damaged_block_ends_with_its_file() {
 /// The bytes from the start on are missing.
 #[test]
 fn a_start_after_the_end_of_a_segment_that_was_cut() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), 0, b"cut");
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), 0, b"cut");
     let options = FollowOptions::default()
         .with_start(20)
         .with_on_corruption(OnCorruption::Skip);
-    let mut alone = Follower::open_with(folder.path(), options.clone()).expect("a follower");
+    let mut alone = Follower::open_with(directory.path(), options.clone()).expect("a follower");
     for _ in 0..2 {
         let answer = alone.poll().expect("a poll");
         assert!(
@@ -500,8 +500,8 @@ fn a_start_after_the_end_of_a_segment_that_was_cut() {
             "{answer:?}"
         );
     }
-    write(folder.path(), 30, &file_of(&[b"next"]));
-    let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+    write(directory.path(), 30, &file_of(&[b"next"]));
+    let mut follower = Follower::open_with(directory.path(), options).expect("a follower");
     assert_eq!(
         events(&mut follower, 41),
         [(20, 30, "missing_segment"), (30, 41, "record")]
@@ -520,34 +520,34 @@ fn a_destroyed_segment_hides_no_other() {
             (&sqlite, "bad_length"),
         ] {
             for destroyed in [0, 1] {
-                let folder = tempfile::tempdir().expect("a folder");
-                let log = SegmentedLog::open(folder.path(), options(format)).expect("a log");
-                let (mut begins, mut records) = (vec![0], Vec::new());
+                let directory = tempfile::tempdir().expect("a directory");
+                let log = SegmentedLog::open(directory.path(), options(format)).expect("a log");
+                let (mut starts, mut records) = (vec![0], Vec::new());
                 for index in 0..3 {
                     records.push(log.append(&[index; 100]).expect("an append"));
-                    begins.push(log.rotate().expect("a rotation"));
+                    starts.push(log.rotate().expect("a rotation"));
                 }
                 log.close().expect("a log that is closed");
-                let (begin, end) = (begins[destroyed], begins[destroyed + 1]);
-                let name = folder.path().join(name_of(begin));
-                fs::write(name, &bytes[..(end - begin) as usize]).expect("a file");
+                let (start, end) = (starts[destroyed], starts[destroyed + 1]);
+                let name = directory.path().join(name_of(start));
+                fs::write(name, &bytes[..(end - start) as usize]).expect("a file");
                 let options = FollowOptions::default().with_on_corruption(OnCorruption::Skip);
-                let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+                let mut follower = Follower::open_with(directory.path(), options).expect("a follower");
                 if bytes == sqlite && destroyed == 0 {
                     for _ in 0..2 {
                         let error = follower.poll().expect_err("it is no log");
                         assert!(matches!(error.kind, ErrorKind::Foreign { .. }), "{error:?}");
-                        assert_eq!(error.path.as_deref(), Some(folder.path()));
+                        assert_eq!(error.path.as_deref(), Some(directory.path()));
                     }
                     continue;
                 }
-                let seen: Vec<_> = events(&mut follower, begins[3])
+                let seen: Vec<_> = events(&mut follower, starts[3])
                     .into_iter()
                     .filter(|&(.., reason)| reason != "metadata")
-                    .map(|(begin, _, what)| (begin, what))
+                    .map(|(start, _, what)| (start, what))
                     .collect();
-                let mut expected: Vec<_> = records.iter().map(|&begin| (begin, "record")).collect();
-                expected[destroyed] = (begin, reason);
+                let mut expected: Vec<_> = records.iter().map(|&start| (start, "record")).collect();
+                expected[destroyed] = (start, reason);
                 assert_eq!(seen, expected, "{format:?}, {:?}", &bytes[..8]);
                 assert_eq!(follower.format(), format);
             }
@@ -558,31 +558,31 @@ fn a_destroyed_segment_hides_no_other() {
 /// No byte of it is reported, and none is missing.
 #[test]
 fn a_segment_that_ends_in_a_trailer_is_left_at_its_end() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let mut first = file_of(&[&[b'x'; 32_768 - 7 - 3]]);
     first.extend([0; 3]);
-    write(folder.path(), 0, &first);
-    write(folder.path(), 32_768, b"");
-    let mut follower = Follower::open(folder.path()).expect("a follower");
+    write(directory.path(), 0, &first);
+    write(directory.path(), 32_768, b"");
+    let mut follower = Follower::open(directory.path()).expect("a follower");
     assert_eq!(drain(&mut follower).len(), 1);
     assert_eq!(follower.offset(), 32_768);
-    write(folder.path(), 32_768, &file_of(&[b"next"]));
+    write(directory.path(), 32_768, &file_of(&[b"next"]));
     assert_eq!(drain(&mut follower), [(32_768, b"next".to_vec())]);
 }
 
 /// Its mark is destroyed, and it is shorter than the three blocks that decide about a file which may
 /// grow. A reader of the whole log knows what it is.
 #[test]
-fn a_short_segment_that_begins_with_damage_is_judged_when_it_is_left() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let log = SegmentedLog::open(folder.path(), options(LogFormat::new(Dialect::PACKED))).expect("a log");
+fn a_short_segment_that_starts_with_damage_is_judged_when_it_is_left() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let log = SegmentedLog::open(directory.path(), options(LogFormat::new(Dialect::PACKED))).expect("a log");
     let mut appended: Vec<_> = (0..4)
         .map(|index| (log.append(&[index; 20_000]).expect("an append"), vec![index; 20_000]))
         .collect();
     log.rotate().expect("a rotation");
     appended.push((log.append(b"next").expect("an append"), b"next".to_vec()));
     log.close().expect("a log that is closed");
-    let name = folder.path().join(name_of(0));
+    let name = directory.path().join(name_of(0));
     let mut file = fs::read(&name).expect("a segment");
     assert!(file.len() < 3 * 32_768);
     file[8] ^= 1;
@@ -591,7 +591,7 @@ fn a_short_segment_that_begins_with_damage_is_judged_when_it_is_left() {
     appended.retain(|&(offset, _)| offset >= 32_768);
     assert_eq!(appended.len(), 3);
     let options = FollowOptions::default().with_on_corruption(OnCorruption::Skip);
-    let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+    let mut follower = Follower::open_with(directory.path(), options).expect("a follower");
     let mut found = Vec::new();
     while found.len() < appended.len() {
         match follower.poll().expect("a poll") {
@@ -609,15 +609,15 @@ const WRITER: &str = "CORDWOOD_TEST_ROTATING_WRITER";
 fn blocks_are_counted_from_the_start_of_the_segment() {
     const BASE: u64 = 107;
     const BLOCK_LEN: u64 = 32_768;
-    let folder = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a directory");
     // A writer that was killed in the middle of a record of several blocks.
     let file = file_of(&[b"before", &[2; 100_000]]);
-    write(folder.path(), BASE, &file[..20_000]);
+    write(directory.path(), BASE, &file[..20_000]);
     let options = FollowOptions::default()
         .with_on_corruption(OnCorruption::Skip)
         .with_dialect(Dialect::LEVELDB)
         .with_retry(0, Duration::ZERO);
-    let mut follower = Follower::open_with(folder.path(), options).expect("a follower");
+    let mut follower = Follower::open_with(directory.path(), options).expect("a follower");
     assert_eq!(drain(&mut follower), [(BASE, b"before".to_vec())]);
     let Poll::NotYet(NotYet { reason, .. }) = follower.poll().expect("a poll") else {
         panic!("no record is complete")
@@ -625,19 +625,21 @@ fn blocks_are_counted_from_the_start_of_the_segment() {
     assert_eq!(reason, WaitReason::Incomplete);
 
     // The next writer fills the block, and goes on in the next one.
-    write(folder.path(), BASE, &[0; BLOCK_LEN as usize - 20_000]);
-    write(folder.path(), BASE, &file_of(&[b"after"]));
+    write(directory.path(), BASE, &[0; BLOCK_LEN as usize - 20_000]);
+    write(directory.path(), BASE, &file_of(&[b"after"]));
     let torn = BASE + 7 + 6..BASE + BLOCK_LEN;
     let region = first_region(&mut follower);
-    assert_eq!((region.begin, region.end), (torn.start, torn.end));
+    assert_eq!((region.start, region.end), (torn.start, torn.end));
     assert_eq!(drain(&mut follower), [(torn.end, b"after".to_vec())]);
 }
 
 /// The other process of the next test.
 #[test]
 fn rotating_writer() {
-    let Some(folder) = std::env::var_os(WRITER) else { return };
-    let log = SegmentedLog::open(folder, LogFileOptions::default()).expect("a log");
+    let Some(directory) = std::env::var_os(WRITER) else {
+        return;
+    };
+    let log = SegmentedLog::open(directory, LogFileOptions::default()).expect("a log");
     let mut number = 0_u32;
     for rotation in 0..10_000 {
         for _ in 0..1 + rotation % 3 {
@@ -656,16 +658,17 @@ fn rotating_writer() {
 
 #[test]
 fn another_process_rotates_ten_thousand_times_and_every_record_is_returned_once() {
-    // In memory, if the system has such a folder: each rotation is synced, which is not tested here.
-    let folder = tempfile::tempdir_in("/dev/shm")
+    // In memory, if the system has such a directory: each rotation is synced, which is not tested
+    // here.
+    let directory = tempfile::tempdir_in("/dev/shm")
         .or_else(|_| tempfile::tempdir())
-        .expect("a folder");
-    let log = folder.path().join("log");
+        .expect("a directory");
+    let log = directory.path().join("log");
     drop(SegmentedLog::open(&log, LogFileOptions::default()).expect("a log"));
     let mut writer = Command::new(std::env::current_exe().expect("a path"))
         .args(["--exact", "segments_following::rotating_writer"])
         .env(WRITER, &log)
-        .stdout(File::create(folder.path().join("output")).expect("a file"))
+        .stdout(File::create(directory.path().join("output")).expect("a file"))
         .spawn()
         .expect("a process");
     let options = FollowOptions::default().with_poll_interval(Duration::from_millis(2));
@@ -683,5 +686,5 @@ fn another_process_rotates_ten_thousand_times_and_every_record_is_returned_once(
     }
     assert_eq!(next, 10_000 + 9_999);
     assert!(writer.wait().expect("a status").success());
-    assert_eq!(fs::read_dir(&log).expect("a folder").count(), 10_000 + 2);
+    assert_eq!(fs::read_dir(&log).expect("a directory").count(), 10_000 + 2);
 }

@@ -1,4 +1,4 @@
-//! A log in segments is read as one log. Expected values: each file is read alone, from memory, and
+//! A segmented log is read as one log. Expected values: each file is read alone, from memory, and
 //! its offsets are moved to where the file is in the log.
 
 use std::fs;
@@ -45,10 +45,10 @@ fn formats() -> Vec<LogFormat> {
     formats
 }
 
-/// A folder with these files, the first of which begins at the log offset `origin`; and where each
-/// begins.
+/// A directory with these files, the first of which starts at the log offset `origin`; and where
+/// each starts.
 struct Log {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     files: Vec<(u64, Vec<u8>)>,
 }
 
@@ -62,7 +62,7 @@ impl Log {
             offset += files[files.len() - 1].1.len() as u64;
         }
         let log = Log {
-            folder: tempfile::tempdir().expect("a folder"),
+            directory: tempfile::tempdir().expect("a directory"),
             files,
         };
         fs::write(log.path().join("LOCK"), "").expect("a file");
@@ -71,7 +71,7 @@ impl Log {
     }
 
     fn path(&self) -> &Path {
-        self.folder.path()
+        self.directory.path()
     }
 
     fn write(&self, index: usize) {
@@ -117,12 +117,12 @@ impl Seen {
     fn moved(self, by: u64) -> Seen {
         let moved = |region: SkippedRegion| {
             let mut region = region;
-            region.begin += by;
+            region.start += by;
             region.end += by;
             region
         };
         match self {
-            Seen::Record(begin, end, data, is_salvaged) => Seen::Record(begin + by, end + by, data, is_salvaged),
+            Seen::Record(start, end, data, is_salvaged) => Seen::Record(start + by, end + by, data, is_salvaged),
             Seen::Skipped(region) => Seen::Skipped(moved(region)),
             Seen::Failed(region) => Seen::Failed(moved(region)),
         }
@@ -130,8 +130,8 @@ impl Seen {
 
     fn offset(&self) -> u64 {
         match self {
-            Seen::Record(begin, ..) => *begin,
-            Seen::Skipped(region) | Seen::Failed(region) => region.begin,
+            Seen::Record(start, ..) => *start,
+            Seen::Skipped(region) | Seen::Failed(region) => region.start,
         }
     }
 }
@@ -167,14 +167,14 @@ fn breaks(seen: &[Seen]) -> (Vec<Seen>, Vec<(u64, u64, Reason)>) {
     };
     let (breaks, rest): (Vec<Seen>, Vec<Seen>) = seen.iter().cloned().partition(is_break);
     let regions = breaks.into_iter().map(|seen| match seen {
-        Seen::Skipped(region) | Seen::Failed(region) => (region.begin, region.end, region.reason),
+        Seen::Skipped(region) | Seen::Failed(region) => (region.start, region.end, region.reason),
         Seen::Record(..) => unreachable!(),
     });
     (rest, regions.collect())
 }
 
 #[test]
-fn all_files_are_read_as_one_log_wherever_it_begins() {
+fn all_files_are_read_as_one_log_wherever_it_starts() {
     for format in formats() {
         for origin in [0, 1, 32_767, 32_768, 1_000_003] {
             let log = Log::new(origin, format);
@@ -224,7 +224,7 @@ fn damage_at_which_the_policy_stops_may_be_a_missing_file() {
     };
     assert!(records == log.expected(&[0], OnCorruption::Stop));
     assert_eq!(
-        (not_read.begin, not_read.end, not_read.reason),
+        (not_read.start, not_read.end, not_read.reason),
         (log.files[2].0, log.end(), Reason::NotRead)
     );
     assert_eq!(end, Some(End::Stopped { offset: log.files[1].0 }));
@@ -256,13 +256,13 @@ fn a_file_that_was_cut_loses_only_the_records_that_were_cut() {
             // What is left of a record that was cut is a part of the break.
             let is_torn = |seen: &Seen| matches!(seen, Seen::Skipped(region) if region.reason == Reason::TornTail);
             let torn = log.expected(&[1], OnCorruption::Skip).into_iter().find(is_torn);
-            let begin = torn.map_or(origin + len as u64, |torn| torn.offset());
+            let start = torn.map_or(origin + len as u64, |torn| torn.offset());
             let expected = log.expected(&[0, 1, 2], OnCorruption::Skip);
             assert!(
                 rest == expected.into_iter().filter(|seen| !is_torn(seen)).collect::<Vec<_>>(),
                 "{format:?} {len}"
             );
-            assert_eq!(breaks, [(begin, next, Reason::MissingSegment)], "{format:?} {len}");
+            assert_eq!(breaks, [(start, next, Reason::MissingSegment)], "{format:?} {len}");
             assert_eq!(end, Some(End::Clean { offset: log.end() }));
             log.files[1].1 = whole.clone();
         }
@@ -274,19 +274,19 @@ fn zeros_at_the_end_of_a_file_that_others_follow_are_missing_bytes() {
     let mut log = Log::new(0, Dialect::LEVELDB.into());
     let len = log.files[0].1.len();
     let last_records = log.expected(&[0], OnCorruption::Skip);
-    let begin = last_records[last_records.len() - 3].offset();
-    log.files[0].1[begin as usize..].fill(0);
+    let start = last_records[last_records.len() - 3].offset();
+    log.files[0].1[start as usize..].fill(0);
     log.write(0);
     let (seen, _) = events(&mut log.open(OnCorruption::Skip));
     let (rest, breaks) = breaks(&seen);
-    assert_eq!(breaks, [(begin, len as u64, Reason::MissingSegment)]);
+    assert_eq!(breaks, [(start, len as u64, Reason::MissingSegment)]);
     let mut expected = last_records[..last_records.len() - 3].to_vec();
     expected.extend(log.expected(&[1, 2], OnCorruption::Skip));
     assert!(rest == expected);
 }
 
 #[test]
-fn a_file_that_has_grown_is_read_up_to_the_beginning_of_the_next_one() {
+fn a_file_that_has_grown_is_read_up_to_the_start_of_the_next_one() {
     for policy in [OnCorruption::Fail, OnCorruption::Skip] {
         for added in [
             vec![0; 5],
@@ -360,7 +360,7 @@ fn damage_is_reported_at_its_log_offset_and_salvaged_as_in_the_file() {
 }
 
 #[test]
-fn a_reader_can_begin_and_seek_at_each_record_and_ranges_return_each_record_once() {
+fn a_reader_can_start_and_seek_at_each_record_and_ranges_return_each_record_once() {
     for format in formats() {
         let log = Log::new(40_000, format);
         let expected = log.expected(&[0, 1, 2], OnCorruption::Fail);
@@ -375,9 +375,9 @@ fn a_reader_can_begin_and_seek_at_each_record_and_ranges_return_each_record_once
             let (seen, _) = events(&mut Reader::open_with(log.path(), options).expect("a log"));
             assert!(seen == expected[index..], "{format:?} {}", event.offset());
             reader.seek(event.offset()).expect("a seek");
-            if let Seen::Record(begin, _, data, _) = event {
+            if let Seen::Record(start, _, data, _) = event {
                 let record = reader.next_record().expect("a record").expect("a record");
-                assert!((record.offset, record.data) == (*begin, &data[..]));
+                assert!((record.offset, record.data) == (*start, &data[..]));
             }
         }
         // Any edges, at files, blocks and elsewhere.
@@ -411,7 +411,7 @@ fn an_offset_before_the_first_one_is_an_error_that_names_it() {
     log.remove(0);
     let first = log.files[1].0;
     let is_pruned = |error: Error, at: u64| {
-        assert_eq!(error.hint, Some(Hint::BeginAtFirstOffset));
+        assert_eq!(error.hint, Some(Hint::StartAtFirstOffset));
         let ErrorKind::Pruned {
             offset, first_offset, ..
         } = error.kind
@@ -455,8 +455,8 @@ fn ranges_that_divide_a_missing_file_report_each_missing_byte_once() {
             .map(|options| events(&mut Reader::open_with(log.path(), options).expect("a log")));
         let expected: Vec<_> = [(missing, next.min(cut)), (missing.max(cut), next)]
             .into_iter()
-            .filter(|(begin, end)| begin < end)
-            .map(|(begin, end)| (begin, end, Reason::MissingSegment))
+            .filter(|(start, end)| start < end)
+            .map(|(start, end)| (start, end, Reason::MissingSegment))
             .collect();
         let (records, breaks) = breaks(&[before.0, after.0].concat());
         assert_eq!(breaks, expected, "cut at {cut}");
@@ -520,7 +520,7 @@ fn a_segment_that_has_grown_since_the_log_was_opened_is_read_to_its_end() {
 }
 
 #[test]
-fn a_seek_into_a_segment_that_was_begun_since_finds_each_record() {
+fn a_seek_into_a_segment_that_was_started_since_finds_each_record() {
     let log = Log::new(107, Dialect::LEVELDB.into());
     let mut readers: Vec<Reader> = (0..3).map(|_| log.open(OnCorruption::Fail)).collect();
     let writer = SegmentedLog::open(log.path(), LogFileOptions::default()).expect("a writer");
@@ -542,9 +542,9 @@ fn a_seek_into_a_segment_that_was_begun_since_finds_each_record() {
 
 #[test]
 fn a_seek_to_the_end_of_the_only_segment_finds_the_end() {
-    let folder = tempfile::tempdir().expect("a folder");
-    fs::write(folder.path().join(name_of(107)), Wire::Plain.full(b"foo")).expect("a file");
-    let mut reader = Reader::open(folder.path()).expect("a log");
+    let directory = tempfile::tempdir().expect("a directory");
+    fs::write(directory.path().join(name_of(107)), Wire::Plain.full(b"foo")).expect("a file");
+    let mut reader = Reader::open(directory.path()).expect("a log");
     reader.seek(117).expect("the end");
     assert!(reader.next_record().expect("the end").is_none());
 }
@@ -587,45 +587,45 @@ fn an_offset_after_the_end_is_an_error_as_in_one_file() {
 }
 
 #[test]
-fn a_folder_without_segments_is_a_folder() {
-    let folder = tempfile::tempdir().expect("a folder");
+fn a_directory_without_segments_is_a_directory() {
+    let directory = tempfile::tempdir().expect("a directory");
     for name in ["LOCK", "000012.log"] {
-        fs::write(folder.path().join(name), "").expect("a file");
-        let path = folder.path();
+        fs::write(directory.path().join(name), "").expect("a file");
+        let path = directory.path();
         let writing = LogFileOptions::default;
         let opened = [
-            (Reader::open(path).map(drop), Hint::ReadFolder),
-            (Follower::open(path).map(drop), Hint::ReadFolder),
+            (Reader::open(path).map(drop), Hint::ReadDirectory),
+            (Follower::open(path).map(drop), Hint::ReadDirectory),
             (
                 ops::salvage_file(path, path.join("new"), &ops::SalvageOptions::default()).map(drop),
-                Hint::ReadFolder,
+                Hint::ReadDirectory,
             ),
             (
                 ops::fragments_file(path, &ReadOptions::default()).map(drop),
-                Hint::ReadFolder,
+                Hint::ReadDirectory,
             ),
             (
                 RecordIndex::open([path], ReadOptions::default()).map(drop),
-                Hint::ReadFolder,
+                Hint::ReadDirectory,
             ),
             (LogFile::create(path, writing()).map(drop), Hint::SegmentLen),
             (LogFile::append_to(path, writing()).map(drop), Hint::SegmentLen),
         ];
         for (opened, hint) in opened {
-            let error = opened.expect_err("a folder");
+            let error = opened.expect_err("a directory");
             assert_eq!((error.path.as_deref(), error.hint), (Some(path), Some(hint)), "{error}");
             assert!(
                 matches!(error.kind, ErrorKind::Io { source, .. } if source.kind() == std::io::ErrorKind::IsADirectory)
             );
         }
     }
-    fs::write(folder.path().join(name_of(0)), "").expect("a file");
-    let error = Reader::open(folder.path()).expect_err("another file");
+    fs::write(directory.path().join(name_of(0)), "").expect("a file");
+    let error = Reader::open(directory.path()).expect_err("another file");
     assert!(matches!(error.kind, ErrorKind::NotASegment), "{error}");
 }
 
 #[test]
-fn operations_on_a_whole_log_take_a_folder() {
+fn operations_on_a_whole_log_take_a_directory() {
     for format in formats() {
         let log = Log::new(12_345, format);
         let count: usize = records().iter().map(Vec::len).sum();
@@ -638,8 +638,8 @@ fn operations_on_a_whole_log_take_a_folder() {
             let stat = ops::stat_file(log.path(), &options, threads).expect("statistics");
             assert_eq!(stat.record_count, count as u64);
         }
-        let new = tempfile::tempdir().expect("a folder");
-        // The copy is a folder, too. It has one segment, so its offsets begin again.
+        let new = tempfile::tempdir().expect("a directory");
+        // The copy is a directory, too. It has one segment, so its offsets start again.
         let salvaged = new.path().join("salvaged");
         let report = ops::salvage_file(log.path(), &salvaged, &ops::SalvageOptions::default()).expect("a report");
         assert_eq!(report.record_count, count as u64);
@@ -651,7 +651,7 @@ fn operations_on_a_whole_log_take_a_folder() {
         ops::pack_file(&packed, &unpacked, &options).expect("a report");
         for copy in [salvaged, packed, unpacked] {
             let names: Vec<_> = fs::read_dir(&copy)
-                .expect("a folder")
+                .expect("a directory")
                 .map(|file| file.expect("a file").file_name())
                 .collect();
             assert_eq!(names, [&*name_of(0)]);
@@ -667,17 +667,17 @@ fn operations_on_a_whole_log_take_a_folder() {
         assert!(
             matches!(error.kind, ErrorKind::Io { source, .. } if source.kind() == std::io::ErrorKind::InvalidInput)
         );
-        assert_eq!(fs::read_dir(log.path()).expect("a folder").count(), 4);
+        assert_eq!(fs::read_dir(log.path()).expect("a directory").count(), 4);
         // Nothing else is left beside the copies.
-        assert_eq!(fs::read_dir(new.path()).expect("a folder").count(), 3);
+        assert_eq!(fs::read_dir(new.path()).expect("a directory").count(), 3);
     }
 }
 
 #[test]
 fn threads_read_a_log_whose_oldest_files_were_pruned() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     // Long enough for two threads.
-    let log = SegmentedLog::open(folder.path(), LogFileOptions::default().with_segment_len(2 << 20)).expect("a log");
+    let log = SegmentedLog::open(directory.path(), LogFileOptions::default().with_segment_len(2 << 20)).expect("a log");
     let offsets = [0u8; 100].map(|byte| log.append(&[byte; 100_000]).expect("an append"));
     let first = log.prune_before(5 << 20).expect("it is pruned");
     let count = offsets.iter().filter(|&&offset| offset >= first).count() as u64;
@@ -686,10 +686,10 @@ fn threads_read_a_log_whose_oldest_files_were_pruned() {
         let threads = NonZeroUsize::new(threads).expect("threads");
         for start in [0, first] {
             let options = ReadOptions::default().with_range(start..);
-            let report = ops::verify_file(folder.path(), &options, threads).expect("a report");
+            let report = ops::verify_file(directory.path(), &options, threads).expect("a report");
             assert!(report.findings.is_empty(), "{:?}", report.findings);
             assert_eq!(report.record_count, count);
-            let stat = ops::stat_file(folder.path(), &options, threads).expect("statistics");
+            let stat = ops::stat_file(directory.path(), &options, threads).expect("statistics");
             assert_eq!(stat.record_count, count);
         }
     }
@@ -697,18 +697,18 @@ fn threads_read_a_log_whose_oldest_files_were_pruned() {
 
 #[test]
 fn the_findings_in_a_log_with_a_missing_file_do_not_depend_on_the_number_of_threads() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let log = SegmentedLog::open(folder.path(), LogFileOptions::default().with_segment_len(2 << 20)).expect("a log");
+    let directory = tempfile::tempdir().expect("a directory");
+    let log = SegmentedLog::open(directory.path(), LogFileOptions::default().with_segment_len(2 << 20)).expect("a log");
     let offsets = [0u8; 100].map(|byte| log.append(&[byte; 100_000]).expect("an append"));
     log.close().expect("it is closed");
     // Twenty records of a little more than 100,000 bytes are in each file.
-    let (begin, end) = (offsets[40], offsets[60]);
-    fs::remove_file(folder.path().join(name_of(begin))).expect("it is removed");
+    let (start, end) = (offsets[40], offsets[60]);
+    fs::remove_file(directory.path().join(name_of(start))).expect("it is removed");
     for threads in [1, 2] {
         let threads = NonZeroUsize::new(threads).expect("threads");
-        let report = ops::verify_file(folder.path(), &ReadOptions::default(), threads).expect("a report");
-        assert_eq!((report.record_count, report.findings.len()), (80, end - begin));
-        let stat = ops::stat_file(folder.path(), &ReadOptions::default(), threads).expect("statistics");
+        let report = ops::verify_file(directory.path(), &ReadOptions::default(), threads).expect("a report");
+        assert_eq!((report.record_count, report.findings.len()), (80, end - start));
+        let stat = ops::stat_file(directory.path(), &ReadOptions::default(), threads).expect("statistics");
         assert_eq!(stat.record_count, 80);
     }
 }
@@ -729,8 +729,8 @@ fn a_destroyed_segment_hides_no_later_one() {
     let (first, second, third) = (one(&[1; 100]), one(&[2; 600]), one(&[3; 100]));
     let (at_second, at_third) = (first.len() as u64, (first.len() + second.len()) as u64);
     for (name, contents) in destroyed(second) {
-        let folder = tempfile::tempdir().expect("a directory");
-        let orders = folder.path().join("orders");
+        let directory = tempfile::tempdir().expect("a directory");
+        let orders = directory.path().join("orders");
         fs::create_dir(&orders).expect("a directory");
         for (offset, file) in [(0, &first), (at_second, &contents), (at_third, &third)] {
             fs::write(orders.join(name_of(offset)), file).expect("a segment");
@@ -772,8 +772,8 @@ fn a_destroyed_segment_hides_no_later_one() {
 
 #[test]
 fn a_destroyed_last_segment_is_damage_for_a_writer_whatever_the_directory_is_called() {
-    let folder = tempfile::tempdir().expect("a directory");
-    let orders = folder.path().join("orders");
+    let directory = tempfile::tempdir().expect("a directory");
+    let orders = directory.path().join("orders");
     fs::create_dir(&orders).expect("a directory");
     let file = file_of(&[vec![1; 600]], Dialect::LEVELDB.into());
     let len = file.len() as u64;
@@ -975,12 +975,12 @@ fn stays<S: SeekSource>(
 
 #[test]
 fn a_call_that_fails_leaves_the_reader_where_it_was() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let data = [7; 20];
     let file = Wire::Plain.full(&data).repeat(2);
-    let [later, pruned] = ["later.log", "pruned.log"].map(|name| folder.path().join(name));
+    let [later, pruned] = ["later.log", "pruned.log"].map(|name| directory.path().join(name));
     for path in [&later, &pruned] {
-        fs::create_dir(path).expect("a folder");
+        fs::create_dir(path).expect("a directory");
     }
     fs::write(later.join(name_of(0)), &file).expect("a file");
     fs::write(later.join(name_of(54)), mark(9, 0)).expect("a file");
@@ -1040,10 +1040,10 @@ fn a_call_that_fails_leaves_the_reader_where_it_was() {
 #[cfg(unix)]
 #[test]
 fn a_poll_that_fails_leaves_the_follower_where_it_was() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (file, link) = (Wire::Plain.full(&[7; 20]), folder.path().join(name_of(400)));
-    fs::write(folder.path().join(name_of(300)), &file).expect("a file");
-    let mut follower = Follower::open(folder.path()).expect("a follower");
+    let directory = tempfile::tempdir().expect("a directory");
+    let (file, link) = (Wire::Plain.full(&[7; 20]), directory.path().join(name_of(400)));
+    fs::write(directory.path().join(name_of(300)), &file).expect("a file");
+    let mut follower = Follower::open(directory.path()).expect("a follower");
     assert!(matches!(follower.poll(), Ok(Poll::Record(record)) if record.offset == 300));
     std::os::unix::fs::symlink("missing", &link).expect("a link");
     // The directory is listed only once in a number of polls.
@@ -1051,6 +1051,6 @@ fn a_poll_that_fails_leaves_the_follower_where_it_was() {
     assert!(matches!(error.kind, ErrorKind::Io { .. }), "{error}");
     assert_eq!((follower.offset(), follower.has_found()), (327, false));
     fs::remove_file(&link).expect("a file");
-    fs::write(folder.path().join(name_of(327)), &file).expect("a file");
+    fs::write(directory.path().join(name_of(327)), &file).expect("a file");
     assert!(matches!(follower.poll(), Ok(Poll::Record(record)) if record.offset == 327));
 }

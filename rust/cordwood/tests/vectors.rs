@@ -1,6 +1,6 @@
 //! Logs that other programs wrote: those in `tests/vectors`, at the root of the repository, and
-//! more in the folder that `CORDWOOD_CORPUS` names. Without that folder, the test that reads it is
-//! ignored.
+//! more in the directory that `CORDWOOD_CORPUS` names. Without that directory, the test that reads
+//! it is ignored.
 
 mod common;
 
@@ -184,22 +184,22 @@ impl File {
 /// The known facts about a file, its path, and its bytes.
 type OnDisk = (&'static File, PathBuf, Vec<u8>);
 
-/// Each file in a folder, with its path and its bytes.
-fn read(folder: &Path, files: &'static [File]) -> Vec<OnDisk> {
+/// Each file in a directory, with its path and its bytes.
+fn read(directory: &Path, files: &'static [File]) -> Vec<OnDisk> {
     let read = |file: &'static File| {
-        let path = folder.join(file.name);
+        let path = directory.join(file.name);
         let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         (file, path, bytes)
     };
     files.iter().map(read).collect()
 }
 
-fn folder_of_vectors() -> PathBuf {
+fn directory_of_vectors() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors")
 }
 
 fn vectors() -> Vec<OnDisk> {
-    read(&folder_of_vectors(), VECTORS)
+    read(&directory_of_vectors(), VECTORS)
 }
 
 #[test]
@@ -223,10 +223,10 @@ fn the_dialect_does_not_depend_on_how_the_file_is_read() {
 }
 
 #[test]
-#[ignore = "needs the folder that CORDWOOD_CORPUS names: see tests/vectors/README.md"]
+#[ignore = "needs the directory that CORDWOOD_CORPUS names: see tests/vectors/README.md"]
 fn the_same_is_true_of_the_files_of_others() {
-    let folder = std::env::var_os("CORDWOOD_CORPUS").expect("CORDWOOD_CORPUS names a folder");
-    let files = read(Path::new(&folder), CORPUS);
+    let directory = std::env::var_os("CORDWOOD_CORPUS").expect("CORDWOOD_CORPUS names a directory");
+    let files = read(Path::new(&directory), CORPUS);
     are_detected(&files);
     are_detected_by_64_bytes_or_unclear(&files);
     are_read_without_a_hint(&files);
@@ -273,7 +273,7 @@ fn check(file: &File, (events, end): (Vec<Found>, End), file_len: u64) {
             Found::Record { data, .. } => lens.push(data.len()),
             Found::Skipped(region) => {
                 assert_eq!(region.reason.severity(), Severity::Info, "{}: {region}", file.name);
-                skipped.push((region.begin, region.end, region.reason.as_str()));
+                skipped.push((region.start, region.end, region.reason.as_str()));
             }
         }
     }
@@ -305,15 +305,15 @@ fn are_read_slowly(files: &[OnDisk]) {
 /// has not been written to yet.
 #[test]
 fn a_file_of_another_number_holds_no_record_of_its_log() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let renamed = folder.path().join("000015.log");
-    std::fs::copy(folder_of_vectors().join("rocksdb/recycled/000014.log"), &renamed).expect("a copy");
+    let directory = tempfile::tempdir().expect("a directory");
+    let renamed = directory.path().join("000015.log");
+    std::fs::copy(directory_of_vectors().join("rocksdb/recycled/000014.log"), &renamed).expect("a copy");
     let (events, end) = read_all(&mut Reader::open(&renamed).expect("a file"));
     let [Found::Skipped(region)] = events[..] else {
         panic!("{} events", events.len())
     };
     assert_eq!(
-        (region.begin, region.end, region.reason.as_str()),
+        (region.start, region.end, region.reason.as_str()),
         (0, 101_133, "stale")
     );
     assert_eq!(end, End::Clean { offset: 101_133 });

@@ -22,7 +22,7 @@ pub(crate) fn record(record: Record<'_>) -> Event {
 
 pub(crate) fn skipped(region: SkippedRegion) -> Event {
     Event::Skipped {
-        begin: region.begin,
+        start: region.start,
         end: region.end,
         reason: region.reason,
         leveldb_len: region.leveldb_len,

@@ -59,16 +59,16 @@ fn main() -> ExitCode {
     );
     let part = arguments.get(1).map_or("", String::as_str);
     tally::keep_messages_of_panics();
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut total = Tally::default();
     for set in sets::all(is_full).into_iter().filter(|set| set.name.contains(part)) {
-        let set_begun = Instant::now();
+        let set_started = Instant::now();
         let tally = (set.run)();
-        let seconds = set_begun.elapsed().as_secs_f32();
+        let seconds = set_started.elapsed().as_secs_f32();
         println!("{}: {}: {tally}, {seconds:.1} s", set.name, set.bound);
         total.add(tally);
     }
-    println!("together: {total}, {:.0} s", begun.elapsed().as_secs_f32());
+    println!("together: {total}, {:.0} s", started.elapsed().as_secs_f32());
     for difference in &total.shown {
         println!("\n{difference}");
     }

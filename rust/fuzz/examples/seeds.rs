@@ -1,5 +1,6 @@
-//! Writes seeds for the fuzz targets into a folder, with a folder for each: logs that LevelDB would
-//! write, as in the crate's tests, and bytes without structure, each of which makes some script.
+//! Writes seeds for the fuzz targets into a directory, with a directory for each: logs that LevelDB
+//! would write, as in the crate's tests, and bytes without structure, each of which makes some
+//! script.
 
 use std::path::Path;
 use std::{env, fs, io};
@@ -12,19 +13,19 @@ use cordwood_fuzz::session::Session;
 use cordwood_fuzz::steps::Steps;
 
 fn main() -> io::Result<()> {
-    let folder = env::args_os().nth(1).ok_or(io::ErrorKind::InvalidInput)?;
-    let folder = Path::new(&folder);
-    write(folder, "decode", zeros(Options::arbitrary))?;
+    let directory = env::args_os().nth(1).ok_or(io::ErrorKind::InvalidInput)?;
+    let directory = Path::new(&directory);
+    write(directory, "decode", zeros(Options::arbitrary))?;
     write(
-        folder,
+        directory,
         "stream_slice",
         zeros(Options::arbitrary) + zeros(Steps::arbitrary),
     )?;
-    write(folder, "append_damage", 2 * zeros(Session::arbitrary))?;
+    write(directory, "append_damage", 2 * zeros(Session::arbitrary))?;
     for target in ["containers", "dialects", "follow", "round_trip", "checksum"] {
-        write_noise(&folder.join(target))?;
+        write_noise(&directory.join(target))?;
     }
-    write_payloads(&folder.join("payload"))
+    write_payloads(&directory.join("payload"))
 }
 
 /// How many bytes `of` consumes if they are all zeros, which make the defaults, or no part.
@@ -35,22 +36,22 @@ fn zeros<T>(of: impl Fn(&mut Unstructured<'static>) -> arbitrary::Result<T>) -> 
 }
 
 /// Writes the logs, each after this many zeros and one more that says that bytes follow, and noise.
-fn write(folder: &Path, target: &str, zeros: usize) -> io::Result<()> {
-    let folder = folder.join(target);
-    fs::create_dir_all(&folder)?;
+fn write(directory: &Path, target: &str, zeros: usize) -> io::Result<()> {
+    let directory = directory.join(target);
+    fs::create_dir_all(&directory)?;
     for (name, log) in logs() {
         let mut seed = vec![0; zeros + 1];
         seed.extend(log);
-        fs::write(folder.join(name), seed)?;
+        fs::write(directory.join(name), seed)?;
     }
-    write_noise(&folder)
+    write_noise(&directory)
 }
 
-fn write_noise(folder: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
+fn write_noise(directory: &Path) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
     for seed in 1..=16 {
         fs::write(
-            folder.join(format!("noise-{seed}")),
+            directory.join(format!("noise-{seed}")),
             noise(seed, 64 * usize::from(seed)),
         )?;
     }
@@ -58,8 +59,8 @@ fn write_noise(folder: &Path) -> io::Result<()> {
 }
 
 /// Writes a record of each kind, after the four bytes that say which kind it is.
-fn write_payloads(folder: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
+fn write_payloads(directory: &Path) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
     let batch = b"\x07\0\0\0\0\0\0\0\x02\0\0\0\x01\x03key\x05value\0\x03old".as_slice();
     let edit = b"\x01\x03cmp\x02\x04\x06\x01\x05\x67\x01\x06\x07\x08\x01\0\0\0\0\0\0\0\x08\x01\0\0\0\0\0\0\0\x01\x02\x0d\x01\x03\x01";
     let entity = b"\x6a\x0f\x6a\x01a\x72\x0a\x0b\x12\x04Task\x18\x07\x0c\x72\x09\x1a\x01n\x20\x00\x2a\x02\x08\x05";
@@ -69,9 +70,9 @@ fn write_payloads(folder: &Path) -> io::Result<()> {
         ("version-edit", 1 << 31, edit),
         ("entity", u32::MAX, entity),
     ] {
-        fs::write(folder.join(name), [&kind.to_le_bytes(), record].concat())?;
+        fs::write(directory.join(name), [&kind.to_le_bytes(), record].concat())?;
     }
-    write_noise(folder)
+    write_noise(directory)
 }
 
 /// Small logs: undamaged, torn and damaged. Those of several blocks are left to the scripts, which

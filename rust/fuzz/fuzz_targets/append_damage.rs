@@ -24,8 +24,8 @@ struct Input<'a> {
 }
 
 fuzz_target!(|input: Input<'_>| {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("log");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("log");
     fs::write(&path, input.script.build().bytes).expect("a file");
     for session in input.sessions {
         run(&path, session);
@@ -63,8 +63,8 @@ fn run(path: &Path, session: Session<'_>) {
         }
     };
     assert!(seen.allows(choice), "{choice:?} has accepted a file that it should not");
-    let recovered = log.discarded_tail().map(|region| (region.begin, region.end));
-    assert_eq!(recovered, seen.tail.map(|begin| (begin, file_len)), "the tail");
+    let recovered = log.discarded_tail().map(|region| (region.start, region.end));
+    assert_eq!(recovered, seen.tail.map(|start| (start, file_len)), "the tail");
 
     let mut expected = seen.opened(&before, choice);
     assert_eq!(log.offset(), expected.len() as u64);

@@ -13,7 +13,7 @@ struct Input<'a> {
     crc: u32,
     /// Where the data is cut.
     cut: u32,
-    /// How far from the beginning of an allocation the data begins.
+    /// How far from the start of an allocation the data starts.
     skip: u8,
     payload: Payload<'a>,
 }

@@ -32,7 +32,7 @@ fuzz_target!(|input: Input<'_>| {
         // How much of a log that is refused a range reads is not stated.
         options = options.with_range(..);
     }
-    if read::begins_after_end(file, &options) {
+    if read::starts_after_end(file, &options) {
         return;
     }
     let (events, end) = read::attempt(&mut Reader::from_slice(file, options.clone()), &options, file.len());

@@ -20,7 +20,7 @@ struct Input<'a> {
 fuzz_target!(|input: Input<'_>| {
     let file = input.script.build();
     let options = input.options.of(&file);
-    if read::begins_after_end(&file.bytes, &options) {
+    if read::starts_after_end(&file.bytes, &options) {
         return;
     }
     let (events, end) = read::slice(&file.bytes, &options);

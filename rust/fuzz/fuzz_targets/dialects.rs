@@ -86,7 +86,7 @@ fuzz_target!(|input: Input<'_>| {
         Err(error) => panic!("{error}"),
     };
 
-    if read::begins_after_end(file, &options) {
+    if read::starts_after_end(file, &options) {
         return;
     }
 
@@ -200,11 +200,11 @@ fn every_way(
         };
         let too_long = counted.iter().map(|event| match event {
             Event::Skipped {
-                begin,
+                start,
                 end,
                 reason: Reason::RecordTooLarge | Reason::NotRead,
                 ..
-            } if stat.container_count > 0 => end - begin,
+            } if stat.container_count > 0 => end - start,
             _ => 0,
         });
         let (len, too_long_len) = (file.len() as u64, too_long.sum::<u64>());
@@ -245,7 +245,7 @@ fn two_ranges(file: &[u8], options: &ReadOptions, steps: &mut Steps<'_>, expecte
         return;
     }
     // With a number that no fragment has, everything after damage may belong to another log, but a
-    // range that begins later does not know about the damage.
+    // range that starts later does not know about the damage.
     let is_record = |event: &Event| matches!(event, Event::Record { .. });
     if options.log_number.is_some() && !expected.iter().any(is_record) {
         return;
@@ -282,11 +282,11 @@ fn has_another_form(file: &[u8], options: &ReadOptions, expected: &[(u64, Vec<u8
         return false;
     };
     let format = LogFormat::new(dialect).with_log_number(number);
-    let begin = Grid::new(dialect, 0).block_start(edge);
+    let start = Grid::new(dialect, 0).block_start(edge);
     let own = expected
         .iter()
         .rev()
-        .find(|record| record.0 < begin)
+        .find(|record| record.0 < start)
         .or(expected.first());
     let first = ops::fragments([SliceSource::new(file); 2], &ReadOptions::default().with_format(format))
         .filter_map(Result::ok)
@@ -297,7 +297,7 @@ fn has_another_form(file: &[u8], options: &ReadOptions, expected: &[(u64, Vec<u8
             );
             let is_valid = fragment.stored_crc == fragment.computed_crc;
             let is_stale = fragment.log_number.is_some_and(|other| other != number);
-            fragment.offset >= begin && is_part && is_valid && !is_stale
+            fragment.offset >= start && is_part && is_valid && !is_stale
         });
     match (own, first.and_then(|first| first.type_byte)) {
         (Some(own), Some(first)) => form_of(file[own.0 as usize + 6]) != form_of(first),
@@ -326,20 +326,20 @@ fn fragments(file: &[u8], format: Option<LogFormat>, expected: &[Event]) {
     let (mut records, mut spans) = (Vec::new(), Vec::new());
     for fragment in fragments {
         let fragment = fragment.expect("a log");
-        let (begin, end) = (fragment.offset, fragment.end_offset);
-        assert!(begin == at && begin < end, "{fragment:?} after {at}");
+        let (start, end) = (fragment.offset, fragment.end_offset);
+        assert!(start == at && start < end, "{fragment:?} after {at}");
         let block = |offset: u64| (offset + 32_768 - grid) / 32_768;
-        assert!(block(begin) == block(end - 1), "{fragment:?} in two blocks");
+        assert!(block(start) == block(end - 1), "{fragment:?} in two blocks");
         at = end;
         if let Some(record) = fragment.record_offset {
-            spans.push(begin + 1..end);
+            spans.push(start + 1..end);
             if records.last() != Some(&record) {
                 records.push(record);
             }
         }
     }
     assert_eq!(at, file.len() as u64, "fragments");
-    // A container is listed with its first record; the others begin inside its fragments.
+    // A container is listed with its first record; the others start inside its fragments.
     let mut expected: Vec<u64> = read::records(expected.to_vec()).iter().map(|record| record.0).collect();
     expected.retain(|offset| records.contains(offset) || !spans.iter().any(|span| span.contains(offset)));
     assert_eq!(records, expected);

@@ -42,12 +42,12 @@ fuzz_target!(|input: Input<'_>| {
     let log = input.script.build();
     let is_clean = log.is_whole && log.intact_count == log.records.len();
     let bytes = &log.file.bytes;
-    // A dialect is detected once, from the beginning of the file: it is named if that may be an
+    // A dialect is detected once, from the start of the file: it is named if that may be an
     // older log's (as when this one has no record), and for an old run file, whose header does not
     // show that it is one.
     let is_named =
         input.is_named || input.is_recycled || log.records.is_empty() || log.format.dialect == Dialect::WANDB_OLD;
-    let begins_with = match (
+    let starts_with = match (
         is_clean,
         input.is_recycled && log.format.log_number.is_some(),
         input.is_preallocated,
@@ -72,9 +72,9 @@ fuzz_target!(|input: Input<'_>| {
         return;
     }
 
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("live");
-    std::fs::write(&path, &begins_with).expect("a file");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("live");
+    std::fs::write(&path, &starts_with).expect("a file");
     let file = File::options().write(true).open(&path).expect("the file");
     let mut options = FollowOptions::default()
         .with_on_corruption(if input.raises {
@@ -89,7 +89,7 @@ fuzz_target!(|input: Input<'_>| {
     let mut follower = open(&path, &options);
     let (mut found, mut lost) = (Vec::new(), Vec::new());
     let (mut written, mut has_ended) = (0, false);
-    let all = if begins_with.is_empty() {
+    let all = if starts_with.is_empty() {
         bytes.len()
     } else {
         log.own_len
@@ -102,7 +102,7 @@ fuzz_target!(|input: Input<'_>| {
             // Several steps between two polls.
             0 => continue,
             // The follower is restarted. In a damaged log only if the dialect is named: it is
-            // detected from the beginning of the file, which the damage may have changed. Not where
+            // detected from the start of the file, which the damage may have changed. Not where
             // the log has ended: damage may have moved its trailer before other blocks.
             1 if (is_clean || is_named) && !has_ended => {
                 let start = follower.offset();
@@ -137,7 +137,7 @@ fuzz_target!(|input: Input<'_>| {
     }
     // A fragment that no writer writes there was not all in the file, and has cost the rest of its
     // block: following.md, line 9.
-    let is_intact = |begin| (log.records.iter()).any(|record| record.0 == begin && expected.contains(record));
+    let is_intact = |start| (log.records.iter()).any(|record| record.0 == start && expected.contains(record));
     assert!(!lost.iter().any(|lost| is_intact(lost.start)), "{lost:?} is a record");
     expected.retain(|record| !lost.iter().any(|lost| lost.contains(&record.0)) || found.contains(record));
     assert!(
@@ -202,7 +202,7 @@ fn poll(
                     && let Some(region) = damaged
                 {
                     let dialect = follower.format().dialect;
-                    lost.push(region.begin..Grid::new(dialect, 0).block_start(region.end - 1) + BLOCK_LEN as u64);
+                    lost.push(region.start..Grid::new(dialect, 0).block_start(region.end - 1) + BLOCK_LEN as u64);
                 }
                 return Some(not_yet.reason);
             }

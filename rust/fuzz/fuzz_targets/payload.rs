@@ -223,7 +223,7 @@ fn fill<'r, R: Iterator<Item = Record<'r>> + Clone>(table: &mut Table, rows: Row
         }
     };
     let mut decoder = Decoder::new(rows, Facts::default());
-    table.begin(Vec::new());
+    table.start(Vec::new());
     let mut next = 0;
     while next < records().count() && table.stop().is_none() {
         next = table.feed(&mut decoder, records().skip(next), next);

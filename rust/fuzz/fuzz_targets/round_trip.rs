@@ -17,28 +17,28 @@ const BLOCK: u64 = 32_768;
 
 /// The length of the file before writing.
 #[derive(Arbitrary, Debug)]
-enum Begin {
+enum Start {
     New,
     Edge { block: u8, behind: u8 },
     Any(u16),
     Far(u64),
 }
 
-impl Begin {
+impl Start {
     fn offset(&self) -> u64 {
         match *self {
-            Begin::New => 0,
-            Begin::Edge { block, behind } => (u64::from(block % 3) * BLOCK + u64::from(behind % 32)).saturating_sub(16),
-            Begin::Any(offset) => offset.into(),
+            Start::New => 0,
+            Start::Edge { block, behind } => (u64::from(block % 3) * BLOCK + u64::from(behind % 32)).saturating_sub(16),
+            Start::Any(offset) => offset.into(),
             // Leaves room for everything that follows.
-            Begin::Far(offset) => offset / 2,
+            Start::Far(offset) => offset / 2,
         }
     }
 }
 
 #[derive(Debug)]
 struct Input<'a> {
-    begin: Begin,
+    start: Start,
     steps: Steps<'a>,
     records: Vec<(Payload<'a>, bool)>,
 }
@@ -46,7 +46,7 @@ struct Input<'a> {
 impl<'a> Arbitrary<'a> for Input<'a> {
     fn arbitrary(u: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
         Ok(Input {
-            begin: u.arbitrary()?,
+            start: u.arbitrary()?,
             steps: u.arbitrary()?,
             records: several(u)?,
         })
@@ -65,16 +65,16 @@ fn file_of(len: u64) -> Option<Vec<u8>> {
 }
 
 fuzz_target!(|input: Input<'_>| {
-    let begin = input.begin.offset();
+    let start = input.start.offset();
     let mut expected = Vec::new();
     let mut records = Vec::new();
-    let mut encoder = Encoder::new(begin);
+    let mut encoder = Encoder::new(start);
     let mut encoded = Vec::new();
-    let options = WriterOptions::default().with_file_len(begin);
+    let options = WriterOptions::default().with_file_len(start);
     let mut writer = Writer::with_options(ShortSink::new(input.steps), options).expect("LevelDB's dialect");
 
     for (payload, is_flushed) in input.records {
-        let file_len = begin + expected.len() as u64;
+        let file_len = start + expected.len() as u64;
         let record = payload.bytes(file_len + 7);
         let (bytes, offset) = encode(file_len, &record);
         assert_eq!(encoded_len(file_len, record.len() as u64), bytes.len() as u64);
@@ -82,7 +82,7 @@ fuzz_target!(|input: Input<'_>| {
 
         assert_eq!(encoder.encode(&record, &mut encoded), offset);
         assert_eq!(writer.append(&record).expect("a sink that takes all"), offset);
-        assert_eq!(writer.offset(), begin + expected.len() as u64);
+        assert_eq!(writer.offset(), start + expected.len() as u64);
         if is_flushed {
             writer.flush().expect("a sink that takes all");
             assert_eq!(writer.buffered_len(), 0);
@@ -95,22 +95,22 @@ fuzz_target!(|input: Input<'_>| {
         "the writer's bytes"
     );
 
-    decode(begin, &expected, &records);
-    if let Some(mut file) = file_of(begin) {
+    decode(start, &expected, &records);
+    if let Some(mut file) = file_of(start) {
         file.extend(expected);
-        read(begin, &file, records);
+        read(start, &file, records);
     }
 });
 
-/// Asserts that a decoder that starts where writing began reads the written records.
-fn decode(begin: u64, bytes: &[u8], records: &[(u64, Vec<u8>)]) {
+/// Asserts that a decoder that starts where writing started reads the written records.
+fn decode(start: u64, bytes: &[u8], records: &[(u64, Vec<u8>)]) {
     let window = Window {
-        offset: begin,
+        offset: start,
         bytes,
         is_last: true,
     };
     let mut decoder = Decoder::new(&ReadOptions::default().with_dialect(Dialect::LEVELDB)).unwrap();
-    decoder.seek(begin);
+    decoder.seek(start);
     for (offset, record) in records {
         let step = decoder.step(window);
         let Step::Record(span) = step else {
@@ -119,13 +119,13 @@ fn decode(begin: u64, bytes: &[u8], records: &[(u64, Vec<u8>)]) {
         assert_eq!(span.offset, *offset);
         assert!(decoder.data(window, span) == record, "the record at {offset}");
     }
-    let offset = begin + bytes.len() as u64;
+    let offset = start + bytes.len() as u64;
     assert_eq!(decoder.step(window), Step::End(End::Clean { offset }));
 }
 
 /// Asserts that records written after whole ones are read with them, and that each record can be
 /// read on its own by its offset.
-fn read(begin: u64, file: &[u8], records: Vec<(u64, Vec<u8>)>) {
+fn read(start: u64, file: &[u8], records: Vec<(u64, Vec<u8>)>) {
     let (events, end) = read::slice(file, &ReadOptions::default().with_dialect(Dialect::LEVELDB));
     assert_eq!(
         end,
@@ -139,11 +139,11 @@ fn read(begin: u64, file: &[u8], records: Vec<(u64, Vec<u8>)>) {
         "whole records only"
     );
     let mut found = read::records(events);
-    found.retain(|(offset, _)| *offset >= begin);
+    found.retain(|(offset, _)| *offset >= start);
     assert!(found == records, "the records");
 
-    let begins: Vec<u64> = records.iter().map(|(offset, _)| *offset).collect();
-    let ends = begins.iter().copied().skip(1).chain([file.len() as u64]);
+    let starts: Vec<u64> = records.iter().map(|(offset, _)| *offset).collect();
+    let ends = starts.iter().copied().skip(1).chain([file.len() as u64]);
     for ((offset, record), next) in records.into_iter().zip(ends) {
         let options = ReadOptions::default()
             .with_dialect(Dialect::LEVELDB)

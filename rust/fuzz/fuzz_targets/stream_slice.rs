@@ -5,7 +5,7 @@
 use arbitrary::Arbitrary;
 use cordwood::codec::{Decoder, Step, Window};
 use cordwood::damage::{Reason, Severity};
-use cordwood::format::block_begin;
+use cordwood::format::block_start;
 use cordwood::read::{Found, RecordBatch, Source, StreamSource};
 use cordwood::{End, Error, ErrorKind, ReadOptions, Reader};
 use cordwood_fuzz::file::Script;
@@ -32,7 +32,7 @@ fuzz_target!(|input: Input<'_>| {
     let file = script.build();
     let options = options.of(&file);
     let file = &file.bytes;
-    if read::begins_after_end(file, &options) {
+    if read::starts_after_end(file, &options) {
         return;
     }
     let mut slice = Reader::from_slice(file, options.clone());
@@ -41,31 +41,31 @@ fuzz_target!(|input: Input<'_>| {
     decode(file, &options, steps.clone(), &expected, end);
     pack(file, &options, steps.step(), &expected);
 
-    // As a stream that is read from the beginning, and as a file that is opened where the range
-    // begins.
-    let begin = match steps.choice() % 2 {
+    // As a stream that is read from the start, and as a file that is opened where the range
+    // starts.
+    let start = match steps.choice() % 2 {
         0 => 0,
-        _ => block_begin(options.start).min(file.len() as u64),
+        _ => block_start(options.start).min(file.len() as u64),
     };
-    let trickle = Trickle::new(file, begin as usize, steps.clone());
-    let source = StreamSource::new(trickle, begin).with_len(file.len() as u64);
+    let trickle = Trickle::new(file, start as usize, steps.clone());
+    let source = StreamSource::new(trickle, start).with_len(file.len() as u64);
     let mut reader = Reader::with_source(source, options.clone());
     compare(&mut reader, &mut steps, &expected, end, usize::MAX);
 
     // Repeatedly from a record, or from after it. Neither an end nor damage that has stopped a
     // reader keeps it from seeking back. Not from a record after damage in its block, which the
     // reader would then not know about.
-    let can_begin = |event: &Event| matches!(event, Event::Record { is_salvaged: false, .. });
+    let can_start = |event: &Event| matches!(event, Event::Record { is_salvaged: false, .. });
     let records: Vec<usize> = (0..expected.len())
-        .filter(|&number| can_begin(&expected[number]))
+        .filter(|&number| can_start(&expected[number]))
         .collect();
     for _ in 0..4 {
         let Some(&number) = records.get(usize::from(steps.choice()) % records.len().max(1)) else {
             break;
         };
-        let (begin, end_offset) = expected[number].span();
+        let (start, end_offset) = expected[number].span();
         let (offset, number) = match steps.choice() % 2 {
-            0 => (begin, number),
+            0 => (start, number),
             _ => (end_offset, number + 1),
         };
         let count = usize::from(steps.choice());

@@ -20,7 +20,7 @@ pub fn events(file: &[u8], on_corruption: OnCorruption) -> Vec<Event> {
 #[derive(Debug)]
 pub struct Seen {
     first_damage: Option<u64>,
-    /// Where the bytes after the last complete record begin, ignoring a trailer.
+    /// Where the bytes after the last complete record start, ignoring a trailer.
     pub tail: Option<u64>,
     has_record: bool,
     ends_in_zeros: bool,
@@ -29,7 +29,7 @@ pub struct Seen {
 impl Seen {
     /// What these events show.
     pub fn new(events: &[Event]) -> Self {
-        let begin = |event: &Event| event.span().0;
+        let start = |event: &Event| event.span().0;
         let is_record = |event: &Event| matches!(event, Event::Record { .. });
         let is_trailer = |event: &Event| {
             let trailer = Reason::NonzeroTrailer;
@@ -39,8 +39,8 @@ impl Seen {
         let tail = events[behind..].iter().find(|event| !is_trailer(event));
         let zeros = Reason::ZeroFill;
         Seen {
-            first_damage: events.iter().find(|event| event.is(Severity::Corruption)).map(begin),
-            tail: tail.map(begin),
+            first_damage: events.iter().find(|event| event.is(Severity::Corruption)).map(start),
+            tail: tail.map(start),
             has_record: events.iter().any(is_record),
             ends_in_zeros: matches!(events.last(), Some(Event::Skipped { reason, .. }) if *reason == zeros),
         }
@@ -67,7 +67,7 @@ impl Seen {
             } => {
                 assert_eq!(choice, OnTornTail::Refuse, "{error}");
                 assert_eq!(self.first_damage, None, "{error}");
-                assert_eq!((Some(region.begin), region.end), (self.tail, file_len));
+                assert_eq!((Some(region.start), region.end), (self.tail, file_len));
             }
             Error {
                 kind: ErrorKind::Corruption { region, .. },
@@ -79,7 +79,7 @@ impl Seen {
                 // An incomplete record that another length in its header would complete is also
                 // damage.
                 let flipped = self.tail.filter(|_| self.first_damage.is_none());
-                assert_eq!(Some(region.begin), self.first_damage.or(flipped));
+                assert_eq!(Some(region.start), self.first_damage.or(flipped));
             }
             // It contains no valid fragment.
             Error {

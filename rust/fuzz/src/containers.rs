@@ -5,7 +5,7 @@ use cordwood::damage::Reason;
 
 use crate::model::{Event, Refused};
 
-/// The type of the mark with which a packed log begins.
+/// The type of the mark with which a packed log starts.
 pub const MARK: u8 = 0x48;
 
 const BLOCK: u64 = crate::BLOCK as u64;
@@ -18,7 +18,7 @@ const ZSTD: u8 = 1;
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
     /// File offset of the first header.
-    pub begin: u64,
+    pub start: u64,
     /// File offset after the last payload.
     pub end: u64,
     /// Its checksums were verified, and no damage precedes it in its block.
@@ -33,7 +33,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Of a log that is read from its beginning.
+    /// Of a log that is read from its start.
     pub fn new(record_len_max: u64) -> Self {
         let base = if record_len_max > 1 << 30 {
             record_len_max
@@ -53,7 +53,7 @@ fn body_len_max(record_len_max: u64, count: u64) -> u64 {
     record_len_max.max(1 << 20).saturating_add(5 * count)
 }
 
-/// A varint at the beginning of `bytes`, and the bytes after it.
+/// A varint at the start of `bytes`, and the bytes after it.
 fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let len = 1 + bytes.iter().take(5).position(|byte| *byte < 128)?;
     let (own, rest) = bytes.split_at(len);
@@ -70,10 +70,10 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 
 /// The table "Reading a container". The events of a container, which is joined from its fragments.
 pub fn open(container: &[u8], place: Place, record_len_max: u64, budget: &mut Budget) -> Result<Vec<Event>, Refused> {
-    let Place { begin, end, is_trusted } = place;
+    let Place { start, end, is_trusted } = place;
     let whole = |reason| {
         Ok(vec![Event::Skipped {
-            begin,
+            start,
             end,
             reason,
             leveldb_len: None,
@@ -85,14 +85,14 @@ pub fn open(container: &[u8], place: Place, record_len_max: u64, budget: &mut Bu
     };
     if codec != STORED && codec != ZSTD {
         return match is_trusted {
-            true => Err(Refused::Codec(codec.into(), begin)),
+            true => Err(Refused::Codec(codec.into(), start)),
             false => whole(Reason::UnsupportedCompression),
         };
     }
     // Line 3.
-    let block_end = begin / BLOCK * BLOCK + BLOCK;
+    let block_end = start / BLOCK * BLOCK + BLOCK;
     let Some((count, stored)) = varint(rest)
-        .filter(|(count, _)| (1..=COUNT_MAX).contains(count) && begin + count <= end && begin + count <= block_end)
+        .filter(|(count, _)| (1..=COUNT_MAX).contains(count) && start + count <= end && start + count <= block_end)
     else {
         return whole(Reason::BadContainer);
     };
@@ -121,13 +121,13 @@ pub fn open(container: &[u8], place: Place, record_len_max: u64, budget: &mut Bu
     }
     // Line 9.
     let mut events = Vec::new();
-    for (offset, len) in (begin..).zip(lens) {
+    for (offset, len) in (start..).zip(lens) {
         let (record, rest) = data.split_at(len as usize);
         data = rest;
-        let end_offset = if offset + 1 == begin + count { end } else { offset + 1 };
+        let end_offset = if offset + 1 == start + count { end } else { offset + 1 };
         events.push(match len > record_len_max {
             true => Event::Skipped {
-                begin: offset,
+                start: offset,
                 end: end_offset,
                 reason: Reason::RecordTooLarge,
                 leveldb_len: None,
@@ -162,7 +162,7 @@ fn decompress(
     }
     let len = header.content_len;
     if len > budget.base || budget.total + len > budget.base.saturating_add(200 * place.end) {
-        return Err(Refused::OverBudget(place.begin));
+        return Err(Refused::OverBudget(place.start));
     }
     budget.total += len;
     if header.end(frame) != Some(frame.len()) {

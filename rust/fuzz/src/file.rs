@@ -52,7 +52,7 @@ pub enum Size {
 }
 
 impl Size {
-    /// The length of the piece that begins at the file offset `offset`.
+    /// The length of the piece that starts at the file offset `offset`.
     pub fn at(self, offset: u64) -> usize {
         match self {
             Size::Len(len) => usize::from(len),
@@ -82,7 +82,7 @@ pub enum Payload<'a> {
 }
 
 impl Payload<'_> {
-    /// The bytes, if they begin at the file offset `offset`.
+    /// The bytes, if they start at the file offset `offset`.
     pub fn bytes(self, offset: u64) -> Vec<u8> {
         match self {
             Payload::Input(Few(bytes)) => bytes.to_vec(),
@@ -304,8 +304,8 @@ impl File {
 
     /// The part of the file starting at `place`, at most `len` bytes.
     fn range(&self, place: Place, len: usize) -> std::ops::Range<usize> {
-        let begin = self.at(place).min(self.bytes.len());
-        begin..self.bytes.len().min(begin + len)
+        let start = self.at(place).min(self.bytes.len());
+        start..self.bytes.len().min(start + len)
     }
 
     pub(crate) fn damage(&mut self, damage: Damage<'_>) {
@@ -344,16 +344,16 @@ impl File {
                 }
             }
             Damage::Cut(place) => {
-                let begin = self.range(place, 0).start;
-                self.bytes.truncate(begin);
+                let start = self.range(place, 0).start;
+                self.bytes.truncate(start);
             }
             Damage::Remove(place, size) => {
                 let range = self.range(place, size.at(self.at(place) as u64));
                 self.bytes.drain(range);
             }
             Damage::Insert(place, Few(bytes)) => {
-                let begin = self.range(place, 0).start;
-                self.bytes.splice(begin..begin, bytes.iter().copied());
+                let start = self.range(place, 0).start;
+                self.bytes.splice(start..start, bytes.iter().copied());
             }
             Damage::SwapBlocks(one, other) => {
                 let blocks = self.bytes.len() / BLOCK;

@@ -68,11 +68,11 @@ impl Form {
         self.fragment(before + place, payload)
     }
 
-    /// Appends a record as a writer does, and returns the offset of its first header. Blocks begin
+    /// Appends a record as a writer does, and returns the offset of its first header. Blocks start
     /// at `grid`.
     fn append(self, file: &mut Vec<u8>, grid: usize, record: &[u8]) -> u64 {
         self.pad(file, grid);
-        let begin = file.len() as u64;
+        let start = file.len() as u64;
         let (mut rest, mut is_first) = (record, true);
         loop {
             let room = left(file.len(), grid) - self.header_len();
@@ -85,7 +85,7 @@ impl Form {
             };
             file.extend(self.part(place, payload));
             if after.is_empty() {
-                return begin;
+                return start;
             }
             (rest, is_first) = (after, false);
         }
@@ -101,7 +101,7 @@ impl Form {
 }
 
 /// Sets the ends of the records from `open` on that are in the file, and not in the open container,
-/// which will begin at its end. They are no more than `file_len`.
+/// which will start at its end. They are no more than `file_len`.
 fn end_records(records: &mut [(u64, usize, Vec<u8>)], open: &mut usize, file_len: usize) {
     while let Some((offset, end, _)) = records.get_mut(*open)
         && *offset < file_len as u64
@@ -236,7 +236,7 @@ impl Script<'_> {
         // must be the same.
         let mut encoder = Encoder::with_format(0, format).unwrap();
         let mut encoded = Vec::new();
-        encoder.begin(&mut encoded);
+        encoder.start(&mut encoded);
         let is_encoders = !matches!(form, Form::Synced(..));
         let is_only_encoders = format.compression.is_some() || dialect == Dialect::PACKED;
         if is_only_encoders {
@@ -259,7 +259,7 @@ impl Script<'_> {
                 Entry::Record(payload) => {
                     let data = payload.bytes((bytes.len() - grid + form.header_len()) as u64);
                     lens.push(data.len());
-                    let begin = bytes.len();
+                    let start = bytes.len();
                     let offset = if is_only_encoders {
                         encoder.encode(&data, &mut bytes)
                     } else {
@@ -268,7 +268,7 @@ impl Script<'_> {
                     if is_encoders && !is_only_encoders && intact_len.is_none() {
                         encoded.clear();
                         assert_eq!(encoder.encode(&data, &mut encoded), offset, "{format:?}");
-                        assert!(encoded == bytes[begin..], "the record at {offset}, {format:?}");
+                        assert!(encoded == bytes[start..], "the record at {offset}, {format:?}");
                     }
                     records.push((offset, bytes.len(), data));
                     if self.number > 127 {
@@ -356,7 +356,7 @@ impl Script<'_> {
             if bytes.len() > LEN_MAX {
                 break;
             }
-            // A fragment without a number that begins exactly where the new log ends is taken for
+            // A fragment without a number that starts exactly where the new log ends is taken for
             // part of it.
             let payload = match *payload {
                 Payload::Log(_, size) => Payload::Noise(0, size),
@@ -370,7 +370,7 @@ impl Script<'_> {
     }
 }
 
-/// The first bytes of a file of a dialect, and where its first block begins.
+/// The first bytes of a file of a dialect, and where its first block starts.
 pub fn layout(dialect: Dialect) -> (&'static [u8], usize) {
     match dialect.name() {
         "wandb" => (b":W&B\xe1\xbe\x00", 0),

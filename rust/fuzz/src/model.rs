@@ -58,7 +58,7 @@ pub enum Event {
     },
     /// Bytes that are not returned.
     Skipped {
-        begin: u64,
+        start: u64,
         end: u64,
         reason: Reason,
         leveldb_len: Option<u64>,
@@ -70,7 +70,7 @@ impl Event {
     pub fn span(&self) -> (u64, u64) {
         match *self {
             Event::Record { offset, end_offset, .. } => (offset, end_offset),
-            Event::Skipped { begin, end, .. } => (begin, end),
+            Event::Skipped { start, end, .. } => (start, end),
         }
     }
 
@@ -150,15 +150,15 @@ pub fn encode(file_len: u64, record: &[u8]) -> (Vec<u8>, u64) {
     let mut done = 0;
     loop {
         let room = left_in_block(file_len + bytes.len() as u64) - HEADER;
-        let begin = done;
-        done = record.len().min(begin + room);
+        let start = done;
+        done = record.len().min(start + room);
         let kind = match (bytes.len() < HEADER, done == record.len()) {
             (true, true) => FULL,
             (true, false) => FIRST,
             (false, false) => MIDDLE,
             (false, true) => LAST,
         };
-        bytes.extend(fragment(kind, &record[begin..done]));
+        bytes.extend(fragment(kind, &record[start..done]));
         if done == record.len() {
             return (bytes, record_offset);
         }
@@ -169,7 +169,7 @@ pub fn encode(file_len: u64, record: &[u8]) -> (Vec<u8>, u64) {
 
 /// A part of the file that is not a trailer.
 struct Item<'a> {
-    begin: usize,
+    start: usize,
     end: usize,
     what: What<'a>,
 }
@@ -257,7 +257,7 @@ fn items(file: &[u8], how: How) -> (Vec<Item<'_>>, Vec<Range<usize>>) {
         }
         if let Some(what) = what {
             items.push(Item {
-                begin: p,
+                start: p,
                 end: p + len,
                 what,
             });
@@ -355,9 +355,9 @@ fn one(rest: &[u8], left: usize, is_first: bool, is_inside: bool, how: How) -> (
     }
 }
 
-/// The mark of a packed log, at the offset `begin`. It is trusted if its checksum is right and no
+/// The mark of a packed log, at the offset `start`. It is trusted if its checksum is right and no
 /// damage precedes it in its block.
-fn mark(payload: &[u8], begin: u64, is_trusted: bool) -> What<'static> {
+fn mark(payload: &[u8], start: u64, is_trusted: bool) -> What<'static> {
     let skip = |reason| What::Skip {
         reason,
         leveldb_len: None,
@@ -366,8 +366,8 @@ fn mark(payload: &[u8], begin: u64, is_trusted: bool) -> What<'static> {
     match payload {
         [b'c', b'o', b'r', b'd', b'w', b'o', b'o', b'd', version, codec, ..] if is_trusted => match (version, codec) {
             (1, 0 | 1) => skip(Reason::Metadata { kind: MARK }),
-            (1, &codec) => What::Refused(Refused::Codec(codec.into(), begin)),
-            (&version, _) => What::Refused(Refused::Version(version, begin)),
+            (1, &codec) => What::Refused(Refused::Codec(codec.into(), start)),
+            (&version, _) => What::Refused(Refused::Version(version, start)),
         },
         _ => skip(Reason::BadMetadata { kind: MARK }),
     }
@@ -392,9 +392,9 @@ fn is_proved_wrong(rest: &[u8], is_packed: bool) -> bool {
     if mask(crc) == stored {
         return true;
     }
-    (HEADER..rest.len().saturating_sub(HEADER - 1)).any(|begin| {
-        let (stored, length, kind) = header(&rest[begin..]);
-        let payload = rest.get(begin + HEADER..begin + HEADER + length);
+    (HEADER..rest.len().saturating_sub(HEADER - 1)).any(|start| {
+        let (stored, length, kind) = header(&rest[start..]);
+        let payload = rest.get(start + HEADER..start + HEADER + length);
         // The type first: most bytes are not a valid type, and the checksum takes time.
         place_of(kind, is_packed).is_some() && payload.is_some_and(|payload| stored_checksum(kind, payload) == stored)
     })
@@ -418,7 +418,7 @@ struct Lost {
     has_searched: bool,
 }
 
-/// How much of `rest` is lost to the damage at its beginning. Where the rule says `p + n`, this
+/// How much of `rest` is lost to the damage at its start. Where the rule says `p + n`, this
 /// says `n`.
 fn lost_len(rest: &[u8], left: usize, may_search: bool, is_packed: bool) -> Lost {
     let found = |len| Lost {
@@ -486,29 +486,29 @@ fn is_torn(rest: &[u8], left: usize, at: usize) -> bool {
     rest.len() < left && is_cut
 }
 
-/// The first position, after the first byte, at which a chain begins. Searched from the back, since
+/// The first position, after the first byte, at which a chain starts. Searched from the back, since
 /// each position depends on the bytes after it.
 fn first_chain(rest: &[u8], left: usize) -> Option<usize> {
     let zeros = rest.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-    let mut begins_chain = vec![false; rest.len() + 1];
+    let mut starts_chain = vec![false; rest.len() + 1];
     let is_end_or_chain = |chains: &[bool], at| chains[at] || at >= zeros || is_hard_end(rest, left, at);
     let is_passable = |chains: &[bool], at| {
         is_torn(rest, left, at) || stated_end(rest, at).is_some_and(|end| is_end_or_chain(chains, end))
     };
     for at in (1..rest.len()).rev() {
-        let ends_well = |end| is_end_or_chain(&begins_chain, end) || is_passable(&begins_chain, end);
-        begins_chain[at] = stated_end(rest, at).is_some_and(ends_well) && is_valid(rest, at);
+        let ends_well = |end| is_end_or_chain(&starts_chain, end) || is_passable(&starts_chain, end);
+        starts_chain[at] = stated_end(rest, at).is_some_and(ends_well) && is_valid(rest, at);
     }
-    begins_chain.iter().position(|&begins| begins)
+    starts_chain.iter().position(|&starts| starts)
 }
 
 // Reading, step 2: "Fragments into records" -----------------------------------------------------------------------------------
 
-/// The record that has begun and may continue.
+/// The record that has started and may continue.
 enum Pending {
     Nothing,
     Record {
-        begin: usize,
+        start: usize,
         end: usize,
         data: Vec<u8>,
         is_container: bool,
@@ -533,15 +533,15 @@ impl Pending {
 
 /// An event, and the offset that decides which range owns it.
 struct Owned {
-    /// Where the last item that is not MIDDLE or LAST began, up to the event's own beginning:
+    /// Where the last item that is not MIDDLE or LAST started, up to the event's own start:
     /// MIDDLE and LAST belong to the bytes before them.
     owner: usize,
     event: Event,
 }
 
-fn skipped(begin: usize, end: usize, reason: Reason, leveldb_len: Option<u64>) -> Event {
+fn skipped(start: usize, end: usize, reason: Reason, leveldb_len: Option<u64>) -> Event {
     Event::Skipped {
-        begin: begin as u64,
+        start: start as u64,
         end: end as u64,
         reason,
         leveldb_len,
@@ -551,7 +551,7 @@ fn skipped(begin: usize, end: usize, reason: Reason, leveldb_len: Option<u64>) -
 /// The error that ends reading, under every policy, after the events that were found.
 type Events = (Vec<Owned>, Result<(), Refused>);
 
-/// The events of the whole file. `is_trusted` says of a container, by where it begins, whether an
+/// The events of the whole file. `is_trusted` says of a container, by where it starts, whether an
 /// unknown codec in it is believed.
 fn assemble(items: &[Item<'_>], record_len_max: u64, is_trusted: impl Fn(usize) -> bool) -> Events {
     let mut events = Vec::new();
@@ -568,13 +568,13 @@ fn assemble(items: &[Item<'_>], record_len_max: u64, is_trusted: impl Fn(usize) 
             events.extend(given_up.map(|event| Owned { owner, event }));
         }
         if !item.continues() {
-            owner = item.begin;
+            owner = item.start;
         }
         match item.what {
             What::Skip {
                 reason, leveldb_len, ..
             } => {
-                let event = skipped(item.begin, item.end, reason, leveldb_len);
+                let event = skipped(item.start, item.end, reason, leveldb_len);
                 events.push(Owned { owner, event });
             }
             What::Refused(refused) => return (events, Err(refused)),
@@ -588,11 +588,11 @@ fn assemble(items: &[Item<'_>], record_len_max: u64, is_trusted: impl Fn(usize) 
                 match joined {
                     None => {}
                     Some(Joined::Event(event)) => events.push(Owned { owner, event }),
-                    Some(Joined::Container { begin, bytes }) => {
+                    Some(Joined::Container { start, bytes }) => {
                         let place = containers::Place {
-                            begin: begin as u64,
+                            start: start as u64,
                             end: item.end as u64,
-                            is_trusted: is_trusted(begin),
+                            is_trusted: is_trusted(start),
                         };
                         match containers::open(&bytes, place, record_len_max, &mut budget) {
                             // Each record has an offset of its own.
@@ -614,7 +614,7 @@ fn assemble(items: &[Item<'_>], record_len_max: u64, is_trusted: impl Fn(usize) 
 /// The record that a fragment completes.
 enum Joined {
     Event(Event),
-    Container { begin: usize, bytes: Vec<u8> },
+    Container { start: usize, bytes: Vec<u8> },
 }
 
 /// The first four columns. FULL and FIRST meet `Nothing`, since the pending record has been
@@ -628,21 +628,21 @@ fn join(
     record_len_max: u64,
 ) -> (Pending, Option<Joined>) {
     let is_last = matches!(kind, FULL | LAST);
-    let region = |begin, reason, leveldb_len| Some(Joined::Event(skipped(begin, item.end, reason, leveldb_len)));
-    let (begin, mut data) = match pending {
+    let region = |start, reason, leveldb_len| Some(Joined::Event(skipped(start, item.end, reason, leveldb_len)));
+    let (start, mut data) = match pending {
         Pending::Nothing if matches!(kind, MIDDLE | LAST) => {
-            let region = region(item.begin, Reason::MissingStart, Some(payload.len() as u64));
+            let region = region(item.start, Reason::MissingStart, Some(payload.len() as u64));
             return (Pending::Nothing, region);
         }
-        Pending::Nothing => (item.begin, Vec::new()),
-        Pending::Record { begin, data, .. } => (begin, data),
+        Pending::Nothing => (item.start, Vec::new()),
+        Pending::Record { start, data, .. } => (start, data),
         Pending::Rest { span, .. } => {
-            let begin = span.map_or(item.begin, |(begin, _)| begin);
+            let start = span.map_or(item.start, |(start, _)| start);
             return match is_last {
-                true => (Pending::Nothing, region(begin, Reason::TooLargeRest, None)),
+                true => (Pending::Nothing, region(start, Reason::TooLargeRest, None)),
                 false => (
                     Pending::Rest {
-                        span: Some((begin, item.end)),
+                        span: Some((start, item.end)),
                         is_container,
                     },
                     None,
@@ -663,11 +663,11 @@ fn join(
                 is_container,
             },
         };
-        return (next, region(begin, Reason::RecordTooLarge, None));
+        return (next, region(start, Reason::RecordTooLarge, None));
     }
     if !is_last {
         let pending = Pending::Record {
-            begin,
+            start,
             end: item.end,
             data,
             is_container,
@@ -675,9 +675,9 @@ fn join(
         return (pending, None);
     }
     let joined = match is_container {
-        true => Joined::Container { begin, bytes: data },
+        true => Joined::Container { start, bytes: data },
         false => Joined::Event(Event::Record {
-            offset: begin as u64,
+            offset: start as u64,
             end_offset: item.end as u64,
             data,
             is_salvaged: false,
@@ -688,13 +688,13 @@ fn join(
 
 /// The fate of `pending` when `next` does not continue it. `None` is the end of the file.
 fn give_up(pending: Pending, next: Option<&What<'_>>) -> Option<Event> {
-    let (begin, end, data) = match pending {
+    let (start, end, data) = match pending {
         Pending::Nothing | Pending::Rest { span: None, .. } => return None,
         Pending::Rest {
-            span: Some((begin, end)),
+            span: Some((start, end)),
             ..
-        } => return Some(skipped(begin, end, Reason::TooLargeRest, None)),
-        Pending::Record { begin, end, data, .. } => (begin, end, data),
+        } => return Some(skipped(start, end, Reason::TooLargeRest, None)),
+        Pending::Record { start, end, data, .. } => (start, end, data),
     };
     let payload_len = Some(data.len() as u64);
     let (reason, leveldb_len) = match next {
@@ -708,7 +708,7 @@ fn give_up(pending: Pending, next: Option<&What<'_>>) -> Option<Event> {
         Some(What::Fragment { .. }) if data.is_empty() => (Reason::EmptyFirst, None),
         Some(What::Fragment { .. }) => (Reason::MissingEnd, payload_len),
     };
-    Some(skipped(begin, end, reason, leveldb_len))
+    Some(skipped(start, end, reason, leveldb_len))
 }
 
 /// Marks a record. LevelDB does not report the region, since it has abandoned the block.
@@ -734,8 +734,8 @@ pub fn read(file: &[u8], options: &ReadOptions) -> (Vec<Event>, Result<End, Refu
     let (items, salvaged) = items(file, how);
     let is_in_salvaged = |offset: usize| salvaged.iter().any(|part| part.contains(&offset));
     let is_in_range = |offset: usize| options.start <= offset as u64 && (offset as u64) < limit;
-    let (owned, refused) = assemble(&items, options.record_len_max, |begin| {
-        how.verifies && !is_in_salvaged(begin)
+    let (owned, refused) = assemble(&items, options.record_len_max, |start| {
+        how.verifies && !is_in_salvaged(start)
     });
     let is_at_event = owned.iter().any(|owned| owned.owner as u64 == limit);
     let mut events: Vec<Event> = owned
@@ -743,8 +743,8 @@ pub fn read(file: &[u8], options: &ReadOptions) -> (Vec<Event>, Result<End, Refu
         .filter_map(|owned| is_in_range(owned.owner).then_some(owned.event))
         .collect();
     for event in &mut events {
-        let (begin, _) = event.span();
-        mark_salvaged(event, is_in_salvaged(begin as usize));
+        let (start, _) = event.span();
+        mark_salvaged(event, is_in_salvaged(start as usize));
     }
 
     let damage = events.iter().position(|event| event.is(Severity::Corruption));
@@ -767,19 +767,19 @@ pub fn read(file: &[u8], options: &ReadOptions) -> (Vec<Event>, Result<End, Refu
         .rev()
         .take_while(|event| event.is(Severity::TornTail))
         .last();
-    let begins_nothing = options.start > 0 && !items.iter().any(|item| is_in_range(item.begin) && !item.continues());
+    let starts_nothing = options.start > 0 && !items.iter().any(|item| is_in_range(item.start) && !item.continues());
     let end = match torn {
         Some(torn) => End::TornTail { offset: torn.span().0 },
-        // No event begins in the range, or one begins at its end, perhaps in a container.
-        None if events.is_empty() || begins_nothing || is_at_event => End::Clean {
+        // No event starts in the range, or one starts at its end, perhaps in a container.
+        None if events.is_empty() || starts_nothing || is_at_event => End::Clean {
             offset: limit.min(file_len),
         },
         None => {
             let behind = items
                 .iter()
-                .find(|item| item.begin as u64 >= limit && !item.continues());
+                .find(|item| item.start as u64 >= limit && !item.continues());
             End::Clean {
-                offset: behind.map_or(file_len, |item| item.begin as u64),
+                offset: behind.map_or(file_len, |item| item.start as u64),
             }
         }
     };

@@ -55,9 +55,9 @@ impl<'a> Arbitrary<'a> for Frame<'a> {
 
 impl Frame<'_> {
     /// A frame of these bytes, and then of its own blocks.
-    fn bytes(&self, begin: &[u8]) -> Vec<u8> {
-        let mut content_len = begin.len();
-        let mut parts = vec![(0, begin.len(), begin.to_vec())];
+    fn bytes(&self, start: &[u8]) -> Vec<u8> {
+        let mut content_len = start.len();
+        let mut parts = vec![(0, start.len(), start.to_vec())];
         let mut blocks = self.blocks.iter();
         let mut odd = Vec::new();
         for block in &mut blocks {

@@ -48,14 +48,14 @@ impl Event {
 impl From<SkippedRegion> for Event {
     fn from(region: SkippedRegion) -> Self {
         let SkippedRegion {
-            begin,
+            start,
             end,
             reason,
             leveldb_len,
             ..
         } = region;
         Event::Skipped {
-            begin,
+            start,
             end,
             reason,
             leveldb_len,
@@ -171,8 +171,8 @@ pub fn patiently<S: Source>(reader: &mut Reader<S>) -> (Vec<Event>, End) {
     }
 }
 
-/// Whether the range begins after the end of the file, which is an error each time it is read.
-pub fn begins_after_end(file: &[u8], options: &ReadOptions) -> bool {
+/// Whether the range starts after the end of the file, which is an error each time it is read.
+pub fn starts_after_end(file: &[u8], options: &ReadOptions) -> bool {
     let is_after_end = options.start > file.len() as u64;
     if is_after_end {
         let mut reader = Reader::from_slice(file, options.clone());
@@ -221,31 +221,31 @@ pub fn assert_tiles(file: &[u8], dialect: Dialect, events: &[Event]) {
     let mut at = 0;
     let mut before = None;
     for event in events {
-        let (begin, end) = event.span();
-        assert!(at <= begin && begin < end, "{event:?} after {at}");
-        assert_trailer(file, dialect, at, begin, before);
+        let (start, end) = event.span();
+        assert!(at <= start && start < end, "{event:?} after {at}");
+        assert_trailer(file, dialect, at, start, before);
         at = end;
         before = Some(event);
     }
     assert_trailer(file, dialect, at, file.len() as u64, before);
 }
 
-fn assert_trailer(file: &[u8], dialect: Dialect, begin: u64, end: u64, before: Option<&Event>) {
+fn assert_trailer(file: &[u8], dialect: Dialect, start: u64, end: u64, before: Option<&Event>) {
     assert!(end <= file.len() as u64, "{end} is after the end of the file");
-    let Some(bytes) = file.get(begin as usize..end as usize).filter(|bytes| !bytes.is_empty()) else {
+    let Some(bytes) = file.get(start as usize..end as usize).filter(|bytes| !bytes.is_empty()) else {
         return;
     };
     let (_, grid) = layout(dialect);
-    let left = BLOCK_LEN as u64 - begin.wrapping_sub(grid as u64) % BLOCK_LEN as u64;
-    let is_to_its_end = end - begin == left || (end - begin < left && end == file.len() as u64);
+    let left = BLOCK_LEN as u64 - start.wrapping_sub(grid as u64) % BLOCK_LEN as u64;
+    let is_to_its_end = end - start == left || (end - start < left && end == file.len() as u64);
     assert!(
         left < header_len_max(dialect) as u64 && is_to_its_end,
-        "[{begin}, {end}) is no trailer"
+        "[{start}, {end}) is no trailer"
     );
     // A record ends with neither FIRST nor MIDDLE.
     let is_inside = left < 7 && matches!(before, Some(Event::Skipped { .. }));
     assert!(
         is_inside || bytes.iter().all(|&byte| byte == 0),
-        "[{begin}, {end}) is not zero, after {before:?}"
+        "[{start}, {end}) is not zero, after {before:?}"
     );
 }

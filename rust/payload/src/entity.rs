@@ -33,7 +33,7 @@ use super::wire::Cursor;
 pub struct Entity<'a> {
     /// Its key. An entity that is the value of a property need not have one.
     pub key: Option<EntityKey<'a>>,
-    /// The properties, in the order in which they begin in the record. Each name occurs once.
+    /// The properties, in the order in which they start in the record. Each name occurs once.
     pub properties: Vec<Property<'a>>,
     /// The fields that are not interpreted, in the order of the record: those that Google's own
     /// reader also skips (`owner`, `meaning_uri`, an `entity_group` that is not the key's root,
@@ -132,7 +132,7 @@ pub struct User<'a> {
 
 /// Property names that are refused: tables and JSON have the key and the [other
 /// fields](Entity::other_fields) under these names, next to the properties. Datastore and Firestore
-/// accept no name that begins and ends with two underscores.
+/// accept no name that starts and ends with two underscores.
 const RESERVED_NAMES: [&str; 2] = ["__key__", "__other_fields__"];
 
 const MEANING_GD_WHEN: u64 = 7;
@@ -146,7 +146,7 @@ impl<'a> Entity<'a> {
     /// How deeply entities may be nested. Datastore and Firestore themselves allow 20 levels.
     pub const DEPTH_MAX: usize = 50;
 
-    /// The number of properties for which room is reserved at the beginning.
+    /// The number of properties for which room is reserved at the start.
     const PROPERTY_COUNT: usize = 16;
 
     /// Reads a record.

@@ -101,7 +101,7 @@ pub(super) fn is_empty_or_root<'a>(
     Ok(path.is_empty() || path.iter().eq(root))
 }
 
-/// The element of a `Path` at the beginning of `bytes` and the bytes after it, if it is written as
+/// The element of a `Path` at the start of `bytes` and the bytes after it, if it is written as
 /// Google's own programs write it: see the fast path in `entity.rs`.
 #[inline]
 fn plain_element(bytes: &[u8]) -> Option<(PathElement<'_>, &[u8])> {

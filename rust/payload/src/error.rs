@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct PayloadError {
-    /// The offset in the payload, in bytes: the beginning of the unreadable part. For an
+    /// The offset in the payload, in bytes: the start of the unreadable part. For an
     /// encoding error: the number of bytes already written.
     pub offset: usize,
     /// The number of bytes concerned, from `offset` on.

@@ -18,9 +18,9 @@ pub struct InternalKey<'a> {
 
 impl<'a> InternalKey<'a> {
     pub(super) fn decode(cursor: &mut Cursor<'a>) -> Result<Self, PayloadError> {
-        let begin = cursor.offset();
+        let start = cursor.offset();
         let Some((user_key, packed)) = cursor.string()?.split_last_chunk() else {
-            return Err(cursor.error(begin, PayloadReason::BadKey));
+            return Err(cursor.error(start, PayloadReason::BadKey));
         };
         let packed = u64::from_le_bytes(*packed);
         Ok(InternalKey {
@@ -69,7 +69,7 @@ pub enum NewFileForm<'a> {
         smallest_sequence: u64,
         largest_sequence: u64,
     },
-    /// `kNewFile3`, 102: also with the number of the folder among RocksDB's `db_paths`.
+    /// `kNewFile3`, 102: also with the number of the directory among RocksDB's `db_paths`.
     NewFile3 {
         path_id: u32,
         smallest_sequence: u64,
@@ -121,7 +121,7 @@ pub enum CustomField<'a> {
     UserDefinedTimestampsPersisted(bool),
     /// 17: metadata for opening the file faster.
     FileOpenMetadata(&'a [u8]),
-    /// 65: the number of the folder among RocksDB's `db_paths`.
+    /// 65: the number of the directory among RocksDB's `db_paths`.
     PathId(u8),
     /// A field of a later version that its tag marks as safe to ignore (bit 6 is not set).
     Ignorable {
@@ -141,7 +141,7 @@ pub(super) const NON_SAFE_IGNORE_MASK: u32 = 1 << 6;
 
 impl<'a> CustomField<'a> {
     fn decode(cursor: &mut Cursor<'a>) -> Result<Option<Self>, PayloadError> {
-        let begin = cursor.offset();
+        let start = cursor.offset();
         let tag = cursor.varint32()?;
         let field = match tag {
             TERMINATE => return Ok(None),
@@ -163,7 +163,7 @@ impl<'a> CustomField<'a> {
             17 => CustomField::FileOpenMetadata(cursor.string()?),
             65 => CustomField::PathId(cursor.nested_value(Cursor::byte)?),
             tag if tag & NON_SAFE_IGNORE_MASK != 0 => {
-                return Err(cursor.error(begin, PayloadReason::UnknownTag { tag }));
+                return Err(cursor.error(start, PayloadReason::UnknownTag { tag }));
             }
             tag => CustomField::Ignorable {
                 tag,
@@ -222,7 +222,7 @@ impl<'a> CustomField<'a> {
     }
 
     fn encode(&self, out: &mut Vec<u8>) -> Result<(), PayloadError> {
-        let begin = out.len();
+        let start = out.len();
         put_varint(out, self.tag().into());
         match *self {
             CustomField::OldestBlobFileNumber(number)
@@ -247,9 +247,9 @@ impl<'a> CustomField<'a> {
             | CustomField::FileOpenMetadata(bytes) => put_string(out, bytes),
             CustomField::Ignorable { tag, value } => {
                 put_string(out, value)?;
-                match CustomField::decode(&mut Cursor::new(out, begin)) {
+                match CustomField::decode(&mut Cursor::new(out, start)) {
                     Ok(Some(decoded)) if decoded == *self => Ok(()),
-                    _ => Err(wrong_tag(out, begin, tag)),
+                    _ => Err(wrong_tag(out, start, tag)),
                 }
             }
         }
@@ -297,8 +297,8 @@ impl<'a> NewFile<'a> {
         }
     }
 
-    /// The number of the folder among RocksDB's `db_paths`: 0 where the file states none. Of several
-    /// [`CustomField::PathId`], the last one counts, as it does in RocksDB.
+    /// The number of the directory among RocksDB's `db_paths`: 0 where the file states none. Of
+    /// several [`CustomField::PathId`], the last one counts, as it does in RocksDB.
     pub fn path_id(&self) -> u32 {
         let of_field = |field: &CustomField<'_>| match *field {
             CustomField::PathId(path_id) => Some(path_id.into()),

@@ -75,7 +75,7 @@ pub enum Operation<'a> {
         value: &'a [u8],
         write_unix_time: u64,
     },
-    /// RocksDB: has no effect; it separates parts of a batch, or reserves room for a `Begin`.
+    /// RocksDB: has no effect; it separates parts of a batch, or reserves room for a `Start`.
     Noop,
     /// RocksDB: the operations after it, up to [`EndPrepare`](Operation::EndPrepare), take effect
     /// only once the transaction is committed.
@@ -233,11 +233,11 @@ impl<'a> Operation<'a> {
     /// `db/write_batch.cc`, `Reader.Next` of Pebble's `batchrepr/reader.go`.
     pub(super) fn decode(cursor: &mut Cursor<'a>, engine: Engine) -> Result<Self, PayloadError> {
         use Engine::{Pebble, RocksDb};
-        let begin = cursor.offset();
+        let start = cursor.offset();
         let tag = cursor.byte()?;
         let column_family = match (engine, tag) {
             (RocksDb, 0x04 | 0x05 | 0x06 | 0x08 | 0x0e | 0x10 | 0x17 | 0x19) => match cursor.varint32()? {
-                0 => return Err(cursor.error(begin, PayloadReason::NonCanonical)),
+                0 => return Err(cursor.error(start, PayloadReason::NonCanonical)),
                 column_family => column_family,
             },
             _ => 0,
@@ -291,11 +291,11 @@ impl<'a> Operation<'a> {
             },
             (RocksDb, 0x18 | 0x19) => {
                 let key = string()?;
-                let value_begin = cursor.offset();
+                let value_start = cursor.offset();
                 // `ParsePackedValueWithWriteTime` of `db/seqno_to_time_mapping.cc`: the time
                 // follows the value, as a fixed64.
                 let Some((value, time)) = cursor.string()?.split_last_chunk() else {
-                    return Err(cursor.error(value_begin, PayloadReason::BadLength));
+                    return Err(cursor.error(value_start, PayloadReason::BadLength));
                 };
                 Operation::TimedPut {
                     column_family,
@@ -329,7 +329,7 @@ impl<'a> Operation<'a> {
                 key: string()?,
                 value: string()?,
             },
-            _ => return Err(cursor.error(begin, PayloadReason::UnknownTag { tag: tag.into() })),
+            _ => return Err(cursor.error(start, PayloadReason::UnknownTag { tag: tag.into() })),
         })
     }
 

@@ -9,7 +9,7 @@ use super::wire::Cursor;
 pub(super) struct Message<'a> {
     /// The record, up to the end of this message.
     record: &'a [u8],
-    begin: usize,
+    start: usize,
     cursor: Cursor<'a>,
 }
 
@@ -33,7 +33,7 @@ enum Data<'a> {
     Bytes(&'a [u8]),
     /// A group: the range between its tags.
     Group {
-        begin: usize,
+        start: usize,
         end: usize,
     },
 }
@@ -46,7 +46,7 @@ pub struct OtherField<'a> {
     pub message: &'static str,
     /// Its number.
     pub number: u32,
-    /// Where it begins in the record, in bytes.
+    /// Where it starts in the record, in bytes.
     pub offset: usize,
     /// The whole field: tag and content.
     pub bytes: &'a [u8],
@@ -63,18 +63,18 @@ impl<'a> Message<'a> {
         Message::at(record, 0)
     }
 
-    fn at(record: &'a [u8], begin: usize) -> Self {
+    fn at(record: &'a [u8], start: usize) -> Self {
         Message {
             record,
-            begin,
-            cursor: Cursor::new(record, begin),
+            start,
+            cursor: Cursor::new(record, start),
         }
     }
 
     /// The whole message.
     #[inline]
     pub(super) fn bytes(&self) -> &'a [u8] {
-        self.record.get(self.begin..).unwrap_or_default()
+        self.record.get(self.start..).unwrap_or_default()
     }
 
     /// The fields that have not been read.
@@ -98,8 +98,8 @@ impl<'a> Message<'a> {
     /// An error about the whole message.
     pub(super) fn error(&self, reason: PayloadReason) -> PayloadError {
         PayloadError {
-            offset: self.begin,
-            len: self.record.len() - self.begin,
+            offset: self.start,
+            len: self.record.len() - self.start,
             reason,
         }
     }
@@ -136,9 +136,9 @@ impl<'a> Message<'a> {
     fn rare_data(&mut self, offset: usize, number: u32, wire_type: u32) -> Result<Data<'a>, PayloadError> {
         match wire_type {
             START_GROUP => {
-                let begin = self.cursor.offset();
+                let start = self.cursor.offset();
                 let end = self.skip_group(number)?;
-                Ok(Data::Group { begin, end })
+                Ok(Data::Group { start, end })
             }
             5 => {
                 self.cursor.fixed32()?;
@@ -158,7 +158,7 @@ impl<'a> Message<'a> {
         Ok((tag >> 3, tag & 7))
     }
 
-    /// Skips a group including its end tag, and returns where that tag begins. Not recursive,
+    /// Skips a group including its end tag, and returns where that tag starts. Not recursive,
     /// although a group may contain others.
     fn skip_group(&mut self, number: u32) -> Result<usize, PayloadError> {
         // The numbers of the open groups inside it.
@@ -244,7 +244,7 @@ impl<'a> Field<'a> {
 
     pub(super) fn group(&self) -> Result<Message<'a>, PayloadError> {
         match self.data {
-            Data::Group { begin, end } => Ok(Message::at(&self.record[..end], begin)),
+            Data::Group { start, end } => Ok(Message::at(&self.record[..end], start)),
             _ => Err(self.error(PayloadReason::BadWireType)),
         }
     }

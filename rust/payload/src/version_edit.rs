@@ -125,7 +125,7 @@ pub enum Field<'a> {
     NextFileNumber(u64),
     /// 4: the last sequence number that was assigned.
     LastSequence(u64),
-    /// 5: where the next compaction of this level begins.
+    /// 5: where the next compaction of this level starts.
     CompactPointer { level: u32, key: InternalKey<'a> },
     /// 6: this table is removed from this level.
     DeletedFile { level: u32, file_number: u64 },
@@ -219,7 +219,7 @@ const SAFE_IGNORE_MASK: u32 = 1 << 13;
 
 impl<'a> Field<'a> {
     fn decode(cursor: &mut Cursor<'a>) -> Result<Self, PayloadError> {
-        let begin = cursor.offset();
+        let start = cursor.offset();
         let tag = cursor.varint32()?;
         Ok(match tag {
             1 => Field::Comparator(cursor.string()?),
@@ -277,7 +277,7 @@ impl<'a> Field<'a> {
                 tag,
                 value: cursor.string()?,
             },
-            tag => return Err(cursor.error(begin, PayloadReason::UnknownTag { tag })),
+            tag => return Err(cursor.error(start, PayloadReason::UnknownTag { tag })),
         })
     }
 
@@ -342,7 +342,7 @@ impl<'a> Field<'a> {
     }
 
     fn encode(&self, out: &mut Vec<u8>) -> Result<(), PayloadError> {
-        let begin = out.len();
+        let start = out.len();
         put_varint(out, self.tag().into());
         match self {
             Field::LogNumber(number)
@@ -361,8 +361,8 @@ impl<'a> Field<'a> {
             | Field::SubcompactionProgress(bytes) => put_string(out, bytes)?,
             Field::Ignorable { tag, value } => {
                 put_string(out, value)?;
-                if Field::decode(&mut Cursor::new(out, begin)).as_ref() != Ok(self) {
-                    return Err(wrong_tag(out, begin, *tag));
+                if Field::decode(&mut Cursor::new(out, start)).as_ref() != Ok(self) {
+                    return Err(wrong_tag(out, start, *tag));
                 }
             }
             Field::CompactPointer { level, key } => {
@@ -415,12 +415,12 @@ impl WalAddition {
         let log_number = cursor.varint64()?;
         let mut synced_len = None;
         loop {
-            let begin = cursor.offset();
+            let start = cursor.offset();
             match cursor.varint32()? {
                 Self::TERMINATE => break,
                 Self::SYNCED_SIZE if synced_len.is_none() => synced_len = Some(cursor.varint64()?),
-                Self::SYNCED_SIZE => return Err(cursor.error(begin, PayloadReason::NonCanonical)),
-                tag => return Err(cursor.error(begin, PayloadReason::UnknownTag { tag })),
+                Self::SYNCED_SIZE => return Err(cursor.error(start, PayloadReason::NonCanonical)),
+                tag => return Err(cursor.error(start, PayloadReason::UnknownTag { tag })),
             }
         }
         Ok(WalAddition {
@@ -444,11 +444,11 @@ impl WalAddition {
 fn blob_fields<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(u32, &'a [u8])>, PayloadError> {
     let mut fields = Vec::new();
     loop {
-        let begin = cursor.offset();
+        let start = cursor.offset();
         match cursor.varint32()? {
             0 => return Ok(fields),
             tag if tag & NON_SAFE_IGNORE_MASK != 0 => {
-                return Err(cursor.error(begin, PayloadReason::UnknownTag { tag }));
+                return Err(cursor.error(start, PayloadReason::UnknownTag { tag }));
             }
             tag => fields.push((tag, cursor.string()?)),
         }

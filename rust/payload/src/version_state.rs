@@ -127,11 +127,11 @@ impl VersionState {
                 self.tables.remove(&(family, level, file_number));
             }
         }
-        let mut begin = 0;
-        while let Some((field, end)) = edit.field_at(begin)? {
+        let mut start = 0;
+        while let Some((field, end)) = edit.field_at(start)? {
             match field {
                 Field::NewFile(file) => {
-                    let field = copied(&record[begin..end])?;
+                    let field = copied(&record[start..end])?;
                     self.tables.insert((family, file.level, file.file_number), field);
                 }
                 Field::ColumnFamilyAdd(name) => {
@@ -140,7 +140,7 @@ impl VersionState {
                 Field::ColumnFamilyDrop => self.tables.retain(|&(other, ..), _| other != family),
                 _ => {}
             }
-            begin = end;
+            start = end;
         }
         Ok(())
     }

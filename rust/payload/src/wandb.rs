@@ -144,7 +144,7 @@ pub struct WandbRun<'a> {
     pub host: Option<&'a str>,
     /// The git commit of the program.
     pub git_commit: Option<&'a str>,
-    /// When it began, in microseconds since 1970-01-01 00:00 UTC.
+    /// When it started, in microseconds since 1970-01-01 00:00 UTC.
     pub start_time: Option<i64>,
     /// A change of the configuration.
     pub config: Option<WandbChange<'a>>,
@@ -304,7 +304,7 @@ pub(crate) fn read_step<'a, E: From<PayloadError>>(
     Ok(Some(step))
 }
 
-/// The item at the beginning of the fields of a step, if it is [plain]: its name, its value, which
+/// The item at the start of the fields of a step, if it is [plain]: its name, its value, which
 /// need not be UTF-8, and the length of the field.
 #[inline(always)]
 fn plain_item(fields: &[u8]) -> Option<(&str, &[u8], usize)> {

@@ -6,7 +6,7 @@ use super::error::{PayloadError, PayloadReason};
 /// Reads a payload from front to back. After an error its position is meaningless.
 #[derive(Debug, Clone)]
 pub(super) struct Cursor<'a> {
-    /// The payload up to the end of this cursor. It includes the beginning, so that offsets are
+    /// The payload up to the end of this cursor. It includes the start, so that offsets are
     /// those in the payload.
     payload: &'a [u8],
     offset: usize,
@@ -37,11 +37,11 @@ impl<'a> Cursor<'a> {
         self.payload.get(self.offset..).unwrap_or_default()
     }
 
-    /// An error about the bytes from `begin` to here.
-    pub(super) fn error(&self, begin: usize, reason: PayloadReason) -> PayloadError {
+    /// An error about the bytes from `start` to here.
+    pub(super) fn error(&self, start: usize, reason: PayloadReason) -> PayloadError {
         PayloadError {
-            offset: begin,
-            len: self.offset.saturating_sub(begin),
+            offset: start,
+            len: self.offset.saturating_sub(start),
             reason,
         }
     }
@@ -70,11 +70,11 @@ impl<'a> Cursor<'a> {
 
     /// A byte that is 0 or 1.
     pub(super) fn bool(&mut self) -> Result<bool, PayloadError> {
-        let begin = self.offset;
+        let start = self.offset;
         match self.byte()? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(self.error(begin, PayloadReason::NonCanonical)),
+            _ => Err(self.error(start, PayloadReason::NonCanonical)),
         }
     }
 
@@ -92,10 +92,10 @@ impl<'a> Cursor<'a> {
     /// follow. At most 5 bytes.
     #[inline]
     pub(super) fn varint32(&mut self) -> Result<u32, PayloadError> {
-        let begin = self.offset;
+        let start = self.offset;
         let value = self.varint(5)?;
         // The engines drop the bits that do not fit.
-        u32::try_from(value).map_err(|_| self.error(begin, PayloadReason::NonCanonical))
+        u32::try_from(value).map_err(|_| self.error(start, PayloadReason::NonCanonical))
     }
 
     /// `GetVarint64`: the same, with at most 10 bytes.
@@ -130,27 +130,27 @@ impl<'a> Cursor<'a> {
             if byte & 0x80 != 0 {
                 continue;
             }
-            let begin = self.offset;
+            let start = self.offset;
             self.offset += index + 1;
             let is_padded = byte == 0 && index > 0;
             if is_padded || (bits << shift) >> shift != bits {
-                return Err(self.error(begin, PayloadReason::NonCanonical));
+                return Err(self.error(start, PayloadReason::NonCanonical));
             }
             return Ok(value);
         }
         if self.rest().len() < len_max {
             return Err(self.error_here(PayloadReason::Truncated));
         }
-        let begin = self.offset;
+        let start = self.offset;
         self.offset += len_max;
-        Err(self.error(begin, PayloadReason::BadVarint))
+        Err(self.error(start, PayloadReason::BadVarint))
     }
 
     /// `GetLengthPrefixedSlice`: the length as a varint32, then that many bytes. No memory is
     /// allocated for them.
     #[inline]
     pub(super) fn string(&mut self) -> Result<&'a [u8], PayloadError> {
-        let begin = self.offset;
+        let start = self.offset;
         let len = self.varint32()? as usize;
         match self.rest().get(..len) {
             Some(bytes) => {
@@ -158,8 +158,8 @@ impl<'a> Cursor<'a> {
                 Ok(bytes)
             }
             None => Err(PayloadError {
-                offset: begin,
-                len: self.payload.len() - begin,
+                offset: start,
+                len: self.payload.len() - start,
                 reason: PayloadReason::Truncated,
             }),
         }
@@ -231,11 +231,11 @@ pub(super) fn put_nested_varint(out: &mut Vec<u8>, value: u64) {
     out.extend(inside);
 }
 
-/// The error for a field at `begin` of `out` that would be read as another one.
-pub(super) fn wrong_tag(out: &[u8], begin: usize, tag: u32) -> PayloadError {
+/// The error for a field at `start` of `out` that would be read as another one.
+pub(super) fn wrong_tag(out: &[u8], start: usize, tag: u32) -> PayloadError {
     PayloadError {
-        offset: begin,
-        len: out.len() - begin,
+        offset: start,
+        len: out.len() - start,
         reason: PayloadReason::UnknownTag { tag },
     }
 }

@@ -7,7 +7,7 @@ use super::wire::{Cursor, too_large};
 /// The record of a write-ahead log of LevelDB, RocksDB or Pebble: operations that take effect
 /// together.
 ///
-/// It begins with 12 bytes: the sequence number as a fixed64 and the count as a fixed32
+/// It starts with 12 bytes: the sequence number as a fixed64 and the count as a fixed32
 /// (`db/write_batch.cc` in LevelDB and RocksDB, `batchrepr/reader.go` in Pebble). The operations
 /// follow, and are read lazily by [`operations`](WriteBatch::operations).
 ///

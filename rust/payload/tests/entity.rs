@@ -203,7 +203,8 @@ fn text_that_is_not_utf8_stays_bytes() {
 fn records_that_are_not_entities() {
     assert_eq!(reason(b""), PayloadReason::MissingField { tag: 13 });
     assert_eq!(reason(&entity_of(b"\x20\x00")), PayloadReason::MissingField { tag: 5 });
-    // A string where a truth value should be; an end without a begin; a group that does not end; one that ends as another.
+    // A string where a truth value should be; an end without a start; a group that does not end;
+    // one that ends as another.
     assert_eq!(reason(&entity_of(b"\x22\x00\x2a\x00")), PayloadReason::BadWireType);
     assert_eq!(reason(&[KEY, b"\x0c"].concat()), PayloadReason::BadWireType);
     assert_eq!(reason(&[KEY, b"\x0b\x08\x01"].concat()), PayloadReason::Truncated);
@@ -273,7 +274,7 @@ fn nesting_has_an_end() {
     assert_eq!(reason(&groups), PayloadReason::TooDeep);
 }
 
-/// Names that begin and end alike and have one length, more of them than are compared one by one.
+/// Names that start and end alike and have one length, more of them than are compared one by one.
 #[test]
 fn items_of_arrays_may_come_in_turns() {
     let names: Vec<String> = (10..50).map(|number| format!("n{number}n")).collect();

@@ -17,7 +17,7 @@ const PUT: &[u8] = b"\x01\x01a\x01b";
 
 /// The same to both engines.
 const SAME: &[u8] = b"\x07\0\0\0\0\0\0\0\x01\0\0\0\x00\x01a";
-/// A transaction begins: a tag that Pebble does not have.
+/// A transaction starts: a tag that Pebble does not have.
 const ROCKSDB: &[u8] = b"\x07\0\0\0\0\0\0\0\0\0\0\0\x09";
 /// An ingested table: too short for the entity that RocksDB would put.
 const PEBBLE: &[u8] = b"\x07\0\0\0\0\0\0\0\x01\0\0\0\x16\x01\x05";

@@ -89,7 +89,7 @@ fn a_field_is_json_without_the_parts_that_are_missing() {
             ),
         ),
         (
-            // Temperature 8, marked for compaction, unknown 20 of two bytes, folder 3, the end.
+            // Temperature 8, marked for compaction, unknown 20 of two bytes, directory 3, the end.
             &[
                 b"\x67\x01\x06\x2a",
                 KEY,

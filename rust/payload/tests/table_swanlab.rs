@@ -176,11 +176,11 @@ fn a_time_has_an_offset_and_is_within_the_years_that_a_table_has() {
 
 #[test]
 fn each_day_follows_the_day_before_it_also_in_a_century_without_a_leap_day() {
-    for (years, begin, end) in [
+    for (years, start, end) in [
         (1896..1905, -2_335_219_200_000_000, -2_051_222_400_000_000),
         (1996..2005, 820_454_400_000_000, 1_104_537_600_000_000),
     ] {
-        let mut expected: i64 = begin;
+        let mut expected: i64 = start;
         for (year, month, day) in years.flat_map(|year| (0..372).map(move |at| (year, at / 31 + 1, at % 31 + 1))) {
             let time = format!("{year:04}-{month:02}-{day:02}T00:00:00+00:00");
             let record = scalar(&format!("{{\"data\": 1, \"create_time\": \"{time}\"}}"), FIELDS);

@@ -252,7 +252,7 @@ fn a_value_of_a_summary_that_cannot_be_read_leaves_the_others() {
         at.unwrap() + text.len()
     };
     let broken = end_of("\u{1}{");
-    let deep_begin = end_of(&deep) - 202;
+    let deep_start = end_of(&deep) - 202;
     let name = long.join(".");
     let found = found(
         Rows::Summary,
@@ -269,7 +269,7 @@ fn a_value_of_a_summary_that_cannot_be_read_leaves_the_others() {
     assert_eq!(words[0], format!("{of_b} (0 bytes at offset {broken} of the payload)"));
     assert_eq!(
         words[1],
-        format!("{of_c} (202 bytes at offset {deep_begin} of the payload)")
+        format!("{of_c} (202 bytes at offset {deep_start} of the payload)")
     );
     assert!(words[2].starts_with(&of_long), "{words:?}");
     assert_eq!(words[3], format!("{same} ({len} bytes at offset 0 of the payload)"));
@@ -294,7 +294,7 @@ fn a_change_with_an_item_that_cannot_be_read_changes_no_value() {
 }
 
 #[test]
-fn metrics_have_the_seconds_since_the_run_began_and_flat_names() {
+fn metrics_have_the_seconds_since_the_run_started_and_flat_names() {
     let records = [
         stats(Some(99), &[("cpu", "24.3")]),
         field(17, &field(17, &time(100, 0))),
@@ -348,7 +348,7 @@ fn a_metric_that_cannot_be_read_leaves_the_others() {
 }
 
 #[test]
-fn a_line_has_the_time_of_its_beginning_and_the_end_of_the_log_ends_it() {
+fn a_line_has_the_time_of_its_start_and_the_end_of_the_log_ends_it() {
     let records = [
         output(true, 1, "one"),
         output(false, 2, "\r50%"),
@@ -417,15 +417,15 @@ impl Random {
 #[derive(Debug, Clone)]
 enum Tree {
     Leaf(usize),
-    Folder(Vec<(&'static str, Tree)>),
+    Directory(Vec<(&'static str, Tree)>),
 }
 
 impl Tree {
     fn put(&mut self, path: &[&'static str], value: Tree) {
-        if !matches!(self, Tree::Folder(_)) {
-            *self = Tree::Folder(Vec::new());
+        if !matches!(self, Tree::Directory(_)) {
+            *self = Tree::Directory(Vec::new());
         }
-        let Tree::Folder(items) = self else { unreachable!() };
+        let Tree::Directory(items) = self else { unreachable!() };
         let at = items.iter().position(|(name, _)| *name == path[0]).unwrap_or_else(|| {
             items.push((path[0], Tree::Leaf(0)));
             items.len() - 1
@@ -437,7 +437,7 @@ impl Tree {
     }
 
     fn remove(&mut self, path: &[&'static str]) {
-        let Tree::Folder(items) = self else { return };
+        let Tree::Directory(items) = self else { return };
         let Some(at) = items.iter().position(|(name, _)| *name == path[0]) else {
             return;
         };
@@ -450,7 +450,7 @@ impl Tree {
     fn text(&self) -> String {
         match self {
             Tree::Leaf(number) => number.to_string(),
-            Tree::Folder(items) => {
+            Tree::Directory(items) => {
                 let items: Vec<_> = items
                     .iter()
                     .map(|(name, tree)| format!("{name}: {}", tree.text()))
@@ -463,7 +463,7 @@ impl Tree {
     fn json(&self) -> String {
         match self {
             Tree::Leaf(number) => number.to_string(),
-            Tree::Folder(items) => {
+            Tree::Directory(items) => {
                 let items: Vec<_> = items
                     .iter()
                     .map(|(name, tree)| format!("\"{name}\":{}", tree.json()))
@@ -479,7 +479,7 @@ fn any_changes_leave_what_they_leave_of_a_list_of_values() {
     const NAMES: [&str; 4] = ["a", "b", "c", "d"];
     for seed in 0..500 {
         let mut random = Random(seed);
-        let (mut records, mut expected) = (Vec::new(), Tree::Folder(Vec::new()));
+        let (mut records, mut expected) = (Vec::new(), Tree::Directory(Vec::new()));
         for _ in 0..random.below(20) {
             let path = |random: &mut Random| -> Vec<&'static str> {
                 (0..=random.below(3)).map(|_| random.of(&NAMES)).collect()

@@ -35,8 +35,9 @@ fn new_file(form: NewFileForm<'_>) -> Field<'_> {
 /// Each field: its bytes, their meaning, its name.
 fn fields() -> Vec<(Vec<u8>, Field<'static>, &'static str)> {
     let ends = [KEY_BYTES, b"\x09z\x00\x05\0\0\0\0\0\0"].concat();
-    let file =
-        |tag: &[u8], folder: &[u8], behind: &[u8]| [tag, b"\x02\xac\x02", folder, b"\xe8\x07", &ends, behind].concat();
+    let file = |tag: &[u8], directory: &[u8], behind: &[u8]| {
+        [tag, b"\x02\xac\x02", directory, b"\xe8\x07", &ends, behind].concat()
+    };
     let sequences = (5, 0x0123_4567_89ab);
     let (smallest_sequence, largest_sequence) = sequences;
     let sequence_bytes = b"\x05\xab\x93\x9e\xab\xb4\x24".as_slice();

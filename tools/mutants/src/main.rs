@@ -71,7 +71,7 @@ impl Lister<'_> {
             "{}",
             json!({
                 "file": self.file, "line": span.start().line, "place": self.places.join("::"),
-                "role": role, "begin": range.start, "end": range.end, "text": text, "change": change,
+                "role": role, "start": range.start, "end": range.end, "text": text, "change": change,
             })
         );
     }
@@ -298,10 +298,10 @@ impl<'ast> Visit<'ast> for Lister<'_> {
                     _ => "",
                 };
                 if !other.is_empty() {
-                    let begin = node.span().byte_range().start;
+                    let start = node.span().byte_range().start;
                     let method = call.method.span().byte_range();
                     let text = self.source(node);
-                    let (before, after) = (&text[..method.start - begin], &text[method.end - begin..]);
+                    let (before, after) = (&text[..method.start - start], &text[method.end - start..]);
                     let change = format!(".{name}{} -> .{other}", short(after));
                     self.add(
                         Role::Expression,

@@ -14,9 +14,9 @@ A column whose values are all of one type has that type; arrays and objects are 
 Arrow; all other values are JSON. Converting needs a few tens of MiB of memory, for Parquet and Arrow 100 to 200, more
 for very long records or thousands of columns.
 
-Several logs, or all logs in a folder, make one table, with the columns of all of them. Its first column says which log
-a row is from: path; for entities and JSON, __file__; and for wandb, run_id, from the name of the file, and __file__ if
---columns names it.
+Several logs, or all logs in a directory, make one table, with the columns of all of them. Its first column says which
+log a row is from: path; for entities and JSON, __file__; and for wandb, run_id, from the name of the file, and __file__
+if --columns names it.
 
 Damaged records, and records of another kind than --as names, are reported on stderr and left out; if only a value of a
 run cannot be read, only that value is. The exit status is then 3, as it is if all of a file belongs to another log than
@@ -38,7 +38,7 @@ from cordwood._inputs.input import Input
 from cordwood._tables.payloads import PAYLOADS, Kind, kind_of_records
 from cordwood._tables.schema import SameNamesError
 from cordwood._text import display_name
-from cordwood.cli._folders import report_exports
+from cordwood.cli._directories import report_exports
 from cordwood.cli._messages import Failure, Status, worst
 from cordwood.cli._new_files import check_new_file
 from cordwood.cli._options import (
@@ -82,8 +82,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", choices=TABLE_FORMATS, help="the form of the table")
     parser.add_argument(
         "--by-kind",
-        metavar="FOLDER",
-        help="with --as entity: a table for each kind in this folder, with the columns of that kind, as Parquet or in "
+        metavar="DIRECTORY",
+        help="with --as entity: a table for each kind in this directory, with the columns of that kind, as Parquet or in "
         "the form that --to names; all names are those of sources",
     )
     parser.add_argument(
@@ -101,7 +101,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--escape-formulas",
         action="store_true",
-        help="in CSV: put a ' before text that a spreadsheet takes for a formula: text that begins with =, +, -, @, "
+        help="in CSV: put a ' before text that a spreadsheet takes for a formula: text that starts with =, +, -, @, "
         "one of these in full width, a tab, a carriage return or a newline",
     )
     parser.add_argument(
@@ -198,13 +198,13 @@ def _with_exports(options: argparse.Namespace, status: Status) -> Status:
 
 
 def _files_to_convert(options: argparse.Namespace) -> list[Input]:
-    """All named files. An earlier table at the destination, in a folder of logs, is not a source."""
+    """All named files. An earlier table at the destination, in a directory of logs, is not a source."""
     table = identity_of(options.destination)
 
     def is_table(file: Input) -> bool:
         # By both names: otherwise a log could be replaced through a link with the name of a table.
         return (
-            file.is_in_folder
+            file.is_in_directory
             and _suffix(file.name) == _suffix(options.destination) in SUFFIXES
             and identity_of(file.name) == table is not None
         )
@@ -224,7 +224,7 @@ def _payload_of_all(options: argparse.Namespace) -> str:
         Failure: It is not the same in all of them.
     """
     if stream := first_stream(options.files):
-        raise ValueError(f"--as auto reads the beginning of each log first, and {stream} cannot be read twice")
+        raise ValueError(f"--as auto reads the start of each log first, and {stream} cannot be read twice")
     # The first log of each kind.
     firsts: dict[Kind | None, str] = {}
     for file in options.files:

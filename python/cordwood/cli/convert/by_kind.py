@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cordwood._inputs.destinations import check_new_folder, make_folder
+from cordwood._inputs.destinations import check_new_directory, make_directory
 from cordwood._native import entity_kinds
 from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import MisfitError
@@ -34,14 +34,14 @@ def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
         raise ValueError("--by-kind is for entities: --as entity")
     if options.columns or options.limit is not None:
         raise ValueError("--columns and --limit are for one table, not for a table of each kind")
-    folder: str = options.by_kind
-    suffix = os.path.splitext(folder)[1].lower()
-    if suffix in SUFFIXES and not os.path.isdir(folder):
+    directory: str = options.by_kind
+    suffix = os.path.splitext(directory)[1].lower()
+    if suffix in SUFFIXES and not os.path.isdir(directory):
         raise ValueError(
-            f"{folder} has the name of a table, and --by-kind makes a folder of them: name a folder, and the form of "
+            f"{directory} has the name of a table, and --by-kind makes a directory of them: name a directory, and the form of "
             f"the tables with --to {SUFFIXES[suffix]}"
         )
-    check_new_folder(folder, options.sources)
+    check_new_directory(directory, options.sources)
     if stream := first_stream(options.files):
         raise ValueError(f"{stream} can be read only once, and --by-kind reads all files twice")
     logs = Logs(options, form)
@@ -57,11 +57,11 @@ def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
     if not kinds:
         complain("no entity was found: there is no table")
         return status
-    paths = _paths(folder, kinds, form)
+    paths = _paths(directory, kinds, form)
     for path in paths.values():
         check_new_file(path, "table", options.files, overwrite=options.overwrite)
     _check_open_files(len(paths))
-    make_folder(folder, next(iter(logs.firsts)))
+    make_directory(directory, next(iter(logs.firsts)))
     with contextlib.ExitStack() as stack:
         written = _Kinds(_new_kind)
         for kind, learned in kinds.items():
@@ -87,7 +87,7 @@ def _new_kind(kind: str | None) -> OneTable:
     raise MisfitError(f"the kind {kind!r} was not there when the kinds were found")
 
 
-def _paths(folder: str, kinds: Iterable[str | None], form: str) -> dict[str | None, str]:
+def _paths(directory: str, kinds: Iterable[str | None], form: str) -> dict[str | None, str]:
     """The path of the table of each kind.
 
     Raises:
@@ -103,7 +103,7 @@ def _paths(folder: str, kinds: Iterable[str | None], form: str) -> dict[str | No
         other = alike.setdefault(unicodedata.normalize("NFC", name.casefold()), kind)
         if other != kind:
             raise Failure(f"the kinds {other!r} and {kind!r} would have the same file on some systems: {_ADVICE}")
-        paths[kind] = os.path.join(folder, name)
+        paths[kind] = os.path.join(directory, name)
     return paths
 
 
@@ -169,8 +169,8 @@ class _Kinds:
         **_others: object,
     ) -> Iterator[int]:
         """Takes the rows of a log."""
-        begun: set[str | None] = set()
-        self._faulty.begin(reader, {}, on_corruption=on_corruption)
+        started: set[str | None] = set()
+        self._faulty.start(reader, {}, on_corruption=on_corruption)
         for source in reader.record_batches(target_len=target_len, threads=threads):
             kinds, left_out = entity_kinds(source)
             for _made in self._faulty.feed(source, report, left_out):
@@ -179,9 +179,9 @@ class _Kinds:
                 if kind not in self.targets:
                     self.targets[kind] = self._new_target(kind)
                 target = self.targets[kind]
-                if kind not in begun:
-                    begun.add(kind)
-                    target.table.begin(reader, first, on_corruption=on_corruption)
+                if kind not in started:
+                    started.add(kind)
+                    target.table.start(reader, first, on_corruption=on_corruption)
                 for _, made in target.table.feed(source, report, indices):
                     target.write(made)
             yield len(source)

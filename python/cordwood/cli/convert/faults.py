@@ -65,7 +65,7 @@ class Faults:
         if self._is_other_kind:
             self._reported_max["record"] = 1
 
-    def begin(self, first: Record) -> None:
+    def start(self, first: Record) -> None:
         """Reports a log of another kind, all of whose records might be skipped."""
         if self._is_silent or not self._payload.is_part or self._first_left_out == first.offset:
             return

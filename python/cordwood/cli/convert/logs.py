@@ -55,7 +55,7 @@ class Target(Protocol):
         reader: Reader,
         report: Report,
         *,
-        begins: Callable[[Record], None],
+        starts: Callable[[Record], None],
         notes: Callable[[str], None],
         first: Mapping[str, str | None],
         on_corruption: str,
@@ -140,7 +140,7 @@ class Logs:
         self._unread: str | None = None
         self._is_full = self._is_stop_reported = False
         # The logs that were read.
-        self._begun: dict[str, None] = {}
+        self._started: dict[str, None] = {}
 
     def convert(self) -> Status:
         """Writes the table. Where its columns are learned, it is written again if later rows need others."""
@@ -258,7 +258,9 @@ class Logs:
         if known is None:
             return {} if self._form == "ndjson" else None
         if self._is_one and payload.origin in (options.columns or ()) and payload.origin not in known:
-            raise ValueError(f"a table of one log has no column {payload.origin}: name several logs, or their folder")
+            raise ValueError(
+                f"a table of one log has no column {payload.origin}: name several logs, or their directory"
+            )
         columns = {**dict.fromkeys(self.origins, "text"), **known}
         for name in options.columns or ():
             if name not in columns:
@@ -282,7 +284,7 @@ class Logs:
             rows = target.read(
                 reader,
                 faults,
-                begins=faults.begin,
+                starts=faults.start,
                 notes=faults.note,
                 first={column: self._origin(name, column) for column in self.origins},
                 on_corruption=options.on_corruption,
@@ -317,7 +319,7 @@ class Logs:
 
     def _if_more_is_wanted(self, name: str, target: Target) -> Status:
         if not self._is_full:
-            self._begun[name] = None
+            self._started[name] = None
             return self._read(name, target)
         self._unread = self._unread or name
         return Status.CLEAN
@@ -360,7 +362,7 @@ class Logs:
             return
         # The first file of each run.
         files: dict[str, str] = {}
-        names = {name: self._origin(name, "run_id") for name in self.firsts or self._begun}
+        names = {name: self._origin(name, "run_id") for name in self.firsts or self._started}
         pairs = [(same, name) for name, run in names.items() if (same := files.setdefault(run, name)) != name]
         if pairs:
             _report_files_of_one_run(pairs)

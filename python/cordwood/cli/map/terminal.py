@@ -41,14 +41,14 @@ def draw(cells: Cells, *, title: str, columns: int, color: bool, unicode: bool) 
     lines = [_fit(title, unicode=unicode), summary(cells)]
     lines += [f"a row is {rows(row_len)}, a character {size(cells.cell_len)}", ""]
     categories = cells.categories()
-    for begin in range(0, len(categories), columns):
-        row = categories[begin : begin + columns]
+    for start in range(0, len(categories), columns):
+        row = categories[start : start + columns]
         drawn = [marks[category] for category in row]
         filled = cells.file_len % cells.cell_len
-        if unicode and begin + columns >= len(categories) and filled and row[-1] is Category.WHOLE:
+        if unicode and start + columns >= len(categories) and filled and row[-1] is Category.WHOLE:
             drawn[-1] = _EIGHTHS[max(1, filled * 8 // cells.cell_len)]
         mark = next((f" {marks[category]}" for category in SHOWN_FIRST if category in row), "")
-        label = f"{begin * cells.cell_len:>{_LABEL_LEN - 1},} "
+        label = f"{start * cells.cell_len:>{_LABEL_LEN - 1},} "
         lines.append(label + _colored(row, drawn, color=color) + mark)
     if categories:
         lines += ["", *_legend(cells, marks, color=color), ""]
@@ -90,7 +90,7 @@ def _regions(cells: Cells, *, color: bool) -> list[str]:
 
 
 def _region(region: Region, *, color: bool) -> str:
-    line = f"{region.begin:>15,}  {region.end - region.begin:>13,}  {region.reason}"
+    line = f"{region.start:>15,}  {region.end - region.start:>13,}  {region.reason}"
     return red(line, color=color and region.category is not Category.TORN)
 
 

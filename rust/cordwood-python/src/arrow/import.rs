@@ -129,10 +129,10 @@ pub(crate) struct RecordArray {
 impl RecordArray {
     fn new(array: ArrowArray, layout: Layout) -> PyResult<Self> {
         let count = |count: i64| usize::try_from(count).ok();
-        let (begin, len) = count(array.offset).zip(count(array.length)).unwrap_or((1, usize::MAX));
+        let (start, len) = count(array.offset).zip(count(array.length)).unwrap_or((1, usize::MAX));
         // More offsets or views, of at most 16 bytes, would not fit into memory: no address below can
         // overflow.
-        let end = begin.checked_add(len).filter(|&end| end < isize::MAX as usize / 16);
+        let end = start.checked_add(len).filter(|&end| end < isize::MAX as usize / 16);
         // Validity, offsets and data; or validity, views, any number of data, and their lengths.
         let Some(end) = end.filter(|_| array.n_buffers >= 3 && !array.buffers.is_null()) else {
             return Err(malformed("an array states impossible counts"));
@@ -140,7 +140,7 @@ impl RecordArray {
         let mut checked = RecordArray {
             array,
             layout,
-            range: begin..end,
+            range: start..end,
             data_len: 0,
         };
         if checked.len() > 0 {
@@ -160,12 +160,12 @@ impl RecordArray {
         self.range.len()
     }
 
-    /// The records from index `begin` on: at most `count_max`, and none after the one with which they
-    /// are `len_max` bytes; or those before a fault.
-    pub(crate) fn records(&self, begin: usize, count_max: usize, len_max: usize) -> (Vec<&[u8]>, Option<Fault>) {
-        let mut records = Vec::with_capacity(count_max.min(self.len() - begin));
+    /// The records from index `start` on: at most `count_max`, and none after the one with which
+    /// they are `len_max` bytes; or those before a fault.
+    pub(crate) fn records(&self, start: usize, count_max: usize, len_max: usize) -> (Vec<&[u8]>, Option<Fault>) {
+        let mut records = Vec::with_capacity(count_max.min(self.len() - start));
         let mut len = 0;
-        for at in self.range.clone().skip(begin).take(count_max) {
+        for at in self.range.clone().skip(start).take(count_max) {
             match self.record(at) {
                 Ok(record) => {
                     records.push(record);
@@ -214,9 +214,9 @@ impl RecordArray {
     /// The record between the offset at this index and the next; `None` if they fall, or if it is
     /// outside of the data.
     fn between_offsets(&self, at: usize) -> Option<&[u8]> {
-        let (begin, end) = (self.offset(at)?, self.offset(at + 1)?);
-        let len = end.checked_sub(begin).filter(|_| end <= self.data_len)?;
-        self.part(2, begin, len)
+        let (start, end) = (self.offset(at)?, self.offset(at + 1)?);
+        let len = end.checked_sub(start).filter(|_| end <= self.data_len)?;
+        self.part(2, start, len)
     }
 
     /// The record of the view at this index; `None` if it is outside of its buffer.
@@ -231,28 +231,28 @@ impl RecordArray {
         }
         // The lengths of the data buffers are in the last buffer.
         let lens = usize::try_from(self.array.n_buffers).ok()? - 1;
-        let (index, begin) = (number(8)?, number(12)?);
+        let (index, start) = (number(8)?, number(12)?);
         let lens_buffer = self.buffer(lens).cast::<i64>();
         if index >= lens - 2 || lens_buffer.is_null() {
             return None;
         }
         // SAFETY: there is a length for each data buffer.
         let buffer_len = usize::try_from(unsafe { lens_buffer.add(index).read_unaligned() }).ok()?;
-        if begin.checked_add(len)? > buffer_len {
+        if start.checked_add(len)? > buffer_len {
             return None;
         }
-        self.part(2 + index, begin, len)
+        self.part(2 + index, start, len)
     }
 
     /// Bytes of a data buffer, within which they must be; `None` if there is no such buffer.
-    fn part(&self, buffer: usize, begin: usize, len: usize) -> Option<&[u8]> {
+    fn part(&self, buffer: usize, start: usize, len: usize) -> Option<&[u8]> {
         let data = self.buffer(buffer);
         if len == 0 {
             return Some(&[]);
         }
-        // SAFETY: the caller has checked that `begin + len` is at most the length of the buffer, whose
-        // bytes stay unchanged until the array is released: it is borrowed.
-        (!data.is_null()).then(|| unsafe { slice::from_raw_parts(data.add(begin), len) })
+        // SAFETY: the caller has checked that `start + len` is at most the length of the buffer,
+        // whose bytes stay unchanged until the array is released: it is borrowed.
+        (!data.is_null()).then(|| unsafe { slice::from_raw_parts(data.add(start), len) })
     }
 
     /// The address of a buffer, of which the array has more than `index`; null if it is absent.

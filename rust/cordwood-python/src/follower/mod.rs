@@ -46,11 +46,11 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// no effect, and all other calls raise `OSError`.
 ///
 /// Args:
-///     path: The file; it must exist, and may be empty. Or the folder of a log in segments, in which
-///         no rotation is ever raised and no record is missed.
-///     start: Return only the records that begin at or after this: the `position` of an earlier
+///     path: The file; it must exist, and may be empty. Or the directory of a segmented log, in
+///         which no rotation is ever raised and no record is missed.
+///     start: Return only the records that start at or after this: the `position` of an earlier
 ///         run, by which the log is recognised; or a file offset, in bytes. The rest of a record that
-///         begins before it, damaged or not, is skipped and not reported. Default: 0.
+///         starts before it, damaged or not, is skipped and not reported. Default: 0.
 ///     timeout: The longest that a step of the iteration waits for a record, in seconds. With 0, it
 ///         returns the records that are there and never waits. Default: `None`, forever.
 ///     dialect: As for `Reader`; detected as soon as there is a file header or a complete fragment.
@@ -61,7 +61,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///     on_corruption: As for `Reader`, except `"salvage"`. Default: `"raise"`.
 ///     on_rotation: The reaction once the path names another file, or none, and everything in the
 ///         old one has been returned. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until
-///         the path names a file, and continue at its beginning; `tell`, `skipped` and `outcome`
+///         the path names a file, and continue at its start; `tell`, `skipped` and `outcome`
 ///         then describe that file. A file that had the path only between two polls is missed,
 ///         without an error: this is for a writer that rotates far less often than `poll_interval`.
 ///         `"stop"`: end the iteration for good; `outcome` says so. Under the last two, the logger
@@ -234,7 +234,7 @@ impl Follower {
     /// The file offset after everything returned or skipped so far.
     ///
     /// A new follower with this offset as its `start` continues from there. It returns the same
-    /// records, but does not report the rest of a record whose beginning was damaged before this
+    /// records, but does not report the rest of a record whose start was damaged before this
     /// offset.
     ///
     /// Returns:

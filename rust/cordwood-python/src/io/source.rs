@@ -52,13 +52,13 @@ pub(crate) type InputSource = StreamSource<Box<dyn Input>>;
 /// An open source, which has its path, if any, and the object that it reads.
 pub(crate) type Opened = (InputSource, Option<Referent>);
 
-/// `input`, positioned at the offset `begin` of the log, or at its end if that comes first.
-pub(crate) fn source_at(mut input: Box<dyn Input>, begin: u64) -> io::Result<InputSource> {
+/// `input`, positioned at the offset `start` of the log, or at its end if that comes first.
+pub(crate) fn source_at(mut input: Box<dyn Input>, start: u64) -> io::Result<InputSource> {
     let Some(len) = input.len()? else {
         return Ok(StreamSource::new(input, 0));
     };
-    let begin = input.seek(SeekFrom::Start(begin.min(len)))?;
-    Ok(StreamSource::new(input, begin).with_len(len))
+    let start = input.seek(SeekFrom::Start(start.min(len)))?;
+    Ok(StreamSource::new(input, start).with_len(len))
 }
 
 pub(crate) type SourceReader = cordwood::Reader<InputSource>;
@@ -84,8 +84,8 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
         return opened.map_err(|error| to_python(py, error, Some(&path)));
     }
     let named = options.dialect.filter(|_| !options.must_look());
-    let begin = named.map_or(0, |dialect| Grid::new(dialect, 0).block_start(options.start));
-    let (source, referent) = open(source, begin, &options)?;
+    let start = named.map_or(0, |dialect| Grid::new(dialect, 0).block_start(options.start));
+    let (source, referent) = open(source, start, &options)?;
     let another = source.get_ref().another();
     let can_seek = source.get_ref().can_seek();
     let is_content = source.path().is_none() && another.is_some();
@@ -100,12 +100,12 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
         return Err(noted.err().unwrap_or(error));
     }
     if options.must_look() && options.start > 0 && can_seek {
-        // The format is detected at the beginning; the bytes before the range need not be read.
-        let begun = py.detach(|| {
+        // The format is detected at the start; the bytes before the range need not be read.
+        let started = py.detach(|| {
             options = options.clone().with_format(reader.format()?);
             reader.restart(options.clone())
         });
-        begun.map_err(|error| to_python(py, error, None))?;
+        started.map_err(|error| to_python(py, error, None))?;
     }
     Ok(OpenedReader {
         reader,
@@ -120,7 +120,7 @@ pub(crate) fn open_path(path: &Path, mut options: ReadOptions) -> Result<OpenedR
     let mut reader = cordwood::Reader::open_with(path, options.clone())?;
     // A read of a pipe, which may wait, is left to `FileInput`: there, a signal ends it.
     if options.must_look() && options.start > 0 && reader.file_len().is_some() {
-        // It begins in the middle of the file from now on.
+        // It starts in the middle of the file from now on.
         options = options.with_format(reader.format()?);
     }
     let source = reader.into_inner().map(FileInput::boxed);
@@ -134,16 +134,16 @@ pub(crate) fn open_path(path: &Path, mut options: ReadOptions) -> Result<OpenedR
     })
 }
 
-/// Opens the user's source: a path at its beginning; all others at the offset `begin` of the log,
+/// Opens the user's source: a path at its start; all others at the offset `start` of the log,
 /// to read the range of `options`.
-pub(crate) fn open(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyResult<Opened> {
-    open_any(source, begin, options).map_err(|error| of_call(source.py(), error))
+pub(crate) fn open(source: &Bound<'_, PyAny>, start: u64, options: &ReadOptions) -> PyResult<Opened> {
+    open_any(source, start, options).map_err(|error| of_call(source.py(), error))
 }
 
-fn open_any(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyResult<Opened> {
+fn open_any(source: &Bound<'_, PyAny>, start: u64, options: &ReadOptions) -> PyResult<Opened> {
     let py = source.py();
     if let Some(file) = range_file(source, options)? {
-        return open_ranges(&file, begin);
+        return open_ranges(&file, start);
     }
     if let Some(path) = path_of(source)? {
         let opened = py.detach(|| StreamSource::open(&path));
@@ -161,7 +161,7 @@ fn open_any(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyR
         // `bytes` refer to no other object, so the garbage collector need not see them.
         let (content, position) = (Content::Bytes(bytes), 0);
         let input = BufferInput { content, len, position };
-        return Ok((source_at(Box::new(input), begin)?, None));
+        return Ok((source_at(Box::new(input), start)?, None));
     }
     let no_view = match view_of(source)? {
         Ok(view) => {
@@ -175,12 +175,12 @@ fn open_any(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyR
             let view = Arc::new(Held::new(&view));
             let (content, position) = (Content::View(view.clone()), 0);
             let input = BufferInput { content, len, position };
-            return Ok((source_at(Box::new(input), begin)?, Some(view)));
+            return Ok((source_at(Box::new(input), start)?, Some(view)));
         }
         Err(error) => error,
     };
     if source.attribute(interned!(py, "read")?)?.is_some() {
-        return open_object(source, begin);
+        return open_object(source, start);
     }
     let refused = PyTypeError::new_err(format!(
         "source must be a path, a URL, bytes or another buffer, or an object with read(size) or read_range(start, end), not {}",
@@ -224,7 +224,7 @@ fn remote<'py>(
 }
 
 /// Opens a file object made by [`range_file`].
-fn open_ranges(file: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
+fn open_ranges(file: &Bound<'_, PyAny>, start: u64) -> PyResult<Opened> {
     let py = file.py();
     let referent = Arc::new(Held::new(file));
     let input = ObjectInput {
@@ -235,7 +235,7 @@ fn open_ranges(file: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
         position: 0,
         is_lost: false,
     };
-    let source = source_at(Box::new(input), begin)?;
+    let source = source_at(Box::new(input), start)?;
     let path = file.getattr(interned!(py, "name")?)?.extract()?;
     Ok((source.with_path(path), Some(referent)))
 }
@@ -289,7 +289,7 @@ pub(crate) fn is_seekable(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
-fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
+fn open_object(object: &Bound<'_, PyAny>, start: u64) -> PyResult<Opened> {
     let py = object.py();
     refuse_text(object)?;
     let is_seekable = is_seekable(object)?;
@@ -310,12 +310,12 @@ fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
         position: 0,
         is_lost: false,
     };
-    // A source that cannot seek is read from its beginning, and the bytes before the range are
+    // A source that cannot seek is read from its start, and the bytes before the range are
     // discarded. The length is not queried: that may cost as much as reading everything, for
     // example for a compressed file.
     let mut source = StreamSource::new(Box::new(input) as Box<dyn Input>, 0).with_path(path);
-    if begin > 0 && is_seekable {
-        source.seek(begin)?;
+    if start > 0 && is_seekable {
+        source.seek(start)?;
     }
     Ok((source, Some(referent)))
 }

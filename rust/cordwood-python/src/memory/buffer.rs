@@ -15,7 +15,7 @@ use pyo3::types::{PyBytes, PyMemoryView, PyString, PyTuple, PyType};
 
 use super::batch_pool::PooledBatch;
 
-/// Copies bytes from `source`, beginning at `position`, to `target`: as many as there are and fit.
+/// Copies bytes from `source`, starting at `position`, to `target`: as many as there are and fit.
 /// Returns how many.
 ///
 /// Other threads may write to the buffer meanwhile, as with every use of a mutable buffer in
@@ -262,21 +262,21 @@ impl Exporter {
     /// Python calls it with a `view` that it owns, and keeps this object alive until the view is
     /// released.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
-        let (begin, len) = match &slf.get().0 {
-            Shared::Unwritten(bytes, begin) => (bytes[*begin..].as_ptr(), bytes[*begin..].len()),
+        let (start, len) = match &slf.get().0 {
+            Shared::Unwritten(bytes, start) => (bytes[*start..].as_ptr(), bytes[*start..].len()),
             Shared::Batch(batch, part) => part.place(batch.records()),
         };
         // SAFETY:
         // - `view` may be filled, as the caller promises; it holds a reference to this object.
-        // - There are `len` initialised bytes at `begin`: those of a slice of integers.
+        // - There are `len` initialised bytes at `start`: those of a slice of integers.
         // - They stay there, unchanged, as long as this object lives, which shares them: no code
         //   takes a `Vec` out of an `Arc` that is shared, or changes it, and a `PooledBatch` does
         //   not change before it is dropped.
         // - The view is read-only: Python refuses a request for a writable one, so the pointer is
         //   never written through.
         let filled = unsafe {
-            let begin = begin.cast_mut().cast();
-            ffi::PyBuffer_FillInfo(view, slf.as_ptr(), begin, len as ffi::Py_ssize_t, 1, flags)
+            let start = start.cast_mut().cast();
+            ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start, len as ffi::Py_ssize_t, 1, flags)
         };
         if filled == 0 {
             Ok(())

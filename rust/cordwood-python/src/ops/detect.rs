@@ -14,16 +14,16 @@ use crate::io::source::{OpenedReader, open_reader};
 use crate::values::error::to_python;
 use crate::values::options::{compression_name, dialect_name};
 
-/// Detects the format of a log from the beginning of the file.
+/// Detects the format of a log from the start of the file.
 ///
 /// Args:
 ///     source: As for `Reader`. Its first 96 KiB are read; if they do not show a log and the file
-///         is longer, its end and the beginnings of its blocks are read as well.
+///         is longer, its end and the starts of its blocks are read as well.
 ///
 /// Returns:
 ///     A `LogFormat`: the dialect; the log number, if logs of that dialect have one (the number in
 ///     the name of the file, or else that of the first fragment); and the compression. `None` if
-///     the format cannot be detected: the file is empty, or its beginning contains no complete
+///     the format cannot be detected: the file is empty, or its start contains no complete
 ///     fragment with a valid checksum. `Reader` then reads it as `"leveldb"`.
 ///
 /// Raises:

@@ -22,7 +22,7 @@ const BATCH_MAX: usize = 512;
 
 /// Lists every fragment and every gap of a log, with the reason for each that was not returned.
 ///
-/// Together they tile the file: each begins where the one before it ends, and none crosses the end
+/// Together they tile the file: each starts where the one before it ends, and none crosses the end
 /// of a block. Damage is not an error here. The list follows the records and regions of `Reader`
 /// under the policy `"salvage"`: each fragment in a skipped region carries the region's reason.
 /// Memory use does not grow with the log.
@@ -92,7 +92,7 @@ impl Fragments {
     /// The findings in the log so far.
     ///
     /// A tuple: its dialect, its number, its compression, the number of another log to which all of
-    /// it belongs, and how many of its records begin after damage in the same block.
+    /// it belongs, and how many of its records start after damage in the same block.
     #[getter]
     fn found(&self, py: Python<'_>) -> PyResult<Found> {
         self.with_reader(py, |found| {
@@ -118,14 +118,14 @@ impl Fragments {
                 (fragment.block, fragment.kind, reason)
             };
             while let Some(next) = fragments.peek(py)? {
-                let (first, end, count) = fragments.begun.get_or_insert((next, next.offset, 0));
+                let (first, end, count) = fragments.started.get_or_insert((next, next.offset, 0));
                 if kind(next) != kind(*first) {
                     break;
                 }
                 (*end, *count) = (next.end_offset, *count + 1);
                 fragments.found.next();
             }
-            Ok(fragments.begun.take().map(|(first, end, count)| {
+            Ok(fragments.started.take().map(|(first, end, count)| {
                 let (_, name, reason) = kind(first);
                 let severity = first.reason.map(|reason| reason.severity().as_str());
                 (first.offset, end, name.as_str(), reason, severity, count)
@@ -157,7 +157,7 @@ impl Fragments {
 type Run = (u64, u64, &'static str, Option<&'static str>, Option<&'static str>, u64);
 
 /// The dialect, the log number and the compression of a log; the number of another log to which all
-/// of it belongs; and how many records begin after damage.
+/// of it belongs; and how many records start after damage.
 type Found = (&'static str, Option<u32>, Option<&'static str>, Option<u32>, u64);
 
 /// One of two readers of the same source.
@@ -191,7 +191,7 @@ struct FragmentReader {
     salvaged_count: u64,
     /// The first fragment of a run that has not been returned, where the run ends so far, and the
     /// number of its fragments.
-    begun: Option<(ops::Fragment, u64, u64)>,
+    started: Option<(ops::Fragment, u64, u64)>,
 }
 
 impl FragmentReader {
@@ -225,7 +225,7 @@ impl FragmentReader {
             found: Vec::new().into_iter(),
             failed: None,
             salvaged_count: 0,
-            begun: None,
+            started: None,
         })
     }
 

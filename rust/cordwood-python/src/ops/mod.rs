@@ -34,9 +34,9 @@ use crate::values::{Report, Stat};
 /// a reader may see the older one where a record was written just after.
 ///
 /// Args:
-///     source: As for `Reader`, or a `Split`. Or many logs: a folder, for all logs in it and in its
-///         subfolders; a pattern, such as `"*.log"`; or a list of paths, URLs, folders, patterns and
-///         splits.
+///     source: As for `Reader`, or a `Split`. Or many logs: a directory, for all logs in it and in
+///         its subdirectories; a pattern, such as `"*.log"`; or a list of paths, URLs, directories,
+///         patterns and splits.
 ///     threads: The number of threads to read with, 1 to 256. The report does not depend on it.
 ///         Only one thread is used for an object with `read`, a log with log numbers, and a file of
 ///         less than about 2 MiB per thread. Of many logs, several are read at a time. Default: 1.
@@ -148,17 +148,18 @@ fn read_parts<T: Send>(
 
 /// Reads a log under the policy `"salvage"`, and writes all its records to a new log.
 ///
-/// The source is not changed. The new log is written in the folder of `destination` under a
+/// The source is not changed. The new log is written in the directory of `destination` under a
 /// temporary name, synced, and renamed last, so a file with the final name is complete. It has the
 /// permissions of a source that is a path, as with `cp`. After a failure, the unfinished log is
 /// removed.
 ///
 /// Args:
 ///     source: As for `Reader`. Or many logs, as for `verify`, except splits.
-///     destination: The path of the new log, which must not exist. For many logs, a folder, which
-///         is created if it does not exist; each keeps its path below the folder or pattern that
-///         `source` names. The new log has the dialect, the log number and the engine metadata of
-///         the source. RocksDB and Pebble take the number of a log from the name of its file.
+///     destination: The path of the new log, which must not exist. For many logs, a directory,
+///         which is created if it does not exist; each keeps its path below the directory or
+///         pattern that `source` names. The new log has the dialect, the log number and the engine
+///         metadata of the source. RocksDB and Pebble take the number of a log from the name of its
+///         file.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.

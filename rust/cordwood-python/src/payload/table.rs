@@ -151,16 +151,16 @@ impl Table {
         })
     }
 
-    /// Begins a log.
+    /// Starts a log.
     ///
     /// Args:
-    ///     first: Names and texts of the cells that each of its rows begins with.
+    ///     first: Names and texts of the cells that each of its rows starts with.
     ///     dialect: The dialect of the log, if it is known.
     ///     families: The names of its column families by their numbers.
     ///     is_run: Whether it is a run of Weights & Biases even without a record.
     ///     has_salvaged: Whether rows with the offset of their record say whether it is salvaged.
     #[pyo3(signature = (first, *, dialect = None, families = BTreeMap::new(), is_run = false, has_salvaged = false))]
-    fn begin(
+    fn start(
         &self,
         py: Python<'_>,
         first: Vec<(String, Option<String>)>,
@@ -174,7 +174,7 @@ impl Table {
         facts.is_run = is_run;
         facts.has_salvaged = has_salvaged;
         let mut parts = self.parts.lock(py)?;
-        parts.table.begin(first);
+        parts.table.start(first);
         parts.decoder = Decoder::new(self.rows, facts);
         Ok(())
     }
@@ -183,8 +183,8 @@ impl Table {
     ///
     /// Args:
     ///     source: A `RecordBatch`, or a list of `Record`.
-    ///     begin: The index of the first record to take.
-    ///     only: The indices of the records to take, in ascending order; `None` for all. `begin` is
+    ///     start: The index of the first record to take.
+    ///     only: The indices of the records to take, in ascending order; `None` for all. `start` is
     ///         then an index in this list.
     ///
     /// Returns:
@@ -196,15 +196,15 @@ impl Table {
     /// Raises:
     ///     MemoryError: There is not enough memory.
     ///     TooManyColumnsError: There are too many columns.
-    ///     HasFirstError: A row has a column with which each row begins.
+    ///     HasFirstError: A row has a column with which each row starts.
     ///     MisfitError: A value does not fit its column, or is in none.
-    #[pyo3(signature = (source, begin, only = None, /))]
+    #[pyo3(signature = (source, start, only = None, /))]
     #[expect(clippy::type_complexity, reason = "a tuple of Python")]
     fn feed<'py>(
         &self,
         py: Python<'py>,
         source: &Bound<'py, PyAny>,
-        begin: usize,
+        start: usize,
         only: Option<Vec<usize>>,
     ) -> PyResult<(
         usize,
@@ -220,10 +220,10 @@ impl Table {
             let next = match &only {
                 Some(only) => table.feed(
                     decoder,
-                    only[begin..].iter().map_while(|&index| records.get(index)),
-                    begin,
+                    only[start..].iter().map_while(|&index| records.get(index)),
+                    start,
                 ),
-                None => table.feed(decoder, (begin..).map_while(|index| records.get(index)), begin),
+                None => table.feed(decoder, (start..).map_while(|index| records.get(index)), start),
             };
             let (faults, more) = table.take_faults();
             (next, faults, more, table.take())

@@ -319,7 +319,7 @@ impl Cursor {
                 if let ErrorKind::Corruption { region, .. } = error.kind {
                     self.skip(region);
                     // To continue after threads, the core's reader is moved here, too.
-                    if error.hint == Some(Hint::CheckOffset) && self.sought != Some(region.begin) {
+                    if error.hint == Some(Hint::CheckOffset) && self.sought != Some(region.start) {
                         error.hint = Some(Hint::OnCorruption);
                     }
                 }
@@ -415,7 +415,7 @@ impl Cursor {
             source: source.as_ref(),
             options: &self.options,
             position: self.position,
-            begins_range: self.sought.is_none() && self.position == self.options.start,
+            starts_range: self.sought.is_none() && self.position == self.options.start,
             batches,
         };
         let Some(ahead) = self.ahead.next(py, &reading)? else {

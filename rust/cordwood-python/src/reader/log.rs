@@ -70,7 +70,7 @@ impl Logged {
         Some(Message::Summary { count, len })
     }
 
-    /// [`summary`](Self::summary) at the end of a log; for one that was read from its beginning, by
+    /// [`summary`](Self::summary) at the end of a log; for one that was read from its start, by
     /// `whole`, also that it belongs to another log.
     pub(crate) fn end<S: Source>(&mut self, whole: Option<&mut Reader<S>>) -> Messages {
         let other_log = whole.and_then(|reader| {

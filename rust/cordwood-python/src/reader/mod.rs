@@ -53,22 +53,23 @@ use crate::values::shown::handle_repr;
 /// including that of Ctrl-C, loses no record: the next step returns the next one.
 ///
 /// Args:
-///     source: A path (`str` or `os.PathLike`), also that of the folder of a log in segments, which
-///         is read as one log with one range of offsets; the content of a file in memory (`bytes` or any
-///         other buffer, including `mmap`), never a path: convert a path in `bytes` with
-///         `os.fsdecode`; or an object with `read(size)` that returns bytes, whose current position
-///         is the beginning of the log. If the file of an `mmap` is truncated while it is read, the
-///         operating system ends the process (`SIGBUS`), as it does for every program that reads a
-///         map: if others may truncate a file, pass its path. The following are read in ranges of
-///         up to 16 MiB, four of them ahead: a URL (a `str` such as `"s3://bucket/name"`), an
-///         `fsspec.OpenFile` or a `UPath`, through fsspec; an obstore store and a path in it, as a
-///         tuple; or an object with `size()` and `read_range(start, end)`.
+///     source: A path (`str` or `os.PathLike`), also that of the directory of a segmented log,
+///         which is read as one log with one range of offsets; the content of a file in memory
+///         (`bytes` or any other buffer, including `mmap`), never a path: convert a path in `bytes`
+///         with `os.fsdecode`; or an object with `read(size)` that returns bytes, whose current
+///         position is the start of the log. If the file of an `mmap` is truncated while it is
+///         read, the operating system ends the process (`SIGBUS`), as it does for every program
+///         that reads a map: if others may truncate a file, pass its path. The following are read
+///         in ranges of up to 16 MiB, four of them ahead: a URL (a `str` such as
+///         `"s3://bucket/name"`), an `fsspec.OpenFile` or a `UPath`, through fsspec; an obstore
+///         store and a path in it, as a tuple; or an object with `size()` and `read_range(start,
+///         end)`.
 ///     dialect: How the bytes of the log are laid out. `"leveldb"`: also the logs of Datastore,
 ///         Firestore, App Engine, and RocksDB without recycling; `"rocksdb"`: a RocksDB write-ahead
 ///         log with everything it may contain; `"pebble"`: the same for Pebble; `"recyclable"`:
 ///         the common part of these two; `"wandb"`: a run file of Weights & Biases; `"wandb_old"`:
 ///         a run file of wandb-core before 0.17.6; `"swanlab"`: a run file of SwanLab. Default:
-///         `None`, or `"auto"`: detected from the beginning of the file. RocksDB's metadata in a
+///         `None`, or `"auto"`: detected from the start of the file. RocksDB's metadata in a
 ///         `"leveldb"` or `"recyclable"` log is read if the dialect was detected, and is damage if
 ///         you name the dialect: see `cordwood.types.DetectedDialect`.
 ///     log_number: The number of the log, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the low 32
@@ -77,23 +78,23 @@ use crate::values::shown::handle_repr;
 ///         Default: `None`: the number in the file's name, or, if it has none, that of the first
 ///         valid fragment.
 ///     compression: How each record is compressed, in `"rocksdb"`: `"zstd"`. Default: `None`: as
-///         stated at the beginning of the log.
+///         stated at the start of the log.
 ///     on_corruption: The treatment of damage. `"raise"`: raise `CorruptionError`; the next step
 ///         continues after the damage. `"skip"`: continue at the next block, as LevelDB does; the
 ///         logger `cordwood` gets a warning for each of the first ten regions, and the number of
 ///         the others at the end of the log, on `seek` or on `close`. `"stop"`: treat it as the end
 ///         of the log. `"salvage"`: like `"skip"`, but keep valid records after the damage in the
 ///         same block; `records()` marks them. Default: `"raise"`.
-///     start: Return only the records that begin at or after this file offset, in bytes; or at or
+///     start: Return only the records that start at or after this file offset, in bytes; or at or
 ///         after this `Position`, in the same log: of a path or a URL. Default: 0.
-///     end: Return only the records that begin before this file offset, in bytes; the last record
+///     end: Return only the records that start before this file offset, in bytes; the last record
 ///         may end after it. A record belongs to the range in which its first fragment starts, so
 ///         adjacent ranges return each record exactly once. Default: `None`, the end of the file.
 ///     verify_checksums: Verify each checksum. If `False`, damaged data is returned as if it were
 ///         intact. Default: `True`.
 ///     record_len_max: The longest record to accept, in bytes; a longer one is refused with
 ///         `RecordTooLargeError`. Default: 1 GiB. In a compressed log, all records together may
-///         also have only 256 MiB + 200 * (bytes read since the reader began or last sought), and
+///         also have only 256 MiB + 200 * (bytes read since the reader started or last sought), and
 ///         those of one container of a packed log 256 MiB. The record that would exceed this raises
 ///         `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
 ///         above the default replaces the 256 MiB.

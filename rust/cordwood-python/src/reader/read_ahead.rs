@@ -56,7 +56,7 @@ pub(super) enum Ahead {
 #[derive(Default)]
 struct Part {
     found: Vec<Ahead>,
-    /// The file offset up to which it was read: its end, or where a torn tail begins. `None` if a
+    /// The file offset up to which it was read: its end, or where a torn tail starts. `None` if a
     /// read failed or there was not enough memory: reading is to continue where the last item of
     /// `found` ends.
     end_offset: Option<u64>,
@@ -92,8 +92,8 @@ pub(super) struct Reading<'a> {
     /// The position of the cursor.
     pub(super) position: u64,
     /// Whether that is where the range of the options starts, so that fragments of a record that
-    /// begins before it are not reported.
-    pub(super) begins_range: bool,
+    /// starts before it are not reported.
+    pub(super) starts_range: bool,
     pub(super) batches: &'a Batches,
 }
 
@@ -187,7 +187,7 @@ fn start(reading: &Reading<'_>) -> io::Result<Option<Pipeline<Part>>> {
         let mut worker = Worker {
             reader: SourceReader::with_source(source_at(input, 0)?, parts.options(0)),
             parts: parts.clone(),
-            begins_range: reading.begins_range,
+            starts_range: reading.starts_range,
             pool: Arc::clone(pool),
             target_len,
         };
@@ -241,7 +241,7 @@ struct Worker {
     /// Used for one part after another, so that its window is allocated once.
     reader: SourceReader,
     parts: Parts,
-    begins_range: bool,
+    starts_range: bool,
     pool: Arc<Pool>,
     target_len: usize,
 }
@@ -251,13 +251,13 @@ impl Worker {
         let mut part = Part::default();
         let options = self.parts.options(number);
         let start = options.start;
-        let mut begun = self.reader.restart(options);
-        if number == 0 && !self.begins_range && begun.is_ok() {
+        let mut started = self.reader.restart(options);
+        if number == 0 && !self.starts_range && started.is_ok() {
             // A range skips the part of a record that belongs to the range before it. Here that
             // must be reported.
-            begun = self.reader.seek(start);
+            started = self.reader.seek(start);
         }
-        match begun {
+        match started {
             Ok(()) => self.read_all(&mut part),
             Err(error) => {
                 if part.found.try_reserve(1).is_ok() {
@@ -295,7 +295,7 @@ impl Worker {
             }
             let found = match reader.found() {
                 Some(Found::Skipped(region)) if region.reason.severity() == Severity::TornTail => {
-                    part.end_offset = Some(region.begin);
+                    part.end_offset = Some(region.start);
                     part.is_last = true;
                     break;
                 }

@@ -70,7 +70,7 @@ impl RecordBatch {
         self.column(py, BatchBuffer::Data)
     }
 
-    /// Where each record begins in `data`, followed by where the last one ends.
+    /// Where each record starts in `data`, followed by where the last one ends.
     ///
     /// One more than there are records: 64-bit signed integers in native byte order (format `"q"`).
     #[getter]

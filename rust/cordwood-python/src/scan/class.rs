@@ -43,7 +43,7 @@ impl Scan {
     ///     requested_schema: Ignored, as the interface allows: the consumer casts. Default: `None`.
     ///
     /// Returns:
-    ///     The capsule, which reads the sources from their beginning.
+    ///     The capsule, which reads the sources from their start.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -130,24 +130,25 @@ impl Scan {
 /// Pass it to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
 /// DataFusion and others. Each of them reads the sources again, in batches of about 256 KiB, of
 /// which one is in memory at a time unless the consumer keeps them. Before then, only files in
-/// folders are opened, to see which are logs.
+/// directories are opened, to see which are logs.
 ///
 /// Errors are raised by the consumer, as exceptions of its own with cordwood's message. After an
 /// error, a stream returns no more batches.
 ///
 /// Args:
 ///     sources: Like the source of `Reader`: a path, a URL, bytes, or an object with `read`, which
-///         must be able to seek in order to be read twice. Or a `Split`; a folder, for all logs in
-///         it and in its subfolders; a pattern, such as `"*.log"`; or an iterable of all of these,
-///         which are read in its order. Folders are listed by this function, and their files that
-///         are not logs are left out. A file with several of the names, such as a link to another
-///         one, is read once, under the first of them; so is a URL that occurs more than once.
+///         must be able to seek in order to be read twice. Or a `Split`; a directory, for all logs
+///         in it and in its subdirectories; a pattern, such as `"*.log"`; or an iterable of all of
+///         these, which are read in its order. Directories are listed by this function, and their
+///         files that are not logs are left out. A file with several of the names, such as a link
+///         to another one, is read once, under the first of them; so is a URL that occurs more than
+///         once.
 ///     columns: The columns, in this order. `"offset"`: the file offset of the record, `uint64`;
 ///         `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after it;
 ///         `"length"`: its number of bytes; `"path"`: the path of its log, a dictionary of text,
-///         null if it has none; `"salvaged"`: whether it begins after damage in its block. Without
+///         null if it has none; `"salvaged"`: whether it starts after damage in its block. Without
 ///         `"record"`, records are checked but not copied. Default: `None`: `"offset"` and
-///         `"record"`, and `"path"` if `sources` is a folder, a pattern or an iterable.
+///         `"record"`, and `"path"` if `sources` is a directory, a pattern or an iterable.
 ///     decode: The contents of the records: a name that `cordwood convert --as` accepts, such as
 ///         `"write-batch"`, `"entity"`, `"wandb-history"` or `"json"`; `cordwood.typing.DecoderName`
 ///         lists them. The rows and columns are then those of `convert`, and `columns` selects from
@@ -155,8 +156,8 @@ impl Scan {
 ///         histories are decoded in up to two. Columns that differ from log to log are
 ///         determined by first reading all sources once. A record with any other content is an
 ///         error, in that first reading a `PayloadError`; under a policy other than `"raise"` it is
-///         left out, and `DecodedScan.left_out` lists it. Logs in folders whose first record is of
-///         another kind are left out, as by `convert`. Default: `None`: bytes.
+///         left out, and `DecodedScan.left_out` lists it. Logs in directories whose first record is
+///         of another kind are left out, as by `convert`. Default: `None`: bytes.
 ///     schema: With `decode`: a `pyarrow.Schema`, which replaces that first reading. Columns that
 ///         it does not name are left out. Default: `None`.
 ///     dialect: As for `Reader`.
@@ -176,7 +177,7 @@ impl Scan {
 ///
 /// Raises:
 ///     ModuleNotFoundError: With `decode`: pyarrow is not installed.
-///     OSError: A folder, or a file in it, cannot be read.
+///     OSError: A directory, or a file in it, cannot be read.
 ///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: A source is none of the above, or is a text file.
 ///     ValueError: An option has an invalid value, or a column is unknown or named twice.
@@ -224,8 +225,8 @@ pub(crate) fn scan<'py>(
         let sources: Vec<_> = sources
             .iter()
             .map(|(source, split)| {
-                let (object, begin, is_read_once) = source.to_reopen(py);
-                (object, begin, is_read_once, split)
+                let (object, at, is_read_once) = source.to_reopen(py);
+                (object, at, is_read_once, split)
             })
             .collect();
         reading.set_item("on_corruption", on_corruption)?;

@@ -30,8 +30,8 @@ impl Plan {
         Arc::clone(&self.latest.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Begins a reading of this many sources.
-    pub(super) fn begin(&self, count: usize) -> Reading {
+    /// Starts a reading of this many sources.
+    pub(super) fn start(&self, count: usize) -> Reading {
         let reading: Reading = (0..count).map(|_| Skipped::default()).collect();
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&reading);
         reading

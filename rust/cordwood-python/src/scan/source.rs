@@ -43,7 +43,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Opens the source from its beginning. Also returns how many times it has been opened, this time
+    /// Opens the source from its start. Also returns how many times it has been opened, this time
     /// included.
     pub(super) fn open(&self) -> Result<(OpenedReader, u64), Failure> {
         let opening = self.opening_count.fetch_add(1, Ordering::Relaxed) + 1;
@@ -86,15 +86,15 @@ impl Source {
             return Ok(None);
         }
         refuse_text(object)?;
-        let begin = is_seekable(object)?
+        let start = is_seekable(object)?
             .then(|| object.run_method(interned!(py, "tell")?, ()))
             .transpose()?;
-        source(object, None, Kind::Object(begin.map(Bound::unbind)))
+        source(object, None, Kind::Object(start.map(Bound::unbind)))
     }
 
     /// Returns one source, or several, each with its `Split`, if it has one, and whether `sources`
     /// stands for several. `decode` and `reading`: the options of the scan, which decide which logs
-    /// in folders are left out.
+    /// in directories are left out.
     pub(super) fn all_of<'py>(
         sources: &Bound<'py, PyAny>,
         decode: Option<&Bound<'py, PyAny>>,
@@ -116,18 +116,18 @@ impl Source {
     /// For Python: the argument for `Reader`, the position to seek to first, if any, and whether it
     /// can be read only once.
     pub(super) fn to_reopen(&self, py: Python<'_>) -> (Py<PyAny>, Option<Py<PyAny>>, bool) {
-        let begin = match &self.kind {
-            Kind::Object(Some(begin)) => Some(begin.clone_ref(py)),
+        let start = match &self.kind {
+            Kind::Object(Some(start)) => Some(start.clone_ref(py)),
             _ => None,
         };
         (
             self.object.clone_ref(py),
-            begin,
+            start,
             matches!(self.kind, Kind::Object(None)),
         )
     }
 
-    /// Opens the source from its beginning. `is_again`: whether it has been opened before.
+    /// Opens the source from its start. `is_again`: whether it has been opened before.
     fn open(&self, options: &ReadOptions, is_again: bool) -> Result<OpenedReader, Failure> {
         if let (Kind::Path, Some(path)) = (&self.kind, &self.path) {
             return open_path(path, options.clone()).map_err(|error| failure(error, Some(path)));
@@ -135,7 +135,7 @@ impl Source {
         attached(|py| {
             let object = self.object.bind(py);
             match &self.kind {
-                Kind::Object(Some(begin)) => drop(object.run_method(interned!(py, "seek")?, (begin,))?),
+                Kind::Object(Some(start)) => drop(object.run_method(interned!(py, "seek")?, (start,))?),
                 Kind::Object(None) if is_again => {
                     return Err(PyValueError::new_err(
                         "the source was read once, and cannot seek: pass a path, or a file object that can",

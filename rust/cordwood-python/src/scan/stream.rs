@@ -21,7 +21,7 @@ pub(super) struct Stream {
     plan: Arc<Plan>,
     sources: Arc<[Log]>,
     batches: Batches,
-    /// The findings; `None` before it has begun.
+    /// The findings; `None` before it has started.
     reading: Option<Reading>,
     /// The index of the source that is being read, or is read next.
     source: usize,
@@ -37,7 +37,7 @@ impl arrow::Batches for Stream {
     }
 
     fn next(&mut self) -> Result<Option<Array>, Failure> {
-        let reading = Arc::clone(self.reading.get_or_insert_with(|| self.plan.begin(self.sources.len())));
+        let reading = Arc::clone(self.reading.get_or_insert_with(|| self.plan.start(self.sources.len())));
         while self.source < self.sources.len() {
             let (mut cursor, opening) = match self.log.take() {
                 Some(log) => log,

@@ -23,7 +23,7 @@ use crate::memory::buffer::no_memory;
 /// not know it or knows another.
 pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> PyErr {
     let path = match error.kind {
-        // Maybe a file in the folder that the user gave.
+        // Maybe a file in the directory that the user gave.
         ErrorKind::NotASegment | ErrorKind::Foreign { .. } => error.path.as_deref().or(path),
         _ => path.or(error.path.as_deref()),
     };

@@ -110,7 +110,7 @@ named_tuple!("cordwood.types", "SkippedRegion", |found: SkippedRegion, py| {
     let Finding { region, bit_flip, .. } = found.0;
     let reason = region.reason;
     [
-        region.begin,
+        region.start,
         region.end,
         REASON.member(py, reason.as_str())?,
         reason.detail("stored_crc"),
@@ -157,7 +157,7 @@ pub(crate) fn listed<'py>(py: Python<'py>, findings: &Findings) -> PyResult<Boun
     PyTuple::new(py, findings.listed().iter().copied().map(SkippedRegion))
 }
 
-/// By default, that of reading that has not begun.
+/// By default, that of reading that has not started.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Outcome {
     /// `None` if reading has not ended.
@@ -168,7 +168,7 @@ pub(crate) struct Outcome {
 
 impl Outcome {
     /// The outcome of reading that has reached `position`, and has ended there if there is an
-    /// `end`, in a file whose last zeros begin at `zeros_offset`.
+    /// `end`, in a file whose last zeros start at `zeros_offset`.
     pub(crate) fn at(position: u64, end: Option<cordwood::End>, zeros_offset: Option<u64>) -> Self {
         Outcome {
             end,

@@ -93,11 +93,11 @@ pub(crate) fn moved_to(position: &Bound<'_, Position>, offset: u64) -> Position 
     Position(position.get().0.with_offset(offset))
 }
 
-/// The position at the beginning of a log.
+/// The position at the start of a log.
 ///
 /// Args:
-///     beginning: The first block of the log, or all of it.
-///     dialect: As for `Reader`. `None`: the beginning is not compared.
+///     start: The first block of the log, or all of it.
+///     dialect: As for `Reader`. `None`: the start is not compared.
 ///     log_number: As for `Reader`.
 ///     compression: As for `Reader`.
 ///     version: The version that a store has given to the log.
@@ -105,8 +105,8 @@ pub(crate) fn moved_to(position: &Bound<'_, Position>, offset: u64) -> Position 
 /// Returns:
 ///     A `Position` with the offset 0.
 #[pyfunction]
-pub(crate) fn beginning_of(
-    beginning: &[u8],
+pub(crate) fn start_of(
+    start: &[u8],
     #[pyo3(from_py_with = dialect_of)] dialect: Option<Dialect>,
     log_number: Option<u32>,
     #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
@@ -115,12 +115,12 @@ pub(crate) fn beginning_of(
     let position = dialect.map(|dialect| {
         let mut format = LogFormat::new(dialect);
         (format.log_number, format.compression) = (log_number, compression);
-        cordwood::Position::of_beginning(beginning, 0, format)
+        cordwood::Position::of_start(start, 0, format)
     });
     Position(position.unwrap_or_default().with_version(version))
 }
 
-/// The position at the beginning of a log on a disk.
+/// The position at the start of a log on a disk.
 ///
 /// Args:
 ///     path: The path of a file or of a segmented log.
@@ -134,7 +134,7 @@ pub(crate) fn beginning_of(
 /// Raises:
 ///     OSError: The file cannot be read.
 #[pyfunction]
-pub(crate) fn beginning_at(
+pub(crate) fn start_at(
     path: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = dialect_of)] dialect: Option<Dialect>,
     log_number: Option<u32>,
@@ -144,7 +144,7 @@ pub(crate) fn beginning_at(
     let path = required_path("path", path)?;
     let mut format = LogFormat::new(dialect.unwrap_or(Dialect::LEVELDB));
     (format.log_number, format.compression) = (log_number, compression);
-    let position = py.detach(|| cordwood::Position::beginning(&path, format));
+    let position = py.detach(|| cordwood::Position::start(&path, format));
     position
         .map(Position)
         .map_err(|error| to_python(py, error, Some(&path)))

@@ -28,9 +28,9 @@ pub(crate) struct Record {
     pub(crate) end_offset: u64,
     /// The bytes that were written.
     pub(crate) data: Py<PyBytes>,
-    /// Whether it begins after damage in the same block, under the policy `"salvage"`.
+    /// Whether it starts after damage in the same block, under the policy `"salvage"`.
     ///
-    /// Its checksums are valid, but its beginning had to be searched for: a log inside a record's
+    /// Its checksums are valid, but its start had to be searched for: a log inside a record's
     /// data can look the same.
     pub(crate) salvaged: bool,
 }

@@ -2,7 +2,8 @@
 //! each architecture, and CRC-32.
 //!
 //! In the kernels a checksum is a *state*, the register before the final inversion; elsewhere it is
-//! the finished value. The tests in this folder compare each kernel with a naive bit-by-bit oracle.
+//! the finished value. The tests in this directory compare each kernel with a naive bit-by-bit
+//! oracle.
 
 mod algorithm;
 mod arch;

@@ -34,23 +34,23 @@ impl<'a> RangeCrc<'a> {
         }
     }
 
-    /// The CRC of `bytes[begin..end]`.
-    pub(crate) fn crc(&self, begin: usize, end: usize) -> u32 {
-        let (last_begin, last_end, last) = self.last.get();
-        if (begin, end) == (last_begin, last_end) {
+    /// The CRC of `bytes[start..end]`.
+    pub(crate) fn crc(&self, start: usize, end: usize) -> u32 {
+        let (last_start, last_end, last) = self.last.get();
+        if (start, end) == (last_start, last_end) {
             return last;
         }
-        let crc = self.crc_of(begin, end);
-        self.last.set((begin, end, crc));
+        let crc = self.crc_of(start, end);
+        self.last.set((start, end, crc));
         crc
     }
 
-    fn crc_of(&self, begin: usize, end: usize) -> u32 {
-        let (first, last) = (begin.div_ceil(CHUNK_LEN), end / CHUNK_LEN);
+    fn crc_of(&self, start: usize, end: usize) -> u32 {
+        let (first, last) = (start.div_ceil(CHUNK_LEN), end / CHUNK_LEN);
         if first >= last {
-            return self.checksum.crc(&self.bytes[begin..end]);
+            return self.checksum.crc(&self.bytes[start..end]);
         }
-        let head = self.checksum.crc(&self.bytes[begin..first * CHUNK_LEN]);
+        let head = self.checksum.crc(&self.bytes[start..first * CHUNK_LEN]);
         // The CRC of whole chunks is the difference of two prefix CRCs, and subtraction is
         // addition. A shift is linear, so one shift serves both CRCs.
         let shifted = self.checksum.shift(head ^ self.crcs[first], last - first);
@@ -69,9 +69,9 @@ mod tests {
         let block = vec![0xa5; BLOCK_LEN];
         for checksum in [Checksum::MaskedCrc32c, Checksum::Crc32] {
             let sums = RangeCrc::new(checksum, &bytes);
-            for begin in (0..bytes.len()).step_by(7) {
-                for end in (begin..=bytes.len()).step_by(11) {
-                    assert_eq!(sums.crc(begin, end), checksum.crc(&bytes[begin..end]), "{begin}..{end}");
+            for start in (0..bytes.len()).step_by(7) {
+                for end in (start..=bytes.len()).step_by(11) {
+                    assert_eq!(sums.crc(start, end), checksum.crc(&bytes[start..end]), "{start}..{end}");
                 }
             }
             let sums = RangeCrc::new(checksum, &block);

@@ -74,12 +74,12 @@ fn a_kernel_appends_the_data_and_has_the_state_of_the_oracle() {
         for len in (0..=1024).chain([1025, 3072, 5000, 32_761, 32_769, 32_840, 33_000, 33_400]) {
             let data = &data[len % 61..][..len];
             // With room for writing too much, and with none.
-            for (room, begin) in [(0, &b""[..]), (4096, b"before")] {
+            for (room, start) in [(0, &b""[..]), (4096, b"before")] {
                 let mut out = Vec::with_capacity(room);
-                out.extend_from_slice(begin);
+                out.extend_from_slice(start);
                 let state = kernel.run(Append(0x1234_5678, data, &mut out));
                 assert_eq!(state, naive::update(0x1234_5678, data), "{name}, {len} bytes");
-                assert_eq!(out, [begin, data].concat(), "{name}, {len} bytes");
+                assert_eq!(out, [start, data].concat(), "{name}, {len} bytes");
             }
         }
     }

@@ -56,9 +56,9 @@ pub struct BitFlip {
     pub part: FragmentPart,
 }
 
-/// Finds the one flipped bit that explains why no fragment is found where one should begin.
+/// Finds the one flipped bit that explains why no fragment is found where one should start.
 ///
-/// `bytes` begin with the damaged header and extend to the end of its block or of the file;
+/// `bytes` start with the damaged header and extend to the end of its block or of the file;
 /// `offset` is the file offset of the first byte, `dialect` the dialect of the file. Returns `None`
 /// if no single bit explains the damage, or more than one does equally well. A length up to twice
 /// the stated one is tried first; any other length, and a type whose header has another length, are
@@ -98,7 +98,7 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
     found.map(|place| place.flip(offset, damaged.header_len))
 }
 
-/// Each of the flipped bits that alone would explain the damage that `bytes` begin with, as for
+/// Each of the flipped bits that alone would explain the damage that `bytes` start with, as for
 /// [`locate_bit_flip`].
 #[cold]
 pub(crate) fn explanations(bytes: &[u8], dialect: Dialect) -> Vec<Place> {
@@ -113,7 +113,7 @@ pub(crate) fn explanations(bytes: &[u8], dialect: Dialect) -> Vec<Place> {
 /// The true length of a payload, if exactly one bit of the length that `header` states is wrong and
 /// no other bit is.
 ///
-/// `rest` begins with the header and contains the payload.
+/// `rest` starts with the header and contains the payload.
 pub(super) fn true_len(dialect: Dialect, header: Header, rest: &[u8]) -> Option<usize> {
     let header_len = dialect.meaning(header.kind).form.header_len();
     let (head, payload) = rest.split_at_checked(header_len)?;
@@ -151,7 +151,7 @@ pub(crate) fn only_difference(found: &[u8], expected: &[u8]) -> Option<Place> {
     }
 }
 
-/// A bit, counted from the beginning of some bytes.
+/// A bit, counted from the start of some bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The byte.
@@ -170,13 +170,13 @@ impl Place {
         bytes
     }
 
-    /// The bit as a file offset, in a fragment that begins at `offset` with a header of this
+    /// The bit as a file offset, in a fragment that starts at `offset` with a header of this
     /// length.
     pub(super) fn flip(self, offset: u64, header_len: usize) -> BitFlip {
         self.flip_in(offset, part_of(self.at, header_len))
     }
 
-    /// The bit as a file offset, in bytes that begin at `offset`.
+    /// The bit as a file offset, in bytes that start at `offset`.
     pub(crate) fn flip_in(self, offset: u64, part: FragmentPart) -> BitFlip {
         BitFlip {
             offset: offset.saturating_add(self.at as u64),
@@ -186,7 +186,7 @@ impl Place {
     }
 }
 
-/// Bytes at whose beginning a fragment should be.
+/// Bytes at whose start a fragment should be.
 struct Damaged<'a> {
     bytes: &'a [u8],
     dialect: Dialect,

@@ -100,11 +100,12 @@ pub enum Reason {
     /// A container of records with valid checksums that is not as any writer writes it. None of its
     /// records is returned.
     BadContainer,
-    /// The bytes of a log in segments that none of its files has: a file was removed or cut, or its
+    /// The bytes of a segmented log that none of its files has: a file was removed or cut, or its
     /// end was never written.
     MissingSegment,
-    /// The end of a file of a log in segments, after the offset at which the next file begins. A reader
-    /// reports it as an empty region there, since the offsets after it are those of the next file.
+    /// The end of a file of a segmented log, after the offset at which the next file starts. A
+    /// reader reports it as an empty region there, since the offsets after it are those of the next
+    /// file.
     GrownSegment,
     /// Not read: it follows the damage at which [`OnCorruption::Stop`](crate::OnCorruption::Stop)
     /// ended the log.
@@ -300,19 +301,19 @@ impl fmt::Display for Reason {
             Reason::MissingSegment => write!(f, "no segment has these bytes: a file was removed or cut"),
             Reason::GrownSegment => write!(
                 f,
-                "the segment before has bytes after this offset, where the next one begins"
+                "the segment before has bytes after this offset, where the next one starts"
             ),
             Reason::NotRead => write!(f, "after the damage at which reading stopped"),
         }
     }
 }
 
-/// A region of a file that was not returned as a record: the bytes `[begin, end)` and why.
+/// A region of a file that was not returned as a record: the bytes `[start, end)` and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SkippedRegion {
     /// File offset of the first byte.
-    pub begin: u64,
+    pub start: u64,
     /// File offset after the last byte.
     pub end: u64,
     /// Why these bytes were not returned.
@@ -326,19 +327,19 @@ pub struct SkippedRegion {
 impl SkippedRegion {
     /// The length of the region in bytes.
     pub const fn len(&self) -> u64 {
-        self.end - self.begin
+        self.end - self.start
     }
 
     /// Whether the region is empty. A reader returns only a [`Reason::GrownSegment`] that is.
     pub const fn is_empty(&self) -> bool {
-        self.begin == self.end
+        self.start == self.end
     }
 
-    /// This region of a segment that begins at the log offset `base`, at its log offsets.
+    /// This region of a segment that starts at the log offset `base`, at its log offsets.
     #[must_use]
     pub(crate) const fn in_segment(self, base: u64) -> Self {
         SkippedRegion {
-            begin: self.begin + base,
+            start: self.start + base,
             end: self.end + base,
             ..self
         }
@@ -351,7 +352,7 @@ impl SkippedRegion {
             (Some(here), Some(there)) => Some(here + there),
             (here, there) => here.or(there),
         };
-        let touches = self.end == next.begin && self.reason == next.reason;
+        let touches = self.end == next.start && self.reason == next.reason;
         touches.then_some(SkippedRegion {
             end: next.end,
             leveldb_len,
@@ -363,7 +364,7 @@ impl SkippedRegion {
 impl fmt::Display for SkippedRegion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let len = self.len();
-        write!(f, "{len} {} at offset {}: {}", bytes(len), self.begin, self.reason)
+        write!(f, "{len} {} at offset {}: {}", bytes(len), self.start, self.reason)
     }
 }
 

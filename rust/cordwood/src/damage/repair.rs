@@ -29,7 +29,7 @@ pub(crate) struct Repaired {
     pub(crate) bit_flip: BitFlip,
 }
 
-/// Flips back the one bit that makes the damaged bytes at the beginning of `rest` a fragment which
+/// Flips back the one bit that makes the damaged bytes at the start of `rest` a fragment which
 /// the log's writer could have written there.
 ///
 /// `rest` is at the file offset `offset`, and extends to the end of its block or of the file;
@@ -50,7 +50,7 @@ pub(crate) fn repair(log: &Log<'_>, offset: u64, rest: &[u8], left: usize) -> Op
 }
 
 impl Log<'_> {
-    /// The end-of-log trailer, which has no checksum, if `rest` begins with it except for one bit.
+    /// The end-of-log trailer, which has no checksum, if `rest` starts with it except for one bit.
     fn end_trailer(&self, offset: u64, rest: &[u8]) -> Option<Repaired> {
         let trailer = self.format.end_trailer().filter(|_| self.may_end)?;
         let place = only_difference(rest.get(..trailer.len())?, &trailer)?;
@@ -60,7 +60,7 @@ impl Log<'_> {
         })
     }
 
-    /// The fragment at the beginning of `rest` without this flip, if the log's writer could have
+    /// The fragment at the start of `rest` without this flip, if the log's writer could have
     /// written it there.
     fn repaired(&self, place: Place, offset: u64, rest: &[u8], left: usize) -> Option<Repaired> {
         let dialect = self.format.dialect;

@@ -40,7 +40,7 @@ impl Finding {
 ///         findings.add(Finding::new(region));
 ///     }
 /// }
-/// assert_eq!(findings.listed()[0].region.begin, 10);
+/// assert_eq!(findings.listed()[0].region.start, 10);
 /// assert_eq!((findings.len_of(Severity::TornTail), findings.len_by("torn_tail"), findings.len()), (5, 5, 5));
 /// # Ok::<(), cordwood_log::Error>(())
 /// ```
@@ -56,7 +56,7 @@ impl Findings {
     /// The maximum number of regions listed; they take at most 10 MiB.
     pub const LISTED_MAX: usize = 100_000;
 
-    /// Adds a region that begins after all others. If it is adjacent to the last and has the same
+    /// Adds a region that starts after all others. If it is adjacent to the last and has the same
     /// reason, and no flipped bit explains either, they are listed as one.
     pub fn add(&mut self, finding: Finding) {
         let reason = finding.region.reason;
@@ -134,8 +134,9 @@ impl Findings {
         self.lens.get(reason).map_or(0, |(_, len)| *len)
     }
 
-    /// The file offset at which zeros ([`Reason::ZeroFill`]) begin that end at `end`; `None` if none
-    /// do. With the length of a file that was read to its end: where the zeros at its end begin.
+    /// The file offset at which zeros ([`Reason::ZeroFill`]) start that end at `end`; `None` if
+    /// none do. With the length of a file that was read to its end: where the zeros at its end
+    /// start.
     pub fn zeros_before(&self, end: u64) -> Option<u64> {
         self.last_zeros.before(end)
     }
@@ -152,10 +153,10 @@ impl Findings {
 pub(crate) struct LastZeros(Range<u64>);
 
 impl LastZeros {
-    /// Takes a region into account that begins after all others.
+    /// Takes a region into account that starts after all others.
     pub(crate) fn add(&mut self, region: SkippedRegion) {
         if region.reason == Reason::ZeroFill {
-            self.append(LastZeros(region.begin..region.end));
+            self.append(LastZeros(region.start..region.end));
         }
     }
 
@@ -178,10 +179,10 @@ impl LastZeros {
 mod tests {
     use super::*;
 
-    fn finding(begin: u64, kind: u8) -> Finding {
+    fn finding(start: u64, kind: u8) -> Finding {
         Finding::new(SkippedRegion {
-            begin,
-            end: begin + 7,
+            start,
+            end: start + 7,
             reason: Reason::UnknownKind { kind },
             leveldb_len: Some(0),
         })
@@ -223,7 +224,7 @@ mod tests {
         let mut findings = Findings::default();
         assert!(!findings.has(Severity::Corruption));
         findings.add(Finding::new(SkippedRegion {
-            begin: 20,
+            start: 20,
             end: 20,
             reason: Reason::GrownSegment,
             leveldb_len: None,
@@ -240,7 +241,7 @@ mod tests {
         findings.add(finding(14, 78));
         findings.add(finding(30, 78));
         let ends: Vec<_> = (findings.listed().iter())
-            .map(|finding| (finding.region.begin, finding.region.end))
+            .map(|finding| (finding.region.start, finding.region.end))
             .collect();
         assert_eq!(ends, [(0, 14), (14, 21), (30, 37)]);
         assert_eq!(findings.len_by("unknown_kind"), 28);

@@ -11,12 +11,12 @@ use crate::format::{HEADER_LEN, Header, KIND_AT};
 pub(crate) struct Resume {
     /// How many bytes are lost: the whole rest, if no fragment in it can be trusted.
     pub(crate) len: usize,
-    /// Whether every byte was tried as the beginning of a fragment, which may happen once per
+    /// Whether every byte was tried as the start of a fragment, which may happen once per
     /// block.
     pub(crate) has_scanned: bool,
 }
 
-/// Finds where to resume after the damaged header at the beginning of `rest`.
+/// Finds where to resume after the damaged header at the start of `rest`.
 ///
 /// `rest` extends to the end of the block or of the file; `left` is the number of bytes to the end
 /// of the block. `form` is the form of the log's fragments, if any has been seen. `may_scan` states
@@ -102,7 +102,7 @@ fn is_zero(header: Header) -> bool {
     header.kind == 0 && header.len == 0
 }
 
-/// Whether a fragment of any type with a valid checksum begins at `at`.
+/// Whether a fragment of any type with a valid checksum starts at `at`.
 fn is_whole(dialect: Dialect, rest: &[u8], at: usize) -> bool {
     header_at(rest, at).is_some_and(|header| !is_zero(header) && dialect.valid(&rest[at..], true).is_some())
 }
@@ -121,8 +121,8 @@ fn may_have_form(format: &LogFormat, form: Option<Form>, rest: &[u8], at: usize)
     form.is_none_or(|form| own_form(format, rest, at).is_none_or(|own| own == form))
 }
 
-/// Whether reading can resume at `at`: a valid fragment begins there, or there is an end. `rest` and
-/// `left` are as for [`resume`].
+/// Whether reading can resume at `at`: a valid fragment starts there, or there is an end. `rest`
+/// and `left` are as for [`resume`].
 #[cold]
 pub(crate) fn can_resume(dialect: Dialect, rest: &[u8], left: usize, at: usize) -> bool {
     Ends::new(rest, left).is_end(at) || is_whole(dialect, rest, at)
@@ -139,7 +139,7 @@ pub(crate) enum Evidence {
 }
 
 /// Looks for valid fragments after the first byte of `rest`, which extends to the end of the block
-/// or of the file, and for a damaged one at its beginning. `form` is the form of the log's fragments,
+/// or of the file, and for a damaged one at its start. `form` is the form of the log's fragments,
 /// if any has been seen.
 #[cold]
 pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> Evidence {
@@ -163,7 +163,7 @@ pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> E
     }
 }
 
-/// The length of the damaged fragment that `rest` begins with, if it carries the number of this log
+/// The length of the damaged fragment that `rest` starts with, if it carries the number of this log
 /// and was written whole: its checksum is valid with one bit flipped back, or for another length, or
 /// the end trailer of this log follows, which no older log can have left. `form` is the form of the
 /// log's fragments, if any has been seen.
@@ -207,7 +207,7 @@ pub(crate) fn written_len(format: &LogFormat, form: Option<Form>, rest: &[u8]) -
     Some(head.len() + len)
 }
 
-/// Whether a valid fragment of the log begins after the first byte of `rest`, as for [`evidence`].
+/// Whether a valid fragment of the log starts after the first byte of `rest`, as for [`evidence`].
 #[cold]
 pub(crate) fn contains_own(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> bool {
     // An old file may consist of thousands of blocks without this log's number.
@@ -272,7 +272,7 @@ impl Ends {
 
 /// The ways in which a chain can continue at a position.
 mod place {
-    /// A chain begins here, or a writer may have ended here.
+    /// A chain starts here, or a writer may have ended here.
     pub(super) const VALID: u8 = 1;
     /// The same, or one damaged fragment whose length leads to such a position, or a torn write.
     pub(super) const PASSABLE: u8 = 2;
@@ -280,7 +280,7 @@ mod place {
     pub(super) const TORN: u8 = 4;
 }
 
-/// The first position after the first byte at which a chain begins: consecutive valid fragments, up
+/// The first position after the first byte at which a chain starts: consecutive valid fragments, up
 /// to an end, or up to one that carries the number of the log.
 ///
 /// In a dialect with log numbers, all of its fragments have the same form: `form`; or, before one that
@@ -399,7 +399,7 @@ mod tests {
         }
     }
 
-    /// With three bits of the length wrong, it points into the payload, where no fragment begins.
+    /// With three bits of the length wrong, it points into the payload, where no fragment starts.
     #[test]
     fn a_length_that_leads_to_no_fragment_is_not_believed() {
         let bad = damaged(fragment(1, &[b'x'; 40]), 4, 0b11_1000);
@@ -422,7 +422,7 @@ mod tests {
         }
     }
 
-    /// A fragment that begins with this log number.
+    /// A fragment that starts with this log number.
     fn numbered(kind: u8, number: u32, payload: &[u8]) -> Vec<u8> {
         let mut fragment = fragment(kind, &[&number.to_le_bytes(), payload].concat());
         fragment[4] -= 4;

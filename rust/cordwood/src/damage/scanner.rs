@@ -1,4 +1,4 @@
-//! Determines whether a valid fragment begins at a byte of a block, for searches that try every
+//! Determines whether a valid fragment starts at a byte of a block, for searches that try every
 //! byte: pure, no I/O.
 
 use std::cell::OnceCell;
@@ -27,13 +27,13 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The fragment of any type that begins at `at`, if its checksum is valid: the result of
+    /// The fragment of any type that starts at `at`, if its checksum is valid: the result of
     /// [`Dialect::valid`] for the bytes from `at` on.
     #[inline]
     pub(crate) fn valid(&self, dialect: Dialect, at: usize) -> Option<Valid> {
         dialect.valid_if(self.bytes.get(at..)?, |header, covered| {
-            let begin = at + KIND_AT;
-            let crc = self.crcs(dialect.checksum()).crc(begin, begin + covered.len());
+            let start = at + KIND_AT;
+            let crc = self.crcs(dialect.checksum()).crc(start, start + covered.len());
             crc == dialect.checksum().load(header.masked_crc)
         })
     }

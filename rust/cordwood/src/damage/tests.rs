@@ -153,11 +153,11 @@ impl Block {
 
     fn burst(&self, random: &mut Random) -> bool {
         let len = 2 + random.below(15);
-        let begin = random.below(self.len - len + 1);
+        let start = random.below(self.len - len + 1);
         let mut new = [0; 16];
         random.fill(&mut new);
         let damage: [(usize, u8); 16] =
-            std::array::from_fn(|index| (begin + index, self.bytes.get(begin + index).unwrap_or(&0) ^ new[index]));
+            std::array::from_fn(|index| (start + index, self.bytes.get(start + index).unwrap_or(&0) ^ new[index]));
         self.is_repaired(&damage[..len])
     }
 

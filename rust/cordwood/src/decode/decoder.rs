@@ -101,7 +101,7 @@ pub(super) struct Bounds {
     pub(super) end: u64,
     /// At the start of the range: MIDDLE and LAST belong to the range before.
     pub(super) is_before_first: bool,
-    /// Whether the start is where a record begins or ends: the bytes before it are read only to
+    /// Whether the start is where a record starts or ends: the bytes before it are read only to
     /// find the container that it may be in.
     pub(super) is_sought: bool,
 }
@@ -127,7 +127,7 @@ pub(super) struct Retry {
 pub(super) struct Salvaged {
     /// The salvaged part of the last damaged block, as file offsets.
     pub(super) part: Range<u64>,
-    /// File offset of the last block in which every byte was tried as the beginning of a fragment:
+    /// File offset of the last block in which every byte was tried as the start of a fragment:
     /// once per block is enough.
     pub(super) scanned: Option<u64>,
 }
@@ -135,7 +135,7 @@ pub(super) struct Salvaged {
 /// How the events so far end.
 #[derive(Debug, Default)]
 pub(super) struct Ending {
-    /// Where the torn regions at the end of the events began, if they end with any.
+    /// Where the torn regions at the end of the events started, if they end with any.
     pub(super) torn_since: Option<u64>,
     /// Set once there are no more events.
     pub(super) end: Option<End>,
@@ -170,7 +170,7 @@ impl Decoder {
     /// As [`new`](Self::new), for options that have been checked.
     pub(crate) fn unchecked(options: &ReadOptions) -> Self {
         let format = options.named().or_leveldb();
-        let begin = Grid::new(format.dialect, options.origin).block_start(options.start);
+        let start = Grid::new(format.dialect, options.origin).block_start(options.start);
         let mut decoder = Decoder {
             format,
             origin: options.origin,
@@ -188,10 +188,10 @@ impl Decoder {
                 is_before_first: options.start > options.origin || options.end.is_some_and(|end| end <= options.origin),
                 is_sought: false,
             },
-            offset: begin,
+            offset: start,
             is_inside: false,
             assembler: Assembler::new(options.limits()),
-            unpacker: Unpacker::new(options.limits().frame_len_max, begin),
+            unpacker: Unpacker::new(options.limits().frame_len_max, start),
             run: Run::new(
                 options.limits().record_len_max >= FRAGMENT_LEN_MAX as u64 && format.dialect.has_plain_full(),
             ),
@@ -204,7 +204,7 @@ impl Decoder {
             recycled: Recycled::default(),
             ending: Ending::default(),
         };
-        // Without the beginning of the log, the options alone say that it is compressed.
+        // Without the start of the log, the options alone say that it is compressed.
         decoder.update_assembler();
         decoder
     }
@@ -238,31 +238,31 @@ impl Decoder {
         self.offset
     }
 
-    /// Moves to `offset`, which must be where a record begins or ends: [`RecordSpan::offset`] or
+    /// Moves to `offset`, which must be where a record starts or ends: [`RecordSpan::offset`] or
     /// [`RecordSpan::end_offset`]. Anywhere else, the bytes found there are reported as damage.
     ///
     /// This becomes the start of the range: no event before `offset` is returned, and all events
     /// after it are. In a packed log, where the record may be in a container, the window must
-    /// contain the bytes from the beginning of its block on: see [`offset`](Self::offset).
+    /// contain the bytes from the start of its block on: see [`offset`](Self::offset).
     ///
     /// Under [`OnCorruption::Salvage`], records after damage in the block of `offset` are not marked:
     /// the decoder does not see the damage. [`Reader::seek`](crate::Reader::seek) reads the block from
     /// its start for that.
     pub fn seek(&mut self, offset: u64) {
-        self.seek_from(self.begin_of(offset), offset);
+        self.seek_from(self.start_of(offset), offset);
     }
 
-    /// As [`seek`](Self::seek), but reading begins at `begin`: at `offset`, or where the container
-    /// begins in which it is.
-    pub(crate) fn seek_from(&mut self, begin: u64, offset: u64) {
+    /// As [`seek`](Self::seek), but reading starts at `start`: at `offset`, or where the container
+    /// starts in which it is.
+    pub(crate) fn seek_from(&mut self, start: u64, offset: u64) {
         self.assembler.abandon(Interruption::Damage);
-        self.unpacker.restart(begin);
+        self.unpacker.restart(start);
         self.run.clear();
         self.opened.clear();
         self.bounds.start = offset;
         self.bounds.is_before_first = false;
-        self.bounds.is_sought = begin < offset;
-        self.offset = begin;
+        self.bounds.is_sought = start < offset;
+        self.offset = start;
         self.is_inside = false;
         self.retry = Retry::default();
         self.salvaged = Salvaged::default();
@@ -288,7 +288,7 @@ impl Decoder {
         self.is_inside = true;
     }
 
-    /// The file offset at which reading was to begin: the start of the range, or the offset of the
+    /// The file offset at which reading was to start: the start of the range, or the offset of the
     /// last seek.
     pub(crate) fn start(&self) -> u64 {
         self.bounds.start
@@ -308,7 +308,7 @@ impl Decoder {
     /// Ends the events with `region`, after the end of the file.
     pub(crate) fn stop(&mut self, region: SkippedRegion) {
         self.offset = region.end;
-        self.ending.end = Some(End::Stopped { offset: region.begin });
+        self.ending.end = Some(End::Stopped { offset: region.start });
     }
 
     /// Sets the treatment of damage that has not been reported yet.
@@ -323,12 +323,12 @@ impl Decoder {
 
     /// Sets whether to keep the bytes of fragmented records. If they are not kept,
     /// [`data`](Self::data) must not be called. A pending record whose bytes were not all kept is
-    /// read again from its beginning.
+    /// read again from its start.
     pub(crate) fn set_keeps_data(&mut self, keeps_data: bool) {
         self.policy.keeps_data = keeps_data;
         self.update_assembler();
-        if keeps_data && let Some(begin) = self.assembler.take_unkept() {
-            self.offset = begin;
+        if keeps_data && let Some(start) = self.assembler.take_unkept() {
+            self.offset = start;
             self.is_inside = false;
         }
     }
@@ -407,8 +407,8 @@ impl Decoder {
     pub fn data<'a>(&'a self, window: Window<'a>, span: RecordSpan) -> &'a [u8] {
         match span.data_at {
             DataAt::Window { header_len } => {
-                let begin = span.offset + u64::from(header_len);
-                window.slice(begin, (span.end_offset - begin) as usize)
+                let start = span.offset + u64::from(header_len);
+                window.slice(start, (span.end_offset - start) as usize)
             }
             DataAt::Container { index } => self.data_in_container(window, index),
             DataAt::Joined | DataAt::Unpacked => self.held(span.data_at),
@@ -485,7 +485,7 @@ impl Decoder {
     ///
     /// The window must contain the bytes from [`offset`](Self::offset) on, and must not end before
     /// the window of the last call: records already found in that one are returned without reading
-    /// them again. A window that begins later does not end the log, even if it is the last: the
+    /// them again. A window that starts later does not end the log, even if it is the last: the
     /// bytes in between were never seen, so the result is [`Step::NeedMore`].
     #[inline]
     pub fn step(&mut self, window: Window<'_>) -> Step {

@@ -33,7 +33,7 @@ impl Decoder {
             }
         }
         let Some(mut ambiguity) = self.recycled.ambiguity else {
-            return self.begins_ambiguity(found, bytes);
+            return self.starts_ambiguity(found, bytes);
         };
         if ambiguity.is_salvaged && !self.is_salvaged() {
             self.leave_salvaged(&mut ambiguity, found, bytes);
@@ -45,8 +45,8 @@ impl Decoder {
         self.look_further(ambiguity, found, bytes)
     }
 
-    /// Beyond the block in which an ambiguity began after salvaging, it stays one only if it would
-    /// also be one without that.
+    /// Beyond the block in which an ambiguity started after salvaging, it stays one only if it
+    /// would also be one without that.
     fn leave_salvaged(&self, ambiguity: &mut Ambiguity, found: Found, bytes: &[u8]) {
         match found {
             Found::Incomplete | Found::Nothing | Found::Trailer { .. } => {}
@@ -117,14 +117,14 @@ impl Decoder {
         true
     }
 
-    /// Whether `bytes` begin with a valid fragment that carries the number of this log.
+    /// Whether `bytes` start with a valid fragment that carries the number of this log.
     fn carries_own_number(&self, bytes: &[u8]) -> bool {
         let valid = self.format.dialect.valid(bytes, self.policy.verify_checksums);
         let number = valid.and_then(|valid| Dialect::log_number_at(bytes, valid.form));
         number.is_some() && number == self.format.log_number
     }
 
-    /// Skips a block that begins with a fragment of another log. If it also contains one of this
+    /// Skips a block that starts with a fragment of another log. If it also contains one of this
     /// log, this log continued, and the skipped bytes are damage; the policy `salvage` reads it.
     fn skip_stale(&mut self, ambiguity: &mut Ambiguity, bytes: &[u8]) {
         self.note_other_log(bytes);
@@ -166,7 +166,7 @@ impl Decoder {
         }
     }
 
-    /// Whether `found`, at the beginning of `bytes`, is a fragment of an older log. All fragments of a
+    /// Whether `found`, at the start of `bytes`, is a fragment of an older log. All fragments of a
     /// log have the same form, so where it is in doubt whether the log continues, one of another form is.
     pub(super) fn is_older(&self, found: Found, bytes: &[u8]) -> bool {
         match found {
@@ -181,7 +181,7 @@ impl Decoder {
     }
 
     /// Whether `found` is damage whose meaning depends on the bytes after it.
-    fn begins_ambiguity(&mut self, found: Found, bytes: &[u8]) -> bool {
+    fn starts_ambiguity(&mut self, found: Found, bytes: &[u8]) -> bool {
         if self.policy.growth == Growth::WaitAtFaults || !matches!(found, Found::Stale | Found::Fault { .. }) {
             return false;
         }
@@ -212,7 +212,7 @@ impl Decoder {
         }
         let end = lost_fragment.unwrap_or(self.offset + bytes.len() as u64);
         self.recycled.ambiguity = Some(Ambiguity {
-            begin: self.offset,
+            start: self.offset,
             end,
             reason,
             leveldb_len,
@@ -226,7 +226,7 @@ impl Decoder {
         true
     }
 
-    /// With the policy `salvage`, where the stale fragment at the beginning of `bytes` ends, if a
+    /// With the policy `salvage`, where the stale fragment at the start of `bytes` ends, if a
     /// fragment of this log follows in its block: the stale one costs only itself.
     fn lost_fragment(&self, found: Found, evidence: Evidence, bytes: &[u8]) -> Option<u64> {
         let is_read = self.policy.growth == Growth::Ended && self.policy.on_corruption == OnCorruption::Salvage;
@@ -243,7 +243,7 @@ impl Decoder {
         self.recycled.doubtful_part = self.offset..self.offset.saturating_add(left as u64);
     }
 
-    /// Where the fragment ends whose header `bytes` begin with, if the header carries the number of
+    /// Where the fragment ends whose header `bytes` start with, if the header carries the number of
     /// this log. The checksum need not be valid.
     fn own_end(&self, bytes: &[u8]) -> Option<u64> {
         let header = Header::decode(bytes.first_chunk()?);
@@ -262,7 +262,7 @@ impl Decoder {
         self.info.other_log_number = None;
     }
 
-    /// Remembers which log the stale fragment at the beginning of `bytes` belongs to, if it is the
+    /// Remembers which log the stale fragment at the start of `bytes` belongs to, if it is the
     /// first fragment in the file.
     fn note_other_log(&mut self, bytes: &[u8]) {
         if !self.recycled.has_own && self.info.other_log_number.is_none() {
@@ -290,8 +290,8 @@ impl Decoder {
         (evidence != Evidence::OfThisLog || found == Found::Stale).then_some((reason, leveldb_len, evidence))
     }
 
-    /// Whether the log may have ended where `ambiguity` begins, although no fragment of an older log
-    /// was seen in the rest of the file: there is no room for one, and the file may have been
+    /// Whether the log may have ended where `ambiguity` starts, although no fragment of an older
+    /// log was seen in the rest of the file: there is no room for one, and the file may have been
     /// recycled, since this log's fragments carry its number.
     fn may_end_unseen(&self, ambiguity: &Ambiguity) -> bool {
         let has_number = match self.recycled.form {
@@ -324,7 +324,7 @@ impl Decoder {
             return self.skip(region);
         }
         if is_stale {
-            // A crash leaves the beginning of a record, and the older log after it.
+            // A crash leaves the start of a record, and the older log after it.
             (ambiguity.end, ambiguity.reason) = match ambiguity.own_end {
                 Some(end) => (end, Reason::TornTail),
                 None => (self.offset, Reason::Stale),
@@ -332,7 +332,7 @@ impl Decoder {
             ambiguity.leveldb_len = None;
         }
         let region = SkippedRegion {
-            begin: ambiguity.begin,
+            start: ambiguity.start,
             end: ambiguity.end,
             reason: if is_unsynced {
                 Reason::TornTail
@@ -342,7 +342,7 @@ impl Decoder {
             leveldb_len: ambiguity.leveldb_len.filter(|_| !is_unsynced),
         };
         if ambiguity.end < self.offset {
-            (ambiguity.begin, ambiguity.end) = (ambiguity.end, self.offset);
+            (ambiguity.start, ambiguity.end) = (ambiguity.end, self.offset);
             ambiguity.reason = if is_stale { Reason::Stale } else { Reason::ZeroFill };
             ambiguity.leveldb_len = None;
             ambiguity.resolution = Some(Resolution::Damage);
@@ -353,9 +353,9 @@ impl Decoder {
         self.skip(region)
     }
 
-    /// The step after the end of the log at `begin`: skips everything up to the end of the file.
+    /// The step after the end of the log at `start`: skips everything up to the end of the file.
     #[cold]
-    pub(super) fn after_log_end(&mut self, begin: u64, window: Window<'_>) -> Step {
+    pub(super) fn after_log_end(&mut self, start: u64, window: Window<'_>) -> Step {
         if let Some(region) = self.assembler.abandon(Interruption::EndOfFile) {
             return self.skip(region);
         }
@@ -364,12 +364,12 @@ impl Decoder {
             return Step::NeedMore;
         }
         let end = self.ending.finish(self.offset);
-        let begin = begin.max(self.bounds.start);
-        if begin >= self.offset {
+        let start = start.max(self.bounds.start);
+        if start >= self.offset {
             return Step::End(end);
         }
         Step::Skipped(SkippedRegion {
-            begin,
+            start,
             end: self.offset,
             reason: Reason::Stale,
             leveldb_len: None,
@@ -377,7 +377,7 @@ impl Decoder {
     }
 }
 
-/// Whether `bytes`, the beginning of a block up to its end or that of the file, have room for a
+/// Whether `bytes`, the start of a block up to its end or that of the file, have room for a
 /// fragment that carries a log number and has data. Where they do not, an older log may have left
 /// them: the end trailer of Pebble is as long as a header.
 fn has_room(bytes: &[u8]) -> bool {

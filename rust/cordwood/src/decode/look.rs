@@ -34,7 +34,7 @@ impl Decoder {
         let window = window.within_offsets();
         let step = self.look_at(window);
         trace!("decode: {step:?}");
-        // The next window may begin after the fragments that were left in this one.
+        // The next window may start after the fragments that were left in this one.
         if step == Step::NeedMore
             && self.retry.refused.is_none()
             && let Some(range) = self.assembler.pending_in_window()
@@ -65,8 +65,8 @@ impl Decoder {
                     false => return Step::NeedMore,
                 }
             }
-            if let Some(begin) = self.recycled.log_end {
-                return self.after_log_end(begin, window);
+            if let Some(start) = self.recycled.log_end {
+                return self.after_log_end(start, window);
             }
             if let Some(ambiguity) = self.recycled.ambiguity
                 && let Some(resolution) = ambiguity.resolution
@@ -205,7 +205,7 @@ impl Decoder {
         }
         self.offset = origin + bytes.len() as u64;
         let region = SkippedRegion {
-            begin: origin,
+            start: origin,
             end: self.offset,
             reason,
             leveldb_len: None,
@@ -234,7 +234,7 @@ impl Decoder {
     /// Corrects the result of the bytes alone by the bytes before them.
     ///
     /// Zeros that are too few for a header, at the end of the file after FIRST or MIDDLE, are the
-    /// torn rest of that record, not padding. Only in the same block, so that a range that begins
+    /// torn rest of that record, not padding. Only in the same block, so that a range that starts
     /// with this block reports the same.
     fn at_its_place(&self, mut found: Found, bytes: &[u8]) -> Found {
         if let Found::Fault { reason, len, .. } = &mut found {
@@ -253,15 +253,15 @@ impl Decoder {
         found
     }
 
-    /// Whether a fragment of a container belongs to one that begins before the range and may contain
-    /// records of it.
+    /// Whether a fragment of a container belongs to one that starts before the range and may
+    /// contain records of it.
     fn is_of_early_container(&self, kind: Kind) -> bool {
         match kind {
             Kind::Full | Kind::First => self.offset < self.bounds.start,
             Kind::Middle | Kind::Last => self
                 .assembler
                 .pending_container()
-                .is_some_and(|begin| begin < self.bounds.start),
+                .is_some_and(|start| start < self.bounds.start),
         }
     }
 
@@ -295,17 +295,17 @@ impl Decoder {
     /// Processes a fragment inside the range, or one of a container that may contain records of it.
     fn fragment(&mut self, kind: Kind, form: Form, payload: &[u8], window: Window<'_>) -> Option<Step> {
         let is_container = form == Form::Packed;
-        let begins = matches!(kind, Kind::Full | Kind::First);
+        let starts = matches!(kind, Kind::Full | Kind::First);
         if !(is_container && self.is_of_early_container(kind)) {
             self.bounds.is_before_first = false;
         }
-        if !self.assembler.is_idle() && (begins || !self.assembler.is_continued_by(is_container)) {
+        if !self.assembler.is_idle() && (starts || !self.assembler.is_continued_by(is_container)) {
             // The next call reads the fragment itself again.
             let region = self.assembler.abandon(Interruption::NewRecord);
             return region.and_then(|region| self.skip_own(region));
         }
         // The bytes in the window are not those of a repaired fragment.
-        let is_joined = self.repairs.begin == self.offset;
+        let is_joined = self.repairs.start == self.offset;
         let reserved = match self.assembler.outgrows_window(payload.len()) {
             Some(range) => self.join_from(window, range, payload.len()),
             None if is_joined && kind == Kind::Full => self.assembler.reserve(Kind::First, is_container, payload.len()),
@@ -314,13 +314,13 @@ impl Decoder {
         if reserved.is_err() {
             return Some(self.refuse(Refused::OutOfMemory));
         }
-        let begin = self.offset;
-        let end = begin + (form.header_len() + payload.len()) as u64;
+        let start = self.offset;
+        let end = start + (form.header_len() + payload.len()) as u64;
         self.offset = end;
         self.is_inside = matches!(kind, Kind::First | Kind::Middle);
         let part = Part {
             kind,
-            begin,
+            start,
             end,
             payload,
             is_container,
@@ -332,7 +332,7 @@ impl Decoder {
         };
         match pushed {
             Pushed::Pending => None,
-            Pushed::Record { begin, is_joined } => {
+            Pushed::Record { start, is_joined } => {
                 self.ending.torn_since = None;
                 self.record_form = form;
                 self.stored = if is_joined {
@@ -341,7 +341,7 @@ impl Decoder {
                         fragment_count: self.assembler.joined_count(),
                         header_len,
                         payload_len,
-                        trailer_len: end - begin - header_len - payload_len,
+                        trailer_len: end - start - header_len - payload_len,
                     }
                 } else {
                     Stored {
@@ -352,7 +352,7 @@ impl Decoder {
                     }
                 };
                 let span = RecordSpan {
-                    offset: begin,
+                    offset: start,
                     end_offset: end,
                     data_at: if is_joined {
                         DataAt::Joined
@@ -361,7 +361,7 @@ impl Decoder {
                             header_len: form.header_len() as u8,
                         }
                     },
-                    is_salvaged: self.salvaged.part.contains(&begin),
+                    is_salvaged: self.salvaged.part.contains(&start),
                 };
                 if is_container {
                     self.open(span, payload)
@@ -409,7 +409,7 @@ impl Decoder {
 
     /// Slow path: the edges of the range, trailers, faults and the end of the file.
     fn other(&mut self, found: Found, bytes: &[u8], window: Window<'_>) -> Option<Step> {
-        let begin = self.offset;
+        let start = self.offset;
         let (continues, len) = match found {
             Found::Fragment {
                 kind,
@@ -427,7 +427,7 @@ impl Decoder {
             Found::Fault { len, .. } | Found::Metadata { len, .. } | Found::EndTrailer { len } => (false, len),
             Found::Nothing | Found::Incomplete => (false, 0),
         };
-        if begin >= self.bounds.end {
+        if start >= self.bounds.end {
             if self.bounds.is_before_first {
                 self.ending.end = Some(End::Clean {
                     offset: self.bounds.end,
@@ -435,13 +435,13 @@ impl Decoder {
                 return None;
             }
             if !continues {
-                // The next range begins with the rest of the container.
+                // The next range starts with the rest of the container.
                 let is_in_container = self.opened.is_divided_at(self.bounds.end);
-                let end = if is_in_container { self.bounds.end } else { begin };
+                let end = if is_in_container { self.bounds.end } else { start };
                 return self.finish(found, end);
             }
         }
-        let is_ours = begin >= self.bounds.start && !(self.bounds.is_before_first && continues);
+        let is_ours = start >= self.bounds.start && !(self.bounds.is_before_first && continues);
         match found {
             Found::Nothing => return self.finish(found, window.end_offset()),
             Found::Fragment {
@@ -460,7 +460,7 @@ impl Decoder {
                 return self.abandon(found);
             }
         } else {
-            // A container that began before the range.
+            // A container that started before the range.
             self.assembler.abandon(Interruption::Damage);
         }
         if let Found::Metadata {
@@ -498,7 +498,7 @@ impl Decoder {
             } => (reason, leveldb_len),
             Found::Metadata { metadata, form, len } => {
                 let kind = bytes[KIND_AT];
-                let is_canonical = self.apply(metadata, begin, bytes, &bytes[form.header_len()..len]);
+                let is_canonical = self.apply(metadata, start, bytes, &bytes[form.header_len()..len]);
                 let reason = if is_canonical {
                     Reason::Metadata { kind }
                 } else {
@@ -514,7 +514,7 @@ impl Decoder {
             _ => (Reason::NonzeroTrailer, None),
         };
         let region = SkippedRegion {
-            begin,
+            start,
             end: self.offset,
             reason,
             leveldb_len,
@@ -522,31 +522,31 @@ impl Decoder {
         is_ours.then(|| self.skip(region))
     }
 
-    /// Why the log with this mark is not read: `bytes` begin with the mark, and `payload` is its payload.
-    /// A fragment after damage may be part of a payload, and says nothing about the log.
+    /// Why the log with this mark is not read: `bytes` start with the mark, and `payload` is its
+    /// payload. A fragment after damage may be part of a payload, and says nothing about the log.
     #[cold]
     fn unsupported_mark(&self, bytes: &[u8], payload: &[u8]) -> Option<Unsupported> {
         let mark = Mark::decode(payload).filter(|_| self.is_evidence(bytes))?;
         mark.unsupported(self.offset)
     }
 
-    /// Applies the metadata record that `bytes`, at the offset `begin`, begin with. Returns whether
+    /// Applies the metadata record that `bytes`, at the offset `start`, start with. Returns whether
     /// it is as an engine would write it.
-    fn apply(&mut self, metadata: Metadata, begin: u64, bytes: &[u8], payload: &[u8]) -> bool {
+    fn apply(&mut self, metadata: Metadata, start: u64, bytes: &[u8], payload: &[u8]) -> bool {
         // Metadata found after damage, or with a wrong checksum if checksums are not verified, must
         // not change how the following blocks are read. And a log states its compression in its first
-        // fragment, where a range that begins later looks for it.
+        // fragment, where a range that starts later looks for it.
         let is_valid = self.has_valid_checksum(bytes);
-        let is_salvaged = self.salvaged.part.contains(&begin);
+        let is_salvaged = self.salvaged.part.contains(&start);
         let is_believed = match metadata {
-            Metadata::SetCompression => is_valid && begin == self.origin,
+            Metadata::SetCompression => is_valid && start == self.origin,
             Metadata::Mark => is_valid && !is_salvaged,
             Metadata::LateSetCompression | Metadata::TimestampSizes | Metadata::Predecessor => true,
         };
         let is_canonical = is_believed && self.info.apply(metadata, payload);
         if metadata == Metadata::Mark {
             // That of the file, not of another one that was appended to it.
-            if is_canonical && begin == self.origin && self.format.dialect.is_packed() {
+            if is_canonical && start == self.origin && self.format.dialect.is_packed() {
                 self.format.compression = Mark::decode(payload).and_then(Mark::compression);
             }
             return is_canonical;
@@ -556,7 +556,7 @@ impl Decoder {
         is_canonical
     }
 
-    /// How many of the `len` bytes of a fault at the beginning of `bytes`, the rest of the block,
+    /// How many of the `len` bytes of a fault at the start of `bytes`, the rest of the block,
     /// are lost.
     #[cold]
     fn lost_len(&mut self, reason: Reason, bytes: &[u8], len: usize) -> usize {
@@ -579,17 +579,17 @@ impl Decoder {
         resume.len
     }
 
-    /// The rest of this block is salvaged, from `begin` on. Further damage in the block does not
+    /// The rest of this block is salvaged, from `start` on. Further damage in the block does not
     /// shrink that part.
-    pub(super) fn salvage_from(&mut self, begin: u64) {
+    pub(super) fn salvage_from(&mut self, start: u64) {
         let left = self.grid().block_left(self.offset);
         if !self.salvaged.part.contains(&self.offset) {
-            self.salvaged.part = begin..self.offset.saturating_add(left as u64);
+            self.salvaged.part = start..self.offset.saturating_add(left as u64);
         }
     }
 
-    /// Whether the fragment of this dialect that `bytes`, at `offset`, begin with has a valid checksum,
-    /// even if checksums are not verified.
+    /// Whether the fragment of this dialect that `bytes`, at `offset`, start with has a valid
+    /// checksum, even if checksums are not verified.
     pub(super) fn has_valid_checksum(&self, bytes: &[u8]) -> bool {
         self.policy.verify_checksums || self.format.dialect.valid(bytes, true).is_some()
     }
@@ -633,10 +633,10 @@ impl Decoder {
         self.skip_own(region)
     }
 
-    /// Reports `region`, unless it is that of a container that begins before the range: it belongs to
-    /// the range before.
+    /// Reports `region`, unless it is that of a container that starts before the range: it belongs
+    /// to the range before.
     pub(super) fn skip_own(&mut self, region: SkippedRegion) -> Option<Step> {
-        (region.begin >= self.bounds.start).then(|| self.skip(region))
+        (region.start >= self.bounds.start).then(|| self.skip(region))
     }
 
     /// Ends the events at `offset`, where `next` is, after abandoning the pending record.
@@ -650,12 +650,12 @@ impl Decoder {
 
     /// Reports `region`, and ends there if the policy says so.
     pub(super) fn skip(&mut self, mut region: SkippedRegion) -> Step {
-        if self.salvaged.part.contains(&region.begin) {
+        if self.salvaged.part.contains(&region.start) {
             // LevelDB has abandoned this block.
             region.leveldb_len = None;
         }
         match region.reason.severity() {
-            Severity::TornTail => self.ending.torn_since = self.ending.torn_since.or(Some(region.begin)),
+            Severity::TornTail => self.ending.torn_since = self.ending.torn_since.or(Some(region.start)),
             // After the end of the log, however it ended.
             _ if matches!(region.reason, Reason::Stale | Reason::EndTrailer) => {}
             _ => self.ending.torn_since = None,
@@ -663,7 +663,7 @@ impl Decoder {
         if self.policy.on_corruption == OnCorruption::Stop && region.reason.severity() == Severity::Corruption {
             self.offset = region.end;
             self.opened.clear();
-            self.ending.end = Some(End::Stopped { offset: region.begin });
+            self.ending.end = Some(End::Stopped { offset: region.start });
         }
         Step::Skipped(region)
     }

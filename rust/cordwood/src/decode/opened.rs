@@ -13,10 +13,10 @@ use crate::error::Refused;
 #[derive(Debug)]
 pub(super) struct Opened {
     /// File offsets of the container.
-    begin: u64,
+    start: u64,
     end: u64,
     data: Data,
-    /// Where each record begins in the data, and where the last one ends.
+    /// Where each record starts in the data, and where the last one ends.
     offsets: Vec<usize>,
     /// The index of the next record.
     next: usize,
@@ -26,7 +26,7 @@ pub(super) struct Opened {
     /// The index after that of the last record in the range that is read.
     limit: usize,
     /// The index of the first record that is returned and not skipped, if the range contains the
-    /// beginning of the container: the one for which the container is counted.
+    /// start of the container: the one for which the container is counted.
     counted: Option<usize>,
     is_salvaged: bool,
     /// Whether the length of some record exceeds the limit.
@@ -34,7 +34,7 @@ pub(super) struct Opened {
     record_len_max: u64,
 }
 
-/// Where the data of the records begins, which follows their lengths.
+/// Where the data of the records starts, which follows their lengths.
 #[derive(Debug, Clone, Copy)]
 enum Data {
     /// In the window, at this file offset: the container is stored, in one fragment.
@@ -50,7 +50,7 @@ enum Data {
 pub(crate) struct Rest<'a> {
     /// The data of the records, in order.
     pub(crate) data: &'a [u8],
-    /// Where each of them begins in the data of the container, and where the last one ends.
+    /// Where each of them starts in the data of the container, and where the last one ends.
     pub(crate) offsets: &'a [usize],
     /// The file offset of the first of them. Those of the others follow, one by one.
     pub(crate) offset: u64,
@@ -61,7 +61,7 @@ pub(crate) struct Rest<'a> {
 impl Opened {
     pub(super) fn new(record_len_max: u64) -> Self {
         Opened {
-            begin: 0,
+            start: 0,
             end: 0,
             data: Data::Unpacked(0),
             offsets: Vec::new(),
@@ -77,7 +77,7 @@ impl Opened {
 
     /// Whether `offset` is that of one of its records, and not of the first.
     pub(super) fn is_divided_at(&self, offset: u64) -> bool {
-        let records = self.begin + 1..self.end.min(self.begin + self.offsets.len().saturating_sub(1) as u64);
+        let records = self.start + 1..self.end.min(self.start + self.offsets.len().saturating_sub(1) as u64);
         records.contains(&offset)
     }
 
@@ -110,7 +110,7 @@ impl Opened {
         if index + 2 == self.offsets.len() {
             self.end
         } else {
-            self.begin + index as u64 + 1
+            self.start + index as u64 + 1
         }
     }
 
@@ -128,7 +128,7 @@ impl Opened {
     #[inline]
     fn peek(&self) -> Option<RecordSpan> {
         (self.next < self.found).then(|| RecordSpan {
-            offset: self.begin + self.next as u64,
+            offset: self.start + self.next as u64,
             end_offset: self.end_offset(self.next),
             data_at: DataAt::Container {
                 // At most `COUNT_MAX`.
@@ -143,7 +143,7 @@ impl Opened {
     fn take(&mut self, count: usize) -> u64 {
         self.next += count;
         if self.is_left() {
-            self.begin + self.next as u64
+            self.start + self.next as u64
         } else {
             self.end
         }
@@ -187,7 +187,7 @@ impl Decoder {
         Some(Rest {
             data: self.opened_data(window, offsets[0]..offsets[offsets.len() - 1]),
             offsets,
-            offset: opened.begin + opened.next as u64,
+            offset: opened.start + opened.next as u64,
             end_offset: opened.end_offset(opened.found - 1),
         })
     }
@@ -203,25 +203,25 @@ impl Decoder {
         }
     }
 
-    /// Where the first header of a record that was just found begins: that of its container, if it is in
-    /// one.
-    pub(crate) fn begin_of_record(&self, span: RecordSpan) -> u64 {
+    /// Where the first header of a record that was just found starts: that of its container, if it
+    /// is in one.
+    pub(crate) fn start_of_record(&self, span: RecordSpan) -> u64 {
         match span.data_at {
-            DataAt::Container { .. } => self.opened.begin,
+            DataAt::Container { .. } => self.opened.start,
             DataAt::Window { .. } | DataAt::Joined | DataAt::Unpacked => span.offset,
         }
     }
 
     /// The same for a region: only a record of a container can be too long without its container.
-    pub(crate) fn begin_of_region(&self, region: SkippedRegion) -> u64 {
-        let container = self.container_at(region.begin);
+    pub(crate) fn start_of_region(&self, region: SkippedRegion) -> u64 {
+        let container = self.container_at(region.start);
         let container = container.filter(|_| region.reason == Reason::RecordTooLarge);
-        container.map_or(region.begin, |container| container.start)
+        container.map_or(region.start, |container| container.start)
     }
 
     /// The file offsets of the opened container, if `offset` is in it.
     pub(crate) fn container_at(&self, offset: u64) -> Option<Range<u64>> {
-        let range = self.opened.begin..self.opened.end;
+        let range = self.opened.start..self.opened.end;
         range.contains(&offset).then_some(range)
     }
 
@@ -240,12 +240,12 @@ impl Decoder {
     /// The data of the opened container at this place.
     #[inline]
     fn opened_data<'a>(&'a self, window: Window<'a>, place: Range<usize>) -> &'a [u8] {
-        let (held, begin) = match self.opened.data {
+        let (held, start) = match self.opened.data {
             Data::Window(offset) => return window.slice(offset + place.start as u64, place.len()),
-            Data::Joined(begin) => (self.assembler.joined(), begin),
-            Data::Unpacked(begin) => (self.unpacker.data(), begin),
+            Data::Joined(start) => (self.assembler.joined(), start),
+            Data::Unpacked(start) => (self.unpacker.data(), start),
         };
-        &held[begin + place.start..begin + place.end]
+        &held[start + place.start..start + place.end]
     }
 
     /// The space that the container takes up in the file, for the first of its records that is
@@ -271,7 +271,7 @@ impl Decoder {
             return self.peek_of_container().map(Step::Record);
         }
         let region = SkippedRegion {
-            begin: self.opened.begin + index as u64,
+            start: self.opened.start + index as u64,
             end: self.opened.end_offset(index),
             reason: Reason::RecordTooLarge,
             leveldb_len: None,
@@ -283,18 +283,18 @@ impl Decoder {
     /// Opens the container at `span`; `payload` is that of its last fragment. Returns the first of
     /// its records in the range, without taking it. Returns `None` to look again: there is none.
     ///
-    /// A container that begins before the range may contain records of it, but its faults belong to
+    /// A container that starts before the range may contain records of it, but its faults belong to
     /// the range before.
     pub(super) fn open(&mut self, span: RecordSpan, payload: &[u8]) -> Option<Step> {
         let is_joined = span.data_at == DataAt::Joined;
         let container = if is_joined { self.assembler.joined() } else { payload };
-        let (begin, end) = (span.offset, span.end_offset);
-        let is_early = begin < self.bounds.start;
-        let before = self.bounds.start.saturating_sub(begin);
+        let (start, end) = (span.offset, span.end_offset);
+        let is_early = start < self.bounds.start;
+        let before = self.bounds.start.saturating_sub(start);
 
         let bad = |reason| {
             let region = SkippedRegion {
-                begin,
+                start,
                 end,
                 reason,
                 leveldb_len: None,
@@ -319,13 +319,13 @@ impl Decoder {
                 Some(_) => Unsupported::ZstdFeature,
                 None => Unsupported::Codec {
                     codec: byte.into(),
-                    offset: begin,
+                    offset: start,
                 },
             };
             return Some(self.refuse_again(span, Refused::Unsupported(unsupported)));
         }
-        let block_end = begin.saturating_add(self.grid().block_left(begin) as u64);
-        let head = Head::decode(container).filter(|head| head.has_offsets(begin, end, block_end));
+        let block_end = start.saturating_add(self.grid().block_left(start) as u64);
+        let head = Head::decode(container).filter(|head| head.has_offsets(start, end, block_end));
         let Some(head) = head else {
             return bad(Reason::BadContainer).map(|region| self.skip(region));
         };
@@ -348,7 +348,7 @@ impl Decoder {
         if self.opened.offsets.try_reserve(head.count + 1).is_err() {
             return Some(self.refuse_again(span, Refused::OutOfMemory));
         }
-        let Some(data_begin) = read_offsets(body, head.count, &mut self.opened.offsets) else {
+        let Some(data_start) = read_offsets(body, head.count, &mut self.opened.offsets) else {
             return bad(Reason::BadContainer).map(|region| self.skip(region));
         };
 
@@ -357,15 +357,15 @@ impl Decoder {
         let is_long = |place: &[usize]| (place[1] - place[0]) as u64 > len_max;
         opened.has_long = body.len() as u64 > len_max && opened.offsets.windows(2).any(is_long);
         opened.data = match is_unpacked {
-            true => Data::Unpacked(data_begin),
-            false if is_joined => Data::Joined(head.len + data_begin),
-            false => Data::Window(end - (body.len() - data_begin) as u64),
+            true => Data::Unpacked(data_start),
+            false if is_joined => Data::Joined(head.len + data_start),
+            false => Data::Window(end - (body.len() - data_start) as u64),
         };
-        (opened.begin, opened.end) = (begin, end);
+        (opened.start, opened.end) = (start, end);
         // In the range, and so fewer than `count`.
         opened.next = before as usize;
         opened.found = opened.next;
-        let limit = self.bounds.end.saturating_sub(begin);
+        let limit = self.bounds.end.saturating_sub(start);
         opened.limit = head.count.min(usize::try_from(limit).unwrap_or(usize::MAX));
         opened.is_salvaged = span.is_salvaged;
         opened.counted = (0..opened.limit)
@@ -390,7 +390,7 @@ impl Decoder {
     /// Where reading starts, to return the event that starts at `offset`, which must be where a
     /// record starts or ends: at the start of the block, if the record may be in a container
     /// there.
-    pub(crate) fn begin_of(&self, offset: u64) -> u64 {
+    pub(crate) fn start_of(&self, offset: u64) -> u64 {
         let dialect = self.format.dialect;
         if dialect.is_packed() || (dialect.has_containers() && self.opened.end > 0) {
             self.grid().block_start(offset)

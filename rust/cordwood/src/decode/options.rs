@@ -107,9 +107,9 @@ pub const RECORD_LEN_MAX: u64 = 1 << 30;
 pub struct ReadOptions {
     /// The treatment of damage. Default: [`OnCorruption::Fail`].
     pub on_corruption: OnCorruption,
-    /// Return only events that begin at this file offset or after it. Default: 0.
+    /// Return only events that start at this file offset or after it. Default: 0.
     pub start: u64,
-    /// Return only events that begin before this file offset; the last record may end after it.
+    /// Return only events that start before this file offset; the last record may end after it.
     /// Default: `None`, no limit.
     pub end: Option<u64>,
     /// Refuse a record with more bytes than this:
@@ -117,7 +117,7 @@ pub struct ReadOptions {
     /// a reader. Default: [`RECORD_LEN_MAX`], 1 GiB.
     ///
     /// The records of a compressed log may have a total of 256 MiB plus 200 times the bytes read
-    /// since the reader began or its last seek; a record that would exceed that is
+    /// since the reader started or its last seek; a record that would exceed that is
     /// [`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget), and so is a container of a packed log with
     /// more than 256 MiB. A value above the default replaces the 256 MiB.
     pub record_len_max: u64,
@@ -132,7 +132,7 @@ pub struct ReadOptions {
     /// Fragments that carry another number are stale. Default: `None`: the number in the file's
     /// name or, if there is none, that of the first valid fragment of the file.
     pub log_number: Option<u32>,
-    /// How each record is compressed. Default: `None`: the beginning of the log says how; if it
+    /// How each record is compressed. Default: `None`: the start of the log says how; if it
     /// does not, records are taken as they are.
     pub compression: Option<Compression>,
     /// Flip bits back, under [`OnCorruption::Salvage`]: see
@@ -177,10 +177,10 @@ impl ReadOptions {
         self
     }
 
-    /// Reads only the events that begin in a range of file offsets: sets [`start`](Self::start) and
+    /// Reads only the events that start in a range of file offsets: sets [`start`](Self::start) and
     /// [`end`](Self::end).
     ///
-    /// A record belongs to the range in which its first fragment's header begins, so adjacent
+    /// A record belongs to the range in which its first fragment's header starts, so adjacent
     /// ranges together return each record once, wherever they meet.
     ///
     /// ```
@@ -243,8 +243,8 @@ impl ReadOptions {
         base.saturating_add(read_len.saturating_mul(BUDGET_RATIO))
     }
 
-    /// Whether a reader inspects the beginning of the file before it reads: to detect the dialect
-    /// or, if only the dialect is given, the log number and the compression. It must then begin
+    /// Whether a reader inspects the start of the file before it reads: to detect the dialect
+    /// or, if only the dialect is given, the log number and the compression. It must then start
     /// there even to read a range.
     // Hidden: for the binding, which opens its sources itself, as `Reader::open_with` does files.
     #[doc(hidden)]

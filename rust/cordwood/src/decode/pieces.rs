@@ -72,9 +72,9 @@ impl<'a> Iterator for Payloads<'a> {
                 && let meaning = self.grid.dialect.meaning(header.kind)
                 && let Role::Fragment(_) = meaning.role
             {
-                let begin = self.left.start + meaning.form.header_len() as u64;
-                let payload = self.window.slice(begin, usize::from(header.len));
-                self.left.start = begin + payload.len() as u64;
+                let start = self.left.start + meaning.form.header_len() as u64;
+                let payload = self.window.slice(start, usize::from(header.len));
+                self.left.start = start + payload.len() as u64;
                 return Some(payload);
             }
             self.left.start += block_left as u64;

@@ -37,20 +37,20 @@ impl Recycled {
 /// this log follow, it is damage; if only those of another log do, this one ended there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ambiguity {
-    pub(super) begin: u64,
+    pub(super) start: u64,
     /// After the last byte, not counting the zeros before the decoder's offset.
     pub(super) end: u64,
     pub(super) reason: Reason,
     pub(super) leveldb_len: Option<u64>,
-    /// Where the fragment at its beginning would end, if the header carries the number of this log:
+    /// Where the fragment at its start would end, if the header carries the number of this log:
     /// a record that was being written over the older log.
     pub(super) own_end: Option<u64>,
     /// Whether a fragment of another log has been seen.
     pub(super) has_stale: bool,
-    /// Whether a later block does not begin with a fragment of any log, although it has room for
+    /// Whether a later block does not start with a fragment of any log, although it has room for
     /// one. An older log would have left one there.
     pub(super) lacks_fragment: bool,
-    /// Whether it began after damage in the same block, which a reader that does not salvage does
+    /// Whether it started after damage in the same block, which a reader that does not salvage does
     /// not see.
     pub(super) is_salvaged: bool,
     pub(super) resolution: Option<Resolution>,

@@ -15,7 +15,7 @@ pub(super) struct Repairs {
     /// The last one, until it is among the others.
     last: Option<Finding>,
     /// The file offset of the last one. There, the window differs from the file.
-    pub(super) begin: u64,
+    pub(super) start: u64,
     /// Its bytes, with the bit as it was.
     fragment: Vec<u8>,
 }
@@ -26,29 +26,29 @@ impl Repairs {
             is_on,
             findings: Findings::default(),
             last: None,
-            begin: u64::MAX,
+            start: u64::MAX,
             fragment: Vec::new(),
         }
     }
 
     /// Remembers a fragment that is about to be processed.
-    fn begin(&mut self, begin: u64, fragment: Vec<u8>, reason: Reason, bit_flip: BitFlip) {
+    fn start(&mut self, start: u64, fragment: Vec<u8>, reason: Reason, bit_flip: BitFlip) {
         let region = SkippedRegion {
-            begin,
-            end: begin + fragment.len() as u64,
+            start,
+            end: start + fragment.len() as u64,
             reason,
             leveldb_len: None,
         };
         let bit_flip = Some(bit_flip);
         self.last = Some(Finding { region, bit_flip });
-        (self.begin, self.fragment) = (begin, fragment);
+        (self.start, self.fragment) = (start, fragment);
     }
 
     /// Adds the last fragment to the others if the decoder, which is at `offset`, has moved on.
     /// Otherwise it will read it again.
     fn settle(&mut self, offset: u64) {
         if let Some(last) = self.last.take()
-            && last.region.begin < offset
+            && last.region.start < offset
         {
             self.findings.add(last);
         }
@@ -56,7 +56,7 @@ impl Repairs {
 }
 
 impl Decoder {
-    /// The fragment that is at the beginning of `bytes` without one flipped bit, if such a bit
+    /// The fragment that is at the start of `bytes` without one flipped bit, if such a bit
     /// explains the fault there.
     #[cold]
     pub(super) fn repair(&mut self, reason: Reason, bytes: &[u8], left: usize) -> Option<Vec<u8>> {
@@ -70,7 +70,7 @@ impl Decoder {
         };
         let Repaired { fragment, bit_flip } = repair(&self.repaired_log(), self.offset, bytes, left)?;
         self.repairs.settle(self.offset);
-        self.repairs.begin(self.offset, fragment.clone(), reason, bit_flip);
+        self.repairs.start(self.offset, fragment.clone(), reason, bit_flip);
         Some(fragment)
     }
 
@@ -105,7 +105,7 @@ impl Decoder {
             Some(place) if self.repairs.is_on => {
                 let bit_flip = place.flip_in(self.origin, FragmentPart::FileHeader);
                 self.repairs
-                    .begin(self.origin, prefix.to_vec(), Reason::BadFileHeader, bit_flip);
+                    .start(self.origin, prefix.to_vec(), Reason::BadFileHeader, bit_flip);
                 true
             }
             _ => false,
@@ -123,11 +123,11 @@ impl Decoder {
         (!self.repairs.findings.is_empty()).then(|| std::mem::take(&mut self.repairs.findings))
     }
 
-    /// The bytes of the last fragment that was repaired, if it begins at `begin`.
-    pub(crate) fn repaired_at(&self, begin: u64) -> Option<&[u8]> {
+    /// The bytes of the last fragment that was repaired, if it starts at `start`.
+    pub(crate) fn repaired_at(&self, start: u64) -> Option<&[u8]> {
         let Repairs {
-            begin: last, fragment, ..
+            start: last, fragment, ..
         } = &self.repairs;
-        (*last == begin).then_some(fragment)
+        (*last == start).then_some(fragment)
     }
 }

@@ -11,8 +11,8 @@ pub(super) struct Run {
     /// Whether to look for runs: `false` if even a FULL fragment may be too large.
     pub(super) is_possible: bool,
     /// File offset of the first record.
-    begin: u64,
-    /// Where each record ends, counted from `begin`, and then a zero, where none ends.
+    start: u64,
+    /// Where each record ends, counted from `start`, and then a zero, where none ends.
     ends: [u16; RUN_MAX + 1],
     /// The index of the next record.
     next: usize,
@@ -22,7 +22,7 @@ impl Run {
     pub(super) fn new(is_possible: bool) -> Self {
         Run {
             is_possible,
-            begin: 0,
+            start: 0,
             ends: [0; RUN_MAX + 1],
             next: 0,
         }
@@ -33,10 +33,10 @@ impl Run {
         self.ends[self.next] = 0;
     }
 
-    /// Looks for records at the beginning of `bytes`, which are at the file offset `begin`.
+    /// Looks for records at the start of `bytes`, which are at the file offset `start`.
     #[inline]
-    fn find(&mut self, begin: u64, bytes: &[u8], verify_checksums: bool) {
-        self.begin = begin;
+    fn find(&mut self, start: u64, bytes: &[u8], verify_checksums: bool) {
+        self.start = start;
         self.next = 0;
         if let Some(ends) = self.ends.first_chunk_mut() {
             let len = checksum::run(FullRun {
@@ -53,7 +53,7 @@ impl Run {
     fn next_end(&self) -> Option<u64> {
         match self.ends[self.next] {
             0 => None,
-            end => Some(self.begin + u64::from(end)),
+            end => Some(self.start + u64::from(end)),
         }
     }
 }
@@ -62,7 +62,7 @@ impl std::fmt::Debug for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Run")
             .field("is_possible", &self.is_possible)
-            .field("begin", &self.begin)
+            .field("start", &self.start)
             .field("next", &self.next)
             .finish_non_exhaustive()
     }
@@ -107,7 +107,7 @@ impl Decoder {
         Some(RecordSpan::of_run(self.offset, end_offset))
     }
 
-    /// Looks for a run at the beginning of `bytes`, which are at `offset`, and returns its first
+    /// Looks for a run at the start of `bytes`, which are at `offset`, and returns its first
     /// record, without taking it.
     #[inline]
     pub(super) fn find_run(&mut self, bytes: &[u8], left: usize) -> Option<RecordSpan> {

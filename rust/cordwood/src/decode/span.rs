@@ -11,9 +11,9 @@ pub struct RecordSpan {
     pub end_offset: u64,
     /// Where its bytes are.
     pub data_at: DataAt,
-    /// Whether it begins after damage in the same block, under
+    /// Whether it starts after damage in the same block, under
     /// [`OnCorruption::Salvage`](super::OnCorruption::Salvage). Its checksums are valid, but its
-    /// beginning had to be searched for: a payload that itself contains log fragments can look like
+    /// start had to be searched for: a payload that itself contains log fragments can look like
     /// this.
     pub is_salvaged: bool,
 }

@@ -17,12 +17,12 @@ pub enum End {
     },
     /// In an incomplete record, as a crash leaves it. Not damage.
     TornTail {
-        /// File offset at which the incomplete part begins.
+        /// File offset at which the incomplete part starts.
         offset: u64,
     },
     /// At damage, under [`OnCorruption::Stop`](super::OnCorruption::Stop).
     Stopped {
-        /// File offset at which the damage begins.
+        /// File offset at which the damage starts.
         offset: u64,
     },
 }
@@ -71,7 +71,7 @@ pub enum Step {
     /// this one, if [`Decoder::refused`](super::Decoder::refused) returns a reason.
     ///
     /// For the last window of a file, this is the result only if there is such a reason, or if the
-    /// window begins after that offset.
+    /// window starts after that offset.
     NeedMore,
     /// There are no more events. Every further call returns the same.
     End(End),

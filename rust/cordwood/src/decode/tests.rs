@@ -56,7 +56,7 @@ fn runs_find_the_same_as_single_steps() {
     );
 }
 
-/// A pending record is read again from its beginning only if its bytes were not kept.
+/// A pending record is read again from its start only if its bytes were not kept.
 #[test]
 fn bytes_that_were_not_kept_are_read_again() {
     let data = vec![b'x'; 40_000];
@@ -106,9 +106,9 @@ fn a_record_before_seven_zeros_is_one_that_leveldb_reports() {
     let file = b"\x64\x51\xd0\xe9\x00\x00\x02\0\0\0\0\0\0\0";
     let skip = ReadOptions::default().with_on_corruption(OnCorruption::Skip);
     let Step::Skipped(region) = steps(file, true, &skip)[0] else {
-        panic!("the beginning of the record was not reported");
+        panic!("the start of the record was not reported");
     };
-    assert_eq!((region.begin, region.end), (0, 7));
+    assert_eq!((region.start, region.end), (0, 7));
     assert_eq!(
         (region.reason, region.leveldb_len),
         (Reason::InterruptedRecord, Some(0))
@@ -117,7 +117,7 @@ fn a_record_before_seven_zeros_is_one_that_leveldb_reports() {
 
 /// The bytes that a caller lost may contain records: reading does not end as if there were none.
 #[test]
-fn a_window_that_begins_too_late_does_not_end_the_log() {
+fn a_window_that_starts_too_late_does_not_end_the_log() {
     let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3);
     let window = |offset: usize| Window {
         offset: offset as u64,
@@ -169,12 +169,12 @@ fn the_data_of_a_record_is_not_taken_from_another_window() {
 fn damage(file: &[u8], random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
     let mut damaged = file.to_vec();
     for _ in 0..random(5) {
-        let begin = random(damaged.len());
-        let end = begin + random((damaged.len() - begin).min(70_000) + 1);
+        let start = random(damaged.len());
+        let end = start + random((damaged.len() - start).min(70_000) + 1);
         match random(4) {
-            0 => damaged[begin] ^= 1 << random(8),
-            1 => damaged[begin..end].fill(0),
-            2 => drop(damaged.drain(begin..end)),
+            0 => damaged[start] ^= 1 << random(8),
+            1 => damaged[start..end].fill(0),
+            2 => drop(damaged.drain(start..end)),
             _ => damaged.truncate(damaged.len() - random(40_000).min(damaged.len() - 1)),
         }
     }
@@ -332,7 +332,7 @@ fn pieces_have_the_bytes_of_the_joined_record() {
             };
             let mut file = Vec::new();
             let mut encoder = Encoder::with_format(0, format).unwrap();
-            let mut begin = 0;
+            let mut start = 0;
             for _ in 0..random(30) {
                 let len_max = [1, 300, 40_000, 150_000, 150_000, 2_000_000][random(6)];
                 let first = random(256);
@@ -340,7 +340,7 @@ fn pieces_have_the_bytes_of_the_joined_record() {
                     .map(|at| (first + ((at * at) >> 8)) as u8)
                     .collect();
                 let offset = encoder.encode(&record, &mut file);
-                begin = [begin, offset][random(2)];
+                start = [start, offset][random(2)];
             }
             if seed % 3 > 0 && !file.is_empty() {
                 file = damage(&file, &mut random);
@@ -351,9 +351,9 @@ fn pieces_have_the_bytes_of_the_joined_record() {
                 .with_on_corruption(policies[random(3)])
                 .with_record_len_max([1 << 30, 1 << 30, 50_000][random(3)]);
             if random(2) == 0 {
-                // As after a seek: the facts at the beginning of the log are known from the
+                // As after a seek: the facts at the start of the log are known from the
                 // options.
-                options = options.with_range(begin.min(file.len() as u64)..);
+                options = options.with_range(start.min(file.len() as u64)..);
             } else {
                 options.compression = None;
             }
@@ -373,12 +373,12 @@ fn pieces_have_the_bytes_of_the_joined_record() {
             loop {
                 let step = leaving.step(window);
                 if step == Step::NeedMore {
-                    let begin = (leaving.offset() as usize).min(file.len());
-                    let end = begin.max(window.end_offset() as usize) + 1 + random(window_max);
+                    let start = (leaving.offset() as usize).min(file.len());
+                    let end = start.max(window.end_offset() as usize) + 1 + random(window_max);
                     let end = end.min(file.len());
                     window = Window {
-                        offset: begin as u64,
-                        bytes: &file[begin..end],
+                        offset: start as u64,
+                        bytes: &file[start..end],
                         is_last: end == file.len(),
                     };
                     continue;

@@ -13,8 +13,8 @@ use crate::error::Refused;
 pub(super) struct Unpacker {
     decompressor: Decompressor,
     record_len_max: u64,
-    /// Where reading began: bytes from here on count towards the budget of a compressed log.
-    read_begin: u64,
+    /// Where reading started: bytes from here on count towards the budget of a compressed log.
+    read_start: u64,
 }
 
 /// The result for a record.
@@ -40,18 +40,18 @@ pub(super) enum Contents {
 }
 
 impl Unpacker {
-    /// For a decoder that begins at `read_begin`.
-    pub(super) fn new(record_len_max: u64, read_begin: u64) -> Self {
+    /// For a decoder that starts at `read_start`.
+    pub(super) fn new(record_len_max: u64, read_start: u64) -> Self {
         Unpacker {
             decompressor: Decompressor::default(),
             record_len_max,
-            read_begin,
+            read_start,
         }
     }
 
-    /// Begins again, at another offset.
-    pub(super) fn restart(&mut self, read_begin: u64) {
-        self.read_begin = read_begin;
+    /// Starts again, at another offset.
+    pub(super) fn restart(&mut self, read_start: u64) {
+        self.read_start = read_start;
         self.decompressor.reset();
     }
 
@@ -77,7 +77,7 @@ impl Unpacker {
 
     /// How many bytes all frames up to the one at `span` may have when decompressed.
     fn budget(&self, span: RecordSpan) -> u64 {
-        ReadOptions::budget(self.record_len_max, span.end_offset.saturating_sub(self.read_begin))
+        ReadOptions::budget(self.record_len_max, span.end_offset.saturating_sub(self.read_start))
     }
 
     fn contents(&self, span: RecordSpan, decompressed: Result<(), Failed>) -> Contents {
@@ -109,7 +109,7 @@ impl Unpacker {
             }),
             Contents::Refused(refused) => Unpacked::Refused(refused),
             Contents::Bad(reason) => Unpacked::Skipped(SkippedRegion {
-                begin: span.offset,
+                start: span.offset,
                 end: span.end_offset,
                 reason,
                 leveldb_len: None,

@@ -26,21 +26,21 @@ impl<'a> Window<'a> {
         Window { bytes, ..self }
     }
 
-    /// The `len` bytes from the file offset `begin` on, which the window must contain.
+    /// The `len` bytes from the file offset `start` on, which the window must contain.
     #[inline]
-    pub(crate) fn slice(self, begin: u64, len: usize) -> &'a [u8] {
-        let skip = begin
+    pub(crate) fn slice(self, start: u64, len: usize) -> &'a [u8] {
+        let skip = start
             .checked_sub(self.offset)
             .and_then(|skip| usize::try_from(skip).ok());
         let bytes = skip.and_then(|skip| self.bytes.get(skip..)?.get(..len));
         bytes.expect("the window does not contain the bytes of the record")
     }
 
-    /// The bytes from the file offset `begin` on, at most `len`; none if the window does not
-    /// contain `begin`.
+    /// The bytes from the file offset `start` on, at most `len`; none if the window does not
+    /// contain `start`.
     #[inline]
-    pub(crate) fn at(self, begin: u64, len: usize) -> &'a [u8] {
-        let skip = begin
+    pub(crate) fn at(self, start: u64, len: usize) -> &'a [u8] {
+        let skip = start
             .checked_sub(self.offset)
             .and_then(|skip| usize::try_from(skip).ok());
         let bytes = skip.and_then(|skip| self.bytes.get(skip..)).unwrap_or_default();

@@ -1,11 +1,11 @@
 //! Logs with a file header: their dialect, even if part of the header is damaged, and where the
-//! blocks begin.
+//! blocks start.
 
 use super::detection::PartialDetection;
 use crate::dialect::{Dialect, Grid, Role, Valid};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
-/// The dialect whose file header `head` begins with: one whose signature is intact, or one of whose
+/// The dialect whose file header `head` starts with: one whose signature is intact, or one of whose
 /// bits a few are damaged and which a valid fragment follows.
 pub(super) fn of_file_header(head: &[u8]) -> Option<Dialect> {
     let is_it = |dialect: &&Dialect| !dialect.signature().is_empty() && head.starts_with(dialect.signature());
@@ -17,7 +17,7 @@ pub(super) fn of_file_header(head: &[u8]) -> Option<Dialect> {
     with_signature.or_else(|| nearest_file_header(head).filter(is_followed))
 }
 
-/// The dialect with whose file header `head` begins, if at most eight bits of it are damaged.
+/// The dialect with whose file header `head` starts, if at most eight bits of it are damaged.
 pub(super) fn nearest_file_header(head: &[u8]) -> Option<Dialect> {
     const DAMAGED_BITS_MAX: u32 = 8;
     let may_be = |dialect: &&Dialect| !dialect.prefix().is_empty() && dialect.prefix().len() <= head.len();
@@ -41,7 +41,7 @@ pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) 
     with_grid(dialect.unwrap_or(found), head, is_all)
 }
 
-/// The number of bytes that show where the blocks of a log begin: the second block, wherever it is.
+/// The number of bytes that show where the blocks of a log start: the second block, wherever it is.
 const GRID_LEN: usize = 2 * BLOCK_LEN + HEADER_LEN;
 
 /// `dialect`, or the one with the same file header whose blocks are counted from another offset.
@@ -59,11 +59,11 @@ pub(super) fn with_grid(dialect: Dialect, head: &[u8], is_all: bool) -> PartialD
     PartialDetection::Log(grid_of(both, head).dialect.into())
 }
 
-/// Which of two dialects a log is in that only differ in where their blocks begin: the one in which
-/// the second block begins with a valid fragment. If it does in neither, the first fragment may be
+/// Which of two dialects a log is in that only differ in where their blocks start: the one in which
+/// the second block starts with a valid fragment. If it does in neither, the first fragment may be
 /// too long for the first block of `first`, whose end comes first.
 fn grid_of([first, second]: [Grid; 2], head: &[u8]) -> Grid {
-    let (begin, end, second_end) = (
+    let (start, end, second_end) = (
         first.dialect.prefix().len(),
         first.first_block_len(),
         second.first_block_len(),
@@ -73,21 +73,21 @@ fn grid_of([first, second]: [Grid; 2], head: &[u8]) -> Grid {
         let block = head.get(at..block_end.min(head.len()))?;
         first.dialect.valid(block, true)
     };
-    let has_block_at = |begin: usize| {
+    let has_block_at = |start: usize| {
         // A FIRST fragment without data occurs only at the end of a block.
         let is_at_end = |valid: &Valid| valid.role == Role::Fragment(Kind::First) && valid.end == HEADER_LEN;
-        fragment(begin, begin + BLOCK_LEN).is_some_and(|valid| !is_at_end(&valid))
+        fragment(start, start + BLOCK_LEN).is_some_and(|valid| !is_at_end(&valid))
     };
     let is_too_long = || {
-        let header = head.get(begin..).and_then(|block| block.first_chunk());
+        let header = head.get(start..).and_then(|block| block.first_chunk());
         header.map(Header::decode).is_some_and(|header| {
-            let fragment_end = begin + HEADER_LEN + usize::from(header.len);
+            let fragment_end = start + HEADER_LEN + usize::from(header.len);
             matches!(header.kind, 1 | 2) && fragment_end > end && fragment_end <= second_end
         })
     };
     // Whether a valid fragment of the first block extends past the end that this block would have.
     let crosses = || {
-        let mut at = begin;
+        let mut at = start;
         while at < end {
             match fragment(at, second_end) {
                 Some(valid) => at += valid.end,

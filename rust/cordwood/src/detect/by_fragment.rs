@@ -9,7 +9,7 @@ use crate::dialect::{Compression, Dialect, Form, LogFormat, Metadata, NO_COMPRES
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT, Kind, without_zeros};
 use crate::fragment::is_written;
 
-/// The format of the log to which the valid fragment at the beginning of `block` belongs; `find`
+/// The format of the log to which the valid fragment at the start of `block` belongs; `find`
 /// looks for the fragment in a given dialect. For a recyclable fragment, [`Dialect::RECYCLABLE`].
 ///
 /// Type bytes mean different things in different dialects, but no two of these meanings have a
@@ -42,7 +42,7 @@ pub(super) fn of_fragment(block: &[u8], find: impl Fn(Dialect) -> Option<Valid>)
     None
 }
 
-/// The format of a packed log that begins with a mark with this payload.
+/// The format of a packed log that starts with a mark with this payload.
 fn of_mark(format: LogFormat, payload: &[u8]) -> LogFormat {
     LogFormat {
         compression: Mark::decode(payload).and_then(Mark::compression),
@@ -50,10 +50,10 @@ fn of_mark(format: LogFormat, payload: &[u8]) -> LogFormat {
     }
 }
 
-/// Checks that this release reads a log in this format that begins with `head`: the first fragment of
-/// a packed log, or of a compressed one, states the codec. A range that does not contain that fragment
-/// is no more readable than one that does.
-pub(crate) fn check_beginning(format: LogFormat, head: &[u8]) -> Result<(), (Dialect, Unsupported)> {
+/// Checks that this release reads a log in this format that starts with `head`: the first fragment
+/// of a packed log, or of a compressed one, states the codec. A range that does not contain that
+/// fragment is no more readable than one that does.
+pub(crate) fn check_start(format: LogFormat, head: &[u8]) -> Result<(), (Dialect, Unsupported)> {
     let dialect = format.dialect;
     let Some(valid) = dialect.valid(head, true) else {
         return Ok(());
@@ -73,16 +73,16 @@ pub(crate) fn check_beginning(format: LogFormat, head: &[u8]) -> Result<(), (Dia
 
 /// The format of a packed log whose first fragment, of this kind, is one of a container.
 fn of_container(format: LogFormat, kind: Kind, payload: &[u8]) -> LogFormat {
-    let begins = matches!(kind, Kind::Full | Kind::First);
-    let codec = payload.first().filter(|_| begins).copied().and_then(Codec::from_byte);
+    let starts = matches!(kind, Kind::Full | Kind::First);
+    let codec = payload.first().filter(|_| starts).copied().and_then(Codec::from_byte);
     LogFormat {
         compression: codec.and_then(Codec::compression),
         ..format
     }
 }
 
-/// The format of a packed log whose mark is damaged, if `head` begins with one that has at most eight
-/// wrong bits.
+/// The format of a packed log whose mark is damaged, if `head` starts with one that has at most
+/// eight wrong bits.
 pub(super) fn of_damaged_mark(head: &[u8]) -> Option<LogFormat> {
     const DAMAGED_BITS_MAX: u32 = 8;
     let marks = [Codec::Stored, Codec::Zstd].map(|codec| {
@@ -101,33 +101,33 @@ pub(super) fn of_damaged_mark(head: &[u8]) -> Option<LogFormat> {
     })
 }
 
-/// The format of a log whose first block begins with damage, and where the damage ends: at the
+/// The format of a log whose first block starts with damage, and where the damage ends: at the
 /// first two consecutive valid fragments in the block that carry a log number, unless more consecutive ones
 /// without a number come before; or else at the first two. The others are probably part of a payload.
 pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
     let scanner = Scanner::new(block);
-    let end_of = |dialect: Dialect, begin| scanner.valid(dialect, begin).map(|valid| begin + valid.end);
+    let end_of = |dialect: Dialect, start| scanner.valid(dialect, start).map(|valid| start + valid.end);
     let mut plain = None;
-    let mut begin = 1;
-    while begin < block.len() {
-        let rest = &block[begin..];
+    let mut start = 1;
+    while start < block.len() {
+        let rest = &block[start..];
         // Most bytes are not a type, and need no checksum.
         let may_be = rest.get(KIND_AT).copied().is_some_and(is_written_kind);
-        let format = may_be.then(|| of_fragment(rest, |dialect| scanner.valid(dialect, begin)));
-        let mut next = begin + 1;
+        let format = may_be.then(|| of_fragment(rest, |dialect| scanner.valid(dialect, start)));
+        let mut next = start + 1;
         if let Some(format) = format.flatten()
-            && let Some(end) = end_of(format.dialect, begin)
+            && let Some(end) = end_of(format.dialect, start)
             && end_of(format.dialect, end).is_some()
         {
             let has_number = format.log_number.is_some();
-            let (mut end, mut count) = (begin, 0);
+            let (mut end, mut count) = (start, 0);
             while let Some(valid) = scanner.valid(format.dialect, end)
                 && valid.form.has_log_number() == has_number
             {
                 end += valid.end;
                 count += 1;
             }
-            let found = (begin, format);
+            let found = (start, format);
             match plain {
                 Some((plain_count, plain)) if has_number => {
                     return Some(if plain_count > count { plain } else { found });
@@ -139,12 +139,12 @@ pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
             // Their payloads are not searched.
             next = end;
         }
-        begin = next;
+        start = next;
     }
     plain.map(|(_, found)| found)
 }
 
-/// The format of a log that was closed without records: it begins with the end-of-log trailer.
+/// The format of a log that was closed without records: it starts with the end-of-log trailer.
 pub(super) fn of_empty_log(head: &[u8]) -> Option<LogFormat> {
     Dialect::ALL.iter().find_map(|&dialect| {
         let number = dialect.number_of_empty_log(head)?;
@@ -174,8 +174,8 @@ pub(super) fn first_fragments(header: Header, left: usize) -> impl Iterator<Item
     Dialect::BY_RANK.iter().filter_map(move |dialect| {
         let meaning = dialect.meaning(header.kind);
         let end = meaning.form.header_len() + usize::from(header.len);
-        let begins = !matches!(meaning.role, Role::Fragment(Kind::Middle | Kind::Last));
-        let is_written = begins && is_written(&LogFormat::new(*dialect), header, left);
+        let starts = !matches!(meaning.role, Role::Fragment(Kind::Middle | Kind::Last));
+        let is_written = starts && is_written(&LogFormat::new(*dialect), header, left);
         is_written.then_some((*dialect, meaning.form, end))
     })
 }
@@ -212,8 +212,8 @@ fn after_metadata(mut head: &[u8]) -> &[u8] {
     head
 }
 
-/// The dialect that the beginning of `head` shows, by its metadata or its file header, before there
-/// is a valid fragment. It does not show where blocks begin or which number the log has.
+/// The dialect that the start of `head` shows, by its metadata or its file header, before there
+/// is a valid fragment. It does not show where blocks start or which number the log has.
 pub(crate) fn shown_dialect(head: &[u8]) -> Option<Dialect> {
     if after_metadata(head).len() < head.len() {
         return Some(Dialect::ROCKSDB);
@@ -221,9 +221,9 @@ pub(crate) fn shown_dialect(head: &[u8]) -> Option<Dialect> {
     nearest_file_header(head)
 }
 
-/// Whether the beginning of `head` alone shows which log it is: a file header;
+/// Whether the start of `head` alone shows which log it is: a file header;
 /// or, after metadata, a valid fragment; or the end-of-log trailer.
-pub(crate) fn begins_undamaged(head: &[u8]) -> bool {
+pub(crate) fn starts_undamaged(head: &[u8]) -> bool {
     let block = after_metadata(&head[..head.len().min(BLOCK_LEN)]);
     of_file_header(head).is_some()
         || of_empty_log(head).is_some()
@@ -231,7 +231,7 @@ pub(crate) fn begins_undamaged(head: &[u8]) -> bool {
 }
 
 /// Whether there is a valid fragment anywhere in `head`, or one of an unknown type at its
-/// beginning.
+/// start.
 pub(super) fn has_fragment(head: &[u8]) -> bool {
     let first = &head[..head.len().min(BLOCK_LEN)];
     let is_of_unknown_type = Dialect::BY_RANK
@@ -239,20 +239,20 @@ pub(super) fn has_fragment(head: &[u8]) -> bool {
         .any(|dialect| dialect.valid(first, true).is_some());
     let mut blocks = grid_offsets()
         .into_iter()
-        .flat_map(|begin| head.get(begin as usize..).unwrap_or_default().chunks(BLOCK_LEN));
+        .flat_map(|start| head.get(start as usize..).unwrap_or_default().chunks(BLOCK_LEN));
     is_of_unknown_type || blocks.any(has_fragment_in)
 }
 
 /// Whether there is a valid fragment anywhere in this block.
 fn has_fragment_in(block: &[u8]) -> bool {
     let scanner = Scanner::new(block);
-    (0..block.len().saturating_sub(KIND_AT)).any(|begin| {
-        let rest = &block[begin..];
-        is_written_kind(rest[KIND_AT]) && of_fragment(rest, |dialect| scanner.valid(dialect, begin)).is_some()
+    (0..block.len().saturating_sub(KIND_AT)).any(|start| {
+        let rest = &block[start..];
+        is_written_kind(rest[KIND_AT]) && of_fragment(rest, |dialect| scanner.valid(dialect, start)).is_some()
     })
 }
 
-/// Where the first block may begin.
+/// Where the first block may start.
 pub(super) fn grid_offsets() -> BTreeSet<u64> {
     Dialect::ALL.iter().map(|dialect| dialect.grid_offset()).collect()
 }

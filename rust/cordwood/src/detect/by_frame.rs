@@ -1,4 +1,4 @@
-//! Whether a RocksDB log whose beginning is damaged, or another block of it, is compressed.
+//! Whether a RocksDB log whose start is damaged, or another block of it, is compressed.
 
 use super::by_fragment::after_damage;
 use super::detection::PartialDetection;
@@ -25,14 +25,14 @@ pub(super) fn compressed(format: LogFormat) -> LogFormat {
     }
 }
 
-/// Whether a log that does not begin with the record that declares compression is a compressed
+/// Whether a log that does not start with the record that declares compression is a compressed
 /// RocksDB log all the same, so that no frame is mistaken for a record. That record is the same
 /// eleven bytes in all such logs. The log is taken to be compressed if
 ///
-/// * it begins with a frame or in the middle of a record, and another block begins with these bytes:
-///   the blocks were swapped; or
-/// * it begins with damage, of at most eight bits of these bytes; or
-/// * it begins in the middle of a record, or with damaged bytes that are not clearly another
+/// * it starts with a frame or in the middle of a record, and another block starts with these
+///   bytes: the blocks were swapped; or
+/// * it starts with damage, of at most eight bits of these bytes; or
+/// * it starts in the middle of a record, or with damaged bytes that are not clearly another
 ///   fragment, followed by the next one; and the first readable records are zstd frames.
 ///
 /// `None` if the bytes after `head` may decide it. Without `is_all`, the first block must be
@@ -56,7 +56,7 @@ pub(super) fn is_compressed(format: LogFormat, head: &[u8], is_all: bool) -> Opt
         return if !may_be_frame || is_swapped() {
             Some(may_be_frame)
         } else if is_in_record {
-            begins_with_frames(format, head, is_all)
+            starts_with_frames(format, head, is_all)
         } else {
             is_all.then_some(false)
         };
@@ -74,12 +74,12 @@ pub(super) fn is_compressed(format: LogFormat, head: &[u8], is_all: bool) -> Opt
     if is_another {
         return Some(false);
     }
-    begins_with_frames(format, head, is_all)
+    starts_with_frames(format, head, is_all)
 }
 
-/// Whether the records in `head`, as far as they can be found from the beginnings of blocks on, are
+/// Whether the records in `head`, as far as they can be found from the starts of blocks on, are
 /// zstd frames. A single record that is not a frame decides; otherwise all of them are needed.
-fn begins_with_frames(format: LogFormat, head: &[u8], is_all: bool) -> Option<bool> {
+fn starts_with_frames(format: LogFormat, head: &[u8], is_all: bool) -> Option<bool> {
     let first_block = &head[..head.len().min(BLOCK_LEN)];
     match are_frames(format, head, BLOCK_LEN) {
         Some(false) => return Some(false),
@@ -92,20 +92,20 @@ fn begins_with_frames(format: LogFormat, head: &[u8], is_all: bool) -> Option<bo
     Some(in_first_block.unwrap_or(false))
 }
 
-/// Whether all records in `head` that begin at or after `begin` are zstd frames; `None` if there is
+/// Whether all records in `head` that start at or after `start` are zstd frames; `None` if there is
 /// none.
-fn are_frames(format: LogFormat, head: &[u8], mut begin: usize) -> Option<bool> {
+fn are_frames(format: LogFormat, head: &[u8], mut start: usize) -> Option<bool> {
     let mut found = None;
-    while begin < head.len() {
-        let left = Grid::new(format.dialect, 0).block_left(begin as u64);
-        let block = &head[begin..];
+    while start < head.len() {
+        let left = Grid::new(format.dialect, 0).block_left(start as u64);
+        let block = &head[start..];
         let block = &block[..block.len().min(left)];
         let Some(valid) = format
             .dialect
             .valid(block, true)
             .filter(|valid| !format.is_stale(block, valid.form))
         else {
-            begin += left;
+            start += left;
             continue;
         };
         let payload = &block[valid.form.header_len()..valid.end];
@@ -120,7 +120,7 @@ fn are_frames(format: LogFormat, head: &[u8], mut begin: usize) -> Option<bool> 
                 return Some(false);
             }
         }
-        begin += valid.end;
+        start += valid.end;
     }
     found
 }
@@ -139,5 +139,5 @@ pub(super) fn is_near_first_compressed(head: &[u8]) -> bool {
         .is_some_and(|first| differs(first) <= DAMAGED_BITS_MAX)
 }
 
-/// The beginning of every compressed RocksDB log.
+/// The start of every compressed RocksDB log.
 const FIRST_COMPRESSED: [u8; 11] = *b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";

@@ -9,7 +9,7 @@ use super::not_a_log::no_log;
 use crate::dialect::{Dialect, LogFormat};
 use crate::format::BLOCK_LEN;
 
-/// [`detect`] in a part of a file: `bytes`, which begin at the file offset `offset`. `is_last` says
+/// [`detect`] in a part of a file: `bytes`, which start at the file offset `offset`. `is_last` says
 /// whether the file ends where they end.
 pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDetection {
     let head = &bytes[..bytes.len().min(DETECT_LEN)];
@@ -23,11 +23,11 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
         }
     }
     let in_block = (offset % BLOCK_LEN as u64) as usize;
-    // A reader may begin at a record, so the first candidate is the reader's own position.
+    // A reader may start at a record, so the first candidate is the reader's own position.
     let blocks = (BLOCK_LEN - in_block..head.len()).step_by(BLOCK_LEN);
-    for begin in [0].into_iter().chain(blocks) {
-        let left = BLOCK_LEN - (in_block + begin) % BLOCK_LEN;
-        let block = &head[begin..];
+    for start in [0].into_iter().chain(blocks) {
+        let left = BLOCK_LEN - (in_block + start) % BLOCK_LEN;
+        let block = &head[start..];
         let block = &block[..block.len().min(left)];
         if let Some(format) = of_fragment(block, |dialect| dialect.valid(block, true)) {
             if offset == 0 {
@@ -40,11 +40,11 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
                 }
             }
             return if offset > 0 && format.dialect.has_log_numbers() {
-                // The first fragment here may belong to an older log. Only the beginning of the
+                // The first fragment here may belong to an older log. Only the start of the
                 // file shows which is which.
                 PartialDetection::Unclear
             } else if format.dialect == Dialect::RECYCLABLE {
-                recyclable(format, head, begin, is_all)
+                recyclable(format, head, start, is_all)
             } else if !format.dialect.prefix().is_empty() && offset == 0 {
                 of_damaged_file_header(format.dialect, head, is_all)
             } else {
@@ -52,13 +52,13 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
             };
         }
         if offset == 0
-            && begin == 0
+            && start == 0
             && let Some(format) = of_damaged_mark(block)
         {
             return PartialDetection::Log(format);
         }
         // All other fragments may be frames, which are records of no log that is not compressed.
-        if offset == 0 && begin == 0 && is_near_first_compressed(block) {
+        if offset == 0 && start == 0 && is_near_first_compressed(block) {
             return PartialDetection::Log(compressed(Dialect::ROCKSDB.into()));
         }
         if block.len() < left && !is_all {
@@ -66,7 +66,7 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
         }
     }
     if !is_all {
-        // These bytes are whole blocks. The next one may begin with a fragment.
+        // These bytes are whole blocks. The next one may start with a fragment.
         return PartialDetection::NeedMore;
     }
     if offset > 0 {
@@ -88,17 +88,17 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
     }
 }
 
-/// Distinguishes logs that begin with recyclable fragments, at `begin`: one that ends in a trailer
+/// Distinguishes logs that start with recyclable fragments, at `start`: one that ends in a trailer
 /// is Pebble's. No byte shows that a log is RocksDB's.
-fn recyclable(format: LogFormat, head: &[u8], mut begin: usize, is_all: bool) -> PartialDetection {
+fn recyclable(format: LogFormat, head: &[u8], mut start: usize, is_all: bool) -> PartialDetection {
     if !is_all {
         return PartialDetection::NeedMore;
     }
-    while begin < head.len() {
-        let left = BLOCK_LEN - begin % BLOCK_LEN;
-        let block = &head[begin..];
+    while start < head.len() {
+        let left = BLOCK_LEN - start % BLOCK_LEN;
+        let block = &head[start..];
         let block = &block[..block.len().min(left)];
-        begin += match format.dialect.valid(block, true) {
+        start += match format.dialect.valid(block, true) {
             _ if format.is_end_trailer(block) => {
                 return PartialDetection::Log(LogFormat {
                     dialect: Dialect::PEBBLE,

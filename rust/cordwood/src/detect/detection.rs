@@ -4,8 +4,8 @@ use super::foreign::Foreign;
 use crate::dialect::LogFormat;
 use crate::format::BLOCK_LEN;
 
-/// How many bytes of the beginning of a file [`detect`](crate::ops::detect) inspects: three
-/// blocks, so that the second one is included even if it begins after a file header.
+/// How many bytes of the start of a file [`detect`](crate::ops::detect) inspects: three
+/// blocks, so that the second one is included even if it starts after a file header.
 pub const DETECT_LEN: usize = 3 * BLOCK_LEN;
 
 /// The kind of a file.

@@ -1,4 +1,4 @@
-//! The format of a file that is not a log: one with a signature at the beginning or at the end, or
+//! The format of a file that is not a log: one with a signature at the start or at the end, or
 //! text.
 
 use std::fmt;
@@ -155,7 +155,7 @@ impl std::error::Error for Foreign {}
 /// The magic number of a zstd frame.
 pub(super) const ZSTD_MAGIC: &[u8; 4] = b"\x28\xb5\x2f\xfd";
 
-/// The format of a file that is not a log, by its beginning.
+/// The format of a file that is not a log, by its start.
 pub(super) fn foreign(head: &[u8]) -> Option<Foreign> {
     let by_magic = [
         (b"\x1f\x8b\x08".as_slice(), Foreign::Gzip),
@@ -201,7 +201,7 @@ pub(super) fn foreign(head: &[u8]) -> Option<Foreign> {
     prometheus(head).then_some(Foreign::Prometheus)
 }
 
-/// Whether `head` begins with a line of LevelDB's or RocksDB's `LOG`:
+/// Whether `head` starts with a line of LevelDB's or RocksDB's `LOG`:
 /// `2026/01/31-23:59:59.999999 `.
 fn is_info_log(head: &[u8]) -> bool {
     let pattern = b"0000/00/00-00:00:00.000000 ";

@@ -15,7 +15,7 @@ use crate::format::HEADER_LEN;
 /// Detects the format of a log (its dialect, number and compression) from `head`: the first
 /// [`DETECT_LEN`] bytes of the file, or all of a shorter one.
 ///
-/// The first valid fragment decides. It is searched for where a block may begin; then after damage
+/// The first valid fragment decides. It is searched for where a block may start; then after damage
 /// in the first block, where two consecutive ones are required. A random fragment is valid once in
 /// four billion tries. The log number is that of the first fragment of a record.
 ///
@@ -103,8 +103,8 @@ pub(crate) fn identify(
     }
 }
 
-/// Completes the `known` format from the beginning of the file: up to the first valid record
-/// fragment at the beginning of a block, within three blocks.
+/// Completes the `known` format from the start of the file: up to the first valid record
+/// fragment at the start of a block, within three blocks.
 fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> PartialDetection {
     let dialect = known.dialect;
     let head = &bytes[..bytes.len().min(DETECT_LEN)];
@@ -116,11 +116,11 @@ fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> PartialDetection {
     }
     let mut found = known;
     let (mut number, mut number_after_damage) = (None, None);
-    let mut begin = 0;
+    let mut start = 0;
     let mut is_found = false;
-    while begin < head.len() && !is_found {
-        let left = Grid::new(dialect, 0).block_left(begin as u64);
-        let block = &head[begin..];
+    while start < head.len() && !is_found {
+        let left = Grid::new(dialect, 0).block_left(start as u64);
+        let block = &head[start..];
         let block = &block[..block.len().min(left)];
         let Some(valid) = dialect.valid(block, true) else {
             if block.len() < left && !is_all {
@@ -128,21 +128,21 @@ fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> PartialDetection {
             }
             let after_damage = after_damage(block).and_then(|(_, format)| format.log_number);
             number_after_damage = number_after_damage.or(after_damage);
-            begin += left;
+            start += left;
             continue;
         };
         number = number.or_else(|| Dialect::log_number_at(block, valid.form));
-        let is_first = begin == 0;
+        let is_first = start == 0;
         if is_first && valid.role == Role::Metadata(Metadata::SetCompression) && block[HEADER_LEN..valid.end] == ZSTD {
             found = found.with_compression(Compression::Zstd);
         }
         is_found = matches!(valid.role, Role::Fragment(_));
-        begin += valid.end;
+        start += valid.end;
     }
     if !is_found && !is_all {
         return PartialDetection::NeedMore;
     }
-    // A fragment after damage may belong to a log inside a record, so the beginning of a block
+    // A fragment after damage may belong to a log inside a record, so the start of a block
     // outranks it. But a block after the damage may be left from an older log, and log numbers
     // increase.
     let is_unnumbered = is_found && number.is_none();

@@ -11,7 +11,7 @@ mod name;
 mod not_a_log;
 mod number;
 
-pub(crate) use by_fragment::{begins_undamaged, check_beginning, ends_in_first_fragment, shown_dialect};
+pub(crate) use by_fragment::{check_start, ends_in_first_fragment, shown_dialect, starts_undamaged};
 pub(crate) use detection::PartialDetection;
 pub use detection::{DETECT_LEN, Detection};
 pub use foreign::Foreign;

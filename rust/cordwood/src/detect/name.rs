@@ -46,7 +46,7 @@ mod tests {
             "output-0",
             "output-12.copy",
             "all.overall_export_metadata",
-            "folder/LOG",
+            "directory/LOG",
         ] {
             assert!(is_log_name(Path::new(name)), "{name}");
         }

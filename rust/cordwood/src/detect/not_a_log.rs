@@ -12,8 +12,8 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT, without_zeros};
 use crate::fragment::{is_written, stated_end};
 use crate::text::is_text;
 
-/// The format of a file that begins with `head`, in which no dialect was detected. A `head` of
-/// [`DETECT_LEN`] may be the beginning of a longer file.
+/// The format of a file that starts with `head`, in which no dialect was detected. A `head` of
+/// [`DETECT_LEN`] may be the start of a longer file.
 ///
 /// A valid fragment outranks a signature and text. These outrank a header that may be that of a
 /// torn record: a gzip file has the time of its data in the place of the length and the type, and
@@ -113,8 +113,8 @@ fn has_wrong_type(head: &[u8]) -> bool {
 }
 
 /// The format of a file of `file_len` bytes whose first [`DETECT_LEN`] bytes show no log: a table
-/// by its footer, or `weak`, unless a later block begins with a valid fragment. In a log, every
-/// block whose beginning is not damaged does. `read_at` reads at an offset of the file; if it reads
+/// by its footer, or `weak`, unless a later block starts with a valid fragment. In a log, every
+/// block whose start is not damaged does. `read_at` reads at an offset of the file; if it reads
 /// no byte, the file may be a log.
 pub(crate) fn of_rest(
     weak: Option<Foreign>,
@@ -139,14 +139,14 @@ pub(crate) fn of_rest(
         .max()
         .unwrap_or(HEADER_LEN);
     for block in (DETECT_LEN as u64..file_len).step_by(BLOCK_LEN) {
-        for begin in grid_offsets.iter().map(|grid_offset| block + grid_offset) {
+        for start in grid_offsets.iter().map(|grid_offset| block + grid_offset) {
             let mut header = [0; HEADER_LEN];
-            if read_at(begin, &mut header)? < HEADER_LEN || !is_written_kind(header[KIND_AT]) {
+            if read_at(start, &mut header)? < HEADER_LEN || !is_written_kind(header[KIND_AT]) {
                 continue;
             }
             let len = header_len_max + usize::from(Header::decode(&header).len);
             let bytes = &mut bytes[..len.min(BLOCK_LEN)];
-            let len = read_at(begin, bytes)?;
+            let len = read_at(start, bytes)?;
             let bytes = &bytes[..len];
             if of_fragment(bytes, |dialect| dialect.valid(bytes, true)).is_some() {
                 return Ok(None);

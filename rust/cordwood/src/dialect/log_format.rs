@@ -164,7 +164,7 @@ impl LogFormat {
         }
     }
 
-    /// Whether a valid fragment of this form, at the beginning of `bytes`, is left over from
+    /// Whether a valid fragment of this form, at the start of `bytes`, is left over from
     /// another log.
     #[inline]
     pub(crate) fn is_stale(&self, bytes: &[u8], form: Form) -> bool {
@@ -181,7 +181,7 @@ impl LogFormat {
         Some([0, 0, 0, 0, 0, 0, END_TRAILER_KIND, a, b, c, d])
     }
 
-    /// Whether `bytes` begin with [`end_trailer`](Self::end_trailer). It has no checksum: if the
+    /// Whether `bytes` start with [`end_trailer`](Self::end_trailer). It has no checksum: if the
     /// number of the log is not known, none is recognised.
     pub(crate) fn is_end_trailer(&self, bytes: &[u8]) -> bool {
         self.end_trailer().is_some_and(|trailer| bytes.starts_with(&trailer))

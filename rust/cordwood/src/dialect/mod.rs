@@ -2,7 +2,7 @@
 //!
 //! All dialects share the block of 32 KiB, the first seven bytes of a header and the FULL, FIRST,
 //! MIDDLE, LAST rule. They differ in the meaning of the type bytes, the length of a header, the
-//! checksum, and the beginning and the end of a file.
+//! checksum, and the start and the end of a file.
 //!
 //! Each dialect is a constant in the file of its engine, and is also listed in [`Dialect::ALL`];
 //! names, detection and the choices of the command line come from there.
@@ -35,7 +35,7 @@ use crate::names::{UnknownName, parse};
 ///
 /// The number and the compression of a log are in its [`LogFormat`]. Dialects are compared by name.
 ///
-/// RocksDB begins its logs with the same bytes as LevelDB and Pebble, and may write its metadata
+/// RocksDB starts its logs with the same bytes as LevelDB and Pebble, and may write its metadata
 /// records among them later. So a [`LEVELDB`](Self::LEVELDB) or [`RECYCLABLE`](Self::RECYCLABLE)
 /// that was detected also knows these: the value that [`detect`](crate::ops::detect) or a reader
 /// returns reads them as [`Reason::Metadata`](crate::damage::Reason::Metadata), the constant of the
@@ -150,7 +150,7 @@ impl Dialect {
         self.0.kinds.header_len_max > HEADER_LEN
     }
 
-    /// Whether logs may be compressed, which the beginning of the log then states.
+    /// Whether logs may be compressed, which the start of the log then states.
     pub(crate) fn has_compression(self) -> bool {
         self.compresses_records() || self.is_packed()
     }
@@ -212,7 +212,7 @@ impl Dialect {
         }
     }
 
-    /// The complete fragment with a valid checksum at the beginning of `bytes`. Without
+    /// The complete fragment with a valid checksum at the start of `bytes`. Without
     /// `verify_checksums`, any complete one; but the checksum still decides between two forms.
     #[inline]
     pub(crate) fn valid(self, bytes: &[u8], verify_checksums: bool) -> Option<Valid> {
@@ -270,7 +270,7 @@ impl Dialect {
         }
     }
 
-    /// The log number that a fragment of this form, at the beginning of `bytes`, carries.
+    /// The log number that a fragment of this form, at the start of `bytes`, carries.
     pub(crate) fn log_number_at(bytes: &[u8], form: Form) -> Option<u32> {
         match form {
             Form::Plain | Form::Packed => None,
@@ -278,7 +278,7 @@ impl Dialect {
         }
     }
 
-    /// How far the file had been synced, as stated by a fragment of this form at the beginning of
+    /// How far the file had been synced, as stated by a fragment of this form at the start of
     /// `bytes`.
     pub(crate) fn synced_offset_at(bytes: &[u8], form: Form) -> Option<u64> {
         match form {
@@ -290,7 +290,7 @@ impl Dialect {
         }
     }
 
-    /// The number of a log that was closed without records, if `file` begins with its end-of-log
+    /// The number of a log that was closed without records, if `file` starts with its end-of-log
     /// trailer.
     pub(crate) fn number_of_empty_log(self, file: &[u8]) -> Option<u32> {
         let (zeros, next) = file.split_at_checked(KIND_AT)?;
@@ -404,13 +404,13 @@ impl Form {
 pub(crate) enum Metadata {
     /// All records are compressed.
     SetCompression,
-    /// The same in a log that cannot begin with it: no record is compressed because of it.
+    /// The same in a log that cannot start with it: no record is compressed because of it.
     LateSetCompression,
     /// The lengths of the timestamps in the keys of some column families.
     TimestampSizes,
     /// Identifies the log before this one.
     Predecessor,
-    /// The mark with which a packed log begins.
+    /// The mark with which a packed log starts.
     Mark,
 }
 

@@ -3,7 +3,7 @@
 use super::leveldb::LEVELDB;
 use super::{Dialect, Form, Kinds, Metadata, Role, Spec};
 
-/// The type of the mark with which a packed log begins: see
+/// The type of the mark with which a packed log starts: see
 /// [`container::Mark`](crate::container::Mark). It is metadata, and contains no record.
 ///
 /// Types 0x40 to 0x48 are used by no engine. Bits 0, 5 and 7 are clear in all of them, so that

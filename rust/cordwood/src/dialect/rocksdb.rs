@@ -27,7 +27,7 @@ static KINDS: Kinds = {
 };
 
 /// The types in a log that was detected as [`Dialect::LEVELDB`] or [`Dialect::RECYCLABLE`]. Such a
-/// log does not begin with the record that declares compression. Where types 1 to 4 are all that
+/// log does not start with the record that declares compression. Where types 1 to 4 are all that
 /// was seen, a damaged header is as long as LevelDB takes it to be.
 ///
 /// The mark of a packed log may have been destroyed, so its containers are known, too.
@@ -73,8 +73,8 @@ impl Dialect {
     /// The dialect in which a log is read that was detected as this one, not named.
     ///
     /// RocksDB writes a metadata record whenever a column family with timestamps is first written
-    /// to, so the beginning of a log does not show that none will follow. Source:
-    /// `db/log_writer.cc`, `MaybeAddUserDefinedTimestampSizeRecord`. And a damaged beginning may hide
+    /// to, so the start of a log does not show that none will follow. Source:
+    /// `db/log_writer.cc`, `MaybeAddUserDefinedTimestampSizeRecord`. And a damaged start may hide
     /// that a log is [packed](Self::PACKED).
     #[must_use]
     pub fn detected(self) -> Dialect {

@@ -13,7 +13,7 @@ const JSON: &[u8] = &[1, 0];
 const PROTOBUF: u8 = 2;
 
 /// The first bytes of each record of the old versions.
-const JSON_BEGIN: &[u8] = b"{\"model_type\"";
+const JSON_START: &[u8] = b"{\"model_type\"";
 
 /// The file header of each version: `:SWL`, the number 0xe1d6, the version. The blocks and
 /// fragments after it are the same in all.
@@ -73,7 +73,7 @@ impl Dialect {
         self.version().is_none_or(is_known)
     }
 
-    /// The same dialect in the version of the log that begins with `first_block`: the one that its
+    /// The same dialect in the version of the log that starts with `first_block`: the one that its
     /// file header states, unless that cannot be the version of its first record.
     pub(crate) fn in_version_of(self, first_block: &[u8]) -> Self {
         let Some((file_header, block)) = first_block.split_at_checked(self.prefix().len()) else {
@@ -87,7 +87,7 @@ impl Dialect {
             .filter(|valid| matches!(valid.role, Role::Fragment(Kind::Full | Kind::First)))
             .map_or(&[][..], |valid| &block[valid.form.header_len()..valid.end]);
         let may_be_new = is_known(stated) || file_header.starts_with(self.magic());
-        let version = if first.starts_with(JSON_BEGIN) && !JSON.contains(&stated) {
+        let version = if first.starts_with(JSON_START) && !JSON.contains(&stated) {
             nearest(stated, JSON)
         } else if !may_be_new || (JSON.contains(&stated) && !is_text(first, false)) {
             PROTOBUF

@@ -30,6 +30,6 @@ impl Dialect {
     pub const WANDB: Dialect = Dialect(&WANDB);
 
     /// A run file of wandb-core before 0.17.6: as [`WANDB`](Self::WANDB), but the first block
-    /// begins after the file header.
+    /// starts after the file header.
     pub const WANDB_OLD: Dialect = Dialect(&WANDB_OLD);
 }

@@ -11,9 +11,10 @@ use crate::copy::{SHORT, copy_short};
 use crate::dialect::{Form, LogFormat};
 use crate::format::{BLOCK_LEN, HEADER_LEN, encoded_len};
 
-/// Where the data of a container begins in its bytes: after the most that its lengths need. A record has
-/// at least one byte there, and of those with a length of two bytes, a container has few.
-const DATA_BEGIN: usize = HEAD_LEN_MAX + BLOCK_LEN + 2 * (ZSTD_LEN_MAX / SHORT_LEN_MAX + 2);
+/// Where the data of a container starts in its bytes: after the most that its lengths need. A
+/// record has at least one byte there, and of those with a length of two bytes, a container has
+/// few.
+const DATA_START: usize = HEAD_LEN_MAX + BLOCK_LEN + 2 * (ZSTD_LEN_MAX / SHORT_LEN_MAX + 2);
 
 /// The greatest length whose varint is one byte.
 const SHORT_LEN_MAX: usize = 0x7f;
@@ -22,11 +23,11 @@ const SHORT_LEN_MAX: usize = 0x7f;
 #[derive(Debug, Clone)]
 pub(super) struct Packing {
     codec: Codec,
-    /// At the beginning the lengths of the records; from [`DATA_BEGIN`] on their data, and room for
+    /// At the start the lengths of the records; from [`DATA_START`] on their data, and room for
     /// more. When the container is closed, its head and the lengths are moved to before the data.
     bytes: Vec<u8>,
     filled: Filled,
-    /// The bytes of the block in which it begins, from its beginning on.
+    /// The bytes of the block in which it starts, from its start on.
     room: usize,
     /// A record belongs to the open container, and leaves it open, if the lengths and the data with it,
     /// but without its own length, are shorter than this. 0 if no container is open.
@@ -64,7 +65,7 @@ impl Filled {
     #[inline(always)]
     fn add(&mut self, record: &[u8], bytes: &mut [u8]) {
         let len = record.len();
-        copy_short(&mut bytes[DATA_BEGIN + self.data_len..], record);
+        copy_short(&mut bytes[DATA_START + self.data_len..], record);
         if len > SHORT_LEN_MAX {
             bytes[self.lens_len] = len as u8 | 0x80;
             self.lens_len += 1;
@@ -120,7 +121,7 @@ impl Packing {
         }
         let len = HEAD_LEN_MAX + self.filled.lens_len + self.filled.data_len;
         // One that is not compressed after all may be cut: at the end of the block in which it
-        // begins, and of each block that it fills.
+        // starts, and of each block that it fills.
         let header_count = len / (BLOCK_LEN - HEADER_LEN) + 2;
         header_count * HEADER_LEN + len
     }
@@ -144,10 +145,10 @@ impl Packing {
     }
 
     /// Prepares for a container in a block that has `room` bytes left.
-    fn begin(&mut self, room: usize) {
+    fn start(&mut self, room: usize) {
         self.room = room;
         // The last record is added when the data is still shorter than the limit.
-        self.bytes.resize(DATA_BEGIN + self.data_len_max() + STORED_LEN_MAX, 0);
+        self.bytes.resize(DATA_START + self.data_len_max() + STORED_LEN_MAX, 0);
     }
 
     /// A container is closed at this length of data, in bytes.
@@ -170,8 +171,8 @@ impl Packing {
         let Filled { lens_len, data_len, .. } = self.filled;
         let room = match self.codec {
             Codec::Stored => self.room.saturating_sub(HEADER_LEN + HEAD_LEN_MAX + VARINT_LEN_MAX),
-            // The offset of each record is in the block in which the container begins. There are at least
-            // as many bytes of lengths as records.
+            // The offset of each record is in the block in which the container starts. There are at
+            // least as many bytes of lengths as records.
             Codec::Zstd => self.room - 1,
         };
         // So that no record reaches it that is too long to share a container.
@@ -244,29 +245,29 @@ impl Packing {
         self.filled.data_len >= self.data_len_max() || (self.codec == Codec::Zstd && self.filled.count >= self.room)
     }
 
-    /// Compresses the body of `count` records, which begins at the file offset `begin`, into
+    /// Compresses the body of `count` records, which starts at the file offset `start`, into
     /// `compressed`, which becomes long enough for an offset for each record, and for the budget of every
     /// reader. Returns whether that is to be written: if it is shorter than the stored form, of
     /// `stored_len` bytes.
-    fn compress(&mut self, body: &[u8], count: usize, begin: u64, stored_len: usize) -> bool {
+    fn compress(&mut self, body: &[u8], count: usize, start: u64, stored_len: usize) -> bool {
         let compressed = &mut self.compressed;
         compressed.clear();
         Head::encode(Codec::Zstd, count, compressed);
-        let frame_begin = compressed.len();
+        let frame_start = compressed.len();
         if !self.compressor.append(body, compressed) {
             return false;
         }
-        let read_len = begin.wrapping_sub(self.frame_end);
+        let read_len = start.wrapping_sub(self.frame_end);
         let used = self.used.saturating_sub(read_len.saturating_mul(BUDGET_RATIO)) + body.len() as u64;
         let len_min = (count as u64).max(used.saturating_sub(BUDGET_BASE).div_ceil(BUDGET_RATIO));
-        let mut file_len = encoded_len(begin, compressed.len() as u64);
+        let mut file_len = encoded_len(start, compressed.len() as u64);
         if file_len < len_min {
-            lengthen(compressed, frame_begin, (len_min - file_len) as usize);
-            file_len = encoded_len(begin, compressed.len() as u64);
+            lengthen(compressed, frame_start, (len_min - file_len) as usize);
+            file_len = encoded_len(start, compressed.len() as u64);
         }
         let is_written = compressed.len() < stored_len;
         if is_written {
-            self.frame_end = begin.wrapping_add(file_len);
+            self.frame_end = start.wrapping_add(file_len);
             self.used = used.saturating_sub(file_len.saturating_mul(BUDGET_RATIO));
         }
         is_written
@@ -302,7 +303,7 @@ impl Encoder {
             return Ok(self.pack_short(record, out));
         }
         self.end_container(out);
-        let offset = self.begin_container(out);
+        let offset = self.start_container(out);
         let packing = self.packing.as_mut().expect(PACKS);
         let mut body = std::mem::take(&mut packing.long_body);
         body.clear();
@@ -394,7 +395,7 @@ impl Encoder {
             return offset;
         }
         self.end_container(out);
-        let offset = self.begin_container(out);
+        let offset = self.start_container(out);
         let packing = self.packing.as_mut().expect(PACKS);
         if packing.has_room(record.len()) {
             packing.open(record);
@@ -405,12 +406,12 @@ impl Encoder {
         offset
     }
 
-    /// Prepares for a new container, and returns where it begins.
-    fn begin_container(&mut self, out: &mut Vec<u8>) -> u64 {
-        self.begin(out);
+    /// Prepares for a new container, and returns where it starts.
+    fn start_container(&mut self, out: &mut Vec<u8>) -> u64 {
+        self.start(out);
         self.fill_block(out);
         let room = self.block_left();
-        self.packing.as_mut().expect(PACKS).begin(room);
+        self.packing.as_mut().expect(PACKS).start(room);
         self.offset
     }
 
@@ -442,7 +443,7 @@ impl Encoder {
 
     #[inline(never)]
     fn close_container(&mut self, out: &mut Vec<u8>) {
-        let begin = self.offset;
+        let start = self.offset;
         let packing = self.packing.as_mut().expect(PACKS);
         packing.limit = 0;
         let Filled {
@@ -452,19 +453,19 @@ impl Encoder {
         } = std::mem::take(&mut packing.filled);
         // Taken out while it is read, and put back to reuse its memory.
         let mut bytes = std::mem::take(&mut packing.bytes);
-        let (body_begin, end) = (DATA_BEGIN - lens_len, DATA_BEGIN + data_len);
-        bytes.copy_within(..lens_len, body_begin);
+        let (body_start, end) = (DATA_START - lens_len, DATA_START + data_len);
+        bytes.copy_within(..lens_len, body_start);
         let head = &mut packing.compressed;
         head.clear();
         Head::encode(Codec::Stored, count, head);
-        let container_begin = body_begin - head.len();
-        bytes[container_begin..body_begin].copy_from_slice(head);
+        let container_start = body_start - head.len();
+        bytes[container_start..body_start].copy_from_slice(head);
         let stored = match count {
-            1 => (Form::Plain, &bytes[DATA_BEGIN..end]),
-            _ => (Form::Packed, &bytes[container_begin..end]),
+            1 => (Form::Plain, &bytes[DATA_START..end]),
+            _ => (Form::Packed, &bytes[container_start..end]),
         };
         let is_compressed =
-            packing.codec == Codec::Zstd && packing.compress(&bytes[body_begin..end], count, begin, stored.1.len());
+            packing.codec == Codec::Zstd && packing.compress(&bytes[body_start..end], count, start, stored.1.len());
         let Ok(()) = self.container(is_compressed, stored, out, |_| Ok::<(), Infallible>(()));
         self.packing.as_mut().expect(PACKS).bytes = bytes;
     }

@@ -9,7 +9,7 @@ use crate::format::FragmentKind;
 pub struct Fragment {
     /// File offset of its first byte.
     pub offset: u64,
-    /// File offset after its last byte. After damage, the beginning of the next fragment found, not
+    /// File offset after its last byte. After damage, the start of the next fragment found, not
     /// the place that the header states.
     pub end_offset: u64,
     /// The index of its block, from 0.
@@ -34,7 +34,7 @@ pub struct Fragment {
     pub reason: Option<Reason>,
     /// File offset of the record that contains it, if that record was returned.
     pub record_offset: Option<u64>,
-    /// Whether that record begins after damage in the same block, so that only
+    /// Whether that record starts after damage in the same block, so that only
     /// [`OnCorruption::Salvage`](crate::OnCorruption::Salvage) returns it.
     pub is_salvaged: bool,
 }

@@ -9,7 +9,7 @@ use crate::format::{FragmentKind, HEADER_LEN, Header, KIND_AT};
 /// The reader's classification of a region.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Region {
-    pub(super) begin: u64,
+    pub(super) start: u64,
     pub(super) end: u64,
     pub(super) kind: RegionKind,
 }
@@ -72,7 +72,7 @@ impl Place<'_> {
         }
         let (len, has_scanned) = self.damaged_len(may_scan);
         // Only where the reader has looked for a header: elsewhere these are ordinary bytes.
-        let header = (self.offset == self.region.begin && self.is_fault())
+        let header = (self.offset == self.region.start && self.is_fault())
             .then(|| self.damaged(len))
             .flatten();
         let found = header.unwrap_or_else(|| self.bare(FragmentKind::Rest, len));
@@ -86,7 +86,7 @@ impl Place<'_> {
         }
     }
 
-    /// Whether no valid fragment was found at the beginning of the region.
+    /// Whether no valid fragment was found at the start of the region.
     fn is_fault(&self) -> bool {
         matches!(
             self.reason(),
@@ -139,7 +139,7 @@ impl Place<'_> {
         }
         let crc = self.format.dialect.checksum().load(header.masked_crc);
         let (record_offset, is_salvaged) = match self.region.kind {
-            RegionKind::Record { is_salvaged } => (Some(self.region.begin), is_salvaged),
+            RegionKind::Record { is_salvaged } => (Some(self.region.start), is_salvaged),
             _ => (None, false),
         };
         Some(Fragment {

@@ -26,7 +26,7 @@ pub struct Fragments<S> {
     next: Option<Region>,
     /// File offset of the next byte to report.
     offset: u64,
-    /// File offset of the last block in which every byte was tried as the beginning of a
+    /// File offset of the last block in which every byte was tried as the start of a
     /// fragment.
     scanned: Option<u64>,
     has_ended: bool,
@@ -35,7 +35,7 @@ pub struct Fragments<S> {
 /// Returns the fragments of a log, which is read twice at the same time: `sources` are two sources of
 /// it.
 ///
-/// The entries tile the bytes that are read: each begins where the one before it ends, and none
+/// The entries tile the bytes that are read: each starts where the one before it ends, and none
 /// crosses the end of a block. The rules:
 ///
 /// * Entries follow the records and regions of a reader with these options. [`OnCorruption::Fail`],
@@ -68,17 +68,17 @@ pub fn fragments<S: Source>([ahead, behind]: [S; 2], options: &ReadOptions) -> F
 
 fn of_reader<S: Source>(mut reader: Reader<S>, source: S) -> Fragments<S> {
     reader.set_keeps_data(false);
-    let begin = reader.offset();
+    let start = reader.offset();
     Fragments {
         ahead: reader,
         source,
         region: Region {
-            begin,
-            end: begin,
+            start,
+            end: start,
             kind: RegionKind::Trailer,
         },
         next: None,
-        offset: begin,
+        offset: start,
         scanned: None,
         has_ended: false,
     }
@@ -88,8 +88,8 @@ fn of_reader<S: Source>(mut reader: Reader<S>, source: S) -> Fragments<S> {
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, ops};
-/// # let folder = tempfile::tempdir()?;
-/// # let path = folder.path().join("example.log");
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("example.log");
 /// # std::fs::write(&path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")?;
 /// let mut fragments = ops::fragments_file(&path, &ReadOptions::default())?;
 /// assert_eq!(fragments.next().unwrap()?.end_offset, 10);
@@ -216,29 +216,29 @@ impl<S: Source> Fragments<S> {
             return Ok(None);
         }
         if self.ahead.get_ref().place().is_some() {
-            let text = "this is a log in segments: name its files, each of which is a log";
+            let text = "this is a segmented log: name its files, each of which is a log";
             let source = io::Error::new(io::ErrorKind::IsADirectory, text);
             return Err(Error::io(source, self.ahead.path()));
         }
         let position = self.region.end;
         let region = self.next_event(position)?;
-        let Region { begin, end, .. } = region;
-        if position < begin {
-            self.next = (begin < end).then_some(region);
+        let Region { start, end, .. } = region;
+        if position < start {
+            self.next = (start < end).then_some(region);
             return Ok(Some(Region {
-                begin: position,
-                end: begin,
+                start: position,
+                end: start,
                 kind: RegionKind::Trailer,
             }));
         }
-        Ok((begin < end).then_some(region))
+        Ok((start < end).then_some(region))
     }
 
     /// The region of the next event after `position`, where the last one ended. Containers tile the
     /// file, not each of their records.
     fn next_event(&mut self, position: u64) -> Result<Region, Error> {
         loop {
-            let (begin, end, kind) = match self.ahead.step() {
+            let (start, end, kind) = match self.ahead.step() {
                 Ok(Step::Record(span)) => {
                     let is_salvaged = span.is_salvaged;
                     (span.offset, span.end_offset, RegionKind::Record { is_salvaged })
@@ -247,24 +247,24 @@ impl<S: Source> Fragments<S> {
                 | Err(Error {
                     kind: ErrorKind::Corruption { region, .. },
                     ..
-                }) => (region.begin, region.end, RegionKind::Skipped(region.reason)),
+                }) => (region.start, region.end, RegionKind::Skipped(region.reason)),
                 Ok(Step::NeedMore | Step::End(_)) => {
                     self.has_ended = true;
                     let end = self.ahead.offset();
                     return Ok(Region {
-                        begin: end,
+                        start: end,
                         end,
                         kind: RegionKind::Trailer,
                     });
                 }
                 Err(error) => return Err(error),
             };
-            let (begin, end) = match self.ahead.container_at(begin) {
+            let (start, end) = match self.ahead.container_at(start) {
                 Some(container) if container.end <= position => continue,
                 Some(container) => (container.start.max(position), container.end),
-                None => (begin, end),
+                None => (start, end),
             };
-            return Ok(Region { begin, end, kind });
+            return Ok(Region { start, end, kind });
         }
     }
 }

@@ -19,7 +19,7 @@ const WRITE_LEN: usize = 1 << 20;
 /// is removed.
 pub(super) struct NewLog<'a> {
     destination: &'a Path,
-    /// Whether the source is a log in segments, and so the new one: a folder, with one segment.
+    /// Whether the source is a segmented log, and so the new one: a directory, with one segment.
     has_segments: bool,
     // Closed before its name is removed.
     file: File,
@@ -42,7 +42,7 @@ impl<'a> NewLog<'a> {
         refuse_existing(destination).map_err(|source| Error::io(source, Some(destination)))
     }
 
-    /// Begins a log in this format, which has been checked, for the records of `reader`, with the
+    /// Starts a log in this format, which has been checked, for the records of `reader`, with the
     /// permissions of its file.
     pub(super) fn create<S: Source>(
         destination: &'a Path,
@@ -51,7 +51,7 @@ impl<'a> NewLog<'a> {
     ) -> Result<Self, Error> {
         let has_segments = reader.get_ref().place().is_some();
         let checked = match reader.path().filter(|_| has_segments) {
-            Some(folder) => refuse_inside(destination, folder),
+            Some(directory) => refuse_inside(destination, directory),
             None => Ok(()),
         };
         let (temporary, file) = checked
@@ -92,7 +92,7 @@ impl<'a> NewLog<'a> {
 
     /// Writes the rest, and returns the temporary name of the whole log.
     pub(super) fn finish(&mut self) -> Result<&Path, Error> {
-        self.encoder.begin(&mut self.out);
+        self.encoder.start(&mut self.out);
         self.encoder.end_container(&mut self.out);
         write(&mut self.file, &mut self.out, 0, self.destination)?;
         Ok(&self.temporary.path)
@@ -129,14 +129,14 @@ fn refuse_existing(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Refuses a new log inside the folder that is copied: no other file may be among the segments.
-fn refuse_inside(path: &Path, folder: &Path) -> io::Result<()> {
+/// Refuses a new log inside the directory that is copied: no other file may be among the segments.
+fn refuse_inside(path: &Path, directory: &Path) -> io::Result<()> {
     let above = path.parent().filter(|above| !above.as_os_str().is_empty());
     let above = above.unwrap_or(Path::new(".")).canonicalize()?;
-    if above.starts_with(folder.canonicalize()?) {
+    if above.starts_with(directory.canonicalize()?) {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "the new log would be in the folder of the old one",
+            "the new log would be in the directory of the old one",
         ));
     }
     Ok(())
@@ -148,9 +148,9 @@ struct Temporary {
 }
 
 impl Temporary {
-    /// Creates a file in the same folder, with the permissions of `source`. Its name is random, and
-    /// not derived from the process id, which in a container may be the same each time. It does not
-    /// contain the destination's name, which may already have the maximum length.
+    /// Creates a file in the same directory, with the permissions of `source`. Its name is random,
+    /// and not derived from the process id, which in a container may be the same each time. It does
+    /// not contain the destination's name, which may already have the maximum length.
     fn beside(destination: &Path, source: Option<&Path>) -> io::Result<(Self, File)> {
         if destination.file_name().is_none() {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -184,20 +184,20 @@ impl Temporary {
             }
         }
         drop(self);
-        sync_folder(destination)
+        sync_directory(destination)
     }
 }
 
 impl Temporary {
-    /// Makes the file the only segment of a log in a new folder.
-    fn publish_segment(self, folder: &Path) -> io::Result<()> {
-        fs::create_dir(folder)?;
-        let published = self.publish(&folder.join(name_of(0)));
+    /// Makes the file the only segment of a log in a new directory.
+    fn publish_segment(self, directory: &Path) -> io::Result<()> {
+        fs::create_dir(directory)?;
+        let published = self.publish(&directory.join(name_of(0)));
         if published.is_err() {
             // It is empty, unless only the last sync failed.
-            let _ = fs::remove_dir(folder);
+            let _ = fs::remove_dir(directory);
         }
-        published.and_then(|()| sync_folder(folder))
+        published.and_then(|()| sync_directory(directory))
     }
 }
 
@@ -209,14 +209,14 @@ impl Drop for Temporary {
 }
 
 /// Makes the new file readable to those who can read `source`, as `cp` does: a copy of a private
-/// log is private from the beginning. The system clears the bits of the umask. A program that runs
+/// log is private from the start. The system clears the bits of the umask. A program that runs
 /// with the rights of the owner of `source` is not one with those of the new owner, so the setuid,
 /// setgid and sticky bits are left out.
 #[cfg(unix)]
 fn permit_as(options: &mut fs::OpenOptions, source: Option<&Path>) {
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
     if let Some(Ok(source)) = source.map(fs::metadata) {
-        // The log of a folder is a file.
+        // The log of a directory is a file.
         let mask = if source.is_dir() { 0o666 } else { 0o777 };
         options.mode(source.mode() & mask);
     }
@@ -227,13 +227,13 @@ fn permit_as(_options: &mut fs::OpenOptions, _source: Option<&Path>) {}
 
 /// Also syncs the name.
 #[cfg(unix)]
-fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+fn sync_directory(path: &Path) -> io::Result<()> {
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// On other systems a folder cannot be opened.
+/// On other systems a directory cannot be opened.
 #[cfg(not(unix))]
-fn sync_folder(_path: &Path) -> io::Result<()> {
+fn sync_directory(_path: &Path) -> io::Result<()> {
     Ok(())
 }

@@ -89,8 +89,8 @@ impl PackOptions {
 ///
 /// ```
 /// use cordwood_log::{Dialect, Reader, ops};
-/// # let folder = tempfile::tempdir()?;
-/// # let [log, packed, again] = ["app.log", "packed.log", "again.log"].map(|name| folder.path().join(name));
+/// # let directory = tempfile::tempdir()?;
+/// # let [log, packed, again] = ["app.log", "packed.log", "again.log"].map(|name| directory.path().join(name));
 /// std::fs::write(&log, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(1000))?;
 ///
 /// let stored = ops::PackOptions::default().with_format(Dialect::PACKED);
@@ -116,8 +116,8 @@ impl PackOptions {
 ///   such as [`ErrorKind::Foreign`] and [`ErrorKind::OverBudget`].
 /// * [`ErrorKind::Io`], with the path that it concerns, if `source` cannot be read, or if `destination`
 ///   exists ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists)), has the name of a
-///   [segment](crate::segments), at whose offset a copy does not begin, or cannot be written. If only
-///   the last sync fails, that of the name, the new log stays.
+///   [segment](crate::segments), at whose offset a copy does not start, or cannot be written. If
+///   only the last sync fails, that of the name, the new log stays.
 pub fn pack_file(
     source: impl AsRef<Path>,
     destination: impl AsRef<Path>,
@@ -132,8 +132,8 @@ pub fn pack_file(
 /// ```
 /// use cordwood_log::{Dialect, ops};
 /// use cordwood_log::read::SliceSource;
-/// # let folder = tempfile::tempdir()?;
-/// # let packed = folder.path().join("packed.log");
+/// # let directory = tempfile::tempdir()?;
+/// # let packed = directory.path().join("packed.log");
 /// let source = SliceSource::new(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo");
 /// let stored = ops::PackOptions::default().with_format(Dialect::PACKED);
 /// assert_eq!(ops::pack(source, &packed, &stored)?.record_count, 1);
@@ -248,7 +248,7 @@ fn check_skipped<S: Source>(region: SkippedRegion, reader: &Reader<S>) -> Result
         Reason::FileHeader | Reason::UnknownVersion { .. } => check_format(format, reader.path()),
         Reason::Metadata { kind } if format.dialect.meaning(kind).role == Role::Metadata(Metadata::Mark) => Ok(()),
         Reason::Metadata { .. } | Reason::IgnoredKind { .. } => {
-            let metadata_offset = Some(region.begin);
+            let metadata_offset = Some(region.start);
             let kind = ErrorKind::NeverPacked {
                 format,
                 metadata_offset,

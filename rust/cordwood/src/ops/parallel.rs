@@ -60,8 +60,8 @@ fn splittable(options: &ReadOptions, file_len: Option<u64>) -> (u64, u64) {
     (first, end.saturating_sub(first))
 }
 
-/// The numbered parts of a range, which threads read. Each begins at a block, except the first,
-/// which begins where the range starts.
+/// The numbered parts of a range, which threads read. Each starts at a block, except the first,
+/// which starts where the range starts.
 #[derive(Debug, Clone)]
 pub struct Parts {
     options: ReadOptions,
@@ -73,7 +73,7 @@ pub struct Parts {
 
 impl Parts {
     /// The least and the greatest length of a part in bytes, where only a summary of a part is
-    /// kept. A thread reads past the end of a part, to the end of the record that begins there; in
+    /// kept. A thread reads past the end of a part, to the end of the record that starts there; in
     /// a part of 4 MiB, this and handing over the result take about a fiftieth of the time.
     pub const LENS: RangeInclusive<u64> = 32 * BLOCK_LEN as u64..=128 * BLOCK_LEN as u64;
 
@@ -172,7 +172,7 @@ pub(super) fn in_parts_of_file<T: Send>(
     let mut whole = Reader::open_with(path, options.clone())?;
     // If the dialect cannot be detected, options that name one would say that it is known.
     let format = whole.detect()?;
-    // Threads read one file: the parts of a log in segments do not begin at its blocks.
+    // Threads read one file: the parts of a segmented log do not start at its blocks.
     let Some(format) = format.filter(|_| whole.get_ref().place().is_none()) else {
         return work(&mut whole);
     };
@@ -207,7 +207,7 @@ impl Events {
 
 /// The end of a range joined with the one after it.
 ///
-/// No event begins in an empty range: the reader of the range before it has read past it, so
+/// No event starts in an empty range: the reader of the range before it has read past it, so
 /// the end of the range before it is used. That end is also used if it is a torn tail and the next
 /// range contains only more of that torn tail.
 pub(super) fn joined_end((events, end): (Events, End), (next_events, next_end): (Events, End)) -> End {

@@ -90,14 +90,14 @@ impl SalvageOptions {
 ///
 /// `source` is not changed, and `destination` must not exist. The new log is written next to it
 /// under a temporary name, synced, and renamed last: a file with the final name is complete. On
-/// Unix, it has the permissions of `source` from the beginning, without the bits of the umask, as
+/// Unix, it has the permissions of `source` from the start, without the bits of the umask, as
 /// with `cp`. After a failure, the unfinished log is removed; but if only the last sync fails, that
 /// of the name, the new log stays.
 ///
 /// ```
 /// use cordwood_log::{Reader, ops};
-/// # let folder = tempfile::tempdir()?;
-/// # let (damaged, clean) = (folder.path().join("damaged.log"), folder.path().join("clean.log"));
+/// # let directory = tempfile::tempdir()?;
+/// # let (damaged, clean) = (directory.path().join("damaged.log"), directory.path().join("clean.log"));
 /// let mut file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3);
 /// file[17] ^= 1;
 /// std::fs::write(&damaged, file)?;
@@ -106,9 +106,9 @@ impl SalvageOptions {
 /// assert_eq!((report.record_count, report.salvaged_count), (2, 1));
 /// assert_eq!(std::fs::read(&clean)?, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(2));
 ///
-/// let (options, repaired) = (ops::SalvageOptions::default().with_repair_bit_flips(true), folder.path().join("repaired.log"));
-/// let report = ops::salvage_file(&damaged, &repaired, &options)?;
-/// assert_eq!((report.record_count, report.repaired_count), (3, 1));
+/// let (options, repaired) = (ops::SalvageOptions::default().with_repair_bit_flips(true),
+/// directory.path().join("repaired.log")); let report = ops::salvage_file(&damaged, &repaired,
+/// &options)?; assert_eq!((report.record_count, report.repaired_count), (3, 1));
 /// assert_eq!(report.repaired.listed()[0].bit_flip.unwrap().offset, 17);
 /// assert_eq!(std::fs::read(&repaired)?, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -118,9 +118,10 @@ impl SalvageOptions {
 ///
 /// * [`ErrorKind::Io`], with the path that it concerns, if `source` cannot be read, or if `destination`
 ///   exists ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists); it is then left as it is), cannot be written, or has
-///   the name of another log, or of a [segment](crate::segments), at whose offset a copy does not begin.
-/// * [`ErrorKind::Unsupported`] if the log begins by declaring that it is compressed, and this build
-///   has no feature `zstd`: it can read no record of such a log. No log is written.
+///   the name of another log, or of a [segment](crate::segments), at whose offset a copy does not
+///   start.
+/// * [`ErrorKind::Unsupported`] if the log starts by declaring that it is compressed, and this
+///   build has no feature `zstd`: it can read no record of such a log. No log is written.
 /// * [`ErrorKind::OtherLog`] if all of `source` belongs to a log other than the one that its name or
 ///   the options state. No log is written.
 /// * The other errors of [`Reader::open`] and [`Reader::next_event`], such as [`ErrorKind::Foreign`] and
@@ -138,8 +139,8 @@ pub fn salvage_file(
 /// ```
 /// use cordwood_log::ops;
 /// use cordwood_log::read::SliceSource;
-/// # let folder = tempfile::tempdir()?;
-/// # let clean = folder.path().join("clean.log");
+/// # let directory = tempfile::tempdir()?;
+/// # let clean = directory.path().join("clean.log");
 /// let source = SliceSource::new(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo torn");
 /// let report = ops::salvage(source, &clean, &ops::SalvageOptions::default())?;
 /// assert_eq!(report.record_count, 1);
@@ -173,7 +174,7 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
         match step {
             Step::Record(span) => {
                 let number = reader.known_format().log_number;
-                copy.begin_record(reader.record_form(span), span.is_salvaged, number);
+                copy.start_record(reader.record_form(span), span.is_salvaged, number);
                 copy.new.append(reader, span)?;
             }
             Step::Skipped(region) => copy.region(region, reader),
@@ -211,7 +212,7 @@ struct Copy<'a> {
 
 impl Copy<'_> {
     /// Prepares for a record that was read from fragments with headers of this form.
-    fn begin_record(&mut self, form: Form, is_salvaged: bool, number: Option<u32>) {
+    fn start_record(&mut self, form: Form, is_salvaged: bool, number: Option<u32>) {
         if form == Form::Synced {
             self.lose(NotKept::SyncedOffsets);
         }
@@ -241,7 +242,7 @@ impl Copy<'_> {
                     Role::Metadata(Metadata::SetCompression | Metadata::Mark) => {}
                     // It may be part of a payload, and would change how an engine reads the records
                     // that follow.
-                    role if reader.salvaged().contains(&region.begin) => self.lose_metadata(role),
+                    role if reader.salvaged().contains(&region.start) => self.lose_metadata(role),
                     _ => {
                         let valid = dialect.valid(bytes, true);
                         let number = valid.and_then(|valid| Dialect::log_number_at(bytes, valid.form));
@@ -283,7 +284,7 @@ impl Copy<'_> {
     fn finish(mut self) -> Result<Vec<NotKept>, Error> {
         if self.has_end_trailer {
             let NewLog { encoder, out, .. } = &mut self.new;
-            encoder.begin(out);
+            encoder.start(out);
             encoder.set_number(self.format.log_number.or(self.number));
             encoder.end(out);
         }

@@ -16,7 +16,7 @@ use crate::reader::{Reader, SeekSource, Source};
 /// The contents of a log, in numbers.
 ///
 /// `stored_len + header_len + trailer_len + skipped_len` is the length of the file, if it was read
-/// from its beginning to its end, and no record of a container was too long: that one is in two of
+/// from its start to its end, and no record of a container was too long: that one is in two of
 /// them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -25,7 +25,7 @@ pub struct Stat {
     pub format: LogFormat,
     /// Records that were returned.
     pub record_count: u64,
-    /// How many of them begin after damage in the same block: as
+    /// How many of them start after damage in the same block: as
     /// [`Report::salvaged_count`](super::Report::salvaged_count).
     pub salvaged_count: u64,
     /// Bytes of data in the records.
@@ -48,7 +48,7 @@ pub struct Stat {
     /// LAST fragments of the records.
     pub last_count: u64,
     /// Containers of a packed log of which a record was returned. Each is counted in the range in
-    /// which it begins.
+    /// which it starts.
     pub container_count: u64,
     /// Bytes of payload in the fragments of these containers.
     pub container_len: u64,
@@ -194,7 +194,7 @@ impl Stat {
         (self.record_count > 0).then(|| self.payload_len as f64 / self.record_count as f64)
     }
 
-    /// The file offset at which zeros begin that extend to the end of the file: as
+    /// The file offset at which zeros start that extend to the end of the file: as
     /// [`Report::zeros_offset`](super::Report::zeros_offset).
     pub fn zeros_offset(&self) -> Option<u64> {
         self.last_zeros.before(self.file_len?)
@@ -254,7 +254,7 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
             stat.add(reader, span);
             continue;
         }
-        let (begin, end) = match reader.step() {
+        let (start, end) = match reader.step() {
             Ok(Step::Record(span)) => {
                 stat.add(reader, span);
                 stat.salvaged_count += u64::from(span.is_salvaged);
@@ -283,7 +283,7 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
                         stat.is_damaged = true;
                     }
                 }
-                (region.begin, region.end)
+                (region.start, region.end)
             }
             Ok(Step::NeedMore) => continue,
             Ok(Step::End(end)) => {
@@ -315,7 +315,7 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
             }
             Err(error) => return Err(error),
         };
-        stat.trailer_len += begin - position.unwrap_or(begin);
+        stat.trailer_len += start - position.unwrap_or(start);
         position = Some(end);
     }
 }
@@ -326,8 +326,8 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
 /// ```
 /// use std::num::NonZeroUsize;
 /// use cordwood_log::{ReadOptions, ops};
-/// # let folder = tempfile::tempdir()?;
-/// # let path = folder.path().join("example.log");
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("example.log");
 /// # std::fs::write(&path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")?;
 /// let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
 /// let stat = ops::stat_file(&path, &ReadOptions::default(), threads)?;

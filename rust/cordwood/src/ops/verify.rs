@@ -24,7 +24,7 @@ pub struct Report {
     pub is_dialect_known: bool,
     /// Records that were returned.
     pub record_count: u64,
-    /// How many of them begin after damage in the same block. LevelDB's reader, and
+    /// How many of them start after damage in the same block. LevelDB's reader, and
     /// [`OnCorruption::Skip`](crate::OnCorruption::Skip), drop these, and return the others.
     pub salvaged_count: u64,
     /// How many records are in the new log only because a bit of one of their fragments was flipped
@@ -77,7 +77,7 @@ impl Report {
         !self.findings.has(Severity::Corruption) && self.repaired.is_empty()
     }
 
-    /// The file offset at which zeros begin that extend to the end of the file; `None` if it does
+    /// The file offset at which zeros start that extend to the end of the file; `None` if it does
     /// not end in zeros, or was not read to its end. Not damage: space that was never written, or
     /// data that was lost.
     pub fn zeros_offset(&self) -> Option<u64> {
@@ -181,7 +181,7 @@ pub fn verify<S: Source>(source: S, options: &ReadOptions) -> Result<Report, Err
 }
 
 /// [`verify`] from the position of `reader`. After an [`ErrorKind::Io`] inside a record, reading
-/// resumes where that record begins, which for a stream requires a [`seek`](Reader::seek).
+/// resumes where that record starts, which for a stream requires a [`seek`](Reader::seek).
 pub(crate) fn verify_from<S: Source>(reader: &mut Reader<S>) -> Result<Report, Error> {
     reader.without_failing(|reader| reader.without_data(|reader| report(reader, |_, _| Ok(()))))
 }
@@ -254,8 +254,8 @@ pub(super) fn report<S: Source>(
 /// ```
 /// use std::num::NonZeroUsize;
 /// use cordwood_log::{ReadOptions, ops};
-/// # let folder = tempfile::tempdir()?;
-/// # let path = folder.path().join("example.log");
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("example.log");
 /// # std::fs::write(&path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")?;
 /// let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
 /// let report = ops::verify_file(&path, &ReadOptions::default(), threads)?;
@@ -296,7 +296,7 @@ pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &P
 /// read to its end, where the older one followed, just before more of it was written. A source that
 /// cannot seek is read once.
 fn verify_live<S: SeekSource>(reader: &mut Reader<S>, options: &ReadOptions) -> Result<Report, Error> {
-    // That of the beginning: later findings apply from there on.
+    // That of the start: later findings apply from there on.
     let format = reader.format()?;
     let report = verify_from(reader)?;
     let may_be_live = !report.is_ok() && format.log_number.is_some();

@@ -35,7 +35,7 @@ pub struct FoundRecord<'a> {
     pub offset: u64,
     /// File offset after the last fragment's payload.
     pub end_offset: u64,
-    /// Whether it begins after damage in the same block: see
+    /// Whether it starts after damage in the same block: see
     /// [`RecordSpan::is_salvaged`](crate::codec::RecordSpan::is_salvaged).
     pub is_salvaged: bool,
     data_at: DataAt,
@@ -257,7 +257,7 @@ impl<S: Source> Reader<S> {
         if batch.is_empty()
             && let Some(file_len) = self.file_len()
         {
-            batch.begin(target_len, file_len.saturating_sub(self.offset()));
+            batch.start(target_len, file_len.saturating_sub(self.offset()));
         }
         loop {
             if let Some(span) = self.decoder.peek_of_run() {

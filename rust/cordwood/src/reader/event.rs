@@ -14,12 +14,12 @@ pub struct Record<'a> {
     pub end_offset: u64,
     /// The bytes that were written.
     pub data: &'a [u8],
-    /// Whether it begins after damage in the same block: see
+    /// Whether it starts after damage in the same block: see
     /// [`RecordSpan::is_salvaged`](crate::codec::RecordSpan::is_salvaged).
     pub is_salvaged: bool,
 }
 
-/// Shows the data as in `b"one"`, and only the beginning of long data.
+/// Shows the data as in `b"one"`, and only the start of long data.
 impl fmt::Debug for Record<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         show("Record", *self, f)
@@ -42,8 +42,8 @@ impl fmt::Debug for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const LEN_MAX: usize = 32;
         match self.0.get(..LEN_MAX) {
-            Some(begin) if self.0.len() > LEN_MAX => {
-                write!(f, "<{} bytes: b\"{}\"...>", self.0.len(), begin.escape_ascii())
+            Some(start) if self.0.len() > LEN_MAX => {
+                write!(f, "<{} bytes: b\"{}\"...>", self.0.len(), start.escape_ascii())
             }
             _ => write!(f, "b\"{}\"", self.0.escape_ascii()),
         }

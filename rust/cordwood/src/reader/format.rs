@@ -2,7 +2,7 @@
 
 use super::{Reader, Source, source};
 use crate::decode::Decoder;
-use crate::detect::{PartialDetection, check_beginning, identify, of_rest};
+use crate::detect::{PartialDetection, check_start, identify, of_rest};
 use crate::dialect::LogFormat;
 use crate::error::{Error, ErrorKind, unsupported};
 
@@ -62,7 +62,7 @@ impl<S: Source> Reader<S> {
             .source
             .place()
             .and(path)
-            .map(|folder| folder.join(crate::segments::name_of(origin)));
+            .map(|directory| directory.join(crate::segments::name_of(origin)));
         #[cfg(not(feature = "fs"))]
         let file: Option<std::path::PathBuf> = None;
         let file = file.as_deref().or(path);
@@ -94,12 +94,12 @@ impl<S: Source> Reader<S> {
         let format = detected.unwrap_or_else(LogFormat::unknown);
         unsupported(named.check_in(format.dialect), path)?;
         if window.offset == origin {
-            unsupported(check_beginning(format, window.bytes), path)?;
+            unsupported(check_start(format, window.bytes), path)?;
         }
         let mut decoder = Decoder::unchecked(&self.options.clone().with_format(format)).leaving_in_window();
         decoder.set_keeps_data(self.decoder.keeps_data());
         if window.offset > decoder.offset() {
-            return Err(self.io(source::begins_after(window.offset, decoder.offset())));
+            return Err(self.io(source::starts_after(window.offset, decoder.offset())));
         }
         self.decoder = decoder;
         self.detected = detected;

@@ -36,7 +36,7 @@ use crate::wal_metadata::LogInfo;
 /// let options = ReadOptions::default().with_on_corruption(OnCorruption::Skip);
 /// let mut reader = Reader::from_slice(&file, options);
 /// let Some(Event::Skipped(region)) = reader.next_event()? else { panic!() };
-/// assert_eq!((region.begin, region.end), (0, 10));
+/// assert_eq!((region.start, region.end), (0, 10));
 /// assert!(matches!(region.reason, Reason::ChecksumMismatch { .. }));
 /// assert_eq!(reader.next_event()?, None);
 /// assert_eq!(reader.end(), Some(End::Clean { offset: 10 }));
@@ -66,11 +66,11 @@ pub struct Reader<S = StreamSource<FileReader>> {
     pub(super) path: Option<PathBuf>,
 }
 
-/// What is known about the end of a file of a log in segments, except the last one.
+/// What is known about the end of a file of a segmented log, except the last one.
 #[derive(Debug, Default, Clone, Copy)]
 struct Joint {
-    /// Where the incomplete record or the zeros at its end begin. Only the newest file may have them:
-    /// in any other, they are a part of the break before the next file.
+    /// Where the incomplete record or the zeros at its end start. Only the newest file may have
+    /// them: in any other, they are a part of the break before the next file.
     torn_since: Option<u64>,
     /// Whether the break has been reported.
     is_reported: bool,
@@ -85,7 +85,7 @@ impl<'a> Reader<SliceSource<'a>> {
 
 impl<R: Read> Reader<StreamSource<R>> {
     /// Reads from `read`, which must be at file offset 0, about 256 KiB at a time. If the range
-    /// begins later, the bytes before it are read and discarded. A short read is not the end of the
+    /// starts later, the bytes before it are read and discarded. A short read is not the end of the
     /// file; only a read of no bytes is.
     pub fn new(read: R, options: ReadOptions) -> Self {
         Reader::with_source(StreamSource::new(read, 0), options)
@@ -94,8 +94,8 @@ impl<R: Read> Reader<StreamSource<R>> {
 
 #[cfg(feature = "fs")]
 impl Reader<StreamSource<FileReader>> {
-    /// Opens a file, or the folder of a log in segments, for reading, with the default options: the
-    /// dialect is detected, and damage is an error.
+    /// Opens a file, or the directory of a segmented log, for reading, with the default options:
+    /// the dialect is detected, and damage is an error.
     ///
     /// # Errors
     ///
@@ -107,20 +107,20 @@ impl Reader<StreamSource<FileReader>> {
 
     /// Opens a file, or a log in [`segments`](crate::segments), for reading, with `options`.
     ///
-    /// A log in segments is a folder. All its files are read, as they are now; a
-    /// [`seek`](Self::seek) to the end or beyond finds those begun since. All offsets are those of
-    /// the log. The bytes between the end of a file and the beginning of the next one are a region
+    /// A segmented log is a directory. All its files are read, as they are now; a
+    /// [`seek`](Self::seek) to the end or beyond finds those started since. All offsets are those
+    /// of the log. The bytes between the end of a file and the start of the next one are a region
     /// that is skipped, [`Reason::MissingSegment`]. A range that starts at 0 starts at the first
     /// offset of the log, even if older files were pruned.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader, segments};
-    /// # let folder = tempfile::tempdir()?;
-    /// # let folder = folder.path();
+    /// # let directory = tempfile::tempdir()?;
+    /// # let directory = directory.path();
     /// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
-    /// std::fs::write(folder.join(segments::name_of(20)), file)?;
-    /// std::fs::write(folder.join(segments::name_of(30)), file)?;
-    /// let mut reader = Reader::open(folder)?;
+    /// std::fs::write(directory.join(segments::name_of(20)), file)?;
+    /// std::fs::write(directory.join(segments::name_of(30)), file)?;
+    /// let mut reader = Reader::open(directory)?;
     /// let offsets: Vec<u64> = reader.records().map(|record| record.map(|record| record.offset)).collect::<Result<_, _>>()?;
     /// assert_eq!(offsets, [20, 30]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -128,14 +128,15 @@ impl Reader<StreamSource<FileReader>> {
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Io`] with the path, if it cannot be opened, or is a folder without segments.
-    /// * [`ErrorKind::NotASegment`] if a folder also has other files.
-    /// * [`ErrorKind::Pruned`] if the range starts before the first offset of a log in segments.
+    /// * [`ErrorKind::Io`] with the path, if it cannot be opened, or is a directory without
+    ///   segments.
+    /// * [`ErrorKind::NotASegment`] if a directory also has other files.
+    /// * [`ErrorKind::Pruned`] if the range starts before the first offset of a segmented log.
     /// * [`ErrorKind::Changed`] if a position is given, and is one of another log.
     /// * [`ErrorKind::Unsupported`] if a dialect is given, and its logs cannot have a number, or the
     ///   compression, that was given.
     ///
-    /// If the range begins after the beginning of the file and the dialect is to be detected, also
+    /// If the range starts after the start of the file and the dialect is to be detected, also
     /// the errors of [`format`](Reader::format), such as [`ErrorKind::Foreign`]. Otherwise the first
     /// read returns these.
     pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
@@ -145,13 +146,13 @@ impl Reader<StreamSource<FileReader>> {
         if let Some(position) = &reader.options.position {
             position.check(path, &reader.options)?;
         }
-        reader.begin_range()?;
+        reader.start_range()?;
         Ok(reader)
     }
 
     /// Goes to the block in which the range starts: of the bytes before it, only those are read that
     /// show the format of the log.
-    fn begin_range(&mut self) -> Result<(), Error> {
+    fn start_range(&mut self) -> Result<(), Error> {
         let start = self.options.start;
         // All bytes of a pipe have to be read, and opening it waits for none of them.
         if start == 0 || self.source.file_len().is_none() {
@@ -161,9 +162,9 @@ impl Reader<StreamSource<FileReader>> {
             if reader.is_undetected {
                 reader.format()?;
             }
-            let begin = reader.decoder.grid().block_start(start);
+            let block = reader.decoder.grid().block_start(start);
             if let Some(len) = reader.source.file_len() {
-                reader.source.seek(begin.min(len)).map_err(|source| reader.io(source))?;
+                reader.source.seek(block.min(len)).map_err(|source| reader.io(source))?;
             }
             Ok(())
         })
@@ -176,8 +177,8 @@ impl Reader<StreamSource<FileReader>> {
     /// use std::num::NonZeroUsize;
     /// use std::thread;
     /// use cordwood_log::{ReadOptions, Reader, Writer, ops};
-    /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("app.log");
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.log");
     /// # let mut writer = Writer::new(std::fs::File::create(&path)?);
     /// # writer.extend(vec![b"foo"; 10_000])?;
     /// # writer.finish()?;
@@ -200,16 +201,16 @@ impl Reader<StreamSource<FileReader>> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] if the length of the file cannot be read; for a log in segments, as
+    /// [`ErrorKind::Io`] if the length of the file cannot be read; for a segmented log, as
     /// [`open_with`](Self::open_with).
     pub fn another(&self, options: ReadOptions) -> Result<Self, Error> {
         if let (Some(_), Some(path)) = (self.source.place(), &self.path) {
             return Reader::open_with(path, options);
         }
-        let begin = options
+        let start = options
             .dialect
             .map_or(0, |dialect| Grid::new(dialect, 0).block_start(options.start));
-        let source = StreamSource::with_file(self.source.get_ref().clone(), begin);
+        let source = StreamSource::with_file(self.source.get_ref().clone(), start);
         let source = source.map_err(|source| self.io(source))?;
         Ok(Reader::with_source(source.with_path(self.path.clone()), options))
     }
@@ -223,7 +224,7 @@ impl<S: SeekSource> Reader<S> {
             return work(self);
         }
         let state = (self.options.origin, self.is_undetected, self.detected, self.joint);
-        let decoder = self.begin_file();
+        let decoder = self.start_file();
         let done = work(self);
         self.source.settle(done.is_ok());
         if done.is_err() {
@@ -233,7 +234,7 @@ impl<S: SeekSource> Reader<S> {
         done
     }
 
-    /// Moves to `offset`, which must be where a record begins or ends. See [`Decoder::seek`].
+    /// Moves to `offset`, which must be where a record starts or ends. See [`Decoder::seek`].
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -249,20 +250,20 @@ impl<S: SeekSource> Reader<S> {
     /// The reader then stays where it was:
     ///
     /// * [`ErrorKind::Io`] if the source cannot be read or cannot seek there.
-    /// * [`ErrorKind::Pruned`] if it is before the first offset of a log in segments.
+    /// * [`ErrorKind::Pruned`] if it is before the first offset of a segmented log.
     /// * [`ErrorKind::Foreign`] and [`ErrorKind::Unsupported`] as for [`format`](Reader::format).
     pub fn seek(&mut self, offset: u64) -> Result<(), Error> {
-        let begin = self.in_file_of(offset, |reader| {
+        let start = self.in_file_of(offset, |reader| {
             reader.format()?;
-            let begin = match reader.options.on_corruption {
+            let start = match reader.options.on_corruption {
                 // The bytes before the record in its block say whether it is salvaged.
                 OnCorruption::Salvage => reader.decoder.grid().block_start(offset),
-                _ => reader.decoder.begin_of(offset),
+                _ => reader.decoder.start_of(offset),
             };
-            reader.source.seek(begin).map_err(|source| reader.io(source))?;
-            Ok(begin)
+            reader.source.seek(start).map_err(|source| reader.io(source))?;
+            Ok(start)
         })?;
-        self.decoder.seek_from(begin, offset);
+        self.decoder.seek_from(start, offset);
         self.options.start = offset;
         self.sought = Some(offset);
         self.joint = Joint::default();
@@ -314,14 +315,14 @@ impl<S: SeekSource> Reader<S> {
     /// # Errors
     ///
     /// * [`ErrorKind::Io`] if the source cannot seek there.
-    /// * [`ErrorKind::Pruned`] if the range starts before the first offset of a log in segments, also
+    /// * [`ErrorKind::Pruned`] if the range starts before the first offset of a segmented log, also
     ///   if it starts at 0.
     pub fn restart(&mut self, options: ReadOptions) -> Result<(), Error> {
         self.in_file_of(options.start, |reader| {
             let origin = reader.source.place().map_or(0, |place| place.origin);
-            let begin = |dialect: Dialect| Grid::new(dialect, origin).block_start(options.start);
-            let begin = options.dialect.map_or(origin, begin);
-            reader.source.seek(begin).map_err(|source| reader.io(source))
+            let start = |dialect: Dialect| Grid::new(dialect, origin).block_start(options.start);
+            let start = options.dialect.map_or(origin, start);
+            reader.source.seek(start).map_err(|source| reader.io(source))
         })?;
         self.fails = options.on_corruption == OnCorruption::Fail;
         self.options = options;
@@ -329,7 +330,7 @@ impl<S: SeekSource> Reader<S> {
         self.end = None;
         self.last = None;
         self.decoder.set_keeps_data(true);
-        self.begin_file();
+        self.start_file();
         Ok(())
     }
 }
@@ -355,9 +356,9 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Reads another file of the log from its beginning: the one that the source has opened. Returns the
-    /// decoder of the file before it.
-    fn begin_file(&mut self) -> Decoder {
+    /// Reads another file of the log from its start: the one that the source has opened. Returns
+    /// the decoder of the file before it.
+    fn start_file(&mut self) -> Decoder {
         let keeps_data = self.decoder.keeps_data();
         self.options.origin = self.source.place().map_or(0, |place| place.origin);
         let decoder = Decoder::unchecked(&self.options).leaving_in_window();
@@ -368,33 +369,33 @@ impl<S: Source> Reader<S> {
         before
     }
 
-    /// At the end of a file of a log in segments, other than the last: the break before the next one,
+    /// At the end of a file of a segmented log, other than the last: the break before the next one,
     /// if there is one that has not been reported. Otherwise opens the next file, and looks there.
     /// Of a break that ranges divide, each range reports its own part, so that no missing byte is
     /// skipped silently, and none is reported twice.
     ///
-    /// The offset at which the next file begins is where this one ends, since only the newest file is
-    /// written to.
+    /// The offset at which the next file starts is where this one ends, since only the newest file
+    /// is written to.
     #[cold]
     fn leave_file(&mut self, file_end: End, place: Place, next: u64) -> Result<Step, Error> {
-        let begin = self
+        let start = self
             .joint
             .torn_since
             .unwrap_or(file_end.offset())
             .max(self.options.start)
             .min(next);
         let end = self.options.end.map_or(next, |end| end.min(next));
-        let is_broken = begin < end || (place.has_grown && end == next);
+        let is_broken = start < end || (place.has_grown && end == next);
         if !is_broken || self.joint.is_reported {
             self.source.next_file()?;
-            self.begin_file();
+            self.start_file();
             return self.look_in_window();
         }
         self.joint.is_reported = true;
         let region = SkippedRegion {
-            begin,
+            start,
             end,
-            reason: if begin < end {
+            reason: if start < end {
                 Reason::MissingSegment
             } else {
                 Reason::GrownSegment
@@ -413,7 +414,7 @@ impl<S: Source> Reader<S> {
         if self.fails && region.reason.severity() == Severity::Corruption {
             let error = Error::new(ErrorKind::Corruption { region }, self.path.as_deref());
             return Err(match error.hint {
-                Some(Hint::OnCorruption) if self.sought == Some(region.begin) => {
+                Some(Hint::OnCorruption) if self.sought == Some(region.start) => {
                     error.with_hint(Some(Hint::CheckOffset))
                 }
                 _ => error,
@@ -422,7 +423,7 @@ impl<S: Source> Reader<S> {
         Ok(Step::Skipped(region))
     }
 
-    /// Whether `region` is at the end of a file of a log in segments, and is reported with the break
+    /// Whether `region` is at the end of a file of a segmented log, and is reported with the break
     /// before the next file.
     fn is_of_break(&self, region: SkippedRegion) -> bool {
         let is_at_end = |place: Place| place.next.is_some() && region.end == place.end;
@@ -588,7 +589,7 @@ impl<S: Source> Reader<S> {
         }
         match self.next_not_left_out() {
             Step::Skipped(region) if self.is_of_break(region) => {
-                self.joint.torn_since.get_or_insert(region.begin);
+                self.joint.torn_since.get_or_insert(region.start);
                 self.look_in_window()
             }
             Step::Skipped(region) => self.reported(region),
@@ -658,7 +659,7 @@ impl<S: Source> Reader<S> {
         self.options.on_corruption = policy;
     }
 
-    /// Checks, at the end of the log, that the file extends to where reading was to begin.
+    /// Checks, at the end of the log, that the file extends to where reading was to start.
     fn check_start(&self) -> Result<(), Error> {
         let (window, offset) = (self.source.window(), self.decoder.start());
         if !window.is_last || window.end_offset() >= offset {
@@ -676,7 +677,7 @@ impl<S: Source> Reader<S> {
     /// Reads more from the source. A further call tries again if it fails.
     pub(super) fn fill(&mut self) -> Result<(), Error> {
         let (from, end) = if self.is_undetected {
-            // Detection needs the whole beginning in one window.
+            // Detection needs the whole start in one window.
             (self.source.window().offset, u64::MAX)
         } else {
             (self.decoder.offset(), self.options.end.unwrap_or(u64::MAX))
@@ -735,8 +736,8 @@ impl<S: Source> Reader<S> {
         self.decoder.rest_len(span)
     }
 
-    /// The file offsets of the container in which the record or region that was returned last begins
-    /// at `offset`, if it is in one.
+    /// The file offsets of the container in which the record or region that was returned last
+    /// starts at `offset`, if it is in one.
     pub(crate) fn container_at(&self, offset: u64) -> Option<Range<u64>> {
         self.decoder.container_at(offset)
     }
@@ -761,14 +762,14 @@ impl<S: Source> Reader<S> {
         self.decoder.grid()
     }
 
-    /// The form of the log's fragments: that of the first valid one at the beginning of a block, if
+    /// The form of the log's fragments: that of the first valid one at the start of a block, if
     /// there is one in the part of the file that is in memory.
     pub(crate) fn form_in_memory(&self) -> Option<Form> {
         let (format, grid, window) = (self.decoder.format(), self.grid(), self.source.window());
-        let mut begin = grid.block_start(window.offset);
-        while begin < window.end_offset() {
-            let left = grid.block_left(begin);
-            let bytes = window.at(begin, left);
+        let mut start = grid.block_start(window.offset);
+        while start < window.end_offset() {
+            let left = grid.block_left(start);
+            let bytes = window.at(start, left);
             let valid = format.dialect.valid(bytes, true);
             if let Some(Valid {
                 role: Role::Fragment(_),
@@ -779,7 +780,7 @@ impl<S: Source> Reader<S> {
             {
                 return Some(form);
             }
-            begin = begin.saturating_add(left as u64);
+            start = start.saturating_add(left as u64);
         }
         None
     }
@@ -788,11 +789,11 @@ impl<S: Source> Reader<S> {
     /// memory: at least those of its last block. If a bit of them was flipped back, as they are
     /// without it.
     pub(crate) fn bytes(&self, region: SkippedRegion) -> &[u8] {
-        if let Some(repaired) = self.decoder.repaired_at(region.begin) {
+        if let Some(repaired) = self.decoder.repaired_at(region.start) {
             return repaired;
         }
         let len = usize::try_from(region.len()).unwrap_or(usize::MAX);
-        self.source.window().at(region.begin, len)
+        self.source.window().at(region.start, len)
     }
 
     /// The fragments repaired since the last call: those of the record that was returned last, or
@@ -845,22 +846,22 @@ impl<S: Source> Reader<S> {
         let (grid, dialect) = (self.grid(), self.grid().dialect);
         if region.reason == Reason::BadFileHeader {
             let place = only_difference(self.bytes(region), dialect.prefix())?;
-            return Some(place.flip_in(region.begin, FragmentPart::FileHeader));
+            return Some(place.flip_in(region.start, FragmentPart::FileHeader));
         }
-        let rest = self.source.window().at(region.begin, grid.block_left(region.begin));
+        let rest = self.source.window().at(region.start, grid.block_left(region.start));
         if can_be {
-            locate_bit_flip(rest, region.begin, dialect)
+            locate_bit_flip(rest, region.start, dialect)
         } else {
             None
         }
     }
 
-    /// The type of the fragment at the beginning of `region`, as for [`bit_flip`](Self::bit_flip), if
+    /// The type of the fragment at the start of `region`, as for [`bit_flip`](Self::bit_flip), if
     /// one flipped bit explains the damage: that before the bit was flipped.
     pub(crate) fn damaged_kind(&self, region: SkippedRegion) -> Option<u8> {
         let flip = self.bit_flip(region)?;
         let kind = *self.bytes(region).get(KIND_AT)?;
-        let is_in_kind = flip.offset == region.begin + KIND_AT as u64;
+        let is_in_kind = flip.offset == region.start + KIND_AT as u64;
         Some(if is_in_kind { kind ^ 1 << flip.bit } else { kind })
     }
 
@@ -870,12 +871,12 @@ impl<S: Source> Reader<S> {
         let (End::Stopped { .. }, Some(file_len)) = (end, self.source.file_len()) else {
             return None;
         };
-        let (begin, end) = (
+        let (start, end) = (
             self.decoder.offset(),
             self.options.end.unwrap_or(u64::MAX).min(file_len),
         );
-        (begin < end).then_some(SkippedRegion {
-            begin,
+        (start < end).then_some(SkippedRegion {
+            start,
             end,
             reason: Reason::NotRead,
             leveldb_len: None,

@@ -18,7 +18,7 @@ impl FileReader {
     }
 }
 
-/// The files of a log in segments, which need the feature `fs`: there is no value of this type.
+/// The files of a segmented log, which need the feature `fs`: there is no value of this type.
 #[derive(Debug)]
 pub(super) enum Segments<R> {
     #[expect(dead_code, reason = "there is no `FileReader`")]

@@ -56,7 +56,7 @@ impl RecordBatch {
         &self.data
     }
 
-    /// Where each record begins in [`data`](Self::data), followed by where the last one ends: one
+    /// Where each record starts in [`data`](Self::data), followed by where the last one ends: one
     /// more entry than there are records.
     pub fn offsets(&self) -> &[i64] {
         &self.offsets
@@ -67,7 +67,7 @@ impl RecordBatch {
         &self.record_offsets
     }
 
-    /// The file offset after the record with this index, counted from 0. The next record begins
+    /// The file offset after the record with this index, counted from 0. The next record starts
     /// there, or after a block trailer or a skipped region.
     pub fn record_end_offset(&self, index: usize) -> Option<u64> {
         let next = index.checked_add(1)?;
@@ -98,7 +98,7 @@ impl RecordBatch {
         ends
     }
 
-    /// Whether the record with this index begins after damage in the same block: see
+    /// Whether the record with this index starts after damage in the same block: see
     /// [`RecordSpan::is_salvaged`](crate::codec::RecordSpan::is_salvaged).
     pub fn is_salvaged(&self, index: usize) -> bool {
         self.salvaged.binary_search(&index).is_ok()
@@ -112,8 +112,8 @@ impl RecordBatch {
 
     /// The record with this index, counted from 0.
     pub fn get(&self, index: usize) -> Option<&[u8]> {
-        let (&begin, &end) = self.offsets.get(index).zip(self.offsets.get(index + 1))?;
-        self.data.get(begin as usize..end as usize)
+        let (&start, &end) = self.offsets.get(index).zip(self.offsets.get(index + 1))?;
+        self.data.get(start as usize..end as usize)
     }
 
     /// The records, in order.
@@ -168,10 +168,10 @@ impl RecordBatch {
         if count >= self.len() {
             return self.clear();
         }
-        let begin = self.offsets[count];
-        self.data.drain(..begin as usize);
+        let start = self.offsets[count];
+        self.data.drain(..start as usize);
         self.offsets.drain(..count);
-        self.offsets.iter_mut().for_each(|offset| *offset -= begin);
+        self.offsets.iter_mut().for_each(|offset| *offset -= start);
         self.record_offsets.drain(..count);
         self.ends.retain(|&(index, _)| index >= count);
         self.ends.iter_mut().for_each(|(index, _)| *index -= count);
@@ -201,16 +201,16 @@ impl RecordBatch {
     /// was added.
     pub(super) fn push_container(&mut self, rest: &Rest<'_>, target_len: usize) -> Result<usize, TryReserveError> {
         let room = target_len.saturating_sub(self.data.len());
-        let (&begin, ends) = rest.offsets.split_first().unwrap_or((&0, &[]));
-        let until_full = ends.partition_point(|&end| end - begin < room) + 1;
+        let (&start, ends) = rest.offsets.split_first().unwrap_or((&0, &[]));
+        let until_full = ends.partition_point(|&end| end - start < room) + 1;
         let count = until_full
             .min(count_max(target_len).saturating_sub(self.len()).max(1))
             .min(ends.len());
-        let data = &rest.data[..rest.offsets[count] - begin];
+        let data = &rest.data[..rest.offsets[count] - start];
         self.reserve(count, data.len())?;
         self.keep_end(rest.offset);
         // A buffer is never longer than i64::MAX.
-        let moved = self.data.len() as i64 - begin as i64;
+        let moved = self.data.len() as i64 - start as i64;
         append(&mut self.data, data);
         self.offsets.extend(ends[..count].iter().map(|&end| moved + end as i64));
         self.record_offsets.extend(rest.offset..rest.offset + count as u64);
@@ -222,7 +222,7 @@ impl RecordBatch {
         Ok(count)
     }
 
-    /// Keeps the end of the last record if the next one, which begins at `offset`, does not begin
+    /// Keeps the end of the last record if the next one, which starts at `offset`, does not start
     /// there. There must be room for it.
     #[inline]
     pub(super) fn keep_end(&mut self, offset: u64) {
@@ -262,8 +262,8 @@ impl RecordBatch {
     /// Makes room at once for a batch without records, which is to contain `target_len` bytes of a log
     /// that has `log_len` more: while it grew, its records would be copied several times. If there is
     /// not enough memory, it grows.
-    pub(super) fn begin(&mut self, target_len: usize, log_len: u64) {
-        let len = log_len.min(target_len.min(BEGIN_LEN_MAX) as u64) as usize;
+    pub(super) fn start(&mut self, target_len: usize, log_len: u64) {
+        let len = log_len.min(target_len.min(START_LEN_MAX) as u64) as usize;
         let count = count_max(len).min(len / HEADER_LEN) + RUN_MAX;
         let _ = self.data.try_reserve_exact(len + BLOCK_LEN);
         let _ = self.offsets.try_reserve_exact(count);
@@ -287,7 +287,7 @@ const COUNT_MAX: usize = 1 << 16;
 
 /// How much data a batch gets room for before it has any, in bytes: no more than is usual, as a file may
 /// be longer than the part that is read.
-const BEGIN_LEN_MAX: usize = 1 << 20;
+const START_LEN_MAX: usize = 1 << 20;
 
 fn count_max(target_len: usize) -> usize {
     COUNT_MAX.max(target_len / 16)
@@ -314,7 +314,7 @@ impl<S: Source> Reader<S> {
     /// # Errors
     ///
     /// As [`next_event`](Reader::next_event); the records before it are in `batch`. If there is not
-    /// enough memory for a record, a further call begins with that record.
+    /// enough memory for a record, a further call starts with that record.
     pub fn record_batch(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<bool, Error> {
         let len_before = batch.len();
         loop {

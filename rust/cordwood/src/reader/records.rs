@@ -17,7 +17,7 @@ pub struct OwnedRecord {
     pub end_offset: u64,
     /// The bytes that were written.
     pub data: Vec<u8>,
-    /// Whether it begins after damage in the same block: see
+    /// Whether it starts after damage in the same block: see
     /// [`RecordSpan::is_salvaged`](crate::codec::RecordSpan::is_salvaged).
     pub is_salvaged: bool,
 }
@@ -99,8 +99,8 @@ fn next_owned<S: Source>(reader: &mut Reader<S>, has_failed: &mut bool) -> Optio
 ///     let reader = Reader::open(path)?;
 ///     Ok(reader.into_iter().map(|record| Ok(record?.data)))
 /// }
-/// # let folder = tempfile::tempdir()?;
-/// # let path = folder.path().join("app.log");
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("app.log");
 /// # let path = path.to_str().unwrap();
 /// std::fs::write(path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")?;
 /// assert_eq!(records(path)?.collect::<Result<Vec<_>, _>>()?, [b"foo"]);

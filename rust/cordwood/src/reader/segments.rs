@@ -1,4 +1,4 @@
-//! The files of a log in segments, of which a source reads one at a time.
+//! The files of a segmented log, of which a source reads one at a time.
 
 use std::fmt;
 use std::io;
@@ -10,11 +10,11 @@ use super::source::Place;
 use crate::error::{Error, ErrorKind};
 use crate::segments::{Segment, list_again, list_log, name_of};
 
-/// The files of a log in segments, as they were when it was opened, or at the last seek to their end
+/// The files of a segmented log, as they were when it was opened, or at the last seek to their end
 /// or beyond, and which of them is open.
 /// `R` reads the file that is open.
 pub(super) struct Segments<R> {
-    folder: PathBuf,
+    directory: PathBuf,
     /// In the order of their offsets; at least one.
     segments: Vec<Segment>,
     /// The index of the one that is open.
@@ -26,17 +26,17 @@ pub(super) struct Segments<R> {
 }
 
 impl Segments<FileReader> {
-    /// The files in `folder`, and the first of them, open.
-    pub(super) fn open(folder: &Path) -> Result<(Self, FileReader), Error> {
+    /// The files in `directory`, and the first of them, open.
+    pub(super) fn open(directory: &Path) -> Result<(Self, FileReader), Error> {
         let mut segments = Segments {
-            folder: folder.to_owned(),
+            directory: directory.to_owned(),
             segments: Vec::new(),
             current: 0,
             open: Arc::new(|file| file),
             before: None,
         };
         loop {
-            segments.segments = list_log(folder)?;
+            segments.segments = list_log(directory)?;
             match segments.open_nth(0) {
                 // The first one was pruned since they were listed.
                 Err(Error {
@@ -57,7 +57,7 @@ impl<R> Segments<R> {
     {
         let open = self.open;
         Segments {
-            folder: self.folder,
+            directory: self.directory,
             segments: self.segments,
             current: self.current,
             open: Arc::new(move |file| wrap(open(file))),
@@ -86,14 +86,14 @@ impl<R> Segments<R> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Pruned`] if the log begins after that offset.
+    /// [`ErrorKind::Pruned`] if the log starts after that offset.
     pub(super) fn open_at(&mut self, offset: u64) -> Result<Option<(R, FileReader)>, Error> {
         if offset >= self.log_end() {
-            // It may be in a file that has been begun since.
-            let fresh = list_again(&self.folder)?;
+            // It may be in a file that has been started since.
+            let fresh = list_again(&self.directory)?;
             self.before = Some((Some(std::mem::replace(&mut self.segments, fresh)), self.current));
             let opened = match (self.count_until(offset), self.segments.first()) {
-                (_, None) => Err(Error::io(io::ErrorKind::NotFound.into(), Some(&self.folder))),
+                (_, None) => Err(Error::io(io::ErrorKind::NotFound.into(), Some(&self.directory))),
                 (0, Some(first)) => Err(self.pruned(offset, first.offset)),
                 (after, _) => self.open_nth(after - 1),
             };
@@ -118,7 +118,7 @@ impl<R> Segments<R> {
         }
     }
 
-    /// The number of files that begin at this log offset or before it.
+    /// The number of files that start at this log offset or before it.
     fn count_until(&self, offset: u64) -> usize {
         self.segments.partition_point(|segment| segment.offset <= offset)
     }
@@ -133,13 +133,13 @@ impl<R> Segments<R> {
 
     fn open_nth(&mut self, index: usize) -> Result<(R, FileReader), Error> {
         let offset = self.segments[index].offset;
-        let path = self.folder.join(name_of(offset));
+        let path = self.directory.join(name_of(offset));
         let opened = FileReader::open(&path).and_then(|file| Ok((file.file_len()?, file)));
         let (len, file) = match opened {
             Ok(opened) => opened,
-            // It has been pruned since the folder was listed.
+            // It has been pruned since the directory was listed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let first = list_again(&self.folder)?.first().map(|first| first.offset);
+                let first = list_again(&self.directory)?.first().map(|first| first.offset);
                 return Err(match first {
                     Some(first) if first > offset => self.pruned(offset, first),
                     _ => Error::io(error, Some(&path)),
@@ -154,14 +154,14 @@ impl<R> Segments<R> {
     }
 
     fn pruned(&self, offset: u64, first_offset: u64) -> Error {
-        Error::new(ErrorKind::Pruned { offset, first_offset }, Some(&self.folder))
+        Error::new(ErrorKind::Pruned { offset, first_offset }, Some(&self.directory))
     }
 }
 
 impl<R> fmt::Debug for Segments<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Segments")
-            .field("folder", &self.folder)
+            .field("directory", &self.directory)
             .field("segments", &self.segments)
             .field("current", &self.current)
             .finish_non_exhaustive()

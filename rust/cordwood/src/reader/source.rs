@@ -18,7 +18,7 @@ const WINDOW_LEN: usize = 1 << 18;
 ///
 /// The kernel copies from its pages with `rep movsb`. If the destination is 1 to 31 bytes further
 /// into its page than the source, processors mistake that for an overlap and copy byte by byte:
-/// measured on Zen 3, five times slower. Large allocations begin 16 bytes into a page, so without
+/// measured on Zen 3, five times slower. Large allocations start 16 bytes into a page, so without
 /// this, that would be the rule.
 const PAGE_LEN: usize = 4096;
 
@@ -51,7 +51,7 @@ pub trait Source {
     /// Copies bytes from the file offset `offset` on into `buffer`, and returns how many: fewer
     /// than requested at the end of the file, none if the source can only be read sequentially. The
     /// window is unchanged. A reader uses this to inspect the rest of a long file that does not
-    /// begin like a log.
+    /// start like a log.
     ///
     /// # Errors
     ///
@@ -76,16 +76,16 @@ pub trait Source {
     }
 }
 
-/// The place of a file in a log in segments. All of these are log offsets.
+/// The place of a file in a segmented log. All of these are log offsets.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
     /// That of the first byte of the file.
     pub(super) origin: u64,
-    /// That at which the next file begins; `None` if this is the last one.
+    /// That at which the next file starts; `None` if this is the last one.
     pub(super) next: Option<u64>,
     /// That after the last byte of the file which belongs to the log.
     pub(super) end: u64,
-    /// Whether the file has bytes that do not: after the beginning of the next one.
+    /// Whether the file has bytes that do not: after the start of the next one.
     pub(super) has_grown: bool,
 }
 
@@ -165,12 +165,12 @@ impl SeekSource for SliceSource<'_> {
 #[derive(Debug)]
 pub struct StreamSource<R> {
     read: R,
-    /// File offset of `buffer[begin]`.
+    /// File offset of `buffer[start]`.
     offset: u64,
     /// Empty before the first read, then of constant length, so that it is zeroed only once.
     buffer: Vec<u8>,
-    /// Where in the buffer the bytes of the file begin.
-    begin: usize,
+    /// Where in the buffer the bytes of the file start.
+    start: usize,
     /// Their number.
     filled: usize,
     is_last: bool,
@@ -193,14 +193,14 @@ struct Opened<R> {
     aside: Option<FileReader>,
     offset: u64,
     buffer: Vec<u8>,
-    begin: usize,
+    start: usize,
     filled: usize,
     is_last: bool,
 }
 
 #[cfg(feature = "fs")]
 impl StreamSource<FileReader> {
-    /// Opens a file, or a log in [`segments`](crate::segments) at its beginning.
+    /// Opens a file, or a log in [`segments`](crate::segments) at its start.
     ///
     /// # Errors
     ///
@@ -212,7 +212,7 @@ impl StreamSource<FileReader> {
                 let (segments, file) = Segments::open(path)?;
                 let mut source = StreamSource::new(file.clone(), 0);
                 source.segments = Some(segments);
-                source.begin_file(file.clone(), file);
+                source.start_file(file.clone(), file);
                 source
             }
             opened => Self::with_file(opened.map_err(failed)?, 0).map_err(failed)?,
@@ -244,7 +244,7 @@ impl<R: Read> StreamSource<R> {
             read,
             offset,
             buffer: Vec::new(),
-            begin: 0,
+            start: 0,
             filled: 0,
             is_last: false,
             file_len: None,
@@ -290,8 +290,8 @@ impl<R: Read> StreamSource<R> {
     /// use std::path::Path;
     /// use cordwood_log::{ReadOptions, Reader};
     /// use cordwood_log::read::StreamSource;
-    /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("app.log");
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.log");
     /// # std::fs::write(&path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")?;
     /// let source = StreamSource::open(&path)?.map(BufReader::new);
     /// let mut reader = Reader::with_source(source, ReadOptions::default());
@@ -308,7 +308,7 @@ impl<R: Read> StreamSource<R> {
             read,
             offset,
             buffer,
-            begin,
+            start,
             filled,
             is_last,
             file_len,
@@ -322,7 +322,7 @@ impl<R: Read> StreamSource<R> {
             read: wrap(read),
             offset,
             buffer,
-            begin,
+            start,
             filled,
             is_last,
             file_len,
@@ -334,8 +334,8 @@ impl<R: Read> StreamSource<R> {
         }
     }
 
-    /// Reads another file of the log from its beginning: `read`, of which `file` is another reader.
-    fn begin_file(&mut self, read: R, file: FileReader) {
+    /// Reads another file of the log from its start: `read`, of which `file` is another reader.
+    fn start_file(&mut self, read: R, file: FileReader) {
         (self.read, self.aside) = (read, Some(file));
         self.offset = self.origin();
         (self.filled, self.is_last) = (0, false);
@@ -354,12 +354,12 @@ impl<R: Read> StreamSource<R> {
             self.buffer.try_reserve_exact(len)?;
             self.buffer.resize(len, 0);
         }
-        let kept = self.begin + len..self.begin + self.filled;
+        let kept = self.start + len..self.start + self.filled;
         self.offset += len as u64;
         self.filled -= len;
         let next_page = self.buffer.as_ptr().addr().wrapping_neg() % PAGE_LEN;
-        self.begin = next_page + (self.offset % PAGE_LEN as u64) as usize;
-        self.buffer.copy_within(kept, self.begin);
+        self.start = next_page + (self.offset % PAGE_LEN as u64) as usize;
+        self.buffer.copy_within(kept, self.start);
         Ok(())
     }
 
@@ -400,7 +400,7 @@ impl<R: Read> StreamSource<R> {
             len = len.min(usize::try_from(rest).unwrap_or(usize::MAX));
         }
         loop {
-            match self.read.read(&mut self.buffer[self.begin..][self.filled..][..len]) {
+            match self.read.read(&mut self.buffer[self.start..][self.filled..][..len]) {
                 Ok(len) => {
                     // A `Read` that claims more bytes than fit must not cause a panic later.
                     self.filled = WINDOW_LEN.min(self.filled + len);
@@ -418,7 +418,7 @@ impl<R: Read> StreamSource<R> {
 }
 
 impl<R: Read + Seek> SeekSource for StreamSource<R> {
-    /// Discards the buffered bytes. The window begins with the byte before `offset`: if that byte
+    /// Discards the buffered bytes. The window starts with the byte before `offset`: if that byte
     /// does not exist, the file ends earlier.
     fn seek(&mut self, offset: u64) -> io::Result<()> {
         let origin = self.origin();
@@ -441,7 +441,7 @@ impl<R: Read + Seek> SeekSource for StreamSource<R> {
             aside: self.aside.replace(file),
             offset: std::mem::replace(&mut self.offset, origin),
             buffer: std::mem::take(&mut self.buffer),
-            begin: std::mem::take(&mut self.begin),
+            start: std::mem::take(&mut self.start),
             filled: std::mem::take(&mut self.filled),
             is_last: std::mem::take(&mut self.is_last),
         }));
@@ -464,7 +464,7 @@ impl<R: Read + Seek> SeekSource for StreamSource<R> {
             aside: self.aside,
             offset: self.offset,
             buffer: self.buffer,
-            begin: self.begin,
+            start: self.start,
             filled: self.filled,
             is_last: self.is_last,
         } = *before;
@@ -476,7 +476,7 @@ impl<R: Read> Source for StreamSource<R> {
     fn window(&self) -> Window<'_> {
         Window {
             offset: self.offset,
-            bytes: &self.buffer[self.begin..][..self.filled],
+            bytes: &self.buffer[self.start..][..self.filled],
             is_last: self.is_last,
         }
     }
@@ -484,7 +484,7 @@ impl<R: Read> Source for StreamSource<R> {
     fn fill(&mut self, from: u64, range_end: u64) -> io::Result<()> {
         self.range_end = range_end;
         if from < self.offset {
-            return Err(begins_after(self.offset, from));
+            return Err(starts_after(self.offset, from));
         }
         loop {
             let done = usize::try_from(from.saturating_sub(self.offset))
@@ -520,16 +520,16 @@ impl<R: Read> Source for StreamSource<R> {
 
     fn next_file(&mut self) -> Result<bool, Error> {
         let opened = self.segments.as_mut().map_or(Ok(None), Segments::open_next)?;
-        Ok(opened.map(|(read, file)| self.begin_file(read, file)).is_some())
+        Ok(opened.map(|(read, file)| self.start_file(read, file)).is_some())
     }
 }
 
-/// The error for a source that begins after the offset where reading starts.
+/// The error for a source that starts after the offset where reading starts.
 #[cold]
-pub(super) fn begins_after(offset: u64, wanted: u64) -> io::Error {
+pub(super) fn starts_after(offset: u64, wanted: u64) -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidInput,
-        format!("the source begins at offset {offset}, after offset {wanted} where reading starts"),
+        format!("the source starts at offset {offset}, after offset {wanted} where reading starts"),
     )
 }
 
@@ -544,7 +544,7 @@ mod tests {
     /// Without this check: an endless loop if the file is longer than a window, otherwise a clean
     /// end without events.
     #[test]
-    fn a_source_that_begins_after_the_first_byte_to_read_is_refused() {
+    fn a_source_that_starts_after_the_first_byte_to_read_is_refused() {
         for count in [1, 100_000] {
             let mut file = Vec::new();
             let mut encoder = Encoder::new(0);
@@ -558,7 +558,7 @@ mod tests {
                 let mut reader = Reader::with_source(StreamSource::new(&file[5..], 5), options);
                 for _ in 0..2 {
                     let error = reader.next_event().unwrap_err();
-                    let message = "the source begins at offset 5, after offset 0 where reading starts";
+                    let message = "the source starts at offset 5, after offset 0 where reading starts";
                     assert_eq!(error.to_string(), message);
                     assert!(
                         matches!(error.kind, ErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::InvalidInput)
@@ -667,7 +667,7 @@ mod tests {
     /// `verify` and `stat` keep no bytes of records. If the source fails inside a record, that
     /// record is never returned with bytes missing.
     #[test]
-    fn a_record_inside_which_a_count_has_failed_is_read_from_its_beginning() {
+    fn a_record_inside_which_a_count_has_failed_is_read_from_its_start() {
         for (record_len, left) in [(200_000, 150_000), (3_000_000, 2_500_000)] {
             let record: Vec<u8> = (0..record_len).map(|byte| (byte % 251) as u8).collect();
             let mut file = Vec::new();
@@ -699,7 +699,7 @@ mod tests {
         }
     }
 
-    /// However the reads end and how much is kept, memory and file agree on where a page begins.
+    /// However the reads end and how much is kept, memory and file agree on where a page starts.
     #[test]
     fn bytes_lie_in_memory_as_far_into_a_page_as_in_the_file() -> io::Result<()> {
         let file: Vec<u8> = (0..3 * WINDOW_LEN).map(|byte| (byte % 251) as u8).collect();

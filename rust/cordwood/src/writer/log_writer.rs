@@ -86,7 +86,7 @@ impl<W: Sink> Writer<W> {
 
     fn with_encoder(sink: W, mut encoder: Encoder, record_len_max: u64) -> Self {
         let mut buffer = Vec::new();
-        encoder.begin(&mut buffer);
+        encoder.start(&mut buffer);
         Writer {
             sink: Some(sink),
             encoder,

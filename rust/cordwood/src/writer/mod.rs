@@ -17,7 +17,7 @@ pub use log_file::{FlushPolicy, LogFile, LogFileOptions, LogStatus, OnTornTail, 
 pub use log_writer::Writer;
 pub use options::WriterOptions;
 #[cfg(feature = "test-storage")]
-pub use segmented::Folder;
+pub use segmented::Directory;
 #[cfg(feature = "fs")]
 pub use segmented::SegmentedLog;
 pub use sink::Sink;

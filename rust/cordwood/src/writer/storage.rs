@@ -22,7 +22,7 @@ pub trait Storage: Debug + Send + Sync {
     /// Reads some bytes at `offset` and returns how many; 0 at the end of the file.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Writes some of `bytes` at `offset` and returns how many. No write begins past the end of the
+    /// Writes some of `bytes` at `offset` and returns how many. No write starts past the end of the
     /// file, but a write may extend the file.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
@@ -33,7 +33,7 @@ pub trait Storage: Debug + Send + Sync {
     fn sync_data(&self) -> io::Result<()>;
 
     /// Waits until the file's name is on the disk.
-    fn sync_folder(&self) -> io::Result<()>;
+    fn sync_directory(&self) -> io::Result<()>;
 
     /// The key under which a failed sync of this file is remembered; `None` if it has no identity.
     fn identity(&self) -> Option<FileId> {
@@ -58,7 +58,7 @@ pub(super) struct DiskFile {
     owner: u64,
     /// Opened together with the file: the path may be relative, and the working directory may
     /// change.
-    pub(in crate::writer) folder: io::Result<File>,
+    pub(in crate::writer) directory: io::Result<File>,
 }
 
 /// A file system on which no file keeps its identity must not make opening a log wait forever.
@@ -78,8 +78,8 @@ impl DiskFile {
 
     fn open_once(path: &Path, options: &OpenOptions) -> Result<Self, Error> {
         let failed = |source: io::Error| {
-            let of_folder = (source.kind() == io::ErrorKind::IsADirectory).then_some(Hint::SegmentLen);
-            Error::io(source, Some(path)).with_hint(of_folder)
+            let of_directory = (source.kind() == io::ErrorKind::IsADirectory).then_some(Hint::SegmentLen);
+            Error::io(source, Some(path)).with_hint(of_directory)
         };
         let file = options.open(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
@@ -95,12 +95,12 @@ impl DiskFile {
             file,
             is_regular: metadata.is_file(),
             owner: Process::current().number(),
-            folder: open_folder_of(path),
+            directory: open_directory_of(path),
         })
     }
 
     /// Whether the path still names this file. Between opening and locking it, its writer may have
-    /// renamed it, and begun the next one: the appended records would be in the older file, after
+    /// renamed it, and started the next one: the appended records would be in the older file, after
     /// the records of the newer one.
     pub(super) fn has_path(&self, path: &Path) -> bool {
         let Some(identity) = self.identity else { return true };
@@ -138,22 +138,22 @@ fn check_lock(locked: Result<(), TryLockError>) -> Result<(), ErrorKind> {
     }
 }
 
-/// The folder that contains the name of the file; if the path is a symbolic link, that of its
+/// The directory that contains the name of the file; if the path is a symbolic link, that of its
 /// target.
-pub(super) fn open_folder_of(path: &Path) -> io::Result<File> {
+pub(super) fn open_directory_of(path: &Path) -> io::Result<File> {
     if !cfg!(unix) {
-        // On other systems a folder cannot be opened; `sync_folder` has no effect.
+        // On other systems a directory cannot be opened; `sync_directory` has no effect.
         return Err(io::ErrorKind::Unsupported.into());
     }
     let path = path.canonicalize()?;
     File::open(path.parent().unwrap_or(&path))
 }
 
-/// Waits until the names in a folder are on the disk.
-pub(super) fn sync_folder(folder: &io::Result<File>) -> io::Result<()> {
-    match folder {
-        Ok(folder) => match folder.sync_all() {
-            // The error of a file system that cannot sync a folder. PostgreSQL also ignores it
+/// Waits until the names in a directory are on the disk.
+pub(super) fn sync_directory(directory: &io::Result<File>) -> io::Result<()> {
+    match directory {
+        Ok(directory) => match directory.sync_all() {
+            // The error of a file system that cannot sync a directory. PostgreSQL also ignores it
             // (`fsync_fname_ext`).
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
             synced => synced,
@@ -190,8 +190,8 @@ impl Storage for DiskFile {
         self.file.sync_data()
     }
 
-    fn sync_folder(&self) -> io::Result<()> {
-        sync_folder(&self.folder)
+    fn sync_directory(&self) -> io::Result<()> {
+        sync_directory(&self.directory)
     }
 
     fn identity(&self) -> Option<FileId> {
@@ -222,7 +222,7 @@ pub(super) fn copy_of(error: &io::Error) -> io::Error {
     }
 }
 
-/// Reads from a storage, beginning at an offset.
+/// Reads from a storage, starting at an offset.
 #[derive(Debug)]
 pub(super) struct StorageReader<'a> {
     pub(super) storage: &'a dyn Storage,
@@ -251,13 +251,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_cannot_be_opened_is_an_error_and_one_without_sync_is_not() {
-        let error = sync_folder(&Err(io::ErrorKind::PermissionDenied.into())).expect_err("not opened");
+    fn a_directory_that_cannot_be_opened_is_an_error_and_one_without_sync_is_not() {
+        let error = sync_directory(&Err(io::ErrorKind::PermissionDenied.into())).expect_err("not opened");
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
-        sync_folder(&File::open("/proc")).expect("a file system that cannot sync a folder");
+        sync_directory(&File::open("/proc")).expect("a file system that cannot sync a directory");
         // Open for its path only (`O_PATH`), so that no other call accepts it.
         let path_only = OpenOptions::new().read(true).custom_flags(0x20_0000).open("/");
-        sync_folder(&path_only).expect_err("a folder that is not open for this");
+        sync_directory(&path_only).expect_err("a directory that is not open for this");
     }
 
     #[test]
@@ -278,8 +278,8 @@ mod tests {
     fn a_sync_reaches_the_system() {
         let mut file = DiskFile::open(Path::new("/dev/null"), OpenOptions::new().write(true)).expect("a device");
         file.sync_data().expect_err("a device that cannot be synced");
-        file.folder = Err(io::ErrorKind::PermissionDenied.into());
-        file.sync_folder().expect_err("a folder that is not open");
+        file.directory = Err(io::ErrorKind::PermissionDenied.into());
+        file.sync_directory().expect_err("a directory that is not open");
     }
 
     /// A forked child shares the lock, as does a second handle of the open file.

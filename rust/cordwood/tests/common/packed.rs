@@ -41,7 +41,7 @@ pub(crate) fn frame(content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The mark with which a packed log begins.
+/// The mark with which a packed log starts.
 pub(crate) fn mark(version: u8, codec: u8) -> Vec<u8> {
     Wire::Plain.fragment(0x48, &[&b"cordwood"[..], &[version, codec]].concat())
 }

@@ -70,14 +70,14 @@ impl Wire {
         self.part(1, payload)
     }
 
-    /// Appends a record as a writer does, and returns where it begins. Blocks begin at `grid`.
+    /// Appends a record as a writer does, and returns where it starts. Blocks start at `grid`.
     pub(crate) fn append(self, file: &mut Vec<u8>, grid: usize, record: &[u8]) -> u64 {
         const BLOCK: usize = 32_768;
         let left = |file: &[u8]| BLOCK - (file.len() - grid) % BLOCK;
         if left(file) < self.header_len() {
             file.resize(file.len() + left(file), 0);
         }
-        let begin = file.len() as u64;
+        let start = file.len() as u64;
         let mut rest = record;
         let mut is_first = true;
         loop {
@@ -91,7 +91,7 @@ impl Wire {
             };
             file.extend(self.part(place, payload));
             if behind.is_empty() {
-                return begin;
+                return start;
             }
             (rest, is_first) = (behind, false);
         }

@@ -1,7 +1,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 //! A file in memory that records its calls, and fails where a test requests it.
 
-pub(crate) mod folder;
+pub(crate) mod directory;
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,9 +19,9 @@ pub(crate) const HANG: Duration = Duration::from_secs(300);
 
 /// Waits for other threads.
 pub(crate) fn until(is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
+    let started = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < HANG, "it hangs");
+        assert!(started.elapsed() < HANG, "it hangs");
         std::thread::yield_now();
     }
 }
@@ -35,7 +35,7 @@ pub(crate) enum Op {
     },
     SetLen(u64),
     SyncData,
-    SyncFolder,
+    SyncDirectory,
     /// A note by the test: the writer has reported that everything before this offset is safe.
     Promised(u64),
 }
@@ -62,13 +62,14 @@ pub(crate) struct State {
     pub(crate) write_faults: VecDeque<Fault>,
     pub(crate) set_len_faults: VecDeque<Fault>,
     pub(crate) sync_faults: VecDeque<Fault>,
-    pub(crate) folder_faults: VecDeque<Fault>,
-    /// How many syncs have begun.
-    pub(crate) begun_syncs: usize,
+    pub(crate) directory_faults: VecDeque<Fault>,
+    /// How many syncs have started.
+    pub(crate) started_syncs: usize,
     /// The sync with this number, from 1 on, does not end as long as this is set. Other threads may
     /// write meanwhile.
     pub(crate) held_sync: Option<usize>,
-    /// The length of the file when the last completed sync began, all of which it put on the disk.
+    /// The length of the file when the last completed sync started, all of which it put on the
+    /// disk.
     pub(crate) synced_len: u64,
     /// The key by which a failed sync of the file is remembered.
     pub(crate) identity: Option<FileId>,
@@ -122,12 +123,12 @@ fn next(faults: &mut VecDeque<Fault>) -> io::Result<Fault> {
 pub(crate) fn apply(op: &Op, file: &mut Vec<u8>) {
     match op {
         Op::Write { offset, bytes } => {
-            let (begin, end) = (*offset as usize, *offset as usize + bytes.len());
+            let (start, end) = (*offset as usize, *offset as usize + bytes.len());
             file.resize(file.len().max(end), 0);
-            file[begin..end].copy_from_slice(bytes);
+            file[start..end].copy_from_slice(bytes);
         }
         Op::SetLen(len) => file.resize(*len as usize, 0),
-        Op::SyncData | Op::SyncFolder | Op::Promised(_) => {}
+        Op::SyncData | Op::SyncDirectory | Op::Promised(_) => {}
     }
 }
 
@@ -181,8 +182,8 @@ impl Storage for Double {
     fn sync_data(&self) -> io::Result<()> {
         let (number, len) = {
             let mut state = self.state();
-            state.begun_syncs += 1;
-            (state.begun_syncs, state.bytes.len() as u64)
+            state.started_syncs += 1;
+            (state.started_syncs, state.bytes.len() as u64)
         };
         until(|| self.state().held_sync != Some(number));
         let mut state = self.state();
@@ -197,10 +198,10 @@ impl Storage for Double {
         Ok(())
     }
 
-    fn sync_folder(&self) -> io::Result<()> {
+    fn sync_directory(&self) -> io::Result<()> {
         let mut state = self.state();
-        next(&mut state.folder_faults)?;
-        state.run(Op::SyncFolder);
+        next(&mut state.directory_faults)?;
+        state.run(Op::SyncDirectory);
         Ok(())
     }
 

@@ -71,7 +71,7 @@ fn read_with(options: ReadOptions, file: &[u8]) -> Reading {
                 records.push(record.data.to_vec());
                 offsets.push(record.offset);
             }
-            Event::Skipped(region) => skipped.push((region.begin, region.end, region.reason.as_str())),
+            Event::Skipped(region) => skipped.push((region.start, region.end, region.reason.as_str())),
         }
     }
     Reading {

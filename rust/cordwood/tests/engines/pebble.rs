@@ -111,7 +111,7 @@ fn seek_record_invalid_chunk() {
     let file = write(LogFormat::new(Dialect::PEBBLE), &[big("0", 3 * B), big("1", 100)]);
     let second = 3 * B as u64 + 28;
     assert_eq!(offsets_from(&file, B as u64), [second]);
-    // Exception: a range may begin at any offset. Pebble fails for one in the middle of a block.
+    // Exception: a range may start at any offset. Pebble fails for one in the middle of a block.
     assert_eq!(offsets_from(&file, B as u64 + 3), [second]);
 }
 
@@ -235,7 +235,7 @@ fn a_lost_write() {
     assert_eq!(reading.records.last(), Some(&noise(500, 2)));
 }
 
-/// After damage, the next block also begins with damage but contains a fragment of the log, so the
+/// After damage, the next block also starts with damage but contains a fragment of the log, so the
 /// log had not ended there; then an older log follows.
 #[test]
 fn a_fragment_inside_a_later_block_is_proof() {
@@ -265,18 +265,18 @@ fn a_fragment_inside_a_later_block_is_proof() {
 #[test]
 fn a_trailer_of_another_log_does_not_end_this_one() {
     let mut file = write(LOG, &["one"]);
-    let begin = file.len() as u64;
+    let start = file.len() as u64;
     file.extend(b"\0\0\0\0\0\0\x05\x09\0\0\0");
     let reading = read(LOG, &[&file[..], &Wire::Recyclable(1).full(b"two")].concat());
     assert_eq!(
         (reading.skipped[0].0, reading.skipped[0].2),
-        (begin, "checksum_mismatch")
+        (start, "checksum_mismatch")
     );
 }
 
 // TestWALSync -------------------------------------------------------------------------------------------------------------------
 
-/// The fault of a fragment that begins at `at` in its block.
+/// The fault of a fragment that starts at `at` in its block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bad {
     Checksum,
@@ -323,7 +323,7 @@ fn good(synced: u64, len: usize) -> Vec<u8> {
 /// A valid fragment, then a bad one, and `behind` in the next block.
 fn sync_log(bad: Bad, in_block: &[u8], behind: &[u8]) -> (Vec<u8>, u64) {
     let mut file = good(0, 10);
-    let begin = if bad == Bad::HeaderTooBig && !behind.is_empty() {
+    let start = if bad == Bad::HeaderTooBig && !behind.is_empty() {
         // Only at the end of a block can a header be too big for it.
         file = good(0, B - 19 - 15);
         B as u64 - 15
@@ -336,14 +336,14 @@ fn sync_log(bad: Bad, in_block: &[u8], behind: &[u8]) -> (Vec<u8>, u64) {
         file.resize(B, if bad == Bad::Zeroed { 0 } else { 7 });
         file.extend(behind);
     }
-    (file, begin)
+    (file, start)
 }
 
 /// The records before the bad fragment are always returned. Pebble: ErrUnexpectedEOF.
 #[test]
 fn wal_sync_bad_chunk_alone() {
     for bad in BAD {
-        let (file, begin) = sync_log(bad, &[], &[]);
+        let (file, start) = sync_log(bad, &[], &[]);
         let reading = read(LOG, &file);
         reading.records(&[[1; 10]]);
         let reason = match bad {
@@ -352,7 +352,7 @@ fn wal_sync_bad_chunk_alone() {
             Bad::Zeroed => "zero_fill",
             _ => "torn_tail",
         };
-        reading.skipped(&[(begin, file.len() as u64, reason)]);
+        reading.skipped(&[(start, file.len() as u64, reason)]);
     }
 }
 
@@ -361,7 +361,7 @@ fn wal_sync_bad_chunk_alone() {
 #[test]
 fn wal_sync_two_bad_chunks() {
     for (bad, other) in BAD.into_iter().flat_map(|bad| [(bad, bad), (bad, Bad::Checksum)]) {
-        let (file, begin) = sync_log(bad, &[], &bad_chunk(other, 20, 1 << 40));
+        let (file, start) = sync_log(bad, &[], &bad_chunk(other, 20, 1 << 40));
         let reading = read(LOG, &file);
         assert_eq!(reading.records.len(), 1);
         assert!(
@@ -372,7 +372,7 @@ fn wal_sync_two_bad_chunks() {
             "{bad:?} {other:?} {:?}",
             reading.skipped
         );
-        assert_eq!(reading.skipped[0].0, begin);
+        assert_eq!(reading.skipped[0].0, start);
     }
 }
 
@@ -381,7 +381,7 @@ fn wal_sync_two_bad_chunks() {
 #[test]
 fn wal_sync_later_chunk_promises_more() {
     for bad in BAD {
-        let (file, begin) = sync_log(bad, &[], &good(B as u64, 30));
+        let (file, start) = sync_log(bad, &[], &good(B as u64, 30));
         let reading = read(LOG, &file);
         // Exception: the records after it are returned. Pebble stops.
         assert_eq!(reading.records.len(), 2, "{bad:?}");
@@ -394,7 +394,7 @@ fn wal_sync_later_chunk_promises_more() {
             Bad::Zeroed => "zero_fill",
             Bad::TooLong | Bad::HeaderTooBig => "bad_length",
         };
-        reading.skipped(&[(begin, B as u64, reason)]);
+        reading.skipped(&[(start, B as u64, reason)]);
     }
 }
 
@@ -418,10 +418,10 @@ fn wal_sync_later_chunk_promises_too_little() {
 #[test]
 fn wal_sync_promise_in_the_same_block() {
     for bad in [Bad::Checksum, Bad::TooLong, Bad::InvalidType, Bad::LogNumber] {
-        let (file, begin) = sync_log(bad, &good(1 << 20, 30), &[]);
+        let (file, start) = sync_log(bad, &good(1 << 20, 30), &[]);
         let reading = read(LOG, &file);
         assert_eq!(reading.records.len(), 1, "{bad:?}");
-        assert_eq!(reading.skipped[0].0, begin);
+        assert_eq!(reading.skipped[0].0, start);
         assert!(
             ["checksum_mismatch", "bad_length", "lost_write"].contains(&reading.skipped[0].2),
             "{bad:?} {:?}",
@@ -463,7 +463,7 @@ fn doubts_do_not_depend_on_windows() {
             let mut events = Vec::new();
             while let Some(event) = reader.next_event().unwrap() {
                 if let cordwood_log::Event::Skipped(region) = event {
-                    events.push((region.begin, region.end, region.reason.as_str()));
+                    events.push((region.start, region.end, region.reason.as_str()));
                 }
             }
             assert_eq!(events, read(LOG, &file).skipped, "{bad:?}");

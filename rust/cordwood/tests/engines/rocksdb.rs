@@ -433,8 +433,8 @@ fn recycle_with_timestamp_size() {
 /// does that.
 fn follow(first_len: impl Fn(Wire) -> usize, record: &[u8]) {
     for (dialect, wire) in MODES {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("000123.log");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("000123.log");
         let mut file = File::create(&path).unwrap();
         let bytes = write(dialect, &[record, b"xxx"]);
         let (first, rest) = bytes.split_at(first_len(wire));
@@ -481,8 +481,8 @@ fn clear_eof_multi_block() {
 /// A follower of a file that is being recycled waits while the older log is still there.
 #[test]
 fn a_recycled_log_that_is_being_written() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("000123.log");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("000123.log");
     let old = write(
         LogFormat::new(Dialect::ROCKSDB).with_log_number(122),
         &vec!["xxxxxxxxxxxxxxxx"; 3_000],
@@ -566,7 +566,7 @@ mod compression {
             let mut file = Vec::new();
             cordwood_log::codec::Encoder::with_format(0, dialect)
                 .unwrap()
-                .begin(&mut file);
+                .start(&mut file);
             assert_eq!(file.len(), 11);
             read(dialect, &file)
                 .records(NONE)

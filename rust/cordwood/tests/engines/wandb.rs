@@ -139,7 +139,7 @@ fn seek_record() {
 fn zero_blocks() {
     for blocks in 0..3 {
         let mut file = write(LOG, NONE);
-        Encoder::with_format(0, LOG).unwrap().begin(&mut file);
+        Encoder::with_format(0, LOG).unwrap().start(&mut file);
         file.resize(7 + blocks * B, 0);
         read(LOG, &file).records(NONE).ends_clean();
     }
@@ -199,7 +199,7 @@ fn skips_corrupt_data() {
     reading.skipped(&[HEADER, (15, B as u64, "checksum_mismatch")]);
 }
 
-/// Sizes of files. B is a block; the record begins after the file header.
+/// Sizes of files. B is a block; the record starts after the file header.
 #[test]
 fn datastore() {
     for (lens, file_len) in [
@@ -219,8 +219,8 @@ fn datastore() {
 /// `livestore_test.go`: each step of a file that grows, without any hint of the dialect.
 #[test]
 fn live() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("run.wandb");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.wandb");
     let mut file = File::create(&path).unwrap();
     let records = [b"A".to_vec(), big("B", 5 * B / 2), big("C", 3)];
     let bytes = write(LOG, &records);
@@ -240,7 +240,7 @@ fn live() {
     let Poll::Skipped(region) = follower.poll().unwrap() else {
         panic!("the file header")
     };
-    assert_eq!((region.begin, region.end, region.reason.as_str()), HEADER);
+    assert_eq!((region.start, region.end, region.reason.as_str()), HEADER);
     for to in [10, 14] {
         grow(&mut file, to);
         let Poll::NotYet(NotYet { reason, .. }) = follower.poll().unwrap() else {

@@ -14,7 +14,7 @@ follow_tests! {
         damage_that_heals_within_the_retries_is_not_reported,
         bytes_still_to_be_written_complete_no_fragment,
         the_retries_are_spent_once_for_all_events_at_a_place,
-        the_retries_begin_again_at_another_place,
+        the_retries_start_again_at_another_place,
         a_start_in_a_damaged_block_waits_for_its_end,
         a_file_that_is_cut_in_damage_is_truncated,
         the_rest_of_a_damaged_record_is_damage_if_it_is_read_again,
@@ -62,7 +62,7 @@ fn damage_is_reported_as_by_a_reader_of_the_whole_file(place: Place) {
             0 => file[at..at + 600.min(small.file.len() - at.min(small.file.len()))].fill(0),
             _ => file[at] ^= 1 << random.below(8),
         }
-        let (_folder, path) = place.folder();
+        let (_directory, path) = place.directory();
         let mut growing = Growing::new(&path, if round % 2 == 0 { 0 } else { file.len() as u64 + 100 });
         let mut follower = Follower::open_with(&path, options.clone()).unwrap();
         let (mut written, mut reported) = (0, Vec::new());
@@ -85,7 +85,7 @@ fn damage_is_reported_as_by_a_reader_of_the_whole_file(place: Place) {
 fn damage_with_a_valid_block_after_it_is_reported_at_once(place: Place) {
     let mut log = small_log();
     log.file[8] ^= 1;
-    let (_folder, path) = place.folder();
+    let (_directory, path) = place.directory();
     fs::write(&path, &log.file).unwrap();
     let mut follower = Follower::open_with(
         &path,
@@ -99,7 +99,7 @@ fn damage_with_a_valid_block_after_it_is_reported_at_once(place: Place) {
             ..
         }) => {
             assert_eq!(*named, *follower.path);
-            assert_eq!((region.begin, region.end), (0, BLOCK_LEN as u64));
+            assert_eq!((region.start, region.end), (0, BLOCK_LEN as u64));
             assert!(matches!(region.reason, Reason::ChecksumMismatch { .. }));
         }
         other => panic!("{other:?}"),
@@ -111,14 +111,14 @@ fn damage_with_a_valid_block_after_it_is_reported_at_once(place: Place) {
 }
 
 fn damage_at_the_end_is_reported_when_the_retries_are_spent_and_not_before(place: Place) {
-    let (_folder, path) = place.folder();
+    let (_directory, path) = place.directory();
     let mut log = Log::new(vec![b"good".to_vec(), b"bad".to_vec()]);
     let last = log.file.len() - 1;
     log.file[last] ^= 1;
     fs::write(&path, &log.file).unwrap();
     let mut follower = follow(&path);
     assert!(matches!(follower.poll(), Ok(Poll::Record(_))));
-    let begin = Instant::now();
+    let start = Instant::now();
     let mut polls = 0;
     let region = loop {
         match follower.poll() {
@@ -135,9 +135,9 @@ fn damage_at_the_end_is_reported_when_the_retries_are_spent_and_not_before(place
             other => panic!("{other:?}"),
         }
     };
-    assert!(polls >= 3 && begin.elapsed() >= Duration::from_millis(100), "{polls}");
-    assert!(begin.elapsed() < HANG);
-    assert_eq!((region.begin, region.end), (11, 21));
+    assert!(polls >= 3 && start.elapsed() >= Duration::from_millis(100), "{polls}");
+    assert!(start.elapsed() < HANG);
+    assert_eq!((region.start, region.end), (11, 21));
 
     // The rest of the block is not trusted. It is reported once it is there, and is not a second
     // error.
@@ -156,7 +156,7 @@ fn damage_at_the_end_is_reported_when_the_retries_are_spent_and_not_before(place
         panic!()
     };
     assert_eq!(
-        (rest.begin, rest.end, rest.reason),
+        (rest.start, rest.end, rest.reason),
         (21, BLOCK_LEN as u64, region.reason)
     );
     let Poll::Record(record) = follower.poll().unwrap() else {
@@ -166,7 +166,7 @@ fn damage_at_the_end_is_reported_when_the_retries_are_spent_and_not_before(place
 }
 
 fn damage_that_heals_within_the_retries_is_not_reported(place: Place) {
-    let (_folder, path) = place.folder();
+    let (_directory, path) = place.directory();
     let log = Log::new(vec![b"good".to_vec(), vec![b'x'; 5_000]]);
     let mut growing = Growing::new(&path, 0);
     let mut torn = log.file.clone();
@@ -203,24 +203,24 @@ fn bytes_still_to_be_written_complete_no_fragment(place: Place) {
         let mut file = [header, &[b'x'; 50], &Wire::Plain.full(b"in the same block")].concat();
         file.resize(BLOCK_LEN, 0);
         file.extend(Wire::Plain.full(b"next"));
-        let (_folder, path) = place.folder();
+        let (_directory, path) = place.directory();
         let options = skipping().with_dialect(Dialect::LEVELDB);
         let reported = followed(&path, &file, [7, 20, 100, file.len()], options);
-        let [Reported::Skipped(block), Reported::Record(begin, _, data)] = &reported[..] else {
+        let [Reported::Skipped(block), Reported::Record(start, _, data)] = &reported[..] else {
             panic!("type {kind}: {reported:?}");
         };
-        assert_eq!((block.begin, block.end), (0, BLOCK_LEN as u64), "type {kind}");
+        assert_eq!((block.start, block.end), (0, BLOCK_LEN as u64), "type {kind}");
         assert_eq!(block.reason, Reason::BadLength { len: 50 });
-        assert_eq!((*begin, &data[..]), (BLOCK_LEN as u64, b"next".as_slice()));
+        assert_eq!((*start, &data[..]), (BLOCK_LEN as u64, b"next".as_slice()));
     }
 }
 
-/// A record that has begun is reported first, and then the bytes that look damaged.
+/// A record that has started is reported first, and then the bytes that look damaged.
 fn the_retries_are_spent_once_for_all_events_at_a_place(place: Place) {
     let mut file = Wire::Plain.part(2, &[b'x'; BLOCK_LEN - 7]);
     file.extend(Wire::Plain.part(4, b"rest"));
     *file.last_mut().unwrap() ^= 1;
-    let (_folder, path) = place.folder();
+    let (_directory, path) = place.directory();
     fs::write(&path, &file).unwrap();
     let options = skipping().with_dialect(Dialect::LEVELDB).with_retry(2, Duration::ZERO);
     let mut follower = Follower::open_with(&path, options).unwrap();
@@ -245,11 +245,11 @@ fn the_retries_are_spent_once_for_all_events_at_a_place(place: Place) {
 
 /// No event is reported between the two places, because the first one turns out to be a part of a
 /// record.
-fn the_retries_begin_again_at_another_place(place: Place) {
+fn the_retries_start_again_at_another_place(place: Place) {
     let mut file = Wire::Plain.part(2, &[b'x'; BLOCK_LEN - 7]);
     file.extend(Wire::Plain.part(4, b"rest"));
     *file.last_mut().unwrap() ^= 1;
-    let (_folder, path) = place.folder();
+    let (_directory, path) = place.directory();
     let mut growing = Growing::new(&path, 0);
     growing.write(0, &file[..BLOCK_LEN]);
     growing.write(100, b"y");
@@ -276,7 +276,7 @@ fn a_start_in_a_damaged_block_waits_for_its_end(place: Place) {
     let end = file.len();
     file.resize(BLOCK_LEN, 0);
     file.extend(Wire::Plain.full(b"next"));
-    let (_folder, path) = place.folder();
+    let (_directory, path) = place.directory();
     let mut growing = Growing::new(&path, 0);
     growing.write(0, &file[..start]);
     let options = skipping().with_dialect(Dialect::LEVELDB);
@@ -308,7 +308,7 @@ fn a_start_in_a_damaged_block_waits_for_its_end(place: Place) {
     assert_eq!(reported.len(), 3, "{reported:?}");
     assert_eq!(reported[2], next);
     assert!(
-        matches!(&reported[1], Reported::Skipped(region) if (region.begin, region.end) == (10, BLOCK_LEN as u64)),
+        matches!(&reported[1], Reported::Skipped(region) if (region.start, region.end) == (10, BLOCK_LEN as u64)),
         "{reported:?}"
     );
 }
@@ -317,7 +317,7 @@ fn a_start_in_a_damaged_block_waits_for_its_end(place: Place) {
 fn a_file_that_is_cut_in_damage_is_truncated(place: Place) {
     let mut damaged = Wire::Plain.full(b"bad");
     damaged[8] ^= 1;
-    let (_folder, path) = place.folder();
+    let (_directory, path) = place.directory();
     fs::write(&path, &damaged).unwrap();
     let options = skipping().with_dialect(Dialect::LEVELDB);
     let mut follower = Follower::open_with(&path, options).unwrap();
@@ -343,11 +343,11 @@ fn a_file_that_is_cut_in_damage_is_truncated(place: Place) {
 fn the_policies(place: Place) {
     let mut log = small_log();
     log.file[8] ^= 1;
-    let (_folder, path) = place.folder();
+    let (_directory, path) = place.directory();
     fs::write(&path, &log.file).unwrap();
     let mut follower =
         Follower::open_with(&path, FollowOptions::default().with_on_corruption(OnCorruption::Stop)).unwrap();
-    assert!(matches!(follower.poll(), Ok(Poll::Skipped(region)) if region.begin == 0));
+    assert!(matches!(follower.poll(), Ok(Poll::Skipped(region)) if region.start == 0));
     for _ in 0..2 {
         assert_eq!(follower.poll().unwrap(), Poll::End(End::Stopped { offset: 0 }));
     }
@@ -385,7 +385,7 @@ fn the_rest_of_a_too_large_record_is_not_damage_if_it_is_read_again(place: Place
             .with_on_corruption(OnCorruption::Skip)
             .with_record_len_max(10_000);
         let expected = read_with(&file, options);
-        let (_folder, path) = place.folder();
+        let (_directory, path) = place.directory();
         let mut growing = Growing::new(&path, 0);
         let mut follower = Follower::open_with(&path, skipping().with_record_len_max(10_000)).unwrap();
         let mut reported = Vec::new();
@@ -401,9 +401,9 @@ fn the_rest_of_a_too_large_record_is_not_damage_if_it_is_read_again(place: Place
 }
 
 /// The fragments after reported damage are taken back and written again: the rest of a record that
-/// began in the damaged block is damage, and not the rest of one that was too large.
+/// started in the damaged block is damage, and not the rest of one that was too large.
 fn the_rest_of_a_damaged_record_is_damage_if_it_is_read_again(place: Place) {
-    let (_folder, path) = place.folder();
+    let (_directory, path) = place.directory();
     let mut growing = Growing::new(&path, 0);
     growing.write(0, &[0xff; BLOCK_LEN]);
     growing.write(BLOCK_LEN, &Wire::Plain.part(2, &[b'x'; BLOCK_LEN - 7]));
@@ -417,11 +417,11 @@ fn the_rest_of_a_damaged_record_is_damage_if_it_is_read_again(place: Place) {
     let [Reported::Skipped(block), Reported::Skipped(rest)] = &reported[..] else {
         panic!("{reported:?}");
     };
-    assert_eq!((block.begin, block.end), (0, BLOCK_LEN as u64));
-    assert_eq!((rest.begin, rest.reason), (BLOCK_LEN as u64, Reason::MissingStart));
+    assert_eq!((block.start, block.end), (0, BLOCK_LEN as u64));
+    assert_eq!((rest.start, rest.reason), (BLOCK_LEN as u64, Reason::MissingStart));
 }
 
-/// The beginning of a record is destroyed. Its rest is damage, even if the destroyed block was
+/// The start of a record is destroyed. Its rest is damage, even if the destroyed block was
 /// taken for another dialect.
 fn the_rest_of_a_destroyed_record_is_damage(place: Place) {
     for wire in [Wire::Plain, Wire::Recyclable(5), Wire::Synced(5, 9)] {
@@ -439,8 +439,8 @@ fn the_rest_of_a_destroyed_record_is_damage(place: Place) {
         for step in [1_000, BLOCK_LEN, 40_000, file.len()] {
             let reported = followed_in_steps(place, &file, step, skipping());
             let spans = reported.iter().map(|reported| match reported {
-                Reported::Record(begin, end, _) => (*begin as usize, *end as usize, "record"),
-                Reported::Skipped(region) => (region.begin as usize, region.end as usize, region.reason.as_str()),
+                Reported::Record(start, end, _) => (*start as usize, *end as usize, "record"),
+                Reported::Skipped(region) => (region.start as usize, region.end as usize, region.reason.as_str()),
             });
             assert_eq!(spans.collect::<Vec<_>>(), expected, "{wire:?}, {step} bytes at a time");
         }
@@ -458,7 +458,7 @@ fn a_kept_offset_after_damage_returns_the_same_records(place: Place) {
     ]);
     log.file[100] ^= 1;
     log.file[2 * BLOCK_LEN + 100] ^= 1;
-    let (_folder, path) = place.folder();
+    let (_directory, path) = place.directory();
     fs::write(&path, &log.file).unwrap();
     let expected = read(&log.file);
     let is_rest =
@@ -486,7 +486,7 @@ fn a_kept_offset_after_damage_returns_the_same_records(place: Place) {
 fn both_the_polls_and_the_time_of_the_retries_must_pass(place: Place) {
     let mut file = Wire::Plain.full(b"bad");
     file[9] ^= 1;
-    let (_folder, path) = place.folder();
+    let (_directory, path) = place.directory();
     fs::write(&path, &file).unwrap();
     for (polls, time, is_final) in [
         (0, Duration::ZERO, true),
@@ -497,7 +497,7 @@ fn both_the_polls_and_the_time_of_the_retries_must_pass(place: Place) {
         let mut follower = Follower::open_with(&path, options).unwrap();
         for _ in 0..20 {
             match follower.poll().unwrap() {
-                Poll::Skipped(region) if is_final => assert_eq!((region.begin, region.end), (0, 10)),
+                Poll::Skipped(region) if is_final => assert_eq!((region.start, region.end), (0, 10)),
                 Poll::NotYet(not_yet) if is_final => assert_eq!(not_yet.reason, WaitReason::Damaged),
                 Poll::NotYet(not_yet) => assert_eq!(not_yet.reason, WaitReason::Suspect),
                 other => panic!("{polls}, {time:?}: {other:?}"),

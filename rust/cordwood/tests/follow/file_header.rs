@@ -1,4 +1,4 @@
-//! Logs that begin with a file header, such as run files.
+//! Logs that start with a file header, such as run files.
 
 use super::*;
 
@@ -7,7 +7,7 @@ follow_tests! {
     in_file_only, "A segment has no file header.": [
         a_file_header_of_zeros_is_reported_as_by_a_reader_of_the_whole_file,
         a_damaged_file_header_costs_only_itself,
-        after_a_destroyed_file_header_the_beginning_of_a_record_is_waited_for,
+        after_a_destroyed_file_header_the_start_of_a_record_is_waited_for,
         a_file_header_is_reported_as_soon_as_it_is_written,
         a_file_header_that_is_partly_visible_is_read_again,
         a_run_file_is_followed_with_its_own_blocks,
@@ -17,7 +17,7 @@ follow_tests! {
 }
 
 /// Up to eight damaged bits in a file header: each bit, pairs, more, those in which it becomes most
-/// like the header `other`, and zeros in the place of its beginning and of its end.
+/// like the header `other`, and zeros in the place of its start and of its end.
 fn damaged_headers(header: [u8; 7], other: [u8; 7]) -> Vec<[u8; 7]> {
     let flipped = |bits: &[usize]| {
         let mut damaged = header;
@@ -40,10 +40,10 @@ fn damaged_headers(header: [u8; 7], other: [u8; 7]) -> Vec<[u8; 7]> {
         }));
     }
     for cut in 1..7 {
-        let (mut without_begin, mut without_end) = (header, header);
-        without_begin[..cut].fill(0);
+        let (mut without_start, mut without_end) = (header, header);
+        without_start[..cut].fill(0);
         without_end[cut..].fill(0);
-        headers.extend([without_begin, without_end]);
+        headers.extend([without_start, without_end]);
     }
     let damaged_bits = |damaged: &[u8; 7]| -> u32 {
         let bytes = damaged.iter().zip(header);
@@ -70,7 +70,7 @@ fn a_file_header_of_zeros_is_reported_as_by_a_reader_of_the_whole_file(place: Pl
         .with_dialect(Dialect::WANDB_OLD)
         .with_on_corruption(OnCorruption::Skip);
     for file in [header_only, whole_block, all_but_one_byte] {
-        let (_folder, path) = place.folder();
+        let (_directory, path) = place.directory();
         fs::write(&path, &file).unwrap();
         let follow_options = skipping().with_dialect(Dialect::WANDB_OLD);
         let mut reported = Vec::new();
@@ -117,9 +117,9 @@ fn a_damaged_file_header_costs_only_itself(place: Place) {
                     // Each version of SwanLab is read, and this record shows none to be wrong.
                     let is_version = damaged[..6] == swanlab[..6];
                     let is_damage = region.reason == Reason::BadFileHeader;
-                    assert_eq!((region.begin, region.end, is_damage), (0, 7, !is_version));
+                    assert_eq!((region.start, region.end, is_damage), (0, 7, !is_version));
                     for ends in &arrivals {
-                        let (_folder, path) = place.folder();
+                        let (_directory, path) = place.directory();
                         let mut options = skipping();
                         options.dialect = named;
                         let before = ends.iter().copied().filter(|&end| end < file.len());
@@ -134,16 +134,16 @@ fn a_damaged_file_header_costs_only_itself(place: Place) {
 
 /// Only the header is damage, and not the bytes after it: they may be those of a write that is under
 /// way.
-fn after_a_destroyed_file_header_the_beginning_of_a_record_is_waited_for(place: Place) {
+fn after_a_destroyed_file_header_the_start_of_a_record_is_waited_for(place: Place) {
     let (mut file, expected) = run_file(0, &[10, 20]);
     file[..7].fill(b'?');
-    let (_folder, path) = place.folder();
+    let (_directory, path) = place.directory();
     let mut growing = Growing::new(&path, 24);
     let mut follower = Follower::open_with(&path, skipping().with_dialect(Dialect::WANDB).with_start(24)).unwrap();
     let mut reported = Vec::new();
-    for (begin, end) in [(0, 7), (7, 20), (20, 40), (40, file.len())] {
-        assert_eq!(reported, [], "{begin} bytes");
-        growing.write(begin, &file[begin..end]);
+    for (start, end) in [(0, 7), (7, 20), (20, 40), (40, file.len())] {
+        assert_eq!(reported, [], "{start} bytes");
+        growing.write(start, &file[start..end]);
         drain(&mut follower, &mut reported);
     }
     assert_eq!(reported, expected[1..]);
@@ -155,7 +155,7 @@ fn a_file_header_is_reported_as_soon_as_it_is_written(place: Place) {
     for (header, is_version) in [(*b":W&B\xe1\xbe\x00", false), (*b":SWL\xd6\xe1\x02", true)] {
         let (mut file, expected) = run_file(0, &[10]);
         file[..7].copy_from_slice(&header);
-        let (_folder, path) = place.folder();
+        let (_directory, path) = place.directory();
         let mut growing = Growing::new(&path, 100);
         let mut follower = Follower::open_with(&path, FollowOptions::default()).unwrap();
         growing.write(0, &file[..6]);
@@ -178,11 +178,11 @@ fn a_file_header_is_reported_as_soon_as_it_is_written(place: Place) {
     }
 }
 
-/// A read may see the end of a write and not its beginning, also in a file header.
+/// A read may see the end of a write and not its start, also in a file header.
 fn a_file_header_that_is_partly_visible_is_read_again(place: Place) {
     let (file, expected) = run_file(0, &[10]);
     for dialect in [None, Some(Dialect::WANDB)] {
-        let (_folder, path) = place.folder();
+        let (_directory, path) = place.directory();
         let mut options = FollowOptions::default().with_retry(1, Duration::ZERO);
         options.dialect = dialect;
         let mut growing = Growing::new(&path, 0);
@@ -198,11 +198,11 @@ fn a_file_header_that_is_partly_visible_is_read_again(place: Place) {
     }
 }
 
-/// The blocks of a run file that wandb-core wrote before 0.17.6 begin 7 bytes later, which its
-/// beginning does not show: its dialect must be named.
+/// The blocks of a run file that wandb-core wrote before 0.17.6 start 7 bytes later, which its
+/// start does not show: its dialect must be named.
 fn a_run_file_is_followed_with_its_own_blocks(place: Place) {
     let mut cases = vec![vec![32_755, 70_000], vec![32_761, 5, 40_000], vec![100_000]];
-    // The last record that begins in the first block has from 0 to 40 bytes there.
+    // The last record that starts in the first block has from 0 to 40 bytes there.
     cases.extend((0..40).map(|left| vec![10_000, BLOCK_LEN - 10_014 - left, 3, 5, 1, 70_000, 1]));
     for lens in cases {
         for (grid_offset, dialect, options) in [
@@ -211,7 +211,7 @@ fn a_run_file_is_followed_with_its_own_blocks(place: Place) {
         ] {
             let (file, expected) = run_file(grid_offset, &lens);
             for (step, preallocated) in [(1_000, 0), (BLOCK_LEN, 0), (file.len(), 0), (5_000, 2 * file.len())] {
-                let (_folder, path) = place.folder();
+                let (_directory, path) = place.directory();
                 let mut growing = Growing::new(&path, preallocated as u64);
                 let mut follower = Follower::open_with(&path, options.clone()).unwrap();
                 let mut reported = Vec::new();
@@ -228,7 +228,7 @@ fn a_run_file_is_followed_with_its_own_blocks(place: Place) {
 }
 
 /// Whether its second block is there already makes no difference: a run file is followed in blocks
-/// that begin with the file.
+/// that start with the file.
 fn an_old_run_file_that_is_not_named_is_followed_as_a_new_one(place: Place) {
     let (file, _) = run_file(7, &[5_000; 20]);
     for step in [1_000, file.len()] {
@@ -242,7 +242,7 @@ fn a_run_file_is_not_returned_later_than_it_is_written(place: Place) {
     for (grid_offset, dialect) in [(0, Dialect::WANDB), (7, Dialect::WANDB_OLD)] {
         let (file, expected) = run_file(grid_offset, &[500; 200]);
         let options = FollowOptions::default().with_dialect(dialect);
-        let (_folder, path) = place.folder();
+        let (_directory, path) = place.directory();
         let mut growing = Growing::new(&path, 0);
         let mut follower = Follower::open_with(&path, options).unwrap();
         let (mut reported, mut written) = (Vec::new(), 0);

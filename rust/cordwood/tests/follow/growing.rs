@@ -1,4 +1,4 @@
-//! Records are returned once and in order, however the file grows and wherever reading begins.
+//! Records are returned once and in order, however the file grows and wherever reading starts.
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn a_writer_at_random_chunk_sizes_plain_and_preallocated(place: Place) {
         let is_preallocated = seed % 2 == 0;
         let mut random = Random(seed);
         let log = Log::new((0..60).map(|_| random.record()).collect());
-        let (_folder, path) = place.folder();
+        let (_directory, path) = place.directory();
         let ahead = if is_preallocated { log.file.len() + 300_000 } else { 0 };
         let mut growing = Growing::new(&path, ahead as u64);
         let mut follower = Follower::open_with(
@@ -71,12 +71,12 @@ fn a_writer_at_random_chunk_sizes_plain_and_preallocated(place: Place) {
     }
 }
 
-/// A read copies bytes in order, so it may see the end of a write whose beginning it missed.
+/// A read copies bytes in order, so it may see the end of a write whose start it missed.
 fn a_concurrent_write_is_not_damage(place: Place) {
     let log = Log::new((0..200).map(|number| vec![b'x'; number * 97]).collect());
     let options = FollowOptions::default().with_poll_interval(Duration::ZERO);
     for _ in 0..40 {
-        let (_folder, path) = place.folder();
+        let (_directory, path) = place.directory();
         let mut growing = Growing::new(&path, log.file.len() as u64);
         let mut follower = Follower::open_with(&path, options.clone()).unwrap();
         thread::scope(|scope| {
@@ -95,7 +95,7 @@ fn a_concurrent_write_is_not_damage(place: Place) {
 fn each_prefix_gives_its_whole_records_and_then_waits(place: Place) {
     let log = small_log();
     for is_preallocated in [false, true] {
-        let (_folder, path) = place.folder();
+        let (_directory, path) = place.directory();
         let ahead = if is_preallocated { 6 * BLOCK_LEN as u64 + 5 } else { 0 };
         let mut growing = Growing::new(&path, ahead);
         let mut grown = follow(&path);
@@ -131,7 +131,7 @@ fn each_prefix_gives_its_whole_records_and_then_waits(place: Place) {
 
 fn a_saved_offset_resumes_there(place: Place) {
     let log = small_log();
-    let (_folder, path) = place.folder();
+    let (_directory, path) = place.directory();
     let mut growing = Growing::new(&path, 0);
     let (mut written, mut reported, mut offset) = (0, Vec::new(), 0);
     for len in lengths(&log).into_iter().step_by(7).chain([log.file.len()]) {
@@ -147,7 +147,7 @@ fn a_saved_offset_resumes_there(place: Place) {
 /// The part of an earlier record at the start is skipped, whenever it is read.
 fn a_start_in_the_middle_of_a_record_skips_its_rest(place: Place) {
     let log = Log::new(vec![vec![b'x'; 3 * BLOCK_LEN], vec![b'y'; 3 * BLOCK_LEN]]);
-    let (_folder, path) = place.folder();
+    let (_directory, path) = place.directory();
     let mut growing = Growing::new(&path, 0);
     growing.write(0, &log.file[..5 * BLOCK_LEN]);
     let mut follower = Follower::open_with(&path, FollowOptions::default().with_start(BLOCK_LEN as u64 - 5)).unwrap();
@@ -162,7 +162,7 @@ fn a_start_in_the_middle_of_a_record_skips_its_rest(place: Place) {
 /// file: even if it is gone.
 fn a_follower_says_which_records_it_returns_without_the_file(place: Place) {
     for dialect in [Dialect::LEVELDB, Dialect::PACKED] {
-        let (_folder, path) = place.folder();
+        let (_directory, path) = place.directory();
         let mut encoder = Encoder::with_format(0, dialect).unwrap();
         let mut file = Vec::new();
         for record in [b"one", b"two", b"xyz"] {
@@ -189,14 +189,14 @@ fn a_follower_says_which_records_it_returns_without_the_file(place: Place) {
 }
 
 /// A writer whose write failed halfway cuts the file and continues: no part of the record that was
-/// begun may be joined to another.
+/// started may be joined to another.
 fn a_write_that_is_undone_leaves_no_trace(place: Place) {
     let undone = Log::new(vec![b"kept".to_vec(), vec![b'u'; 3 * BLOCK_LEN]]).file;
     let log = Log::new(vec![b"kept".to_vec(), vec![b'n'; 3 * BLOCK_LEN], b"next".to_vec()]);
     for sees_the_cut in [false, true] {
         // With and without a record that was reported from the same read.
         for polls_before in [1, 2] {
-            let (_folder, path) = place.folder();
+            let (_directory, path) = place.directory();
             let mut growing = Growing::new(&path, 0);
             growing.write(0, &undone[..2 * BLOCK_LEN + 100]);
             let mut follower = follow(&path);
@@ -237,7 +237,7 @@ fn after_bytes_before_the_start_a_record_is_returned_once_it_is_complete(place: 
         ]
         .concat();
         for written in start..=whole.len() {
-            let (_folder, path) = place.folder();
+            let (_directory, path) = place.directory();
             let options = skipping().with_start(start as u64);
             std::fs::write(&path, &whole[..written]).unwrap();
             let mut follower = Follower::open_with(&path, options).unwrap();
@@ -254,22 +254,22 @@ fn after_bytes_before_the_start_a_record_is_returned_once_it_is_complete(place: 
 }
 
 fn wait_waits_no_longer_than_its_timeout(place: Place) {
-    let (_folder, path) = place.folder();
+    let (_directory, path) = place.directory();
     let mut writer = Writer::new(File::create(&path).unwrap());
     let mut follower = follow(&path);
-    let begin = Instant::now();
+    let start = Instant::now();
     assert!(matches!(
         follower.wait(Some(Duration::from_millis(120))),
         Ok(Poll::NotYet(_))
     ));
-    assert!((Duration::from_millis(120)..HANG).contains(&begin.elapsed()));
+    assert!((Duration::from_millis(120)..HANG).contains(&start.elapsed()));
     // Nor until the next poll.
     let seldom = FollowOptions::default().with_poll_interval(2 * HANG);
     let mut follower_that_polls_seldom = Follower::open_with(&path, seldom).unwrap();
-    let begin = Instant::now();
+    let start = Instant::now();
     let waited = follower_that_polls_seldom.wait(Some(Duration::from_millis(1)));
     assert!(matches!(waited, Ok(Poll::NotYet(_))));
-    assert!(begin.elapsed() < HANG);
+    assert!(start.elapsed() < HANG);
     thread::scope(|scope| {
         scope.spawn(|| {
             thread::sleep(Duration::from_millis(50));
@@ -281,7 +281,7 @@ fn wait_waits_no_longer_than_its_timeout(place: Place) {
 }
 
 fn paths_that_cannot_be_followed(place: Place) {
-    let (folder, path) = place.folder();
+    let (directory, path) = place.directory();
     let kind = |path: &Path| match Follower::open(path) {
         Err(Error {
             path: Some(named),
@@ -291,7 +291,7 @@ fn paths_that_cannot_be_followed(place: Place) {
         other => panic!("{other:?}"),
     };
     assert_eq!(kind(&path), std::io::ErrorKind::NotFound);
-    assert_eq!(kind(folder.path()), std::io::ErrorKind::IsADirectory);
+    assert_eq!(kind(directory.path()), std::io::ErrorKind::IsADirectory);
     #[cfg(unix)]
     assert_eq!(kind(Path::new("/dev/null")), std::io::ErrorKind::InvalidInput);
 }

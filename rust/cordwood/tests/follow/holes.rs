@@ -4,7 +4,7 @@ use super::*;
 
 follow_tests! {
     in_file_and_segment: [
-        a_hole_is_waited_at_until_a_block_after_it_begins_with_a_record,
+        a_hole_is_waited_at_until_a_block_after_it_starts_with_a_record,
         each_block_after_a_hole_is_looked_at_again,
         zeros_where_the_format_shows_are_not_waited_at_if_the_log_continues_after_them,
     ],
@@ -13,8 +13,8 @@ follow_tests! {
     ],
 }
 
-fn a_hole_is_waited_at_until_a_block_after_it_begins_with_a_record(place: Place) {
-    let (_folder, path) = place.folder();
+fn a_hole_is_waited_at_until_a_block_after_it_starts_with_a_record(place: Place) {
+    let (_directory, path) = place.directory();
     let mut growing = Growing::new(&path, 10 * BLOCK_LEN as u64);
     growing.write(0, &Log::new(vec![b"one".to_vec()]).file);
     let mut follower = follow(&path);
@@ -35,7 +35,7 @@ fn a_hole_is_waited_at_until_a_block_after_it_begins_with_a_record(place: Place)
     let regions: Vec<_> = reported[3..].iter().take(1).collect();
     assert!(
         matches!(regions[0], Reported::Skipped(region) if region.reason == Reason::ZeroFill
-        && (region.begin, region.end) == (112, 10 * BLOCK_LEN as u64))
+        && (region.start, region.end) == (112, 10 * BLOCK_LEN as u64))
     );
     assert!(matches!(&reported[4], Reported::Record(_, _, data) if data == b"behind"));
 }
@@ -54,18 +54,18 @@ fn at_a_hole(path: &Path, len: u64) -> (Growing, Follower, Vec<Reported>) {
 /// one after a damaged block. Its writes there may be only partly visible when it is first polled.
 fn each_block_after_a_hole_is_looked_at_again(place: Place) {
     for (preallocated, later_block) in [(0, 2), (4 << 20, 2), (4 << 20, 40)] {
-        let (folder, path) = place.folder();
-        let begin = later_block * BLOCK_LEN;
-        let (mut growing, mut follower, mut reported) = at_a_hole(&path, preallocated.max(begin as u64));
+        let (directory, path) = place.directory();
+        let start = later_block * BLOCK_LEN;
+        let (mut growing, mut follower, mut reported) = at_a_hole(&path, preallocated.max(start as u64));
         let mut after = Vec::new();
-        Encoder::new(begin as u64).encode(b"after the hole", &mut after);
-        growing.write(begin, &after[..8]);
+        Encoder::new(start as u64).encode(b"after the hole", &mut after);
+        growing.write(start, &after[..8]);
         assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Zeros);
-        growing.write(begin, &after);
+        growing.write(start, &after);
         drain(&mut follower, &mut reported);
-        let last = Reported::Record(begin as u64, (begin + after.len()) as u64, b"after the hole".to_vec());
+        let last = Reported::Record(start as u64, (start + after.len()) as u64, b"after the hole".to_vec());
         assert_eq!(reported.last(), Some(&last), "{preallocated}, {later_block}");
-        drop(folder);
+        drop(directory);
     }
 }
 
@@ -73,12 +73,12 @@ fn each_block_after_a_hole_is_looked_at_again(place: Place) {
 /// polls, before that is reported, and again before it is reported another time.
 fn records_after_a_long_hole_are_returned_before_the_rotation(place: Place) {
     for is_written_between_reports in [false, true] {
-        let (folder, path) = place.folder();
-        let begin = 2_000 * BLOCK_LEN;
-        let (mut growing, mut follower, _) = at_a_hole(&path, (begin + BLOCK_LEN) as u64);
+        let (directory, path) = place.directory();
+        let start = 2_000 * BLOCK_LEN;
+        let (mut growing, mut follower, _) = at_a_hole(&path, (start + BLOCK_LEN) as u64);
         let mut after = Vec::new();
-        Encoder::new(begin as u64).encode(b"after the hole", &mut after);
-        fs::rename(&path, folder.path().join("old.log")).unwrap();
+        Encoder::new(start as u64).encode(b"after the hole", &mut after);
+        fs::rename(&path, directory.path().join("old.log")).unwrap();
         // The number of polls up to the first one with an event, and that event.
         let next = |follower: &mut Follower| {
             for count in 1.. {
@@ -105,7 +105,7 @@ fn records_after_a_long_hole_are_returned_before_the_rotation(place: Place) {
                 assert!(matches!(follower.poll().unwrap(), Poll::NotYet(_)));
             }
         }
-        growing.write(begin, &after);
+        growing.write(start, &after);
         assert_eq!(next(&mut follower).1.as_deref(), Some(&b"after the hole"[..]));
         assert_eq!(next(&mut follower).1, None);
         assert!(!follower.is_probing() && !follower.delay().is_zero());
@@ -131,18 +131,18 @@ fn zeros_where_the_format_shows_are_not_waited_at_if_the_log_continues_after_the
                 file[20] ^= 1;
             }
             file.resize(later_block * BLOCK_LEN, 0);
-            let begin = file.len();
-            let mut encoder = Encoder::with_format(begin as u64, dialect).unwrap();
+            let start = file.len();
+            let mut encoder = Encoder::with_format(start as u64, dialect).unwrap();
             for _ in 0..30 {
                 encoder.encode(&[b'y'; 5_000], &mut file);
             }
-            let (_folder, path) = place.folder();
+            let (_directory, path) = place.directory();
             let mut growing = Growing::new(&path, preallocated);
-            growing.write(0, &file[..begin]);
+            growing.write(0, &file[..start]);
             let mut follower = Follower::open_with(&path, skipping()).unwrap();
             let mut reported = Vec::new();
             drain(&mut follower, &mut reported);
-            growing.write(begin, &file[begin..]);
+            growing.write(start, &file[start..]);
             drain(&mut follower, &mut reported);
             assert_eq!(reported, read(&file), "{dialect:?}, {is_damaged}, {later_block}");
         }

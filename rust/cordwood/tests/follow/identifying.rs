@@ -1,4 +1,4 @@
-//! Which log it is, while its beginning is being written or if it is damaged.
+//! Which log it is, while its start is being written or if it is damaged.
 
 use super::*;
 use cordwood_log::Unsupported;
@@ -6,9 +6,9 @@ use cordwood_log::ops::Foreign;
 
 follow_tests! {
     in_file_and_segment: [
-        a_log_that_begins_with_damage_is_followed_in_its_dialect,
+        a_log_that_starts_with_damage_is_followed_in_its_dialect,
         damage_before_the_dialect_is_known_costs_as_much_as_for_a_reader,
-        frames_are_not_returned_as_records_if_a_log_begins_with_damage,
+        frames_are_not_returned_as_records_if_a_log_starts_with_damage,
         the_first_fragment_of_any_dialect_is_waited_for,
         the_first_fragment_of_any_dialect_is_waited_for_in_a_preallocated_file,
         a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header,
@@ -29,7 +29,7 @@ fn the_first_fragment_of_any_dialect_is_waited_for(place: Place) {
         // A record may contain a log of another dialect.
         let log = [Wire::Plain.full(b"in"), Wire::Plain.full(b"it"), b"!".to_vec()].concat();
         for data in [&b""[..], b"first", &log] {
-            let (_folder, path) = place.folder();
+            let (_directory, path) = place.directory();
             let file = wire.full(data);
             fs::write(&path, b"").unwrap();
             let options = FollowOptions::default().with_retry(0, Duration::ZERO);
@@ -63,7 +63,7 @@ fn the_first_fragment_of_any_dialect_is_waited_for_in_a_preallocated_file(place:
     for wire in [Wire::Plain, Wire::Recyclable(4), Wire::Synced(4, 9)] {
         let log = [Wire::Plain.full(b"in"), Wire::Plain.full(b"it"), b"!".to_vec()].concat();
         for data in [&b"first"[..], &log] {
-            let (_folder, path) = place.folder();
+            let (_directory, path) = place.directory();
             let file = wire.full(data);
             fs::write(&path, vec![0; 2 * BLOCK_LEN]).unwrap();
             let options = FollowOptions::default().with_retry(0, Duration::ZERO);
@@ -94,7 +94,7 @@ fn metadata_before_the_first_record_is_not_waited_at(place: Place) {
     let metadata = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
     // An empty record is not a frame.
     for payload in [&b""[..], b"\x28\xb5\x2f\xfd\x24\x03\x19\x00\x00one\xf6\xa1\x08\x24"] {
-        let (_folder, path) = place.folder();
+        let (_directory, path) = place.directory();
         let file = [&metadata[..], &Wire::Recyclable(4).full(payload)].concat();
         fs::write(&path, b"").unwrap();
         // A build without zstd skips the compressed record.
@@ -123,7 +123,7 @@ fn metadata_before_the_first_record_is_not_waited_at(place: Place) {
 
 /// If a log's first fragment is destroyed, the records after the first block are returned, in any
 /// dialect, named or not.
-fn a_log_that_begins_with_damage_is_followed_in_its_dialect(place: Place) {
+fn a_log_that_starts_with_damage_is_followed_in_its_dialect(place: Place) {
     let unnamed = [Wire::Plain, Wire::Recyclable(5), Wire::Synced(5, 9)].map(|wire| (wire, None));
     let named = [
         (Wire::Plain, Some(Dialect::LEVELDB)),
@@ -135,14 +135,14 @@ fn a_log_that_begins_with_damage_is_followed_in_its_dialect(place: Place) {
         let (mut file, mut expected) = (Vec::new(), Vec::new());
         for index in 0..20_u64 {
             let data = [&index.to_le_bytes()[..], &[b'x'; 6_000]].concat();
-            let begin = wire.append(&mut file, 0, &data);
-            if begin >= BLOCK_LEN as u64 {
-                expected.push((begin, data));
+            let start = wire.append(&mut file, 0, &data);
+            if start >= BLOCK_LEN as u64 {
+                expected.push((start, data));
             }
         }
         file[..20].fill(0xff);
         for (step, preallocated) in [(700, 0), (BLOCK_LEN, 0), (40_000, 0), (3_000, 2 * file.len())] {
-            let (_folder, path) = place.folder();
+            let (_directory, path) = place.directory();
             let mut options = skipping();
             options.dialect = dialect;
             let mut growing = Growing::new(&path, preallocated as u64);
@@ -155,7 +155,7 @@ fn a_log_that_begins_with_damage_is_followed_in_its_dialect(place: Place) {
             let found: Vec<_> = reported
                 .into_iter()
                 .filter_map(|reported| match reported {
-                    Reported::Record(begin, _, data) => Some((begin, data)),
+                    Reported::Record(start, _, data) => Some((start, data)),
                     Reported::Skipped(_) => None,
                 })
                 .collect();
@@ -179,17 +179,17 @@ fn damage_before_the_dialect_is_known_costs_as_much_as_for_a_reader(place: Place
     let mut records = Vec::new();
     for byte in 0..9 {
         let data = vec![byte; 10_000];
-        let begin = wire.append(&mut file, 0, &data);
-        records.push((begin, data));
+        let start = wire.append(&mut file, 0, &data);
+        records.push((start, data));
     }
     let first_block = BLOCK_LEN as u64;
-    // The record that begins in it continues in the next one.
+    // The record that starts in it continues in the next one.
     let expected: Vec<_> = records.into_iter().filter(|record| record.0 >= first_block).collect();
     for (on_corruption, step) in [OnCorruption::Skip, OnCorruption::Fail]
         .into_iter()
         .flat_map(|policy| [200, 5_000, 40_000, 200_000].map(|step| (policy, step)))
     {
-        let (_folder, path) = place.folder();
+        let (_directory, path) = place.directory();
         let options = FollowOptions::default()
             .with_retry(0, Duration::ZERO)
             .with_on_corruption(on_corruption);
@@ -201,19 +201,19 @@ fn damage_before_the_dialect_is_known_costs_as_much_as_for_a_reader(place: Place
             loop {
                 match follower.poll() {
                     Ok(Poll::Record(record)) => found.push((record.offset, record.data.to_vec())),
-                    Ok(Poll::Skipped(region)) => skipped.push(region.begin..region.end),
+                    Ok(Poll::Skipped(region)) => skipped.push(region.start..region.end),
                     Ok(_) => break,
                     Err(Error {
                         kind: ErrorKind::Corruption { region, .. },
                         ..
-                    }) => errors.push(region.begin..region.end),
+                    }) => errors.push(region.start..region.end),
                     Err(error) => panic!("{error}"),
                 }
             }
         }
         let case = format!("{on_corruption:?}, {step} bytes at a time: {errors:?} and {skipped:?}");
         assert!(found == expected, "{case}, {} of {}", found.len(), expected.len());
-        // The rest of the record that begins in the block is damage of its own.
+        // The rest of the record that starts in the block is damage of its own.
         let rest = match on_corruption {
             OnCorruption::Fail => {
                 assert_eq!(errors.len(), 2, "{case}");
@@ -230,7 +230,7 @@ fn damage_before_the_dialect_is_known_costs_as_much_as_for_a_reader(place: Place
 
 /// The record that says that all others are compressed is destroyed: a frame is not taken for a
 /// record.
-fn frames_are_not_returned_as_records_if_a_log_begins_with_damage(place: Place) {
+fn frames_are_not_returned_as_records_if_a_log_starts_with_damage(place: Place) {
     let frame = b"\x28\xb5\x2f\xfd\x24\x03\x19\x00\x00one\xf6\xa1\x08\x24";
     for wire in [Wire::Plain, Wire::Recyclable(5)] {
         let mut file = vec![0xff; 11];
@@ -238,7 +238,7 @@ fn frames_are_not_returned_as_records_if_a_log_begins_with_damage(place: Place) 
             wire.append(&mut file, 0, frame);
         }
         for dialect in [None, Some(Dialect::ROCKSDB)] {
-            let (_folder, path) = place.folder();
+            let (_directory, path) = place.directory();
             let mut options = skipping();
             options.dialect = dialect;
             let mut growing = Growing::new(&path, 0);
@@ -269,7 +269,7 @@ fn a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header(place: Pla
     file.extend(Wire::Recyclable(4).fragment(41, &[b'u'; 80]));
     file.extend(Wire::Plain.full(b"after"));
     for dialect in [Dialect::ROCKSDB, Dialect::PEBBLE, Dialect::RECYCLABLE] {
-        let (_folder, path) = place.folder();
+        let (_directory, path) = place.directory();
         let options = skipping().with_dialect(dialect);
         let mut growing = Growing::new(&path, 0);
         let mut follower = Follower::open_with(&path, options).unwrap();
@@ -301,7 +301,7 @@ fn after_metadata_the_first_block_is_waited_for(place: Place) {
     damaged[20_000] ^= 1;
     for (file, is_damaged) in [(whole, false), (damaged, true)] {
         for preallocated in [0, 2 * file.len()] {
-            let (_folder, path) = place.folder();
+            let (_directory, path) = place.directory();
             let mut growing = Growing::new(&path, preallocated as u64);
             let options = skipping();
             let mut follower = Follower::open_with(&path, options).unwrap();
@@ -318,7 +318,7 @@ fn after_metadata_the_first_block_is_waited_for(place: Place) {
                 panic!("{is_damaged}: {reported:?}")
             };
             assert_eq!(
-                (first.begin, first.end, first.reason),
+                (first.start, first.end, first.reason),
                 (0, 11, Reason::Metadata { kind: 9 }),
                 "{is_damaged}, {preallocated}"
             );
@@ -328,7 +328,7 @@ fn after_metadata_the_first_block_is_waited_for(place: Place) {
             );
             let damage = reported.iter().find_map(|reported| match reported {
                 Reported::Skipped(region) if matches!(region.reason, Reason::ChecksumMismatch { .. }) => {
-                    Some(region.begin)
+                    Some(region.start)
                 }
                 _ => None,
             });
@@ -342,7 +342,7 @@ fn a_file_of_another_format_is_an_error_once_its_signature_is_there(place: Place
     let mut sqlite = b"SQLite format 3\0".to_vec();
     let signature_len = sqlite.len();
     sqlite.extend([1; 100]);
-    let (_folder, path) = place.folder();
+    let (_directory, path) = place.directory();
     let mut growing = Growing::new(&path, 0);
     let mut follower = Follower::open_with(&path, skipping()).unwrap();
     for len in 1..signature_len {
@@ -366,13 +366,13 @@ fn a_file_of_another_format_is_an_error_once_its_signature_is_there(place: Place
         assert_eq!(error.path.as_deref(), Some(&*path));
     }
     let mut named = Follower::open_with(&path, skipping().with_dialect(Dialect::LEVELDB)).unwrap();
-    assert!(matches!(named.poll(), Ok(Poll::Skipped(region)) if region.begin == 0));
+    assert!(matches!(named.poll(), Ok(Poll::Skipped(region)) if region.start == 0));
 }
 
 fn a_number_is_refused_once_the_log_is_of_a_dialect_without_numbers(place: Place) {
     let (run, _) = run_file(0, &[10]);
     for file in [run, Wire::Plain.full(b"one")] {
-        let (_folder, path) = place.folder();
+        let (_directory, path) = place.directory();
         let mut growing = Growing::new(&path, 0);
         let mut follower = Follower::open_with(&path, skipping().with_log_number(5)).unwrap();
         assert!(matches!(follower.poll(), Ok(Poll::NotYet(_))));

@@ -61,8 +61,8 @@ impl Log {
     fn new(records: Vec<Vec<u8>>) -> Self {
         let (mut encoder, mut file, mut spans) = (Encoder::new(0), Vec::new(), Vec::new());
         for record in &records {
-            let begin = encoder.encode(record, &mut file) as usize;
-            spans.push(begin..file.len());
+            let start = encoder.encode(record, &mut file) as usize;
+            spans.push(start..file.len());
         }
         Log { records, spans, file }
     }
@@ -126,14 +126,14 @@ enum Place {
 
 impl Place {
     /// A new directory, and the path in it of the file under test, which a test creates.
-    fn folder(self) -> (TempDir, PathBuf) {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("live.log");
-        let Place::Segment = self else { return (folder, path) };
+    fn directory(self) -> (TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("live.log");
+        let Place::Segment = self else { return (directory, path) };
         let first = Wire::Plain.full(&[b'0'; 100]);
         fs::create_dir(&path).unwrap();
         fs::write(path.join(name_of(0)), &first).unwrap();
-        (folder, path.join(name_of(first.len() as u64)))
+        (directory, path.join(name_of(first.len() as u64)))
     }
 }
 
@@ -213,7 +213,7 @@ fn in_file(mut answer: Result<Poll<'_>, Error>, base: u64) -> Result<Poll<'_>, E
         | Err(Error {
             kind: ErrorKind::Corruption { region, .. },
             ..
-        }) => [&mut region.begin, &mut region.end],
+        }) => [&mut region.start, &mut region.end],
         Ok(Poll::End(End::Stopped { offset } | End::Clean { offset })) => {
             *offset -= base;
             return answer;
@@ -263,8 +263,8 @@ impl fmt::Debug for Reported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             // Keeps the message of a failure short enough to read.
-            Reported::Record(begin, end, data) => {
-                write!(f, "[{begin}, {end}) {:08x}", cordwood_log::crc32c::crc32c(data))
+            Reported::Record(start, end, data) => {
+                write!(f, "[{start}, {end}) {:08x}", cordwood_log::crc32c::crc32c(data))
             }
             Reported::Skipped(region) => write!(f, "{region:?}"),
         }
@@ -287,7 +287,7 @@ fn skipping() -> FollowOptions {
 
 /// The events of a follower of a file that grows by `step` bytes at a time.
 fn followed_in_steps(place: Place, file: &[u8], step: usize, options: FollowOptions) -> Vec<Reported> {
-    let (_folder, path) = place.folder();
+    let (_directory, path) = place.directory();
     let mut growing = Growing::new(&path, 0);
     let mut follower = Follower::open_with(&path, options).unwrap();
     let mut reported = Vec::new();
@@ -380,13 +380,13 @@ fn lengths(log: &Log) -> Vec<usize> {
 }
 
 /// The records, each of one byte repeated, as a run file: the file header, and then blocks that
-/// begin at `grid_offset`. Also where each record begins and ends.
+/// start at `grid_offset`. Also where each record starts and ends.
 fn run_file(grid_offset: usize, lens: &[usize]) -> (Vec<u8>, Vec<Reported>) {
     let mut file = b":W&B\xe1\xbe\x00".to_vec();
     let records = lens.iter().map(|&len| {
         let data = vec![b'x'; len];
-        let begin = Wire::Ieee.append(&mut file, grid_offset, &data);
-        Reported::Record(begin, file.len() as u64, data)
+        let start = Wire::Ieee.append(&mut file, grid_offset, &data);
+        Reported::Record(start, file.len() as u64, data)
     });
     let records = records.collect();
     (file, records)

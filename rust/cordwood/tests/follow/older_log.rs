@@ -8,13 +8,13 @@ follow_tests! {
         the_trailer_of_a_closed_log_is_its_end,
         an_older_log_of_another_form_is_not_returned,
         a_flipped_bit_in_the_last_record_of_a_recycled_log_is_damage,
-        after_damage_at_the_beginning_an_older_log_is_not_returned,
+        after_damage_at_the_start_an_older_log_is_not_returned,
     ],
 }
 
 /// A RocksDB log with a number, in a file that once contained an older log without numbers.
 fn an_older_log_of_another_form_is_not_returned(place: Place) {
-    let (_folder, path) = place.folder();
+    let (_directory, path) = place.directory();
     let mut older = Vec::new();
     while older.len() < 2 * BLOCK_LEN {
         Wire::Plain.append(&mut older, 0, &[b'o'; 100]);
@@ -44,16 +44,16 @@ fn an_older_log_of_another_form_is_not_returned(place: Place) {
 /// One flipped bit in a fragment that carries this log's number is damage, although an older log
 /// follows it and no fragment of this one does. Two of them may be a write that is under way.
 fn a_flipped_bit_in_the_last_record_of_a_recycled_log_is_damage(place: Place) {
-    let (_folder, path) = place.folder();
+    let (_directory, path) = place.directory();
     let own = Wire::Recyclable(6);
     let older = Wire::Recyclable(5).full(&[b'o'; 1_000]);
     let (first, last) = (own.full(b"first"), own.full(b"last"));
-    let (begin, end) = (first.len(), first.len() + last.len());
+    let (start, end) = (first.len(), first.len() + last.len());
     let file = [&first[..], &last, &older[end..]].concat();
     let format = LogFormat::new(Dialect::ROCKSDB).with_log_number(6);
     let options = skipping().with_retry(0, Duration::ZERO).with_format(format);
     for (flips, is_damage) in [(1, true), (3, false)] {
-        for at in begin + 7..end {
+        for at in start + 7..end {
             let mut damaged = file.clone();
             damaged[at] ^= flips << (at % 7);
             fs::write(&path, &damaged).unwrap();
@@ -61,7 +61,7 @@ fn a_flipped_bit_in_the_last_record_of_a_recycled_log_is_damage(place: Place) {
             let not_yet = drain(&mut Follower::open_with(&path, options.clone()).unwrap(), &mut reported);
             assert_eq!(records(&reported[..1]), [b"first"]);
             assert_eq!(reported.len() > 1, is_damage, "{at}: {reported:?}");
-            let waits = (not_yet.offset, not_yet.reason) == (begin as u64, WaitReason::Stale);
+            let waits = (not_yet.offset, not_yet.reason) == (start as u64, WaitReason::Stale);
             assert_eq!(waits, !is_damage, "{at}: {not_yet:?}");
         }
     }
@@ -70,7 +70,7 @@ fn a_flipped_bit_in_the_last_record_of_a_recycled_log_is_damage(place: Place) {
 /// The log's number comes from two consecutive fragments after the damage: it is greater than that
 /// of the next block, which an older log left. Before that block is written, only the damage is
 /// reported.
-fn after_damage_at_the_beginning_an_older_log_is_not_returned(place: Place) {
+fn after_damage_at_the_start_an_older_log_is_not_returned(place: Place) {
     let mut older = Vec::new();
     for _ in 0..2 {
         Wire::Recyclable(3).append(&mut older, 0, &[b'o'; BLOCK_LEN - 11]);
@@ -83,7 +83,7 @@ fn after_damage_at_the_beginning_an_older_log_is_not_returned(place: Place) {
     file.extend(&older[file.len()..]);
 
     for dialect in [Dialect::PEBBLE, Dialect::ROCKSDB, Dialect::RECYCLABLE] {
-        let (_folder, path) = place.folder();
+        let (_directory, path) = place.directory();
         let options = skipping().with_dialect(dialect);
         let mut growing = Growing::new(&path, 0);
         let mut follower = Follower::open_with(&path, options).unwrap();
@@ -96,8 +96,8 @@ fn after_damage_at_the_beginning_an_older_log_is_not_returned(place: Place) {
         let spans: Vec<_> = reported
             .iter()
             .map(|reported| match reported {
-                Reported::Record(begin, end, _) => panic!("{dialect:?}: a record at [{begin}, {end})"),
-                Reported::Skipped(region) => (region.begin, region.end),
+                Reported::Record(start, end, _) => panic!("{dialect:?}: a record at [{start}, {end})"),
+                Reported::Skipped(region) => (region.start, region.end),
             })
             .collect();
         assert_eq!(spans, [(0, BLOCK_LEN as u64)], "{dialect:?}");
@@ -109,7 +109,7 @@ fn after_damage_at_the_beginning_an_older_log_is_not_returned(place: Place) {
 /// blocks is not returned, but the records of this log after them are.
 fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage(place: Place) {
     let own = Wire::Recyclable(6);
-    let filler = |wire: Wire, begin: usize| wire.full(&vec![b'o'; BLOCK_LEN - begin - wire.header_len()]);
+    let filler = |wire: Wire, start: usize| wire.full(&vec![b'o'; BLOCK_LEN - start - wire.header_len()]);
     let own_len = own.full(b"own").len();
     // A block of garbage, one of an older log without numbers, and one in which the log continues.
     let mut garbage = own.full(b"own");
@@ -126,7 +126,7 @@ fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage(place: Place
     // The first fragment's type shows no form, which is known only when the next block has been
     // seen.
     let mut unknown = own.fragment(41, b"of a type to come");
-    let begin = unknown.len() as u64;
+    let start = unknown.len() as u64;
     unknown.extend(Wire::Plain.full(b"own"));
     unknown.resize(BLOCK_LEN, 0xff);
     unknown.extend(own.full(b"of another form"));
@@ -139,7 +139,7 @@ fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage(place: Place
             ["bad_length", "lost_write"].as_slice(),
         ),
         (&stale, vec![(0, "own"), (later(&stale), "later")], &["lost_write"]),
-        (&unknown, vec![(begin, "own")], &["unknown_kind"]),
+        (&unknown, vec![(start, "own")], &["unknown_kind"]),
     ];
     for (index, (file, expected, reasons)) in cases.into_iter().enumerate() {
         let options = skipping().with_format(LogFormat::new(Dialect::ROCKSDB).with_log_number(6));
@@ -147,8 +147,8 @@ fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage(place: Place
         let found: Vec<_> = reported
             .iter()
             .filter_map(|reported| match reported {
-                Reported::Record(begin, _, data) if data.len() < 100 => Some((*begin, str::from_utf8(data).unwrap())),
-                Reported::Record(begin, ..) => Some((*begin, "an older log's")),
+                Reported::Record(start, _, data) if data.len() < 100 => Some((*start, str::from_utf8(data).unwrap())),
+                Reported::Record(start, ..) => Some((*start, "an older log's")),
                 Reported::Skipped(_) => None,
             })
             .collect();
@@ -168,7 +168,7 @@ fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage(place: Place
 fn the_trailer_of_a_closed_log_is_its_end(place: Place) {
     let record = Wire::Recyclable(7).full(b"one");
     let trailer = [&[0; 6][..], &[5, 8, 0, 0, 0]].concat();
-    let (_folder, path) = place.folder();
+    let (_directory, path) = place.directory();
     fs::write(&path, [&record[..], &trailer].concat()).unwrap();
     let options = FollowOptions::default().with_format(LogFormat::new(Dialect::PEBBLE).with_log_number(7));
     let mut follower = Follower::open_with(&path, options).unwrap();

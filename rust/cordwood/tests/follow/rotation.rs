@@ -15,7 +15,7 @@ follow_tests! {
 }
 
 fn truncation_is_reported_and_stays(place: Place) {
-    let (_folder, path) = place.folder();
+    let (_directory, path) = place.directory();
     fs::write(&path, small_log().file).unwrap();
     let mut follower = follow(&path);
     drain(&mut follower, &mut Vec::new());
@@ -46,14 +46,14 @@ fn truncation_is_reported_and_stays(place: Place) {
 }
 
 fn rotation_is_reported_when_the_old_file_has_been_read(place: Place) {
-    let (folder, path) = place.folder();
+    let (directory, path) = place.directory();
     let log = Log::new(vec![b"one".to_vec(), b"two".to_vec(), b"three".to_vec()]);
     fs::write(&path, &log.file[..10]).unwrap();
     let mut follower = follow(&path);
     let mut reported = Vec::new();
     drain(&mut follower, &mut reported);
 
-    let old = folder.path().join("old.log");
+    let old = directory.path().join("old.log");
     fs::rename(&path, &old).unwrap();
     let poll = follower.poll().unwrap();
     let is_rotated = matches!(
@@ -90,18 +90,18 @@ fn a_rotation_decides_open_questions(place: Place) {
     // Its first fragment is damaged, and it ends before the third block does.
     let (mut closed, mut expected) = (Vec::new(), Vec::new());
     for _ in 0..90 {
-        let begin = Wire::Recyclable(5).append(&mut closed, 0, &[b'x'; 1_000]);
-        if begin >= BLOCK_LEN as u64 {
-            expected.push(Reported::Record(begin, closed.len() as u64, vec![b'x'; 1_000]));
+        let start = Wire::Recyclable(5).append(&mut closed, 0, &[b'x'; 1_000]);
+        if start >= BLOCK_LEN as u64 {
+            expected.push(Reported::Record(start, closed.len() as u64, vec![b'x'; 1_000]));
         }
     }
     closed[20] ^= 1;
-    let (folder, path) = place.folder();
+    let (directory, path) = place.directory();
     fs::write(&path, &closed).unwrap();
     let mut follower = Follower::open_with(&path, skipping()).unwrap();
     let mut reported = Vec::new();
     drain(&mut follower, &mut reported);
-    fs::rename(&path, folder.path().join("old.log")).unwrap();
+    fs::rename(&path, directory.path().join("old.log")).unwrap();
     let last = loop {
         match follower.poll().unwrap() {
             Poll::Record(record) => {
@@ -122,8 +122,8 @@ fn a_path_that_cannot_be_looked_up_is_an_error(place: Place) {
     if cfg!(windows) {
         return; // It renames no directory in which a file is open.
     }
-    let (folder, _) = place.folder();
-    let (parent, moved) = (folder.path().join("parent"), folder.path().join("moved"));
+    let (directory, _) = place.directory();
+    let (parent, moved) = (directory.path().join("parent"), directory.path().join("moved"));
     fs::create_dir(&parent).unwrap();
     let path = parent.join("live.log");
     fs::write(&path, Wire::Plain.full(b"one")).unwrap();
@@ -157,13 +157,13 @@ fn after_a_rotation_only_suspect_bytes_are_waited_at(place: Place) {
             (flipped.clone(), true),
         ] {
             for before in [&b""[..], &record] {
-                let (folder, path) = place.folder();
+                let (directory, path) = place.directory();
                 let file = [before, &tail].concat();
                 fs::write(&path, &file).unwrap();
                 let mut options = FollowOptions::default().with_retry(u32::MAX, Duration::MAX);
                 options.dialect = dialect;
                 let mut follower = Follower::open_with(&path, options).unwrap();
-                fs::rename(&path, folder.path().join("old.log")).unwrap();
+                fs::rename(&path, directory.path().join("old.log")).unwrap();
                 if !before.is_empty() {
                     assert!(matches!(follower.poll(), Ok(Poll::Record(_))));
                 }

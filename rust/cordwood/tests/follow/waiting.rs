@@ -5,9 +5,9 @@ use super::*;
 follow_tests! {
     in_file_and_segment: [
         after_a_record_each_line_of_the_table_has_its_reason,
-        at_the_beginning_no_fragment_continues_a_record,
+        at_the_start_no_fragment_continues_a_record,
         without_a_dialect_zeros_are_no_fragment,
-        in_a_record_that_has_begun_what_is_missing_is_incomplete,
+        in_a_record_that_has_started_what_is_missing_is_incomplete,
         suspect_bytes_are_read_again_sooner_than_others,
     ],
     in_file_only, "No log of this dialect is segmented.": [
@@ -29,9 +29,9 @@ fn waiting(format: impl Into<LogFormat>) -> FollowOptions {
         .with_retry(u32::MAX, Duration::MAX)
 }
 
-/// The answer after the records at the beginning of `file`, which end at `offset`.
+/// The answer after the records at the start of `file`, which end at `offset`.
 fn waits(place: Place, file: &[u8], offset: usize, options: FollowOptions) -> WaitReason {
-    let (_folder, path) = place.folder();
+    let (_directory, path) = place.directory();
     fs::write(&path, file).unwrap();
     let mut follower = Follower::open_with(&path, options).unwrap();
     let not_yet = loop {
@@ -132,7 +132,7 @@ fn after_a_record_each_line_of_the_table_has_its_reason(place: Place) {
     }
 }
 
-fn at_the_beginning_no_fragment_continues_a_record(place: Place) {
+fn at_the_start_no_fragment_continues_a_record(place: Place) {
     for (kind, reason) in [
         (FULL, WaitReason::Incomplete),
         (MIDDLE, WaitReason::Suspect),
@@ -161,7 +161,7 @@ fn without_a_dialect_zeros_are_no_fragment(place: Place) {
     }
 }
 
-fn in_a_record_that_has_begun_what_is_missing_is_incomplete(place: Place) {
+fn in_a_record_that_has_started_what_is_missing_is_incomplete(place: Place) {
     use WaitReason::{Incomplete, Suspect, Zeros};
     for left in [0, 6] {
         let first = Wire::Plain.part(FIRST, &vec![b'x'; BLOCK_LEN - 7 - left]);
@@ -192,7 +192,7 @@ fn suspect_bytes_are_read_again_sooner_than_others(place: Place) {
         (0, millis(40), millis(50), millis(40)),
         (4, millis(100), millis(10), millis(10)),
     ] {
-        let (_folder, path) = place.folder();
+        let (_directory, path) = place.directory();
         fs::write(&path, b"").unwrap();
         let options = FollowOptions::default()
             .with_dialect(Dialect::LEVELDB)

@@ -109,8 +109,8 @@ impl File {
         }
     }
 
-    /// Begins a call, during which this goes wrong.
-    pub(crate) fn begin_call(&mut self, fault: Option<Fault>) {
+    /// Starts a call, during which this goes wrong.
+    pub(crate) fn start_call(&mut self, fault: Option<Fault>) {
         self.fault = fault;
         (self.is_dead, self.has_sync_failed) = (false, false);
         (self.writes, self.cuts, self.syncs) = (0, 0, 0);
@@ -182,8 +182,8 @@ impl File {
                 file
             }
             Loss::SecondHalf => {
-                let begin = (0..new.len()).find(is_new).unwrap_or(new.len());
-                new[..begin + (new.len() - begin) / 2].to_vec()
+                let start = (0..new.len()).find(is_new).unwrap_or(new.len());
+                new[..start + (new.len() - start) / 2].to_vec()
             }
             Loss::AllSectorsButTheFirst => {
                 base[first_sector.clone()].copy_from_slice(&new[first_sector]);
@@ -491,7 +491,7 @@ impl Storage for Port {
         })
     }
 
-    fn sync_folder(&self) -> io::Result<()> {
+    fn sync_directory(&self) -> io::Result<()> {
         self.done(|file| {
             file.syncs += 1;
             file.is_name_on_disk = true;

@@ -69,7 +69,7 @@ pub(crate) fn explore_all(setups: &[Setup], depth: usize) -> Outcome {
 }
 
 fn explore(setup: Setup, depth: usize) -> Outcome {
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut outcome = Outcome::default();
     let mut known = HashSet::from([World::new(setup).fingerprint()]);
     let mut frontier = vec![Vec::new()];
@@ -99,7 +99,7 @@ fn explore(setup: Setup, depth: usize) -> Outcome {
                             examples.push(Counterexample {
                                 depth: path.len(),
                                 states: known.len(),
-                                time: begun.elapsed(),
+                                time: started.elapsed(),
                                 text: describe(setup, &path, &violation),
                             });
                         }
@@ -110,7 +110,7 @@ fn explore(setup: Setup, depth: usize) -> Outcome {
         frontier = next;
     }
     outcome.states = known.len();
-    let time = begun.elapsed();
+    let time = started.elapsed();
     outcome.setups = vec![format!(
         "{} states to a depth of {depth}, {time:.1?}: {setup}",
         known.len()

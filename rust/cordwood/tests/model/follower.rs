@@ -24,7 +24,7 @@ pub(crate) struct Beside {
 
 thread_local! {
     /// Empty whenever no world has a follower, and removed with the thread.
-    static FOLDER: TempDir = tempfile::tempdir().expect("a folder for the file that is followed");
+    static DIRECTORY: TempDir = tempfile::tempdir().expect("a directory for the file that is followed");
 }
 
 impl Beside {
@@ -35,7 +35,7 @@ impl Beside {
     fn open() -> io::Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = FOLDER.with(|folder| folder.path().join(number.to_string()));
+        let path = DIRECTORY.with(|directory| directory.path().join(number.to_string()));
         let file = fs::File::create(&path)?;
         // Apparent damage may be cut off and other bytes written there, so it is never reported
         // unless a whole block follows.

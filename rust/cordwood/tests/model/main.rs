@@ -1,5 +1,5 @@
 //! A model of the log writer, its file and the processes that use it, explored exhaustively; the
-//! real `LogFile` must conform to it. [`segments`] is that of a log in segments.
+//! real `LogFile` must conform to it. [`segments`] is that of a segmented log.
 //!
 //! # The state
 //!
@@ -26,7 +26,8 @@
 //! * a power loss, after which one of several files is left ([`Loss`](disk::Loss));
 //! * a flipped bit in a record that is on the disk.
 //!
-//! A log is created in LevelDB's, Pebble's or the packed dialect, with both codecs. A world begins with no file, with a log in one of several dialects, or with a text
+//! A log is created in LevelDB's, Pebble's or the packed dialect, with both codecs. A world starts
+//! with no file, with a log in one of several dialects, or with a text
 //! ([`Content`](world::Content)).
 //!
 //! **A failed sync** has the same effect as on Linux: the cache keeps the bytes and takes them for
@@ -181,7 +182,7 @@ fn depth() -> usize {
 fn outcome() -> &'static Outcome {
     static OUTCOME: OnceLock<Outcome> = OnceLock::new();
     OUTCOME.get_or_init(|| {
-        let begun = Instant::now();
+        let started = Instant::now();
         let setups: Vec<_> = FLUSHES.iter().flat_map(|&flush| setups(flush)).collect();
         let outcome = explore_all(&setups, depth());
         #[allow(clippy::print_stderr, reason = "`make model` shows it")]
@@ -192,7 +193,7 @@ fn outcome() -> &'static Outcome {
                 setups,
                 broken,
             } = &outcome;
-            let (count, time) = (broken.len(), begun.elapsed());
+            let (count, time) = (broken.len(), started.elapsed());
             eprintln!("{states} states by {steps} actions in {time:.1?}, {count} rules broken");
             setups.iter().for_each(|setup| eprintln!("  {setup}"));
         }

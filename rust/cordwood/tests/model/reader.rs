@@ -62,7 +62,7 @@ pub(crate) fn full(is_wandb: bool, number: Option<u32>, payload: &[u8]) -> Vec<u
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
-    pub(crate) begin: usize,
+    pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) payload: Vec<u8>,
 }
@@ -78,7 +78,7 @@ pub(crate) enum Tail {
     Other,
 }
 
-/// The fragment at the beginning of `block`: its length, its type (1 to 4), its log number and its
+/// The fragment at the start of `block`: its length, its type (1 to 4), its log number and its
 /// payload.
 fn fragment(is_wandb: bool, block: &[u8]) -> Option<(usize, u8, Option<u32>, &[u8])> {
     let header = block.get(..7)?;
@@ -136,30 +136,30 @@ pub(crate) fn read(file: &[u8]) -> (Vec<Found>, Tail) {
     let is_wandb = file.starts_with(WANDB_HEADER);
     let blocks = || (0..file.len()).step_by(BLOCK_LEN);
     let number = blocks()
-        .find_map(|begin| fragment(is_wandb, &file[begin..]))
+        .find_map(|start| fragment(is_wandb, &file[start..]))
         .and_then(|first| first.2);
     if number.is_none() && file.starts_with(b"\0\0\0\0\0\0\x05") {
         // Pebble's end trailer: the log was closed without a record.
         return (Vec::new(), Tail::Other);
     }
     let (mut records, mut pending, mut tail) = (Vec::new(), None::<Found>, Tail::Whole);
-    for block_begin in blocks() {
-        let block = &file[block_begin..file.len().min(block_begin + BLOCK_LEN)];
-        let mut at = if is_wandb && block_begin == 0 {
+    for block_start in blocks() {
+        let block = &file[block_start..file.len().min(block_start + BLOCK_LEN)];
+        let mut at = if is_wandb && block_start == 0 {
             WANDB_HEADER.len()
         } else {
             0
         };
         while at < block.len() {
             let rest = &block[at..];
-            let begin = block_begin + at;
+            let start = block_start + at;
             let Some((len, kind, own_number, payload)) = fragment(is_wandb, rest) else {
-                let is_trailer = block_begin + BLOCK_LEN - begin < 7 && rest.iter().all(|&byte| byte == 0);
+                let is_trailer = block_start + BLOCK_LEN - start < 7 && rest.iter().all(|&byte| byte == 0);
                 let stated_end = rest
                     .get(4..6)
                     .map(|len| 7 + usize::from(u16::from_le_bytes([len[0], len[1]])));
                 let is_cut = stated_end.is_none_or(|end| end > rest.len() && at + end <= BLOCK_LEN);
-                let is_zero = file[begin..].iter().all(|&byte| byte == 0);
+                let is_zero = file[start..].iter().all(|&byte| byte == 0);
                 if number.is_some() {
                     return (records, Tail::Other);
                 }
@@ -182,7 +182,7 @@ pub(crate) fn read(file: &[u8]) -> (Vec<Found>, Tail) {
             let kind = place.map_or(kind, |place| place as u8 + 1);
             pending = match (kind, pending) {
                 (1 | 2, _) => Some(Found {
-                    begin,
+                    start,
                     end: 0,
                     payload: payload.to_vec(),
                 }),
@@ -193,7 +193,7 @@ pub(crate) fn read(file: &[u8]) -> (Vec<Found>, Tail) {
                 _ => None,
             };
             if let (1 | 4, Some(mut found)) = (kind, pending.take_if(|_| matches!(kind, 1 | 4))) {
-                found.end = block_begin + at;
+                found.end = block_start + at;
                 match place {
                     None => records.push(found),
                     Some(_) => match records_of(&found) {

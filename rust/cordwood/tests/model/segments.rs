@@ -1,21 +1,21 @@
-//! A log in segments, explored like the single file: the real `SegmentedLog`, reader and follower
-//! over a folder in memory ([`FolderDouble`]), in all orders of calls.
+//! A segmented log, explored like the single file: the real `SegmentedLog`, reader and follower
+//! over a directory in memory ([`DirectoryDouble`]), in all orders of calls.
 //!
 //! * **Writers** never overlap: each opening is by a new process, which knows only how
-//!   much is durable (`checkpoint`). Any operation on a file or on the folder may fail once (a failed
-//!   write does half of its work, a failed creation may leave the file), and a process may be killed
-//!   within any operation or between two calls.
+//!   much is durable (`checkpoint`). Any operation on a file or on the directory may fail once (a
+//!   failed write does half of its work, a failed creation may leave the file), and a process may
+//!   be killed within any operation or between two calls.
 //! * **A flipped bit** in the first or the last record that is on the disk hides it, and those after it
 //!   in its file. A follower sees it; no reader reads beside it.
 //! * **Pads and holes**: in some worlds the segments are long, the first one starts at any offset, and
 //!   opening pads a torn tail. The log then continues in the next block of the same segment. A follower
 //!   polls at any time; no bit flips there, and no reader is open.
-//! * **A loss of power** leaves any of the folders that [`Disk::after_any_loss`] lists. Each of them
-//!   is read and opened in each state; the exploration also goes on from each of them, once.
+//! * **A loss of power** leaves any of the directories that [`Disk::after_any_loss`] lists. Each of
+//!   them is read and opened in each state; the exploration also goes on from each of them, once.
 //! * **A reader** is opened in one state and reads in another; **a follower** polls at any time. They
-//!   read a copy of the folder on the real disk, in which each file stays the same inode.
+//!   read a copy of the directory on the real disk, in which each file stays the same inode.
 //!
-//! The promises are those of `docs/format/writing.md` and `following.md`, "A log in segments":
+//! The promises are those of `docs/format/writing.md` and `following.md`, "A segmented log":
 //!
 //! * No durable record is lost by a loss of power, no written one by a kill, unless it was pruned.
 //! * No record is there twice, in another order, or after its append failed without an effect. None
@@ -31,8 +31,8 @@
 //! record is lost.
 //!
 //! Not explored: the lock against a second writer, pruning in the middle of an append (a thread of
-//! its own), and a failed sync of the folder after which the next one has no effect: that a new file is
-//! on the disk then is not promised.
+//! its own), and a failed sync of the directory after which the next one has no effect: that a new
+//! file is on the disk then is not promised.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -54,13 +54,13 @@ use tempfile::TempDir;
 
 use crate::disk::File;
 use crate::double::Op;
-use crate::double::folder::{FolderDouble, FolderOp};
+use crate::double::directory::{DirectoryDouble, DirectoryOp};
 use crate::reader::read;
 
 type Files = BTreeMap<u64, Vec<u8>>;
 /// Log offsets and numbers of records.
 type Records = Vec<(u64, usize)>;
-type FolderReader = Reader<StreamSource<FileReader>>;
+type DirectoryReader = Reader<StreamSource<FileReader>>;
 
 /// At most so many of each in one world, and one flipped bit.
 const RECORDS: usize = 5;
@@ -83,7 +83,7 @@ enum Action {
     Prune,
     Close,
     Kill,
-    /// This one of the folders that may be left.
+    /// This one of the directories that may be left.
     LosePower(usize),
     /// A bit flips in the record with this number, which is on the disk.
     Flip(usize),
@@ -115,23 +115,23 @@ enum State {
     Durable,
 }
 
-/// The disk under the folder, made from the recorded operations.
+/// The disk under the directory, made from the recorded operations.
 #[derive(Debug, Default)]
 struct Disk {
     files: BTreeMap<u64, File>,
     names: BTreeSet<u64>,
-    /// Creations and removals since the last sync of the folder.
-    pending: Vec<FolderOp>,
+    /// Creations and removals since the last sync of the directory.
+    pending: Vec<DirectoryOp>,
     /// The files with a cut that has not been synced.
     cut: BTreeSet<u64>,
     /// The result of [`after_any_loss`](Self::after_any_loss) until the next operation.
     losses: OnceCell<BTreeSet<Files>>,
 }
 
-fn rename(names: &mut BTreeSet<u64>, op: &FolderOp) {
+fn rename(names: &mut BTreeSet<u64>, op: &DirectoryOp) {
     match op {
-        FolderOp::Create(base) => drop(names.insert(*base)),
-        FolderOp::Remove(base) => drop(names.remove(base)),
+        DirectoryOp::Create(base) => drop(names.insert(*base)),
+        DirectoryOp::Remove(base) => drop(names.remove(base)),
         _ => {}
     }
 }
@@ -146,10 +146,10 @@ impl Disk {
         }
     }
 
-    fn run(&mut self, op: &FolderOp) {
+    fn run(&mut self, op: &DirectoryOp) {
         self.losses.take();
         match op {
-            FolderOp::File(base, op) => {
+            DirectoryOp::File(base, op) => {
                 let file = self.files.entry(*base).or_default();
                 match op {
                     Op::Write { offset, bytes } => file.write(bytes, *offset as usize),
@@ -161,24 +161,24 @@ impl Disk {
                         file.sync();
                         self.cut.remove(base);
                     }
-                    Op::SyncFolder | Op::Promised(_) => {}
+                    Op::SyncDirectory | Op::Promised(_) => {}
                 }
             }
-            FolderOp::FailedSync(base) => self.files.entry(*base).or_default().fail_sync(0),
-            FolderOp::Create(_) | FolderOp::Remove(_) => self.pending.push(op.clone()),
-            FolderOp::Sync => self.pending.drain(..).for_each(|op| rename(&mut self.names, &op)),
-            FolderOp::Promised(_) => {}
+            DirectoryOp::FailedSync(base) => self.files.entry(*base).or_default().fail_sync(0),
+            DirectoryOp::Create(_) | DirectoryOp::Remove(_) => self.pending.push(op.clone()),
+            DirectoryOp::Sync => self.pending.drain(..).for_each(|op| rename(&mut self.names, &op)),
+            DirectoryOp::Promised(_) => {}
         }
     }
 
-    /// The folders that may be left: with any of the names that were not synced, and any state of
-    /// each file.
+    /// The directories that may be left: with any of the names that were not synced, and any state
+    /// of each file.
     fn after_any_loss(&self) -> &BTreeSet<Files> {
         self.losses.get_or_init(|| self.make_losses())
     }
 
     fn make_losses(&self) -> BTreeSet<Files> {
-        let mut folders = BTreeSet::new();
+        let mut directories = BTreeSet::new();
         for subset in 0..1_u32 << self.pending.len() {
             let mut names = self.names.clone();
             let left = self.pending.iter().enumerate();
@@ -198,21 +198,21 @@ impl Disk {
                     .flat_map(|files| states.iter().map(move |state| with(files, state)))
                     .collect();
             }
-            folders.extend(found);
+            directories.extend(found);
         }
-        folders
+        directories
     }
 }
 
-/// A copy of the folder on the real disk, with those who read it.
+/// A copy of the directory on the real disk, with those who read it.
 struct Readers {
-    folder: TempDir,
+    directory: TempDir,
     /// The numbers of the records that the follower has returned.
     followed: Vec<usize>,
     follower: Option<Follower>,
     /// The records that were there when the reader was opened.
     at_opening: Vec<usize>,
-    reader: Option<FolderReader>,
+    reader: Option<DirectoryReader>,
     /// The files at each look: they determine the state of the reader and the follower.
     seen: Vec<Files>,
 }
@@ -220,7 +220,7 @@ struct Readers {
 impl Readers {
     fn new() -> Self {
         Readers {
-            folder: tempfile::tempdir().expect("a folder"),
+            directory: tempfile::tempdir().expect("a directory"),
             followed: Vec::new(),
             follower: None,
             at_opening: Vec::new(),
@@ -232,19 +232,19 @@ impl Readers {
     fn copy(&mut self, files: Files) {
         for base in self.seen.last().into_iter().flat_map(BTreeMap::keys) {
             if !files.contains_key(base) {
-                fs::remove_file(self.folder.path().join(name_of(*base))).expect("a file less");
+                fs::remove_file(self.directory.path().join(name_of(*base))).expect("a file less");
             }
         }
-        write_all(self.folder.path(), &files);
+        write_all(self.directory.path(), &files);
         self.seen.push(files);
     }
 }
 
-fn write_all(folder: &std::path::Path, files: &Files) {
+fn write_all(directory: &std::path::Path, files: &Files) {
     for (&base, bytes) in files {
         let mut open = OpenOptions::new();
         open.write(true).create(true).truncate(false);
-        let mut file = open.open(folder.join(name_of(base))).expect("a file");
+        let mut file = open.open(directory.join(name_of(base))).expect("a file");
         file.write_all(bytes).expect("bytes");
         file.set_len(bytes.len() as u64).expect("a length");
     }
@@ -252,14 +252,14 @@ fn write_all(folder: &std::path::Path, files: &Files) {
 
 /// Reads to the end. The error, if there is one.
 ///
-/// Damage may begin where `is_damaged` says so.
-fn read_on(reader: &mut FolderReader, is_damaged: impl Fn(u64) -> bool) -> Result<(Records, Option<Error>), String> {
+/// Damage may start where `is_damaged` says so.
+fn read_on(reader: &mut DirectoryReader, is_damaged: impl Fn(u64) -> bool) -> Result<(Records, Option<Error>), String> {
     let mut found = Vec::new();
     loop {
         match reader.next_event() {
             Ok(Some(Event::Record(record))) => found.push((record.offset, number_of(record.data)?)),
             Ok(Some(Event::Skipped(region)))
-                if region.reason.severity() == Severity::Corruption && !is_damaged(region.begin) =>
+                if region.reason.severity() == Severity::Corruption && !is_damaged(region.start) =>
             {
                 return Err(format!("a reader reports {region:?}"));
             }
@@ -283,12 +283,12 @@ fn number_of(data: &[u8]) -> Result<usize, String> {
     number.ok_or_else(|| format!("a record that nobody appended: {data:?}"))
 }
 
-/// The offsets and numbers of the records in a folder, as the model's reader finds them.
+/// The offsets and numbers of the records in a directory, as the model's reader finds them.
 fn records_in(files: &Files) -> Result<Records, String> {
     let mut records = Vec::new();
     for (base, bytes) in files {
         for found in read(bytes).0 {
-            records.push((base + found.begin as u64, number_of(&found.payload)?));
+            records.push((base + found.start as u64, number_of(&found.payload)?));
         }
     }
     Ok(records)
@@ -320,9 +320,9 @@ type Setup<'a> = (&'a LogFileOptions, u64);
 
 struct World {
     options: LogFileOptions,
-    folder: FolderDouble,
+    directory: DirectoryDouble,
     disk: Disk,
-    /// How many operations of the folder the disk has.
+    /// How many operations of the directory the disk has.
     ops_done: usize,
     log: Option<SegmentedLog>,
     records: Vec<(State, Option<u64>)>,
@@ -348,7 +348,7 @@ impl World {
         World {
             options: options.clone(),
             disk: Disk::with_files(&files),
-            folder: FolderDouble::with_files(files),
+            directory: DirectoryDouble::with_files(files),
             ops_done: 0,
             log: None,
             records: Vec::new(),
@@ -385,7 +385,7 @@ impl World {
             actions.extend((0..count).map(Action::LosePower));
         }
         let looks = self.readers.as_ref().map_or(0, |readers| readers.seen.len());
-        let can_look = looks < LOOKS && !self.folder.files().is_empty();
+        let can_look = looks < LOOKS && !self.directory.files().is_empty();
         if can_look {
             actions.push(Action::Follow);
         }
@@ -430,7 +430,7 @@ impl World {
             Action::Flip(number) => self.flip(number),
             _ => {
                 {
-                    let mut state = self.folder.state();
+                    let mut state = self.directory.state();
                     state.calls_left = Some(fault.map_or(MANY, |fault| fault.operation));
                     state.is_kill = fault.is_some_and(|fault| fault.is_kill);
                     state.leaves_file = fault.is_some_and(|fault| fault.leaves_file);
@@ -438,23 +438,23 @@ impl World {
                 self.faults += usize::from(fault.is_some());
                 let had_failed = self.log.as_ref().is_some_and(SegmentedLog::has_failed);
                 let result = self.call(action);
-                self.operations = MANY - self.folder.state().calls_left.take().unwrap_or(MANY);
+                self.operations = MANY - self.directory.state().calls_left.take().unwrap_or(MANY);
                 let is_refused = action == Action::Open
                     && self
                         .flipped
-                        .is_some_and(|flipped| flipped.is_in_newest(&self.folder.files()));
+                        .is_some_and(|flipped| flipped.is_in_newest(&self.directory.files()));
                 if let (Err(error), None, false, false) = (&result, fault, had_failed, is_refused) {
                     return Err(format!("{action:?} fails: {error}"));
                 }
-                if self.folder.state().is_dead {
+                if self.directory.state().is_dead {
                     self.end_process();
                 }
             }
         }
-        let ops = self.folder.ops();
+        let ops = self.directory.ops();
         let new = &ops[self.ops_done..];
         new.iter().for_each(|op| self.disk.run(op));
-        self.has_created = new.iter().any(|op| matches!(op, FolderOp::Create(_)));
+        self.has_created = new.iter().any(|op| matches!(op, DirectoryOp::Create(_)));
         self.ops_done = ops.len();
         Ok(())
     }
@@ -463,7 +463,7 @@ impl World {
         let options = self.options.clone().with_checkpoint(Some(self.durable));
         if action == Action::Open {
             self.openings += 1;
-            self.log = Some(SegmentedLog::open_in(self.folder.arc(), options)?);
+            self.log = Some(SegmentedLog::open_in(self.directory.arc(), options)?);
             return Ok(());
         }
         let Some(log) = &self.log else {
@@ -480,7 +480,7 @@ impl World {
             Action::Sync => log.sync().map(|()| None),
             Action::Rotate => log.rotate().map(|_| None),
             Action::Prune => {
-                let base = self.folder.files().keys().last().copied();
+                let base = self.directory.files().keys().last().copied();
                 self.pruned = base.unwrap_or(0);
                 log.prune_before(log.offset()).map(|_| None)
             }
@@ -492,7 +492,7 @@ impl World {
                 let state = if is_buffering { State::Buffered } else { State::Written };
                 self.records[number] = (state, *offset);
             }
-            (Err(_), true) if !is_buffering && !log.has_failed() && !self.folder.state().is_dead => {
+            (Err(_), true) if !is_buffering && !log.has_failed() && !self.directory.state().is_dead => {
                 self.records[number].0 = State::Gone;
             }
             _ => {}
@@ -520,9 +520,9 @@ impl World {
 
     /// The process ends; operations that the log tries when it is dropped have no effect.
     fn end_process(&mut self) {
-        self.folder.state().is_dead = true;
+        self.directory.state().is_dead = true;
         self.log = None;
-        self.folder.state().is_dead = false;
+        self.directory.state().is_dead = false;
         for (state, _) in &mut self.records {
             if *state == State::Buffered {
                 *state = State::Unknown;
@@ -533,7 +533,7 @@ impl World {
     /// Where a record is that is on the disk: the file, and its offset there.
     fn place_of(&self, number: usize) -> Option<(u64, usize)> {
         let offset = self.records[number].1?;
-        let (base, _) = self.folder.files().into_iter().rfind(|(base, _)| *base <= offset)?;
+        let (base, _) = self.directory.files().into_iter().rfind(|(base, _)| *base <= offset)?;
         let (at, file) = ((offset - base) as usize, self.disk.files.get(&base)?);
         let is_on_disk = file
             .disk
@@ -545,7 +545,7 @@ impl World {
     fn flip(&mut self, number: usize) {
         let (base, at) = self.place_of(number).expect("it is there");
         // A bit of the checksum.
-        self.folder.file(base).state().bytes[at] ^= 1;
+        self.directory.file(base).state().bytes[at] ^= 1;
         let file = self.disk.files.get_mut(&base).expect("it is there");
         file.cache[at] ^= 1;
         file.disk[at] ^= 1;
@@ -558,7 +558,13 @@ impl World {
 
     fn lose_power(&mut self, index: usize) {
         self.end_process();
-        let files = self.disk.after_any_loss().iter().nth(index).expect("a folder").clone();
+        let files = self
+            .disk
+            .after_any_loss()
+            .iter()
+            .nth(index)
+            .expect("a directory")
+            .clone();
         let found = records_in(&files).expect("checked before");
         for (number, (state, _)) in self.records.iter_mut().enumerate() {
             let is_found = found.iter().any(|(_, other)| *other == number);
@@ -570,7 +576,7 @@ impl World {
             };
         }
         self.disk = Disk::with_files(&files);
-        self.folder = FolderDouble::with_files(files);
+        self.directory = DirectoryDouble::with_files(files);
         (self.ops_done, self.readers) = (0, None);
         self.power_losses += 1;
     }
@@ -578,7 +584,7 @@ impl World {
     /// Whether damage may be reported at this log offset: the flipped record and those that it hides,
     /// or a torn tail that was padded.
     fn is_damaged(&self, offset: u64) -> bool {
-        let files = self.folder.files();
+        let files = self.directory.files();
         self.options.on_torn_tail == OnTornTail::PadToBlock
             || self.flipped.is_some_and(|flipped| flipped.hides(offset, &files))
     }
@@ -586,7 +592,7 @@ impl World {
     /// Whether a record that was acknowledged and that no damage hides lies between two records, so
     /// that it must not be omitted.
     fn has_between(&self, last: usize, next: usize) -> bool {
-        let files = self.folder.files();
+        let files = self.directory.files();
         let is_hidden = |offset: u64| self.flipped.is_some_and(|flipped| flipped.hides(offset, &files));
         (last + 1..next).any(|number| {
             let (state, offset) = self.records[number];
@@ -595,13 +601,13 @@ impl World {
     }
 
     fn look(&mut self, action: Action) -> Result<(), String> {
-        let files = self.folder.files();
+        let files = self.directory.files();
         let visible: Vec<_> = records_in(&files)?.into_iter().map(|(_, number)| number).collect();
         let mut readers = self.readers.take().unwrap_or_else(Readers::new);
         readers.copy(files);
         let result = match action {
             Action::OpenReader => {
-                let reader = Reader::open_with(readers.folder.path(), skipping());
+                let reader = Reader::open_with(readers.directory.path(), skipping());
                 readers.at_opening = visible;
                 reader
                     .map(|reader| readers.reader = Some(reader))
@@ -618,7 +624,7 @@ impl World {
         let Some(mut reader) = readers.reader.take() else {
             return Ok(());
         };
-        let (found, error) = read_on(&mut reader, |begin| self.is_damaged(begin))?;
+        let (found, error) = read_on(&mut reader, |start| self.is_damaged(start))?;
         let found: Vec<_> = found.into_iter().map(|(_, number)| number).collect();
         let expected = &readers.at_opening;
         let is_right = match error.map(|error| error.kind) {
@@ -643,7 +649,7 @@ impl World {
                 let options = FollowOptions::default()
                     .with_on_corruption(OnCorruption::Skip)
                     .with_retry(0, Duration::ZERO);
-                let follower = Follower::open_with(readers.folder.path(), options);
+                let follower = Follower::open_with(readers.directory.path(), options);
                 none.insert(follower.map_err(|error| error.to_string())?)
             }
         };
@@ -652,7 +658,7 @@ impl World {
             match follower.poll() {
                 Ok(Poll::Record(record)) => new.push(number_of(record.data)?),
                 Ok(Poll::Skipped(region))
-                    if region.reason.severity() != Severity::Corruption || self.is_damaged(region.begin) => {}
+                    if region.reason.severity() != Severity::Corruption || self.is_damaged(region.start) => {}
                 Ok(Poll::NotYet(_)) => break,
                 Ok(Poll::Truncated { .. }) => {
                     is_cut = true;
@@ -695,21 +701,21 @@ impl World {
         Ok(())
     }
 
-    /// Checks the folder, and each one that a loss of power may leave now.
+    /// Checks the directory, and each one that a loss of power may leave now.
     fn check(&self, read_before: &mut HashSet<Files>) -> Result<(), String> {
-        let files = self.folder.files();
-        self.check_folder("now", &files, State::Written)?;
+        let files = self.directory.files();
+        self.check_directory("now", &files, State::Written)?;
         check_reading(&files, &self.options, read_before, self.flipped, false)?;
         for files in self.disk.after_any_loss() {
-            self.check_folder("after a loss of power", files, State::Durable)?;
+            self.check_directory("after a loss of power", files, State::Durable)?;
             let may_be_damaged = self.power_losses > 0 && !self.disk.cut.is_empty();
             check_reading(files, &self.options, read_before, self.flipped, may_be_damaged)?;
         }
         Ok(())
     }
 
-    /// Checks that the right records are in a folder, if those that are at least `kept` must be.
-    fn check_folder(&self, when: &str, files: &Files, kept: State) -> Result<(), String> {
+    /// Checks that the right records are in a directory, if those that are at least `kept` must be.
+    fn check_directory(&self, when: &str, files: &Files, kept: State) -> Result<(), String> {
         let found = records_in(files)?;
         let is_right = |&(offset, number): &(u64, usize)| match self.records.get(number) {
             None | Some((State::Gone, _)) => false,
@@ -739,7 +745,7 @@ impl World {
 
     fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        self.folder.files().hash(&mut hasher);
+        self.directory.files().hash(&mut hasher);
         self.disk.after_any_loss().hash(&mut hasher);
         self.disk.files.values().for_each(|file| file.bytes.hash(&mut hasher));
         format!("{:?} {:?} {:?}", self.log, self.disk.pending, self.disk.cut).hash(&mut hasher);
@@ -776,35 +782,35 @@ fn check_reading(
     let expected = records_in(files)?;
     let (base, newest) = files.last_key_value().expect("a segment");
     let end = base + read(newest).0.last().map_or(0, |last| last.end as u64);
-    let folder = tempfile::tempdir().expect("a folder");
-    write_all(folder.path(), files);
-    let mut reader = Reader::open_with(folder.path(), skipping()).map_err(|error| error.to_string())?;
-    let is_flipped = |begin: u64| flipped.is_some_and(|flipped| flipped.hides(begin, files));
-    let found = read_on(&mut reader, |begin| {
-        options.on_torn_tail == OnTornTail::PadToBlock || is_flipped(begin) || may_be_damaged && begin >= end
+    let directory = tempfile::tempdir().expect("a directory");
+    write_all(directory.path(), files);
+    let mut reader = Reader::open_with(directory.path(), skipping()).map_err(|error| error.to_string())?;
+    let is_flipped = |start: u64| flipped.is_some_and(|flipped| flipped.hides(start, files));
+    let found = read_on(&mut reader, |start| {
+        options.on_torn_tail == OnTornTail::PadToBlock || is_flipped(start) || may_be_damaged && start >= end
     })?;
     if found.0 != expected || found.1.is_some() {
         return Err(format!("a reader returns {found:?}, not {expected:?}"));
     }
-    let folder = FolderDouble::with_files(files.clone());
+    let directory = DirectoryDouble::with_files(files.clone());
     let is_refused = flipped.is_some_and(|flipped| flipped.is_in_newest(files));
-    match SegmentedLog::open_in(folder.arc(), options.clone()) {
+    match SegmentedLog::open_in(directory.arc(), options.clone()) {
         Ok(_) if is_refused => return Err("opening: a flipped bit was not seen".to_owned()),
         Ok(log) => drop(log),
-        Err(_) if is_refused => match folder.files() == *files {
+        Err(_) if is_refused => match directory.files() == *files {
             true => return Ok(()),
             false => return Err("opening: refused, and changed".to_owned()),
         },
         Err(Error {
             kind: ErrorKind::Corruption { region, .. },
             ..
-        }) if may_be_damaged && region.begin >= end => {
+        }) if may_be_damaged && region.start >= end => {
             // Without a second loss, the same files are no such state.
             read_before.remove(files);
         }
         Err(error) => return Err(format!("opening: {error}")),
     }
-    let found = records_in(&folder.files())?;
+    let found = records_in(&directory.files())?;
     match found == expected {
         true => Ok(()),
         false => Err(format!("opening left {found:?} of {expected:?}")),
@@ -832,9 +838,9 @@ const BUSY: &[Action] = &[
 ];
 
 /// The number of states and of actions, or the shortest way to break a promise.
-fn explore(setup: Setup<'_>, beginning: &[Action], depth: usize) -> Result<(usize, usize), String> {
+fn explore(setup: Setup<'_>, start: &[Action], depth: usize) -> Result<(usize, usize), String> {
     let mut known = HashSet::from([World::new(setup).fingerprint()]);
-    let mut frontier: Vec<Vec<Step>> = vec![beginning.iter().map(|&action| (action, None)).collect()];
+    let mut frontier: Vec<Vec<Step>> = vec![start.iter().map(|&action| (action, None)).collect()];
     let (mut steps, mut read_before) = (0, HashSet::new());
     for _ in 0..depth {
         let mut next = Vec::new();
@@ -882,22 +888,22 @@ const CLOSED: &[Action] = &[
 /// A record that a loss of power may tear.
 const UNSYNCED: &[Action] = &[Action::Open, Action::AppendSync, Action::Append];
 
-/// How many folders a loss of power may leave after these actions.
-fn loss_count(setup: Setup<'_>, beginning: &[Action]) -> usize {
-    let path: Vec<_> = beginning.iter().map(|&action| (action, None)).collect();
+/// How many directories a loss of power may leave after these actions.
+fn loss_count(setup: Setup<'_>, start: &[Action]) -> usize {
+    let path: Vec<_> = start.iter().map(|&action| (action, None)).collect();
     replay(setup, &path).disk.after_any_loss().len()
 }
 
-fn explore_each(setup: Setup<'_>, beginnings: Vec<(Vec<Action>, usize)>) {
+fn explore_each(setup: Setup<'_>, starts: Vec<(Vec<Action>, usize)>) {
     let (options, base) = setup;
     let text = format!("segments from {base} on, {:?}, {:?}", options.dialect, options.flush);
-    for (beginning, depth) in beginnings {
-        let begun = Instant::now();
-        let explored = explore(setup, &beginning, depth);
+    for (start, depth) in starts {
+        let started = Instant::now();
+        let explored = explore(setup, &start, depth);
         let (states, steps) = explored.unwrap_or_else(|broken| panic!("{text}: {broken}"));
         #[allow(clippy::print_stderr, reason = "`make model` shows it")]
         {
-            let time = begun.elapsed();
+            let time = started.elapsed();
             eprintln!("{states} states by {steps} actions to a depth of {depth}, {time:.1?}: {text}");
         }
     }
@@ -917,13 +923,13 @@ fn check_all(dialect: Dialect, segment_len: u64) {
             .with_segment_len(segment_len)
             .with_flush(flush)
             .with_on_torn_tail(OnTornTail::Truncate);
-        let mut beginnings = vec![
+        let mut starts = vec![
             (Vec::new(), depth - 1),
             (BUSY.to_vec(), depth - 2),
             (CLOSED.to_vec(), depth - 2),
         ];
-        beginnings.extend(after_losses((&options, 0), depth - 2));
-        explore_each((&options, 0), beginnings);
+        starts.extend(after_losses((&options, 0), depth - 2));
+        explore_each((&options, 0), starts);
     }
 }
 
@@ -938,12 +944,12 @@ fn check_padded(base: u64) {
 
 /// Two records fit in a segment.
 #[test]
-fn a_log_in_segments_keeps_its_promises_in_every_state() {
+fn a_segmented_log_keeps_its_promises_in_every_state() {
     check_all(Dialect::LEVELDB, 32);
 }
 
 #[test]
-fn a_packed_log_in_segments_keeps_its_promises_in_every_state() {
+fn a_packed_segmented_log_keeps_its_promises_in_every_state() {
     check_all(Dialect::PACKED, 70);
 }
 

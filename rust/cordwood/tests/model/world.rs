@@ -129,7 +129,7 @@ impl fmt::Display for Action {
 
 // Setups ----------------------------------------------------------------------------------------
 
-/// The contents of the file at the beginning.
+/// The contents of the file at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     /// There is no file.
@@ -179,7 +179,7 @@ pub(crate) enum Flush {
     OnClose,
 }
 
-/// Where a world begins, and how its logs are opened.
+/// Where a world starts, and how its logs are opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Setup {
     pub(crate) content: Content,
@@ -296,7 +296,7 @@ struct Record {
     number: u8,
     status: Status,
     /// Where it is, once it is known to be on the disk.
-    begin: usize,
+    start: usize,
     end: usize,
 }
 
@@ -390,7 +390,7 @@ impl World {
                 },
                 number,
                 status: Status::Durable,
-                begin: found.begin,
+                start: found.start,
                 end: found.end,
             })
             .collect();
@@ -597,7 +597,7 @@ impl World {
         let record = if is_last { synced.next_back() } else { synced.next() };
         let record = record.expect("a record that is known to be on the disk");
         // A container may be shorter than its records.
-        let len = record.end - record.begin;
+        let len = record.end - record.start;
         let header_len = len.checked_sub(record.data.bytes(0).len()).unwrap_or(7);
         let (index, bit) = match part {
             Part::Checksum => (0, 0),
@@ -607,7 +607,7 @@ impl World {
             Part::FirstByte => (header_len, 3),
             Part::LastByte => (len - 1, 7),
         };
-        let index = record.begin + index;
+        let index = record.start + index;
         self.file().flip(index, bit);
         self.has_flipped = true;
         self.keep_found(Status::Maybe);
@@ -671,7 +671,7 @@ impl World {
     fn call(&mut self, name: Name, call: Call, fault: Option<Fault>) -> Result<(), Violation> {
         let (before, read_before) = {
             let mut file = self.file();
-            file.begin_call(fault);
+            file.start_call(fault);
             (file.cache.clone(), file.read())
         };
         let (found_before, tail_before) = &*read_before;
@@ -786,7 +786,7 @@ impl World {
             data,
             number: self.next_record,
             status: Status::Maybe,
-            begin: 0,
+            start: 0,
             end: 0,
         });
         self.next_record += 1;
@@ -847,7 +847,7 @@ impl World {
                 false => status,
             };
             record.status = record.status.max(status);
-            (record.begin, record.end) = (place.begin, place.end);
+            (record.start, record.end) = (place.start, place.end);
         }
         Ok(())
     }
@@ -892,7 +892,7 @@ impl World {
         }
         let synced = self.records.iter().filter(|record| record.status >= Status::Durable);
         for record in synced {
-            let span = record.begin..record.end;
+            let span = record.start..record.end;
             if now.get(span.clone()) != before.get(span) {
                 let what = format!("{record} was on the disk, and {call:?} has cut or overwritten it");
                 return Err(broken(Rule::OpeningKeepsSyncedRecords, what));
@@ -900,9 +900,9 @@ impl World {
         }
         if let Some(lost) = found
             .iter()
-            .find(|found| now.get(found.begin..found.end) != before.get(found.begin..found.end))
+            .find(|found| now.get(found.start..found.end) != before.get(found.start..found.end))
         {
-            let what = format!("{call:?} has cut or overwritten the whole record at {}", lost.begin);
+            let what = format!("{call:?} has cut or overwritten the whole record at {}", lost.start);
             return Err(broken(Rule::OpeningKeepsSyncedRecords, what));
         }
         Ok(())
@@ -947,7 +947,7 @@ impl World {
             Some(found) => {
                 let what = format!(
                     "the record at {} comes up {place}: it was never appended, or not here, or its append failed",
-                    found.begin
+                    found.start
                 );
                 Err(broken(Rule::NothingInvented, what))
             }
@@ -983,10 +983,10 @@ fn is_payload_of(found: &Found, record: &Record) -> bool {
 /// no policy here depends on, and the policy it was opened with, which no longer matters.
 fn memory_of(log: &LogFile) -> String {
     let text = format!("{log:?}");
-    [("sync_begun: ", "}"), ("on_torn_tail: ", ",")]
+    [("sync_started: ", "}"), ("on_torn_tail: ", ",")]
         .iter()
-        .fold(text, |text, (begin, end)| {
-            let (before, rest) = text.split_once(begin).expect("a field of a LogFile");
+        .fold(text, |text, (start, end)| {
+            let (before, rest) = text.split_once(start).expect("a field of a LogFile");
             let (_, behind) = rest.split_once(end).expect("the end of its value");
             format!("{before}{behind}")
         })

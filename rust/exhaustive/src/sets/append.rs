@@ -55,7 +55,7 @@ impl Storage for Memory {
         Ok(())
     }
 
-    fn sync_folder(&self) -> io::Result<()> {
+    fn sync_directory(&self) -> io::Result<()> {
         Ok(())
     }
 }
@@ -83,8 +83,8 @@ fn append_by(file: &[u8], before: &[crate::model::Event], seen: &Seen, choice: O
         }
     };
     assert!(seen.allows(choice), "the file is accepted, and should not be");
-    let tail = log.discarded_tail().map(|region| (region.begin, region.end));
-    assert_eq!(tail, seen.tail.map(|begin| (begin, file.len() as u64)), "the tail");
+    let tail = log.discarded_tail().map(|region| (region.start, region.end));
+    assert_eq!(tail, seen.tail.map(|start| (start, file.len() as u64)), "the tail");
     let mut expected = seen.opened(file, choice);
     let mut expected_records = records(before);
     assert_eq!(log.offset(), expected.len() as u64, "the offset");

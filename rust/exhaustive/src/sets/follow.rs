@@ -137,7 +137,7 @@ fn poll(follower: &mut Follower, found: &mut Records) -> WaitReason {
 }
 
 /// The records in the first `len` bytes, and why the follower waits after them. Zeros may be the
-/// beginning of a header. A record that has begun is incomplete, whatever follows.
+/// start of a header. A record that has started is incomplete, whatever follows.
 fn in_prefix(log: &[u8], len: usize) -> (Records, WaitReason) {
     let options = ReadOptions::default().with_dialect(Dialect::LEVELDB);
     let (events, _) = model::read(&log[..len], &options);
@@ -154,7 +154,7 @@ fn in_prefix(log: &[u8], len: usize) -> (Records, WaitReason) {
 }
 
 /// Each record is returned as soon as its last byte is in the file. The file grows, or it is as long
-/// from the beginning, with zeros in place of the bytes that are not written yet.
+/// from the start, with zeros in place of the bytes that are not written yet.
 fn byte_by_byte(tally: &mut Tally, live: &Live, log: &[u8], is_preallocated: bool) {
     tally.check(log, &("byte by byte", is_preallocated), || {
         live.set(&vec![0; if is_preallocated { log.len() + 40 } else { 0 }]);
@@ -258,7 +258,7 @@ fn poll_damaged(follower: &mut Follower, found: &mut Records, lost: &mut Vec<Ran
                     && let Some(region) = damage
                 {
                     let block = crate::BLOCK as u64;
-                    lost.push(region.begin..(region.end - 1) / block * block + block);
+                    lost.push(region.start..(region.end - 1) / block * block + block);
                 }
                 return not_yet.reason;
             }

@@ -79,17 +79,17 @@ pub(crate) fn all(is_full: bool) -> Vec<Set> {
 /// All sequences of at most `count` of these.
 fn sequences(count: usize, of: &[usize]) -> Vec<Vec<usize>> {
     let mut all = vec![vec![]];
-    let mut begin = 0;
+    let mut start = 0;
     for _ in 0..count {
         let end = all.len();
-        for index in begin..end {
+        for index in start..end {
             all.extend(
                 of.iter()
                     .map(|&next| [&all[index][..], &[next]].concat())
                     .collect::<Vec<_>>(),
             );
         }
-        begin = end;
+        start = end;
     }
     all
 }

@@ -74,7 +74,7 @@ fn interrupted(tally: &mut Tally, own: &[usize], older: &[usize]) {
     for len in 0..=own.len() {
         let mut file = own[..len].to_vec();
         file.extend(older.get(len..).unwrap_or_default());
-        let shows_older = (len..file.len()).any(|at| begins_older(&file[at..]));
+        let shows_older = (len..file.len()).any(|at| starts_older(&file[at..]));
         // The bytes that are not written may be the same as those of the older log.
         let count = ends.iter().filter(|&&end| file.starts_with(&own[..end])).count();
         let expected = &written[..count].to_vec();
@@ -118,8 +118,8 @@ fn interrupted(tally: &mut Tally, own: &[usize], older: &[usize]) {
     }
 }
 
-/// Whether a whole fragment of the older log begins here.
-fn begins_older(bytes: &[u8]) -> bool {
+/// Whether a whole fragment of the older log starts here.
+fn starts_older(bytes: &[u8]) -> bool {
     bytes.len() >= 11 && {
         let len = usize::from(bytes[4]);
         let payload = bytes.get(11..11 + len);
@@ -172,10 +172,10 @@ fn agreement(tally: &mut Tally, alphabet: Alphabet, file: &[u8]) {
 fn tiles(file: &[u8], events: &[Event]) -> Result<(), String> {
     let mut at = 0;
     let ends = [(file.len() as u64, file.len() as u64)];
-    for (begin, end) in events.iter().map(Event::span).chain(ends) {
+    for (start, end) in events.iter().map(Event::span).chain(ends) {
         let left = crate::model::left_in_block(at) as u64;
-        let is_trailer = left < 11 && (begin - at == left || begin == file.len() as u64);
-        if begin < at || (begin > at && !is_trailer) {
+        let is_trailer = left < 11 && (start - at == left || start == file.len() as u64);
+        if start < at || (start > at && !is_trailer) {
             return Err(format!("a gap at {at}: {events:?}"));
         }
         at = end;

@@ -179,8 +179,8 @@ fn packed(tally: &mut Tally, written: &[Vec<u8>]) {
     }
 }
 
-/// Whether a container of this whole log begins in one block and ends in another. A stored one never
-/// does.
+/// Whether a container of this whole log starts in one block and ends in another. A stored one
+/// never does.
 fn has_parted_container(file: &[u8]) -> bool {
     let mut at = 0;
     while at + 7 <= file.len() {

@@ -24,14 +24,14 @@ pub enum Values {
     U64(Vec<u64>),
     /// Floating-point numbers.
     F64(Vec<f64>),
-    /// Texts or bytes: where each begins in `data`, and where the last one ends.
+    /// Texts or bytes: where each starts in `data`, and where the last one ends.
     Bytes {
         /// One more than there are values.
         offsets: Vec<i32>,
         /// All texts or bytes, one after another.
         data: Vec<u8>,
     },
-    /// Lists: where each begins among the items of all, and where the last one ends.
+    /// Lists: where each starts among the items of all, and where the last one ends.
     List {
         /// One more than there are values.
         offsets: Vec<i32>,

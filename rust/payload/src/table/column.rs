@@ -34,7 +34,7 @@ enum Values {
     I64(Vec<i64>),
     U64(Vec<u64>),
     F64(Vec<f64>),
-    /// Texts or bytes, and where each begins and the last one ends.
+    /// Texts or bytes, and where each starts and the last one ends.
     Bytes {
         ends: Vec<i32>,
         data: Vec<u8>,

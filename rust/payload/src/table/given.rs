@@ -126,8 +126,8 @@ fn integer(value: View<'_>, bits: u64, is_unsigned: bool) -> Option<View<'_>> {
         _ => return None,
     };
     let end = 1_i128 << if is_unsigned { bits } else { bits - 1 };
-    let begin = if is_unsigned { 0 } else { -end };
-    if !(begin..end).contains(&number) {
+    let start = if is_unsigned { 0 } else { -end };
+    if !(start..end).contains(&number) {
         return None;
     }
     let signed = i64::try_from(number).map(View::Int);

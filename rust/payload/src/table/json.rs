@@ -106,9 +106,9 @@ pub(super) fn write_json(out: &mut Text, value: View<'_>) {
         View::Key(key) => write_key(out, key),
         list if list.is_list() => {
             out.push('[');
-            let begin = out.len();
+            let start = out.len();
             list.all_items(|value| {
-                separate(out, begin);
+                separate(out, start);
                 write_json(out, value);
                 true
             });
@@ -121,10 +121,10 @@ pub(super) fn write_json(out: &mut Text, value: View<'_>) {
                 View::Entity(_) | View::Properties(_) | View::Object(_) | View::Cells(_)
             );
             out.push('{');
-            let begin = out.len();
+            let start = out.len();
             structure.all_fields(|name, value| {
                 if has_nulls || !matches!(value, View::Null) {
-                    separate(out, begin);
+                    separate(out, start);
                     write_text(out, name);
                     out.push(':');
                     write_json(out, value);
@@ -136,9 +136,9 @@ pub(super) fn write_json(out: &mut Text, value: View<'_>) {
     }
 }
 
-/// Appends a comma before every item except the first, which is at `begin`.
-fn separate(out: &mut Text, begin: usize) {
-    if out.len() > begin {
+/// Appends a comma before every item except the first, which is at `start`.
+fn separate(out: &mut Text, start: usize) {
+    if out.len() > start {
         out.push(',');
     }
 }

@@ -19,15 +19,15 @@ pub(super) enum Number {
     Float(f64),
 }
 
-/// The number at the beginning of a text, and its length. `None` if it has an exponent, many digits
+/// The number at the start of a text, and its length. `None` if it has an exponent, many digits
 /// or another form: `Parser::any_number` is the naive counterpart, and reads all.
 #[inline(always)]
 pub(super) fn plain_number(text: &[u8]) -> Option<(Number, usize)> {
-    let begin = usize::from(text.first() == Some(&b'-'));
-    let is_negative = begin > 0;
-    let (whole, point) = digits(text, begin, 0);
-    let whole_count = point - begin;
-    if whole_count == 0 || whole_count > 1 && text[begin] == b'0' {
+    let start = usize::from(text.first() == Some(&b'-'));
+    let is_negative = start > 0;
+    let (whole, point) = digits(text, start, 0);
+    let whole_count = point - start;
+    if whole_count == 0 || whole_count > 1 && text[start] == b'0' {
         return None;
     }
     let (number, end) = if text.get(point) == Some(&b'.') {

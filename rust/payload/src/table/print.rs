@@ -125,7 +125,7 @@ impl Csv {
     }
 }
 
-/// The characters that spreadsheets take for the beginning of a formula. The last four are the
+/// The characters that spreadsheets take for the start of a formula. The last four are the
 /// full-width forms of the first four.
 const FORMULA: [char; 11] = [
     '=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',

@@ -378,7 +378,7 @@ impl<'v> Parser<'v> {
     /// The naive counterpart of [`plain_number`].
     #[inline(never)]
     fn any_number(&mut self, value: &mut Value<'v>) -> Result<(), Box<Refused>> {
-        let begin = self.at;
+        let start = self.at;
         self.at += usize::from(self.peek() == Some(b'-'));
         let is_zero = self.peek() == Some(b'0');
         let digit_count = self.digits();
@@ -405,7 +405,7 @@ impl<'v> Parser<'v> {
                 return self.expected("a digit");
             }
         }
-        let text = &self.text[begin..self.at];
+        let text = &self.text[start..self.at];
         *value = if is_int {
             match text.parse() {
                 Ok(number) => Value::Int(number),
@@ -414,9 +414,9 @@ impl<'v> Parser<'v> {
                 Err(_) => return Err(Refused::Digits(digit_count).into()),
             }
         } else {
-            let number: f64 = text.parse().map_err(|_| Refused::Syntax(begin, "a number"))?;
+            let number: f64 = text.parse().map_err(|_| Refused::Syntax(start, "a number"))?;
             if number.is_infinite() && self.rules == Rules::Document {
-                return Err(Refused::Range(begin).into());
+                return Err(Refused::Range(start).into());
             }
             Value::Float(number)
         };
@@ -523,8 +523,8 @@ fn plain_len(text: &[u8]) -> Option<usize> {
             return Some(index * 8 + ends.trailing_zeros() as usize / 8);
         }
     }
-    let begin = words.len() * 8;
-    text[begin..].iter().position(is_end).map(|len| begin + len)
+    let start = words.len() * 8;
+    text[start..].iter().position(is_end).map(|len| start + len)
 }
 
 /// Appends an item without a value, and returns the place for its value.

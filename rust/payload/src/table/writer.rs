@@ -39,7 +39,7 @@ pub struct Options {
     pub row_count_max: Option<u64>,
     /// How bytes become text.
     pub bytes: BytesAs,
-    /// Whether text in CSV that a spreadsheet takes for a formula begins with an apostrophe.
+    /// Whether text in CSV that a spreadsheet takes for a formula starts with an apostrophe.
     pub escapes_formulas: bool,
     /// The limits of the columns that are learned.
     pub limits: Limits,
@@ -54,7 +54,7 @@ pub struct Options {
 pub enum Stop {
     /// There are too many columns.
     TooManyColumns,
-    /// The rows have this column of their own, with which the rows of the table begin.
+    /// The rows have this column of their own, with which the rows of the table start.
     HasFirst(String),
     /// A row cannot be written.
     NotAdded(NotAdded),
@@ -132,7 +132,7 @@ const SEEN_MAX: usize = 10_000;
 #[derive(Debug)]
 pub struct Table {
     selection: Option<Selection>,
-    /// The cells that each row begins with.
+    /// The cells that each row starts with.
     first: Vec<(String, Option<String>)>,
     missing: Missing,
     rows: Written,
@@ -225,8 +225,8 @@ impl Table {
         wanted.iter().map(column).collect()
     }
 
-    /// Begins a log, whose rows begin with these cells.
-    pub fn begin(&mut self, first: Vec<(String, Option<String>)>) {
+    /// Starts a log, whose rows start with these cells.
+    pub fn start(&mut self, first: Vec<(String, Option<String>)>) {
         self.first = first;
         self.record = Current::default();
     }
@@ -238,12 +238,12 @@ impl Table {
         &mut self,
         decoder: &mut Decoder,
         records: impl Iterator<Item = Record<'r>> + Clone,
-        begin: usize,
+        start: usize,
     ) -> usize {
         // Rows at the end of earlier logs only taught: a table that is opened later would lack them.
         if !std::mem::replace(&mut self.is_decided, true) && self.rows.count == 0 {
             let mut trial = decoder.clone();
-            let next = self.feed_now(&mut trial, records.clone(), begin);
+            let next = self.feed_now(&mut trial, records.clone(), start);
             let columns = self.columns();
             if columns.is_empty() || matches!(self.rows.stop, Some(Stop::TooManyColumns | Stop::HasFirst(_))) {
                 *decoder = trial;
@@ -254,16 +254,16 @@ impl Table {
             self.rows.stop = None;
             self.record.known_end = next;
         }
-        self.feed_now(decoder, records, begin)
+        self.feed_now(decoder, records, start)
     }
 
     fn feed_now<'r>(
         &mut self,
         decoder: &mut Decoder,
         records: impl Iterator<Item = Record<'r>>,
-        begin: usize,
+        start: usize,
     ) -> usize {
-        let mut next = begin;
+        let mut next = start;
         for record in records {
             // Those of records that were read before are no reason to stop.
             if self.rows.stop.is_some() || self.record.faults.len() >= FAULT_COUNT_MAX && next >= self.record.known_end
@@ -398,7 +398,7 @@ impl Written {
     /// Writes a row. Returns whether there was room for it.
     fn write(&mut self, row: &Row<'_>) -> bool {
         let rows_max = self.options.batch_rows_max;
-        let (text, begin) = match &mut self.output {
+        let (text, start) = match &mut self.output {
             Output::None => return true,
             Output::Columns(builder) => {
                 return builder.row_count() < rows_max
@@ -409,22 +409,22 @@ impl Written {
             }
             Output::Ndjson(text) | Output::Csv(_, text) if text.text.len() >= TEXT_LEN_MAX => return false,
             Output::Ndjson(text) => {
-                let begin = text.text.len();
+                let start = text.text.len();
                 ndjson(row, text);
-                (text, begin)
+                (text, start)
             }
             Output::Csv(csv, text) => {
-                let begin = text.text.len();
+                let start = text.text.len();
                 if let Err(error) = csv.add(row, text) {
-                    text.text.truncate(begin);
+                    text.text.truncate(start);
                     self.stop = Some(error.into());
                     return false;
                 }
-                (text, begin)
+                (text, start)
             }
         };
         if text.is_cut {
-            text.text.truncate(begin);
+            text.text.truncate(start);
             self.stop = Some(NotAdded::NoMemory.into());
             return false;
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::folder::Next;
+use super::directory::Next;
 use super::live_file::{FileStatus, LiveFile};
 use super::options::FollowOptions;
 use super::poll::{NotYet, Poll, WaitReason};
@@ -76,10 +76,10 @@ pub(super) struct Rest {
 /// The last report, which determines how to read again from the offset after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Last {
-    /// None yet. MIDDLE and LAST fragments at the start are the rest of a record that begins before
+    /// None yet. MIDDLE and LAST fragments at the start are the rest of a record that starts before
     /// it, and are not reported.
     Nothing,
-    /// The beginning of a record that is too large. The rest of it is not damage.
+    /// The start of a record that is too large. The rest of it is not damage.
     TooLarge,
     /// Any other event.
     Event,
@@ -92,7 +92,7 @@ pub(super) enum Last {
 ///
 /// * A record is returned when it is complete. The follower waits at an incomplete one, and at
 ///   zeros: the space that a writer preallocates.
-/// * Damage is reported when a later block begins with a valid fragment, since writes become
+/// * Damage is reported when a later block starts with a valid fragment, since writes become
 ///   visible in order; or when it is still there after [`retry_polls`](FollowOptions::retry_polls)
 ///   and [`retry_time`](FollowOptions::retry_time).
 /// * [`offset`](Self::offset) advances only past reported bytes. It can be stored and
@@ -100,7 +100,7 @@ pub(super) enum Last {
 ///
 /// Once the dialect is known, a poll without news costs one `stat` of the path, and one
 /// read of at most a block if an incomplete record or zeros follow the offset. If there are blocks
-/// after that one, as in a preallocated file, the headers at the beginning of up to 256 of them are
+/// after that one, as in a preallocated file, the headers at the start of up to 256 of them are
 /// also read; once the path names another file, all of them in several polls, before
 /// [`Poll::Rotated`]. All but the last block of an incomplete record is held in memory, at most
 /// [`record_len_max`](FollowOptions::record_len_max) bytes, and is read a second time when the
@@ -111,8 +111,8 @@ pub(super) enum Last {
 /// use cordwood_log::{Follower, Writer};
 /// use cordwood_log::follow::{NotYet, Poll};
 ///
-/// let folder = tempfile::tempdir()?;
-/// let path = folder.path().join("live.log");
+/// let directory = tempfile::tempdir()?;
+/// let path = directory.path().join("live.log");
 /// let mut writer = Writer::new(std::fs::File::create(&path)?);
 /// let mut follower = Follower::open(&path)?;
 /// assert!(matches!(follower.poll()?, Poll::NotYet(NotYet { offset: 0, .. })));
@@ -147,8 +147,8 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Opens a file to follow, or the folder of a log in segments, with the default options. The file
-    /// must exist, and may be empty; the folder must contain a segment.
+    /// Opens a file to follow, or the directory of a segmented log, with the default options. The
+    /// file must exist, and may be empty; the directory must contain a segment.
     ///
     /// # Errors
     ///
@@ -158,14 +158,14 @@ impl Follower {
     }
 
     /// Opens a file to follow, with `options`. It must exist; it may be empty. Or a log in
-    /// [`segments`](crate::segments): its folder, with at least one file. It is followed across all
-    /// its files, with offsets of the log, and never returns [`Poll::Rotated`].
+    /// [`segments`](crate::segments): its directory, with at least one file. It is followed across
+    /// all its files, with offsets of the log, and never returns [`Poll::Rotated`].
     ///
     /// ```
     /// use cordwood_log::{FollowOptions, Follower, LogFileOptions, SegmentedLog};
     /// use cordwood_log::follow::Poll;
-    /// # let folder = tempfile::tempdir()?;
-    /// # let orders = folder.path().join("orders");
+    /// # let directory = tempfile::tempdir()?;
+    /// # let orders = directory.path().join("orders");
     /// let log = SegmentedLog::open(&orders, LogFileOptions::default())?;
     /// let mut follower = Follower::open_with(&orders, FollowOptions::default())?;
     /// for order in [b"one", b"two"] {
@@ -181,9 +181,9 @@ impl Follower {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Pruned`] if the start is before the first offset of a log in segments, and
-    /// [`ErrorKind::NotASegment`] if its folder has other files. [`ErrorKind::Changed`] if a position is
-    /// given, and is one of another log.
+    /// [`ErrorKind::Pruned`] if the start is before the first offset of a segmented log, and
+    /// [`ErrorKind::NotASegment`] if its directory has other files. [`ErrorKind::Changed`] if a
+    /// position is given, and is one of another log.
     ///
     /// [`ErrorKind::Io`] with the path: the error from the operating system, or
     /// [`io::ErrorKind::IsADirectory`], or [`io::ErrorKind::InvalidInput`] for a pipe or a device.
@@ -209,7 +209,7 @@ impl Follower {
         };
         Ok(Follower {
             decoder: options.decoder(format, file.origin()),
-            // 0 stands for the beginning of the log.
+            // 0 stands for the start of the log.
             position: options.start.max(file.origin()),
             before: options
                 .position
@@ -298,10 +298,10 @@ impl Follower {
     ///   block is written only later, it is a [`Poll::Skipped`], not a second error.
     /// * [`ErrorKind::Foreign`] and [`ErrorKind::Unsupported`], as for
     ///   [`Reader::next_event`](crate::Reader::next_event).
-    /// * [`ErrorKind::Pruned`] if files of a log in segments were removed before they were read; a
+    /// * [`ErrorKind::Pruned`] if files of a segmented log were removed before they were read; a
     ///   further call returns the same error.
-    /// * [`ErrorKind::Changed`] if another log is under the path: the directory of a log in segments was
-    ///   replaced, or a file was written again from its beginning; a further call returns the same
+    /// * [`ErrorKind::Changed`] if another log is under the path: the directory of a segmented log
+    ///   was replaced, or a file was written again from its start; a further call returns the same
     ///   error.
     #[inline]
     pub fn poll(&mut self) -> Result<Poll<'_>, Error> {
@@ -321,8 +321,8 @@ impl Follower {
     /// ```
     /// use cordwood_log::{Follower, follow::Poll};
     ///
-    /// let folder = tempfile::tempdir()?;
-    /// let path = folder.path().join("live.log");
+    /// let directory = tempfile::tempdir()?;
+    /// let path = directory.path().join("live.log");
     /// std::fs::write(&path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")?;
     /// let mut follower = Follower::open(&path)?;
     /// for _ in 0..2 {
@@ -509,7 +509,7 @@ impl Follower {
                     });
                     continue;
                 };
-                // Everything from there on has been read since this call began.
+                // Everything from there on has been read since this call started.
                 match self.judge(*seen)? {
                     Answer::Wait(_) if let Some(next) = seen.status.next => return self.leave_file(next),
                     Answer::Wait(reason) => return self.waits(reason, seen.status),
@@ -525,7 +525,7 @@ impl Follower {
                 }
             }
             match step {
-                Step::End(_) if let Some(next) = self.file.folder.as_ref().and_then(|folder| folder.next) => {
+                Step::End(_) if let Some(next) = self.file.directory.as_ref().and_then(|directory| directory.next) => {
                     return self.leave_file(next);
                 }
                 Step::NeedMore | Step::End(_) => {
@@ -535,18 +535,18 @@ impl Follower {
                     }
                 }
                 _ if is_mixed => {
-                    // Read again from the beginning of the record, all at once.
+                    // Read again from the start of the record, all at once.
                     self.restart();
                     is_mixed = false;
                 }
                 _ if matches!(self.state, State::Identifying) && self.position > self.file.origin() => {
-                    // The log begins with damage, which has been reported or precedes the start.
+                    // The log starts with damage, which has been reported or precedes the start.
                     // The bytes after it depend on which log this is.
                     self.restart();
                     let status = self.file.status()?;
                     return self.waits(WaitReason::Damaged, status);
                 }
-                // Reported before the format of the log was known, as damage at its beginning.
+                // Reported before the format of the log was known, as damage at its start.
                 Step::Record(span) if span.offset < self.position => {}
                 Step::Skipped(region) if region.end <= self.position => {
                     if let Some(rest) = rest {
@@ -563,10 +563,11 @@ impl Follower {
                     if let Some(rest) = rest {
                         self.state = State::DamagedRest(rest);
                     }
-                    if region.begin >= self.position {
+                    if region.start >= self.position {
                         return Ok(Some(Reported::Skipped(self.skip(region))));
                     }
-                    // Its beginning has been reported, perhaps as an error. The rest is not a second error.
+                    // Its start has been reported, perhaps as an error. The rest is not a second
+                    // error.
                     let region = self.skip(part(region, self.position, region.end));
                     return Ok(Some(Reported::Other(Poll::Skipped(region))));
                 }
@@ -574,9 +575,9 @@ impl Follower {
         }
     }
 
-    /// Reads the rest of a file of a log in segments that will not change, and then goes to the `next`
-    /// one. The follower has read everything in it, and would wait there if it could still grow. `None`
-    /// if there is no event to report.
+    /// Reads the rest of a file of a segmented log that will not change, and then goes to the
+    /// `next` one. The follower has read everything in it, and would wait there if it could still
+    /// grow. `None` if there is no event to report.
     #[cold]
     fn leave_file(&mut self, next: Next) -> Result<Option<Reported>, Failed> {
         if !self.file.is_final() && self.position != next.origin {
@@ -591,22 +592,22 @@ impl Follower {
         }
         let (file_end, next_origin) = (self.file.end()?, next.origin);
         let before = self.position_at(file_end.min(next_origin))?.last_mark();
-        let Some(folder) = &mut self.file.folder else {
+        let Some(directory) = &mut self.file.directory else {
             return Ok(None);
         };
-        let begin = folder
+        let start = directory
             .torn_since
             .unwrap_or(file_end)
             .max(self.position)
             .min(next_origin);
-        let is_missing = begin < next_origin;
+        let is_missing = start < next_origin;
         if is_missing && next.is_after_pruning {
-            return Err(folder.pruned(begin, next_origin).into());
+            return Err(directory.pruned(start, next_origin).into());
         }
         let is_broken = is_missing || file_end > next_origin;
-        if is_broken && !std::mem::replace(&mut folder.is_reported, true) {
+        if is_broken && !std::mem::replace(&mut directory.is_reported, true) {
             let region = SkippedRegion {
-                begin,
+                start,
                 end: next_origin,
                 reason: if is_missing {
                     Reason::MissingSegment
@@ -640,12 +641,12 @@ impl Follower {
     /// before the next one.
     fn is_of_break(&mut self, region: SkippedRegion) -> bool {
         let end = self.file.window().end_offset();
-        let Some(folder) = self.file.folder.as_mut().filter(|folder| folder.is_final) else {
+        let Some(directory) = self.file.directory.as_mut().filter(|directory| directory.is_final) else {
             return false;
         };
         let is_it = region.reason == Reason::TornTail || (region.reason == Reason::ZeroFill && region.end == end);
         if is_it {
-            folder.torn_since.get_or_insert(region.begin);
+            directory.torn_since.get_or_insert(region.start);
         }
         is_it
     }
@@ -654,7 +655,7 @@ impl Follower {
         Error::io(source, Some(&self.file.path))
     }
 
-    /// Lets the decoder skip the bytes it is waiting at, which begin the window: the rest of the
+    /// Lets the decoder skip the bytes it is waiting at, which start the window: the rest of the
     /// block, or a fragment of unknown type. Also returns the part of the block that is still to be
     /// written.
     fn step_over(&mut self) -> (Step, Option<Rest>) {
@@ -678,15 +679,15 @@ impl Follower {
         // extend into the zeros that stand for bytes still to be written: it is read again, from
         // the file.
         let after = match step {
-            Step::Record(span) => Some((self.decoder.begin_of_record(span), span.offset)),
+            Step::Record(span) => Some((self.decoder.start_of_record(span), span.offset)),
             Step::Skipped(region) => {
-                Some((self.decoder.begin_of_region(region), region.begin)).filter(|&(_, offset)| offset > at)
+                Some((self.decoder.start_of_region(region), region.start)).filter(|&(_, offset)| offset > at)
             }
             Step::NeedMore | Step::End(_) => None,
         };
-        if let Some((begin, offset)) = after {
-            // Not from the beginning of the block, where the same damage would be waited for again.
-            self.decoder.seek_from(begin, offset);
+        if let Some((start, offset)) = after {
+            // Not from the start of the block, where the same damage would be waited for again.
+            self.decoder.seek_from(start, offset);
             return (Step::NeedMore, None);
         }
         let (end, block_end) = (at + there as u64, self.decoder.offset());
@@ -709,7 +710,7 @@ impl Follower {
             region.reason = Reason::BadLength { len: header.len };
         }
         rest.region = Some(part(region, end, block_end));
-        (Step::Skipped(part(region, region.begin, end)), Some(rest))
+        (Step::Skipped(part(region, region.start, end)), Some(rest))
     }
 
     /// Waits for the end of a damaged block, to report it and continue after it. `None` if there is
@@ -728,10 +729,10 @@ impl Follower {
             State::Identifying
         };
         let end = rest.block_end.min(status.file_len);
-        let Some(region) = rest.region.filter(|region| region.begin < end) else {
+        let Some(region) = rest.region.filter(|region| region.start < end) else {
             return Ok(None);
         };
-        let region = part(region, region.begin, end);
+        let region = part(region, region.start, end);
         // The damage itself has been reported, perhaps as an error. The rest is not a second error.
         let region = self.skip(region);
         Ok(Some(Reported::Other(Poll::Skipped(region))))
@@ -746,7 +747,7 @@ impl Follower {
         self.moved(region.end, last);
         let is_damage = region.reason.severity() == Severity::Corruption;
         if is_damage && self.options.on_corruption == OnCorruption::Stop {
-            let end = End::Stopped { offset: region.begin };
+            let end = End::Stopped { offset: region.start };
             self.state = State::Ended(Poll::End(end));
         }
         if region.reason == Reason::EndTrailer {
@@ -861,11 +862,11 @@ impl Follower {
 }
 
 /// A part of a region that is skipped for one reason.
-fn part(region: SkippedRegion, begin: u64, end: u64) -> SkippedRegion {
+fn part(region: SkippedRegion, start: u64, end: u64) -> SkippedRegion {
     SkippedRegion {
-        begin,
+        start,
         end,
-        leveldb_len: region.leveldb_len.map(|_| end - begin),
+        leveldb_len: region.leveldb_len.map(|_| end - start),
         ..region
     }
 }

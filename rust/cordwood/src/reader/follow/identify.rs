@@ -1,18 +1,18 @@
-//! Which log it is: its dialect, number and compression, from the beginning of a file that is still
+//! Which log it is: its dialect, number and compression, from the start of a file that is still
 //! being written.
 
 use super::Follower;
 use super::follower::{Last, State};
 use crate::detect::{
-    DETECT_LEN, PartialDetection, begins_undamaged, check_beginning, ends_in_first_fragment, identify, log_number_of,
-    shown_dialect,
+    DETECT_LEN, PartialDetection, check_start, ends_in_first_fragment, identify, log_number_of, shown_dialect,
+    starts_undamaged,
 };
 use crate::dialect::{Dialect, LogFormat};
 use crate::error::{Error, ErrorKind, unsupported};
 use crate::trace::trace;
 
 impl Follower {
-    /// Checks whether the contents show the format of the log yet. The beginning of an undamaged
+    /// Checks whether the contents show the format of the log yet. The start of an undamaged
     /// log shows it; otherwise it is decided as for a reader of the whole file, once everything
     /// that decides it is written, or, if `is_last`, by the bytes there.
     ///
@@ -38,7 +38,7 @@ impl Follower {
         let detect = |is_last| identify(named, Some(&path), &head, 0, is_last);
         let is_undetected = named.dialect.is_none();
         // Only a complete fragment decides, and the block need not be complete for that.
-        let mut detected = detect(is_last || is_undetected && begins_undamaged(&head));
+        let mut detected = detect(is_last || is_undetected && starts_undamaged(&head));
         if detected == PartialDetection::NeedMore && is_undetected && self.position <= origin {
             detected = match detect(true) {
                 foreign @ PartialDetection::Foreign(_) => foreign,
@@ -48,7 +48,7 @@ impl Follower {
         trace!("follow: from {} bytes: {detected:?}", head.len());
         match detected {
             PartialDetection::Log(format) => {
-                unsupported(check_beginning(format, &head), Some(&self.file.path))?;
+                unsupported(check_start(format, &head), Some(&self.file.path))?;
                 self.set_format(LogFormat {
                     dialect: without_grid(format.dialect, is_undetected),
                     ..format
@@ -92,7 +92,7 @@ impl Follower {
 }
 
 /// The dialect in which to follow a log of the `detected` one. Where the blocks of a `wandb_old` log
-/// begin shows only in its second block, so it is followed as `wandb_old` only if that is named.
+/// start shows only in its second block, so it is followed as `wandb_old` only if that is named.
 fn without_grid(detected: Dialect, is_undetected: bool) -> Dialect {
     if is_undetected && detected == Dialect::WANDB_OLD {
         Dialect::WANDB

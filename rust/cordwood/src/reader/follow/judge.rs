@@ -21,14 +21,14 @@ use crate::trace::trace;
 /// The place at which the decoder stopped.
 #[derive(Debug, Default)]
 struct Place {
-    /// A later block begins with a valid fragment.
+    /// A later block starts with a valid fragment.
     is_passed: bool,
     /// A fragment of another log.
     is_stale: bool,
     /// The first fragment of a log whose dialect is not known: in some dialect, more of it is to
     /// come.
     may_be_first: bool,
-    /// A record has begun before it.
+    /// A record has started before it.
     is_in_record: bool,
     /// No byte, or a trailer.
     is_edge: bool,
@@ -66,7 +66,7 @@ const TABLE: [Line; 11] = [
 ];
 
 impl Follower {
-    /// The decision at the place where the window begins, whose bytes are not a valid fragment.
+    /// The decision at the place where the window starts, whose bytes are not a valid fragment.
     pub(super) fn judge(&mut self, seen: Seen) -> io::Result<Answer> {
         if self.unreported.known_bad == Some(seen.at) {
             return Ok(Final);
@@ -80,7 +80,7 @@ impl Follower {
             self.unreported.retrying = None;
         }
         Ok(match answer {
-            // If a write was concurrent with the read, its end may be visible and its beginning
+            // If a write was concurrent with the read, its end may be visible and its start
             // not.
             Final if !seen.is_read_again => ReadAgain,
             _ if is_suspect && self.has_retried(seen.at) => Final,
@@ -156,7 +156,7 @@ impl Follower {
         })
     }
 
-    /// Whether any block from `block_end` on begins with a valid fragment.
+    /// Whether any block from `block_end` on starts with a valid fragment.
     fn is_passed(&mut self, block_end: u64, status: FileStatus) -> io::Result<bool> {
         let mut block = vec![0; BLOCK_LEN];
         let format = self.decoder.format();
@@ -172,20 +172,20 @@ impl Follower {
             return Ok(true);
         }
         let (file, passed) = (&self.file, &mut self.unreported.passed);
-        let is_passed = self.unreported.probes.any(block_end, status, |begin| {
+        let is_passed = self.unreported.probes.any(block_end, status, |start| {
             // Most blocks are zeros or left over from an older log, and reading a gigabyte of them
             // would fill the page cache.
-            let mut len = file.read_at(begin, &mut block[..Form::Synced.header_len()])?;
+            let mut len = file.read_at(start, &mut block[..Form::Synced.header_len()])?;
             let meaning = format.dialect.meaning(block[KIND_AT]);
             let is_fragment = matches!(meaning.role, Role::Fragment(_));
             if is_fragment && is_own(meaning.form) && !format.is_stale(&block, meaning.form) {
-                len = file.read_at(begin, &mut block)?;
+                len = file.read_at(start, &mut block)?;
             }
             let found = find(&format, &block[..len], BLOCK_LEN, false, true);
             if let Found::Fragment { form, .. } = found
                 && is_own(form)
             {
-                *passed = Some((begin, form));
+                *passed = Some((start, form));
                 return Ok(true);
             }
             Ok(false)
@@ -200,11 +200,11 @@ impl Follower {
         let status = self.file.status()?;
         let file = &self.file;
         let first = file.origin() + DETECT_LEN as u64;
-        let is_written = self.unreported.head_probes.any(first, status, |begin| {
-            // Where blocks begin is not known, but they do so less than a header after `begin`, and
+        let is_written = self.unreported.head_probes.any(first, status, |start| {
+            // Where blocks start is not known, but they do so less than a header after `start`, and
             // each header has a byte that is not zero.
             let mut bytes = [0; 2 * HEADER_LEN];
-            file.read_at(begin, &mut bytes)?;
+            file.read_at(start, &mut bytes)?;
             Ok(bytes.iter().any(|&byte| byte != 0))
         });
         let is_written = is_written.map_err(|source| self.io(source))?;

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::folder::{Folder, Next};
+use super::directory::{Directory, Next};
 use crate::decode::Window;
 use crate::dialect::Dialect;
 use crate::error::{Error, ErrorKind};
@@ -22,12 +22,12 @@ const READ_LEN_MIN: usize = BLOCK_LEN + 16;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FileStatus {
     pub(super) file_len: u64,
-    /// The path names another file, or none. Never in a log in segments.
+    /// The path names another file, or none. Never in a segmented log.
     pub(super) is_rotated: bool,
     /// Another segment, or one in another directory, has the name of this one. Only the contents show
     /// whether it is of the same log.
     pub(super) is_replaced: bool,
-    /// The file after this one, in a log in segments: this one will not change any more, and has this
+    /// The file after this one, in a segmented log: this one will not change any more, and has this
     /// length.
     pub(super) next: Option<Next>,
 }
@@ -40,8 +40,8 @@ pub(super) struct LiveFile {
     absolute: PathBuf,
     file: File,
     identity: FileId,
-    /// The log in segments of which this is a file. All offsets are then those of the log.
-    pub(super) folder: Option<Folder>,
+    /// The segmented log of which this is a file. All offsets are then those of the log.
+    pub(super) directory: Option<Directory>,
     /// The bytes from the file offset `offset` on; the first `len` are those of the file.
     buffer: Vec<u8>,
     offset: u64,
@@ -53,7 +53,7 @@ pub(super) struct LiveFile {
 }
 
 impl LiveFile {
-    /// Opens a file, or the one that contains the log offset `start` of a log in segments.
+    /// Opens a file, or the one that contains the log offset `start` of a segmented log.
     pub(super) fn open(path: &Path, start: u64) -> Result<Self, Error> {
         let failed = |source| Error::io(source, Some(path));
         // Opening a pipe waits for its writer, so the path is checked first.
@@ -65,18 +65,18 @@ impl LiveFile {
             )));
         }
         let absolute = std::path::absolute(path).map_err(failed)?;
-        let (folder, (file, identity)) = loop {
+        let (directory, (file, identity)) = loop {
             if !metadata.is_dir() {
                 break (None, open_identified(path).map_err(failed)?);
             }
-            let folder = Folder::open(path, &absolute, start)?;
-            match open_identified(&folder.file()).map_err(|error| folder.not_opened(error, folder.origin)) {
+            let directory = Directory::open(path, &absolute, start)?;
+            match open_identified(&directory.file()).map_err(|error| directory.not_opened(error, directory.origin)) {
                 // The first segment was pruned since it was listed, and nobody chose its offset.
                 Err(Error {
                     kind: ErrorKind::Pruned { .. },
                     ..
                 }) if start == 0 => {}
-                opened => break (Some(folder), opened?),
+                opened => break (Some(directory), opened?),
             }
         };
         Ok(LiveFile {
@@ -84,7 +84,7 @@ impl LiveFile {
             path: path.to_owned(),
             identity,
             file,
-            folder,
+            directory,
             buffer: Vec::new(),
             offset: 0,
             len: 0,
@@ -93,19 +93,24 @@ impl LiveFile {
         })
     }
 
-    /// Goes to the file of the log that begins at `origin`.
+    /// Goes to the file of the log that starts at `origin`.
     pub(super) fn open_next(&mut self, origin: u64) -> Result<(), Error> {
-        let Some(folder) = &mut self.folder else { return Ok(()) };
-        let path = folder.file().with_file_name(name_of(origin));
-        (self.file, self.identity) = open_identified(&path).map_err(|error| folder.not_opened(error, origin))?;
-        folder.go_to(origin);
+        let Some(directory) = &mut self.directory else {
+            return Ok(());
+        };
+        let path = directory.file().with_file_name(name_of(origin));
+        (self.file, self.identity) = open_identified(&path).map_err(|error| directory.not_opened(error, origin))?;
+        directory.go_to(origin);
         self.forget();
         Ok(())
     }
 
-    /// As [`Folder::is_replaced`], for a segment.
+    /// As [`Directory::is_replaced`], for a segment.
     pub(super) fn is_replaced(&self) -> io::Result<bool> {
-        let replaced = self.folder.as_ref().map(|folder| folder.is_replaced(self.identity));
+        let replaced = self
+            .directory
+            .as_ref()
+            .map(|directory| directory.is_replaced(self.identity));
         Ok(replaced.transpose()?.flatten() == Some(true))
     }
 
@@ -113,9 +118,9 @@ impl LiveFile {
     pub(super) fn reopen(&mut self) -> Result<(), Error> {
         let failed = |source| Error::io(source, Some(&self.path));
         let path = self.file_path();
-        if let Some(folder) = &mut self.folder {
-            folder.reopen().map_err(failed)?;
-            folder.go_to(folder.origin);
+        if let Some(directory) = &mut self.directory {
+            directory.reopen().map_err(failed)?;
+            directory.go_to(directory.origin);
         }
         (self.file, self.identity) = open_identified(&path).map_err(failed)?;
         self.forget();
@@ -125,45 +130,47 @@ impl LiveFile {
     /// The path of the file itself. That of a segment has the name of a log, whatever the directory is
     /// called.
     pub(super) fn file_path(&self) -> PathBuf {
-        self.folder.as_ref().map_or_else(|| self.path.clone(), Folder::file)
+        self.directory
+            .as_ref()
+            .map_or_else(|| self.path.clone(), Directory::file)
     }
 
     /// The offset of the first byte of the file.
     pub(super) fn origin(&self) -> u64 {
-        self.folder.as_ref().map_or(0, |folder| folder.origin)
+        self.directory.as_ref().map_or(0, |directory| directory.origin)
     }
 
     /// Whether it is read as one that will not change.
     pub(super) fn is_final(&self) -> bool {
-        self.folder.as_ref().is_some_and(|folder| folder.is_final)
+        self.directory.as_ref().is_some_and(|directory| directory.is_final)
     }
 
     /// Reads it as one that will not change.
     pub(super) fn set_final(&mut self) {
-        if let Some(folder) = &mut self.folder {
-            folder.is_final = true;
+        if let Some(directory) = &mut self.directory {
+            directory.is_final = true;
         }
     }
 
     pub(super) fn status(&mut self) -> Result<FileStatus, Error> {
         let failed = |source| Error::io(source, Some(&self.path));
         let file_len = || self.file.metadata().map(|metadata| metadata.len()).map_err(failed);
-        if let Some(folder) = &mut self.folder {
-            let mut end = folder.origin + file_len()?;
+        if let Some(directory) = &mut self.directory {
+            let mut end = directory.origin + file_len()?;
             let mut is_replaced = false;
-            if folder.next.is_none() {
-                let found = folder.is_replaced(self.identity).map_err(failed)?;
+            if directory.next.is_none() {
+                let found = directory.is_replaced(self.identity).map_err(failed)?;
                 is_replaced = found == Some(true);
-                if !is_replaced && folder.find_next(end, found.is_some())? {
-                    end = folder.origin + file_len()?;
+                if !is_replaced && directory.find_next(end, found.is_some())? {
+                    end = directory.origin + file_len()?;
                 }
             }
             return Ok(FileStatus {
-                // The bytes after the beginning of the next file do not belong to the log.
-                file_len: folder.next.map_or(end, |next| next.origin.min(end)),
+                // The bytes after the start of the next file do not belong to the log.
+                file_len: directory.next.map_or(end, |next| next.origin.min(end)),
                 is_rotated: false,
                 is_replaced,
-                next: folder.next,
+                next: directory.next,
             });
         }
         let is_rotated = match FileId::at(&self.absolute) {
@@ -213,7 +220,10 @@ impl LiveFile {
         (self.offset, self.len, self.is_last) = (offset, 0, false);
         // The bytes of a file after `file_len` belong to the log only if it is the newest.
         let rest = usize::try_from(file_len.saturating_sub(offset)).unwrap_or(usize::MAX);
-        let has_next = self.folder.as_ref().is_some_and(|folder| folder.next.is_some());
+        let has_next = self
+            .directory
+            .as_ref()
+            .is_some_and(|directory| directory.next.is_some());
         let wanted = if has_next {
             self.read_len.min(rest)
         } else {
@@ -235,9 +245,10 @@ impl LiveFile {
         read_full_at(&self.file, buffer, offset.saturating_sub(self.origin()))
     }
 
-    /// The last `left` bytes of the block, from `at` on, where the last read began, with zeros for
-    /// the bytes not written yet; and how many of them are written. If zeros complete the fragment
-    /// at `at` in this dialect, there is another byte among them: no fragment is completed.
+    /// The last `left` bytes of the block, from `at` on, where the last read started, with zeros
+    /// for the bytes not written yet; and how many of them are written. If zeros complete the
+    /// fragment at `at` in this dialect, there is another byte among them: no fragment is
+    /// completed.
     pub(super) fn whole_block(&mut self, at: u64, left: usize, dialect: Dialect) -> (Window<'_>, usize) {
         debug_assert_eq!(at, self.offset);
         let there = self.len.min(left);

@@ -4,7 +4,7 @@
 //! [`Decoder`](crate::codec::Decoder) distinguishes records from damage; this module
 //! decides only when its answer is final.
 
-mod folder;
+mod directory;
 mod follower;
 mod identify;
 mod judge;

@@ -19,12 +19,12 @@ use crate::position::Position;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FollowOptions {
-    /// Return only events that begin at this file offset or after it: the
+    /// Return only events that start at this file offset or after it: the
     /// [`Follower::offset`](super::Follower::offset) of an earlier follower. Default: 0. To resume,
     /// [`with_position`](Self::with_position) also checks that it is the same log.
     ///
     /// MIDDLE and LAST fragments at the start, before any other fragment, are taken for the rest of
-    /// a record that begins before it, and are skipped without being reported, even if that record
+    /// a record that starts before it, and are skipped without being reported, even if that record
     /// is damaged or missing.
     pub start: u64,
     /// The position at which an earlier follower ended: the log must be the same. Default: `None`.
@@ -35,8 +35,8 @@ pub struct FollowOptions {
     pub on_corruption: OnCorruption,
     /// How long [`Follower::wait`](super::Follower::wait) sleeps between polls. Default: 50 ms.
     pub poll_interval: Duration,
-    /// Bytes that look damaged, with no later block that begins with a valid fragment, are read again
-    /// this many times before they are reported. Default: 3.
+    /// Bytes that look damaged, with no later block that starts with a valid fragment, are read
+    /// again this many times before they are reported. Default: 3.
     pub retry_polls: u32,
     /// Bytes that look damaged are also read again for at least this long before they are reported.
     /// Default: 100 ms.

@@ -11,7 +11,7 @@ use crate::reader::Record;
 pub enum WaitReason {
     /// Everything in the file has been returned.
     Idle,
-    /// A record has begun and is not complete: it is being written, or its writer was killed.
+    /// A record has started and is not complete: it is being written, or its writer was killed.
     Incomplete,
     /// Zeros: the space that a writer has preallocated, or a hole that is still to be filled.
     Zeros,
@@ -23,7 +23,7 @@ pub enum WaitReason {
     /// a partly visible write.
     Suspect,
     /// The rest of a block whose damage has been reported. Reading continues at the next block or,
-    /// after damage at the beginning of the file, once the bytes after it show which log it is.
+    /// after damage at the start of the file, once the bytes after it show which log it is.
     Damaged,
 }
 

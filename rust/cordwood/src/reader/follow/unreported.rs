@@ -35,10 +35,10 @@ pub(super) struct Seen {
 /// The state of the unreported bytes.
 #[derive(Debug, Default)]
 pub(super) struct Unreported {
-    /// The beginning of the last block that is known to begin with a valid fragment, and the form
+    /// The start of the last block that is known to start with a valid fragment, and the form
     /// of that fragment. Everything before it has been written.
     pub(super) passed: Option<(u64, Form)>,
-    /// For a block that begins with a valid fragment.
+    /// For a block that starts with a valid fragment.
     pub(super) probes: Probes,
     /// For data after the bytes that show the format of the log.
     pub(super) head_probes: Probes,
@@ -51,17 +51,17 @@ pub(super) struct Unreported {
 
 /// Which blocks polls probe: the first at each poll, because the writer continues there unless a
 /// crash left a hole of several blocks, and the others in turn, again and again, because any of them
-/// may be begun, or completed, at any time.
+/// may be started, or completed, at any time.
 ///
 /// A file that has been replaced may not be polled again after that has been reported, so that all
 /// blocks are probed before, and again before it is reported another time: its writer may have
 /// continued in the meantime.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Probes {
-    /// The next block to probe after the first one. 0 if they begin again.
+    /// The next block to probe after the first one. 0 if they start again.
     next: u64,
     /// Whether all blocks have been probed since the file was seen to be replaced, or since that was
-    /// last reported. `None` if they have not begun.
+    /// last reported. `None` if they have not started.
     pub(super) has_probed_all: Option<bool>,
 }
 
@@ -79,18 +79,18 @@ impl Probes {
             Some(_) if !status.is_rotated => self.has_probed_all = None,
             _ => {}
         }
-        let mut begin = first;
+        let mut start = first;
         for _ in 0..PROBES_MAX {
-            if begin >= status.file_len {
+            if start >= status.file_len {
                 self.next = 0;
                 self.has_probed_all = self.has_probed_all.map(|_| true);
                 break;
             }
-            if is_it(begin)? {
+            if is_it(start)? {
                 return Ok(true);
             }
-            self.next = self.next.max(begin + BLOCK_LEN as u64);
-            begin = self.next;
+            self.next = self.next.max(start + BLOCK_LEN as u64);
+            start = self.next;
         }
         Ok(false)
     }

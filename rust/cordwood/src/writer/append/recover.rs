@@ -8,7 +8,7 @@ use super::unsynced;
 use crate::container::Mark;
 use crate::damage::{Reason, SkippedRegion};
 use crate::decode::{OnCorruption, ReadOptions, Step};
-use crate::detect::{DETECT_LEN, Foreign, PartialDetection, begins_undamaged, check_beginning, identify, of_rest};
+use crate::detect::{DETECT_LEN, Foreign, PartialDetection, check_start, identify, of_rest, starts_undamaged};
 use crate::dialect::{Dialect, Form, GivenFormat, Grid, LogFormat, Metadata, Role};
 use crate::error::{Error, ErrorKind, Hint, unsupported};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
@@ -65,7 +65,7 @@ pub(in crate::writer) fn recover(
         None => (file_len, None),
         Some(tail) => {
             let region = SkippedRegion {
-                begin: tail.begin,
+                start: tail.start,
                 end: file_len,
                 reason: tail.reason,
                 leveldb_len: None,
@@ -149,14 +149,14 @@ fn format_of(
             path,
         ));
     }
-    // RocksDB and Pebble begin a new log each time they open a database. In a log with log numbers,
+    // RocksDB and Pebble start a new log each time they open a database. In a log with log numbers,
     // readers take the bytes after its end for the rest of an older log.
     if let Some(format) = found.filter(|found| found.dialect.has_log_numbers()) {
         return Err(Error::new(ErrorKind::NeverAppended { format }, path));
     }
     let dialect = named.or(found.map(|found| found.dialect));
     if let Some(dialect) = dialect {
-        unsupported(check_beginning(dialect.into(), &head), path)?;
+        unsupported(check_start(dialect.into(), &head), path)?;
     }
     // A torn mark does not count.
     let states = |found: &LogFormat| {
@@ -174,11 +174,11 @@ fn format_of(
 /// Whether a log in which the dialect `found` was detected can be read as `named`: each of its
 /// fragments means the same there. A RocksDB log that is not recycled is detected as a LevelDB log,
 /// and a long Pebble log as a recyclable one. A log without containers is not packed: other programs
-/// read it. But if the beginning of the file, its `head`, is damaged or was padded, the mark or the file
-/// header is missing, and does not contradict the name.
+/// read it. But if the start of the file, its `head`, is damaged or was padded, the mark or the
+/// file header is missing, and does not contradict the name.
 fn reads(named: Dialect, found: Dialect, head: &[u8], file_len: u64) -> bool {
-    let is_beginning_lost = !begins_undamaged(head);
-    let has_lost_mark = is_beginning_lost && named.is_packed() && found.has_containers();
+    let is_start_lost = !starts_undamaged(head);
+    let has_lost_mark = is_start_lost && named.is_packed() && found.has_containers();
     if named.is_packed() != found.is_packed() && !has_lost_mark {
         return false;
     }
@@ -189,10 +189,10 @@ fn reads(named: Dialect, found: Dialect, head: &[u8], file_len: u64) -> bool {
             matches!(meaning.role, Role::Fragment(_)) && (meaning.form != Form::Packed || found.is_packed());
         !is_its_own || named.meaning(byte) == meaning
     };
-    let has_lost_file_header = is_beginning_lost && !named.prefix().is_empty() && !found.prefix().is_empty();
+    let has_lost_file_header = is_start_lost && !named.prefix().is_empty() && !found.prefix().is_empty();
     let is_same_file =
         named.checksum() == found.checksum() && (named.prefix() == found.prefix() || has_lost_file_header);
-    // The second block shows where blocks begin.
+    // The second block shows where blocks start.
     let is_same_grid = named.grid_offset() == found.grid_offset() || file_len <= BLOCK_LEN as u64;
     named.name() == found.name() || is_same_file && is_same_grid && (0..=u8::MAX).all(is_same_fragment)
 }
@@ -207,15 +207,15 @@ pub(in crate::writer) fn cut(storage: &dyn Storage, len: u64, known_offset: u64)
         .inspect_err(|_| unsynced::remember(storage.identity(), known_offset.min(len)))
 }
 
-/// Rewrites the bytes `[begin, end)` of the file, so that the next sync writes it to the disk even
+/// Rewrites the bytes `[start, end)` of the file, so that the next sync writes it to the disk even
 /// if the last one failed.
 fn write_again(
     storage: &dyn Storage,
-    begin: u64,
+    start: u64,
     end: u64,
     interrupted: &dyn Fn() -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut offset = begin;
+    let mut offset = start;
     while offset < end {
         interrupted()?;
         let bytes = read_at_most(storage, offset, (end - offset).min(BUFFER_LEN as u64))?;
@@ -258,7 +258,7 @@ impl LogBefore<'_> {
         // never reached the disk.
         let has_lost_sector =
             self.options.on_torn_tail == OnTornTail::PadToBlock && self.options.dialect.is_some() && tail.is_torn();
-        let may_be_log = self.foreign.is_none() && (has_lost_sector || self.is_torn_first(tail.begin)?);
+        let may_be_log = self.foreign.is_none() && (has_lost_sector || self.is_torn_first(tail.start)?);
         let is_log = tail.has_fragment || !tail.has_data || may_be_log || self.options.is_segment;
         if !is_log {
             return Err(match (self.foreign, tail.damage) {
@@ -282,8 +282,8 @@ impl LogBefore<'_> {
                 BLOCK_LEN => self.file_len,
                 left => self.file_len + left as u64,
             }),
-            (OnTornTail::Truncate, None) => Ok(tail.begin),
-            (OnTornTail::Truncate, Some(_)) if tail.is_torn() => Ok(tail.begin),
+            (OnTornTail::Truncate, None) => Ok(tail.start),
+            (OnTornTail::Truncate, Some(_)) if tail.is_torn() => Ok(tail.start),
             (OnTornTail::Refuse, None) => Err(Error::new(ErrorKind::TornTail { region }, self.path)),
             (OnTornTail::Refuse, Some(region)) if tail.is_torn() => {
                 Err(self.corruption(region).with_hint(Some(Hint::OnTornTail)))
@@ -292,14 +292,14 @@ impl LogBefore<'_> {
         }
     }
 
-    /// The byte with which the padding begins; zeros follow. Zeros alone could complete the torn
+    /// The byte with which the padding starts; zeros follow. Zeros alone could complete the torn
     /// record, if its missing part is zeros: it would reappear after it was reported as lost. 0xff
     /// followed by zeros could do the same. But no checksum is valid for two payloads that differ
     /// in one byte.
     fn padding_byte(&self, tail: &Tail) -> Result<u8, Error> {
-        let block_begin = self.grid.block_start(self.file_len);
-        let begin = tail.begin.max(block_begin);
-        let bytes = read_at_most(self.storage, begin, self.file_len - begin).map_err(|source| self.failed(source))?;
+        let block_start = self.grid.block_start(self.file_len);
+        let start = tail.start.max(block_start);
+        let bytes = read_at_most(self.storage, start, self.file_len - start).map_err(|source| self.failed(source))?;
         let mut torn = &bytes[..];
         while let Some(whole) = self.grid.dialect.valid(torn, true) {
             torn = &torn[whole.end..];
@@ -316,34 +316,34 @@ impl LogBefore<'_> {
         Ok(if is_completed { 0xfe } else { 0xff })
     }
 
-    /// Whether everything from `begin` on can be the beginning of one record: a truncated header,
+    /// Whether everything from `start` on can be the start of one record: a truncated header,
     /// or one whose record extends to the end of the file or past it.
-    fn is_torn_first(&self, begin: u64) -> Result<bool, Error> {
-        /// A longer text is hardly ever the beginning of a header by chance, and is more likely the
+    fn is_torn_first(&self, start: u64) -> Result<bool, Error> {
+        /// A longer text is hardly ever the start of a header by chance, and is more likely the
         /// whole of a small file that is not a log.
         const TEXT_LEN_MAX: usize = 4;
-        let left = self.file_len - begin;
-        let bytes = read_at_most(self.storage, begin, HEADER_LEN as u64).map_err(|source| self.failed(source))?;
+        let left = self.file_len - start;
+        let bytes = read_at_most(self.storage, start, HEADER_LEN as u64).map_err(|source| self.failed(source))?;
         let Some(header) = bytes.first_chunk().map(Header::decode) else {
-            return Ok(begin > 0 || bytes.len() <= TEXT_LEN_MAX || !is_text(&bytes, true));
+            return Ok(start > 0 || bytes.len() <= TEXT_LEN_MAX || !is_text(&bytes, true));
         };
         if header.kind == 0 && left <= BLOCK_LEN as u64 {
             // A header that was cut short before its type, and padded with zeros.
-            let rest = begin + HEADER_LEN as u64;
+            let rest = start + HEADER_LEN as u64;
             let rest = read_at_most(self.storage, rest, left).map_err(|source| self.failed(source))?;
             return Ok(rest.iter().all(|&byte| byte == 0));
         }
         let meaning = self.grid.dialect.meaning(header.kind);
-        let begins = matches!(
+        let starts = matches!(
             meaning.role,
             Role::Fragment(Kind::Full | Kind::First) | Role::Metadata(Metadata::Mark)
         );
-        let block_left = self.grid.block_left(begin);
+        let block_left = self.grid.block_left(start);
         let len = meaning.form.header_len() + usize::from(header.len);
-        Ok(begins && is_written(&self.grid.dialect.into(), header, block_left) && len as u64 >= left)
+        Ok(starts && is_written(&self.grid.dialect.into(), header, block_left) && len as u64 >= left)
     }
 
-    /// Whether there is at most a trailer between the checkpoint and `first`, the beginning of the
+    /// Whether there is at most a trailer between the checkpoint and `first`, the start of the
     /// bytes after it: the next record, the rest of one, or the end of the file.
     fn is_edge(&self, checkpoint: u64, first: u64) -> bool {
         let left = self.grid.block_left(checkpoint);
@@ -362,7 +362,7 @@ impl LogBefore<'_> {
             grid, storage, options, ..
         } = *self;
         let checkpoint = options.checkpoint.unwrap_or(0);
-        // From the beginning of the block on, so that no bytes inside a record can be mistaken for
+        // From the start of the block on, so that no bytes inside a record can be mistaken for
         // one.
         let offset = grid.block_start(checkpoint);
         let read = Interruptible {
@@ -380,12 +380,12 @@ impl LogBefore<'_> {
         Reader::with_source(source, read_options).without_data(|reader| self.tail_of(reader, checkpoint))
     }
 
-    /// As [`find_tail`](Self::find_tail), with a reader that begins at the block of the checkpoint.
+    /// As [`find_tail`](Self::find_tail), with a reader that starts at the block of the checkpoint.
     fn tail_of<S: Source>(&self, reader: &mut Reader<S>, checkpoint: u64) -> Result<Option<Tail>, Error> {
         let LogBefore {
             grid, storage, options, ..
         } = *self;
-        // The beginning of the first event that ends after the checkpoint.
+        // The start of the first event that ends after the checkpoint.
         let mut first = None;
         let mut has_fragment = checkpoint > 0;
         let mut tail: Option<Tail> = None;
@@ -394,12 +394,12 @@ impl LogBefore<'_> {
                 path: self.path.map(Box::from),
                 ..error
             })?;
-            let (begin, end, is_whole) = match step {
+            let (start, end, is_whole) = match step {
                 Step::Record(span) => (span.offset, span.end_offset, true),
                 // The engine's own record stays where it is, as a record does. So does a container that is
                 // too long to be opened: its checksums are valid.
                 Step::Skipped(region) => (
-                    region.begin,
+                    region.start,
                     region.end,
                     matches!(region.reason, Reason::Metadata { .. } | Reason::RecordTooLarge),
                 ),
@@ -409,7 +409,7 @@ impl LogBefore<'_> {
             if end <= checkpoint {
                 continue;
             }
-            let first = *first.get_or_insert(begin);
+            let first = *first.get_or_insert(start);
             if !self.is_edge(checkpoint, first) {
                 break;
             }
@@ -436,7 +436,7 @@ impl LogBefore<'_> {
             }
         }
         if !self.is_edge(checkpoint, first.unwrap_or(self.file_len)) {
-            let text = "no record begins or ends at the checkpoint: the log was cut, or it is another one";
+            let text = "no record starts or ends at the checkpoint: the log was cut, or it is another one";
             return Err(self.failed(io::Error::new(io::ErrorKind::InvalidInput, text)));
         }
         if let Some(tail) = &mut tail {

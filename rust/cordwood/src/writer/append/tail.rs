@@ -16,7 +16,7 @@ const SECTOR_LEN: u64 = 512;
 /// The bytes after the last complete record.
 #[derive(Debug)]
 pub(super) struct Tail {
-    pub(super) begin: u64,
+    pub(super) start: u64,
     /// The first reason of the worst severity.
     pub(super) reason: Reason,
     /// The reason of the last region.
@@ -38,7 +38,7 @@ pub(super) struct Tail {
 impl Tail {
     pub(super) fn new(region: SkippedRegion) -> Self {
         Tail {
-            begin: region.begin,
+            start: region.start,
             reason: region.reason,
             last: region.reason,
             damage: None,
@@ -84,23 +84,23 @@ impl Tail {
                 self.has_whole_record = true
             }
             Reason::ChecksumMismatch { .. } | Reason::BadLength { .. } | Reason::ZeroHeader => {
-                let mut begin = region.begin;
-                while begin < region.end {
-                    let end = region.end.min(begin + grid.block_left(begin) as u64);
-                    let bytes = read_at_most(storage, begin, end - begin)?;
-                    self.has_zero_sector |= has_zero_sector(&bytes, begin);
+                let mut start = region.start;
+                while start < region.end {
+                    let end = region.end.min(start + grid.block_left(start) as u64);
+                    let bytes = read_at_most(storage, start, end - start)?;
+                    self.has_zero_sector |= has_zero_sector(&bytes, start);
                     self.has_whole_record |= hides_record(dialect, &bytes);
                     // The record may have been synced, even if it contains zeros: an unwritten
                     // sector would have changed more than one bit.
-                    self.has_whole_record |= begin == region.begin && locate_bit_flip(&bytes, begin, dialect).is_some();
-                    begin = end;
+                    self.has_whole_record |= start == region.start && locate_bit_flip(&bytes, start, dialect).is_some();
+                    start = end;
                 }
             }
             Reason::TornTail => {
-                let left = grid.block_left(region.begin) as u64;
-                let bytes = read_at_most(storage, region.begin, region.len().min(left))?;
+                let left = grid.block_left(region.start) as u64;
+                let bytes = read_at_most(storage, region.start, region.len().min(left))?;
                 self.has_fragment |= dialect.valid(&bytes, true).is_some();
-                if locate_bit_flip(&bytes, region.begin, dialect).is_some() {
+                if locate_bit_flip(&bytes, region.start, dialect).is_some() {
                     // With another length it is complete.
                     self.has_whole_record = true;
                     self.damage = self.damage.or(Some(region));
@@ -120,10 +120,10 @@ fn rank(reason: Reason) -> u8 {
     }
 }
 
-/// Whether a sector of the file, or the part of one that is in `bytes`, is all zero. `bytes` begin
-/// at the file offset `begin`.
-fn has_zero_sector(bytes: &[u8], begin: u64) -> bool {
-    let first_len = (SECTOR_LEN - begin % SECTOR_LEN) as usize;
+/// Whether a sector of the file, or the part of one that is in `bytes`, is all zero. `bytes` start
+/// at the file offset `start`.
+fn has_zero_sector(bytes: &[u8], start: u64) -> bool {
+    let first_len = (SECTOR_LEN - start % SECTOR_LEN) as usize;
     let (first, rest) = bytes.split_at(first_len.min(bytes.len()));
     std::iter::once(first)
         .chain(rest.chunks(SECTOR_LEN as usize))
@@ -131,7 +131,7 @@ fn has_zero_sector(bytes: &[u8], begin: u64) -> bool {
 }
 
 /// Whether `bytes`, the rest of a block after damage, contain a complete record, engine metadata
-/// included, or the beginning of one that may be complete. No reader looks for records there.
+/// included, or the start of one that may be complete. No reader looks for records there.
 ///
 /// A damaged record whose data itself contains log fragments is mistaken for one: better a false
 /// alarm than a silent loss.

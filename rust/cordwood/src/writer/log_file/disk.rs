@@ -53,7 +53,7 @@ impl LogFile {
 
     fn write_long(&self, state: &mut State, record: &[u8]) -> Result<u64, Error> {
         state.end_container();
-        let begin = state.encoder.closed_offset();
+        let start = state.encoder.closed_offset();
         let State {
             storage,
             encoder,
@@ -71,7 +71,7 @@ impl LogFile {
             piece.clear();
             // The first piece contains everything before the record. The record itself is not
             // completely in the file until its last piece is.
-            *written = begin;
+            *written = start;
             io::Result::Ok(())
         };
         let encoded = encoder.encode_in_pieces(record, buffer, |piece| match piece.len() {
@@ -84,7 +84,7 @@ impl LogFile {
                 Ok(offset)
             }
             Err(source) => {
-                if state.written == begin {
+                if state.written == start {
                     // The rest in the buffer is from the middle of the record.
                     state.buffer.clear();
                 }
@@ -150,13 +150,13 @@ impl LogFile {
         state.is_syncing = true;
         let end = state.written;
         state.sync_end = end;
-        state.sync_begun = Instant::now();
+        state.sync_started = Instant::now();
         let syncs_name = !state.is_name_durable;
         drop(state);
 
         let sync = || {
             storage.sync_data()?;
-            if syncs_name { storage.sync_folder() } else { Ok(()) }
+            if syncs_name { storage.sync_directory() } else { Ok(()) }
         };
         // A panic that propagated from here would leave the other threads waiting forever.
         let result = catch_unwind(AssertUnwindSafe(sync)).unwrap_or_else(|_| Err(io::Error::other("it panicked")));

@@ -64,8 +64,8 @@ use crate::writer::storage::copy_of;
 ///
 /// ```
 /// use cordwood_log::{LogFile, LogFileOptions, SyncPolicy};
-/// # let folder = tempfile::tempdir()?;
-/// # let path = folder.path().join("example.log");
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("example.log");
 /// let log = LogFile::create_new(&path, LogFileOptions::default())?;
 /// log.append(b"one")?;
 /// log.append_sync(b"two")?; // both are on the disk
@@ -138,8 +138,8 @@ impl LogFile {
     ///
     /// ```
     /// use cordwood_log::{LogFile, LogFileOptions};
-    /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("example.log");
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("example.log");
     /// let log = LogFile::create(&path, LogFileOptions::default())?;
     /// log.append(b"one")?;
     /// let status = log.status();
@@ -186,8 +186,8 @@ impl LogFile {
     ///
     /// ```
     /// use cordwood_log::{LogFile, LogFileOptions};
-    /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("example.log");
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("example.log");
     /// let log = LogFile::create(&path, LogFileOptions::default())?;
     /// std::thread::scope(|scope| {
     ///     for thread in 0..4 {
@@ -296,7 +296,7 @@ impl LogFile {
     ) -> Result<(Result<u64, Error>, Option<MutexGuard<'_, State>>), Error> {
         let mut state = self.usable()?;
         state.end_container();
-        let (before, begin) = (state.mark(), state.encoder.closed_offset());
+        let (before, start) = (state.mark(), state.encoder.closed_offset());
         let mut records = records.into_iter();
         let mut count = 0;
         let encoded = loop {
@@ -324,7 +324,7 @@ impl LogFile {
             self.write_out_since(&mut state, before)?;
         }
         // Also if it stopped at a record that is too long: those before it are in the log.
-        let syncs = state.encoder.offset() > begin && self.is_due(&state, state.encoder.end_max());
+        let syncs = state.encoder.offset() > start && self.is_due(&state, state.encoder.end_max());
         if syncs {
             self.write_out_since(&mut state, before)?;
         }
@@ -423,7 +423,7 @@ impl LogFile {
     /// waits for that; if that covers too little, or no thread syncs, it syncs itself.
     ///
     /// A record ends where [`offset`](Self::offset) is after its append, not at the offset that
-    /// [`append`](Self::append) returns, where it begins.
+    /// [`append`](Self::append) returns, where it starts.
     ///
     /// # Errors
     ///
@@ -434,8 +434,8 @@ impl LogFile {
     ///
     /// ```
     /// use cordwood_log::{LogFile, LogFileOptions};
-    /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("example.log");
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("example.log");
     /// let log = LogFile::create(&path, LogFileOptions::default())?;
     /// log.append(b"one")?;
     /// let end = log.offset();
@@ -478,8 +478,8 @@ impl LogFile {
     ///
     /// ```
     /// use cordwood_log::{Error, ErrorKind, LogFile, LogFileOptions};
-    /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("example.log");
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("example.log");
     /// let log = LogFile::create(&path, LogFileOptions::default())?;
     /// log.close()?;
     /// assert!(matches!(log.append(b"one"), Err(Error { kind: ErrorKind::Closed, .. })));
@@ -524,7 +524,7 @@ impl LogFile {
         usable?;
         let State { encoder, buffer, .. } = &mut *state;
         // The file header, if there is no record, and the end-of-log trailer.
-        encoder.begin(buffer);
+        encoder.start(buffer);
         encoder.end(buffer);
         self.write_out(&mut state)?;
         if self.options.sync == SyncPolicy::Never {
@@ -655,7 +655,7 @@ impl LogFile {
             SyncPolicy::Never | SyncPolicy::OnClose => false,
             SyncPolicy::EveryAppend => true,
             SyncPolicy::EveryBytes(len) => end - state.sync_end >= len,
-            SyncPolicy::EveryInterval(time) => state.sync_begun.elapsed() >= time,
+            SyncPolicy::EveryInterval(time) => state.sync_started.elapsed() >= time,
         }
     }
 }

@@ -67,7 +67,7 @@ impl LogFile {
 
     /// Opens a log to append to it; creates a new one if there is none.
     ///
-    /// The file is read, from its beginning or from the [checkpoint](LogFileOptions::checkpoint).
+    /// The file is read, from its start or from the [checkpoint](LogFileOptions::checkpoint).
     /// If it does not end with a complete record, [`on_torn_tail`](LogFileOptions::on_torn_tail)
     /// decides; [`discarded_tail`](Self::discarded_tail) describes the bytes after the last
     /// complete record.
@@ -76,7 +76,7 @@ impl LogFile {
     ///
     /// * [`ErrorKind::Io`] if the file cannot be opened, read or truncated, or is not a regular file;
     ///   if there is a checkpoint after 0, and the file does not exist ([`io::ErrorKind::NotFound`]),
-    ///   or no record begins or ends there ([`io::ErrorKind::InvalidInput`]).
+    ///   or no record starts or ends there ([`io::ErrorKind::InvalidInput`]).
     /// * [`ErrorKind::Locked`] if another writer has it open.
     /// * [`ErrorKind::WrongDialect`] if the fragments of the file are not in the dialect that the
     ///   options name.
@@ -91,8 +91,8 @@ impl LogFile {
     /// ```
     /// use cordwood_log::{Error, ErrorKind, LogFile, LogFileOptions};
     /// use cordwood_log::OnTornTail;
-    /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("example.log");
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("example.log");
     /// let log = LogFile::create(&path, LogFileOptions::default())?;
     /// log.append(b"one")?;
     /// log.append(b"two")?;
@@ -101,9 +101,10 @@ impl LogFile {
     /// std::fs::OpenOptions::new().write(true).open(&path)?.set_len(19)?; // as a crash may leave it
     ///
     /// let refused = LogFile::append_to(&path, LogFileOptions::default());
-    /// assert!(matches!(refused, Err(Error { kind: ErrorKind::TornTail { region, .. }, .. }) if region.begin == 10));
-    /// let log = LogFile::append_to(&path, LogFileOptions::default().with_on_torn_tail(OnTornTail::Truncate))?;
-    /// assert_eq!(log.discarded_tail().map(|region| (region.begin, region.end)), Some((10, 19)));
+    /// assert!(matches!(refused, Err(Error { kind: ErrorKind::TornTail { region, .. }, .. }) if
+    /// region.start == 10)); let log = LogFile::append_to(&path,
+    /// LogFileOptions::default().with_on_torn_tail(OnTornTail::Truncate))?;
+    /// assert_eq!(log.discarded_tail().map(|region| (region.start, region.end)), Some((10, 19)));
     /// assert_eq!(log.append(b"two again")?, 10);
     /// # log.close()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -120,8 +121,8 @@ impl LogFile {
     /// use std::sync::atomic::{AtomicBool, Ordering};
     /// use cordwood_log::{LogFile, LogFileOptions};
     /// static IS_CANCELLED: AtomicBool = AtomicBool::new(false);
-    /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("app.log");
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("app.log");
     /// let log = LogFile::append_to_unless(&path, LogFileOptions::default(), &|| {
     ///     match IS_CANCELLED.load(Ordering::Relaxed) {
     ///         true => Err(io::Error::other("cancelled")),
@@ -212,8 +213,8 @@ impl LogFile {
         let process = storage.process();
         let mut encoder = Encoder::unchecked(file_len, format);
         // All of the file is a tail that was padded.
-        if file_len > 0 && tail.is_some_and(|tail| tail.begin == 0) {
-            encoder.begin_again();
+        if file_len > 0 && tail.is_some_and(|tail| tail.start == 0) {
+            encoder.start_again();
         }
         let state = State {
             storage: Some(Arc::from(storage)),
@@ -226,7 +227,7 @@ impl LogFile {
             is_syncing: false,
             waiting: 0,
             sync_end: file_len,
-            sync_begun: Instant::now(),
+            sync_started: Instant::now(),
             failure: None,
             is_closed: false,
         };

@@ -102,12 +102,12 @@ pub struct LogFileOptions {
     /// For [`SegmentedLog`](crate::SegmentedLog): a segment is not made longer than this, in bytes,
     /// except by its first record. A [`LogFile`](crate::LogFile) does not use it. Default: 64 MiB.
     pub segment_len: u64,
-    /// For [`LogFile::append_to`](crate::LogFile::append_to): an offset at which a record begins or
+    /// For [`LogFile::append_to`](crate::LogFile::append_to): an offset at which a record starts or
     /// ends, and before which everything is known to be on the disk, such as an earlier
     /// [`durable_offset`](crate::LogFile::durable_offset). The file is read from there to find its
     /// end, and the bytes after it are written again before a sync may cover them: a sync in the
     /// process that wrote it may have failed. If it is greater than 0, the file must exist.
-    /// Default: `None`, for which the file is read from its beginning, and no byte is written again
+    /// Default: `None`, for which the file is read from its start, and no byte is written again
     /// unless a sync has failed in this process.
     pub checkpoint: Option<u64>,
     /// The dialect to write, as for [`Encoder::with_format`](crate::codec::Encoder::with_format).

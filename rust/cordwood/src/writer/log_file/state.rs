@@ -26,12 +26,12 @@ pub(in crate::writer) struct State {
     pub(super) is_syncing: bool,
     /// How many threads wait for a sync, including the one that syncs.
     pub(super) waiting: usize,
-    /// The end offset of the last sync that has begun, and when it began.
+    /// The end offset of the last sync that has started, and when it started.
     pub(super) sync_end: u64,
-    pub(super) sync_begun: Instant,
+    pub(super) sync_started: Instant,
     /// The permanent failure, if there was one.
     pub(super) failure: Option<Failure>,
-    /// Closing has begun.
+    /// Closing has started.
     pub(super) is_closed: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The log in segments itself, which threads may share.
+//! The segmented log itself, which threads may share.
 
 use std::collections::VecDeque;
 use std::io;
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, TryLockError};
 
-use super::folder::{DiskFolder, Folder};
+use super::directory::{Directory, DiskDirectory};
 use super::room::Room;
 use crate::container::Mark;
 use crate::damage::SkippedRegion;
-use crate::detect::{DETECT_LEN, Detection, begins_undamaged, detect};
+use crate::detect::{DETECT_LEN, Detection, detect, starts_undamaged};
 use crate::dialect::{Dialect, LogFormat, Unsupported};
 use crate::error::{Error, ErrorKind, Hint, unsupported};
 use crate::process::Process;
@@ -18,10 +18,10 @@ use crate::segments::{OFFSET_MAX, Segment, breaks, name_of};
 use crate::writer::log_file::{LogFile, LogFileOptions, LogStatus, Mutex, MutexGuard, after_end, check_appended_to};
 use crate::writer::storage::{Storage, copy_of, read_at_most};
 
-/// A log in segments: a folder of log files, each named for the log offset of its first byte.
+/// A segmented log: a directory of log files, each named for the log offset of its first byte.
 ///
-/// It is a [`LogFile`] that may become as long as you like: a new file, or segment, is begun before
-/// an append that would make the last one longer than
+/// It is a [`LogFile`] that may become as long as you like: a new file, or segment, is started
+/// before an append that would make the last one longer than
 /// [`segment_len`](LogFileOptions::segment_len), and [`prune_before`](SegmentedLog::prune_before)
 /// removes the oldest. All offsets are those of the log: they go on rising from one segment to the
 /// next, and never change. Each segment is also an ordinary log file, in the dialect
@@ -38,18 +38,18 @@ use crate::writer::storage::{Storage, copy_of, read_at_most};
 ///
 /// ```
 /// use cordwood_log::{LogFileOptions, OnTornTail, SegmentedLog};
-/// # let folder = tempfile::tempdir()?;
-/// # let folder = folder.path().join("orders");
+/// # let directory = tempfile::tempdir()?;
+/// # let directory = directory.path().join("orders");
 /// let options = LogFileOptions::default()
 ///     .with_segment_len(64 << 20)
 ///     .with_on_torn_tail(OnTornTail::Truncate);
-/// let log = SegmentedLog::open(&folder, options)?;
+/// let log = SegmentedLog::open(&directory, options)?;
 /// assert_eq!(log.append_sync(b"one")?, 0);
 /// assert_eq!(log.rotate()?, 10); // otherwise, after 64 MiB
 /// assert_eq!(log.append_sync(b"two")?, 10);
 ///
 /// assert_eq!(log.prune_before(10)?, 10);
-/// assert!(!folder.join("00000000000000000000.log").exists());
+/// assert!(!directory.join("00000000000000000000.log").exists());
 /// log.close()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -66,25 +66,25 @@ pub struct SegmentedLog {
     /// Held by the thread that removes segments, so that the oldest is removed first. If both locks
     /// are needed, this is the first.
     pruning: Mutex<()>,
-    /// Held while a record is appended or a segment begun, and not while a thread waits for a record
-    /// to be on the disk.
+    /// Held while a record is appended or a segment started, and not while a thread waits for a
+    /// record to be on the disk.
     segments: Mutex<Segments>,
 }
 
 #[derive(Debug)]
 struct Segments {
     /// `None` once closed.
-    folder: Option<Arc<dyn Folder>>,
+    directory: Option<Arc<dyn Directory>>,
     /// The last segment, the only one that is open, except to threads that wait for it.
     active: Arc<LogFile>,
-    /// The log offsets at which the segments begin. There is always one.
-    begins: VecDeque<u64>,
+    /// The log offsets at which the segments start. There is always one.
+    starts: VecDeque<u64>,
 }
 
 impl Segments {
     /// The log offset of the first byte of the active segment.
     fn base(&self) -> u64 {
-        self.begins.back().copied().unwrap_or(0)
+        self.starts.back().copied().unwrap_or(0)
     }
 
     fn status(&self, status: LogStatus) -> LogStatus {
@@ -102,8 +102,8 @@ impl Segments {
 }
 
 impl SegmentedLog {
-    /// Opens the log in a folder to append to it. If there is no folder, creates it; its parent must
-    /// exist.
+    /// Opens the log in a directory to append to it. If there is no directory, creates it; its
+    /// parent must exist.
     ///
     /// Options: [`checkpoint`](LogFileOptions::checkpoint) is a log offset. The
     /// [`dialect`](LogFileOptions::dialect), if it is not given, is that of the segments that are
@@ -112,15 +112,15 @@ impl SegmentedLog {
     /// # Errors
     ///
     /// Those of [`LogFile::append_to`] for the last segment, with log offsets and the path of the
-    /// folder; besides:
+    /// directory; besides:
     ///
     /// * [`ErrorKind::Locked`] if another writer has the log open.
-    /// * [`ErrorKind::NotASegment`] if the folder contains other files; it is left as it is.
+    /// * [`ErrorKind::NotASegment`] if the directory contains other files; it is left as it is.
     /// * [`ErrorKind::Corruption`] if a segment is missing between two others, or does not end where
-    ///   the next one begins.
+    ///   the next one starts.
     /// * [`ErrorKind::Unsupported`] for any other dialect.
-    pub fn open(folder: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
-        Self::open_unless(folder, options, &|| Ok(()))
+    pub fn open(directory: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
+        Self::open_unless(directory, options, &|| Ok(()))
     }
 
     /// [`open`](Self::open), interruptible: as [`LogFile::append_to_unless`].
@@ -129,46 +129,51 @@ impl SegmentedLog {
     ///
     /// As [`open`](Self::open), and the error of `interrupted`.
     pub fn open_unless(
-        folder: impl AsRef<Path>,
+        directory: impl AsRef<Path>,
         options: LogFileOptions,
         interrupted: &dyn Fn() -> io::Result<()>,
     ) -> Result<Self, Error> {
-        let path = folder.as_ref();
+        let path = directory.as_ref();
         check_options(&options, Some(path))?;
         // A log that has a checkpoint exists.
         let is_created = options.checkpoint.unwrap_or(0) == 0;
-        let folder = Arc::new(DiskFolder::open(path, is_created)?);
-        Self::open_folder(Arc::clone(&folder) as Arc<dyn Folder>, options, Some(path), interrupted)
-            .inspect_err(|_| folder.remove_new_lock())
+        let directory = Arc::new(DiskDirectory::open(path, is_created)?);
+        Self::open_directory(
+            Arc::clone(&directory) as Arc<dyn Directory>,
+            options,
+            Some(path),
+            interrupted,
+        )
+        .inspect_err(|_| directory.remove_new_lock())
     }
 
     /// [`open`](Self::open), for tests.
     #[cfg(feature = "test-storage")]
-    pub fn open_in(folder: Arc<dyn Folder>, options: LogFileOptions) -> Result<Self, Error> {
+    pub fn open_in(directory: Arc<dyn Directory>, options: LogFileOptions) -> Result<Self, Error> {
         check_options(&options, None)?;
-        Self::open_folder(folder, options, None, &|| Ok(()))
+        Self::open_directory(directory, options, None, &|| Ok(()))
     }
 
-    fn open_folder(
-        folder: Arc<dyn Folder>,
+    fn open_directory(
+        directory: Arc<dyn Directory>,
         mut options: LogFileOptions,
         path: Option<&Path>,
         interrupted: &dyn Fn() -> io::Result<()>,
     ) -> Result<Self, Error> {
-        let segments = folder.list()?;
+        let segments = directory.list()?;
         if let Some(region) = breaks(&segments).next() {
             return Err(Error::new(ErrorKind::Corruption { region }, path).with_hint(Some(Hint::Salvage)));
         }
         let checkpoint = options.checkpoint.take();
-        let mut begins: VecDeque<u64> = segments.iter().map(|segment| segment.offset).collect();
+        let mut starts: VecDeque<u64> = segments.iter().map(|segment| segment.offset).collect();
         let active = match segments.last() {
             Some(newest) => {
-                let storage = folder.open(newest.offset)?;
-                set_format(&mut options, &*folder, &segments, &*storage, path)?;
+                let storage = directory.open(newest.offset)?;
+                set_format(&mut options, &*directory, &segments, &*storage, path)?;
                 // Everything before this segment was on the disk when it was created.
                 let in_segment = checkpoint.map(|offset| offset.saturating_sub(newest.offset));
                 let mut options = options.clone().with_checkpoint(in_segment);
-                options.is_segment = segments.len() > 1 || folder.had_lock();
+                options.is_segment = segments.len() > 1 || directory.had_lock();
                 let file = name_of(newest.offset);
                 LogFile::append_to_storage(storage, options, path, Some(Path::new(&file)), interrupted)
                     .map_err(|error| error.in_segment(newest.offset))?
@@ -176,25 +181,25 @@ impl SegmentedLog {
             }
             None if checkpoint.unwrap_or(0) > 0 => return Err(Error::io(io::ErrorKind::NotFound.into(), path)),
             None => {
-                begins.push_back(0);
-                LogFile::create_in_storage(folder.create(0)?, options.clone(), path)
+                starts.push_back(0);
+                LogFile::create_in_storage(directory.create(0)?, options.clone(), path)
                     .map_err(|source| Error::io(source, path))?
             }
         };
-        let process = folder.process();
-        let base = begins.back().copied().unwrap_or(0);
+        let process = directory.process();
+        let base = starts.back().copied().unwrap_or(0);
         Ok(SegmentedLog {
             options: options.with_format(active.format()),
             path: path.map(Path::to_owned),
             discarded_tail: active.discarded_tail().map(|region| region.in_segment(base)),
             owner: process.number(),
             process,
-            first_offset: AtomicU64::new(begins.front().copied().unwrap_or(0)),
+            first_offset: AtomicU64::new(starts.front().copied().unwrap_or(0)),
             pruning: Mutex::new(()),
             segments: Mutex::new(Segments {
-                folder: Some(folder),
+                directory: Some(directory),
                 active: Arc::new(active),
-                begins,
+                starts,
             }),
         })
     }
@@ -210,12 +215,12 @@ impl SegmentedLog {
         self.discarded_tail
     }
 
-    /// The path of the folder, as given.
+    /// The path of the directory, as given.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// The log offset of the first byte that is not pruned: there the oldest segment begins.
+    /// The log offset of the first byte that is not pruned: there the oldest segment starts.
     pub fn first_offset(&self) -> u64 {
         self.first_offset.load(Relaxed)
     }
@@ -226,7 +231,7 @@ impl SegmentedLog {
     }
 
     /// Everything before this log offset is on the disk: it survives a crash of the machine. After
-    /// opening, it is where the last segment begins.
+    /// opening, it is where the last segment starts.
     pub fn durable_offset(&self) -> u64 {
         self.status().durable_offset
     }
@@ -241,8 +246,8 @@ impl SegmentedLog {
         self.status().is_closed
     }
 
-    /// The state of the log, with log offsets. Waits while another thread writes or begins a segment,
-    /// but not while it waits for a sync.
+    /// The state of the log, with log offsets. Waits while another thread writes or starts a
+    /// segment, but not while it waits for a sync.
     pub fn status(&self) -> LogStatus {
         if self.is_forked() {
             // At the fork, another thread of the parent may have held the lock.
@@ -258,7 +263,7 @@ impl SegmentedLog {
         Some(segments.status(segments.active.try_status()?))
     }
 
-    /// Appends a record and returns its log offset. Begins a new segment first, if the record would
+    /// Appends a record and returns its log offset. Starts a new segment first, if the record would
     /// make the last one too long. The record may be empty.
     ///
     /// # Errors
@@ -416,8 +421,8 @@ impl SegmentedLog {
         waited.map_err(|error| error.in_segment(base))
     }
 
-    /// Begins a new segment now, unless there is no record in the last one. Returns the log offset at
-    /// which the last segment begins.
+    /// Starts a new segment now, unless there is no record in the last one. Returns the log offset
+    /// at which the last segment starts.
     ///
     /// # Errors
     ///
@@ -441,32 +446,32 @@ impl SegmentedLog {
     ///
     /// * [`ErrorKind::Io`] if a segment cannot be removed. The older ones are gone; the log stays
     ///   usable, and a further call tries again.
-    /// * [`ErrorKind::Write`] if the folder cannot be synced: every later call fails, too.
+    /// * [`ErrorKind::Write`] if the directory cannot be synced: every later call fails, too.
     /// * [`ErrorKind::Closed`], [`ErrorKind::Forked`].
     pub fn prune_before(&self, offset: u64) -> Result<u64, Error> {
         self.check_owner()?;
         let _pruning = locked(&self.pruning);
         loop {
-            let (folder, end) = {
+            let (directory, end) = {
                 let segments = self.usable()?;
-                match (segments.begins.get(1), &segments.folder) {
-                    (Some(&end), Some(folder)) if end <= offset => (Arc::clone(folder), end),
+                match (segments.starts.get(1), &segments.directory) {
+                    (Some(&end), Some(directory)) if end <= offset => (Arc::clone(directory), end),
                     _ => return Ok(self.first_offset()),
                 }
             };
-            folder.remove(self.first_offset())?;
+            directory.remove(self.first_offset())?;
             // Otherwise a crash could bring this segment back, and not a later one.
-            if let Err(source) = folder.sync() {
-                // Another thread may have begun a segment meanwhile.
+            if let Err(source) = directory.sync() {
+                // Another thread may have started a segment meanwhile.
                 let segments = locked(&self.segments);
                 return Err(segments.active.fail("sync", source).in_segment(segments.base()));
             }
-            locked(&self.segments).begins.pop_front();
+            locked(&self.segments).starts.pop_front();
             self.first_offset.store(end, Relaxed);
         }
     }
 
-    /// Closes the log, as [`LogFile::close`], and releases its folder.
+    /// Closes the log, as [`LogFile::close`], and releases its directory.
     ///
     /// # Errors
     ///
@@ -476,7 +481,7 @@ impl SegmentedLog {
         if self.is_forked() {
             // Only this process's copies of the descriptors are closed.
             if let Some(mut segments) = self.try_lock() {
-                segments.folder = None;
+                segments.directory = None;
                 let _ = segments.active.close();
             }
             return Ok(());
@@ -484,25 +489,25 @@ impl SegmentedLog {
         let _pruning = locked(&self.pruning);
         let mut segments = locked(&self.segments);
         let closed = segments.active.close();
-        segments.folder = None;
+        segments.directory = None;
         closed.map_err(|error| error.in_segment(segments.base()))
     }
 
-    /// Begins the next segment. If it exists, everything before it is complete and on the disk: a
+    /// Starts the next segment. If it exists, everything before it is complete and on the disk: a
     /// crash leaves a prefix of the records, and only the last segment may be torn.
     fn switch(&self, segments: &mut Segments) -> Result<(), Error> {
         let base = segments.base();
         segments.active.sync().map_err(|error| error.in_segment(base))?;
         let next = base + segments.active.offset();
         if next > OFFSET_MAX {
-            let text = "no segment begins after the offset 2^63 - 1";
+            let text = "no segment starts after the offset 2^63 - 1";
             let source = io::Error::new(io::ErrorKind::FileTooLarge, text);
             return Err(Error::io(source, self.path()));
         }
-        let Some(folder) = segments.folder.clone() else {
+        let Some(directory) = segments.directory.clone() else {
             return Err(Error::new(ErrorKind::Closed, self.path()));
         };
-        let created = folder.create(next).and_then(|storage| {
+        let created = directory.create(next).and_then(|storage| {
             LogFile::create_in_storage(storage, self.options.clone(), self.path())
                 .map(LogFile::after_another)
                 .map_err(|source| Error::io(source, self.path()))
@@ -511,7 +516,7 @@ impl SegmentedLog {
             Ok(active) => active,
             Err(error) => {
                 // Its name is where the active segment ends, which must not grow past it.
-                if folder.has(next) {
+                if directory.has(next) {
                     let source = match &error.kind {
                         ErrorKind::Io { source } => copy_of(source),
                         kind => io::Error::other(kind.to_string()),
@@ -522,7 +527,7 @@ impl SegmentedLog {
             }
         };
         segments.active = Arc::new(active);
-        segments.begins.push_back(next);
+        segments.starts.push_back(next);
         // Puts its name on the disk. If that fails, the log has failed.
         segments.active.sync().map_err(|error| error.in_segment(next))
     }
@@ -587,7 +592,7 @@ fn check_dialect(dialect: Dialect, path: Option<&Path>) -> Result<(), Error> {
 /// sets that of the one before.
 fn set_format(
     options: &mut LogFileOptions,
-    folder: &dyn Folder,
+    directory: &dyn Directory,
     segments: &[Segment],
     newest: &dyn Storage,
     path: Option<&Path>,
@@ -601,7 +606,7 @@ fn set_format(
             Detection::Log(found) => {
                 check_dialect(found.dialect, path)?;
                 // The mark may be lost.
-                if found.dialect.is_packed() || begins_undamaged(&head) {
+                if found.dialect.is_packed() || starts_undamaged(&head) {
                     return Ok(());
                 }
             }
@@ -612,12 +617,12 @@ fn set_format(
         }
     }
     let Some(before) = segments.iter().rev().nth(1) else {
-        if is_foreign && options.dialect.is_none() && folder.had_lock() {
+        if is_foreign && options.dialect.is_none() && directory.had_lock() {
             *options = options.clone().with_dialect(Some(Dialect::LEVELDB));
         }
         return Ok(());
     };
-    if let Detection::Log(found) = detect(&head_of(&*folder.open(before.offset)?)?) {
+    if let Detection::Log(found) = detect(&head_of(&*directory.open(before.offset)?)?) {
         check_dialect(found.dialect, path)?;
         match options.dialect {
             Some(named) if named.is_packed() != found.dialect.is_packed() => {

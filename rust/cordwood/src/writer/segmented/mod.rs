@@ -1,12 +1,12 @@
-//! A log in segments: one [`LogFile`](super::LogFile) after the other in a folder, of which the last
-//! is written.
+//! A segmented log: one [`LogFile`](super::LogFile) after the other in a directory, of which the
+//! last is written.
 //!
 //! The rules are in `docs/format/writing.md`.
 
-mod folder;
+mod directory;
 mod log;
 mod room;
 
 #[cfg(feature = "test-storage")]
-pub use folder::Folder;
+pub use directory::Directory;
 pub use log::SegmentedLog;

@@ -44,7 +44,7 @@ impl Room {
             encoded_len(self.end, record_len as u64)
         };
         let end = self.end.saturating_add(len);
-        // One that is longer than any may be is refused by the file, and begins no segment.
+        // One that is longer than any may be is refused by the file, and starts no segment.
         if end > self.segment_len && !self.is_empty() && record_len as u64 <= self.record_len_max {
             return false;
         }

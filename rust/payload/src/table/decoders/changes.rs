@@ -16,14 +16,14 @@ pub(super) struct Changes {
     /// Whether it is the configuration.
     is_config: bool,
     /// The values after the records so far. `None` without a record, unless the log is a run.
-    values: Option<Folder>,
+    values: Option<Directory>,
     /// The row, until the sink has taken it.
     row: Option<Vec<Item<'static>>>,
 }
 
 /// A dictionary that changes. A list of items would be searched for each change.
 #[derive(Debug, Clone, Default)]
-struct Folder {
+struct Directory {
     /// The values by their names, each with a number: they are in the order of these.
     values: HashMap<Cow<'static, str>, (u64, Node)>,
     next: u64,
@@ -32,14 +32,14 @@ struct Folder {
 #[derive(Debug, Clone)]
 enum Node {
     Value(Value<'static>),
-    Folder(Folder),
+    Directory(Directory),
 }
 
 impl Changes {
     pub(super) fn new(is_config: bool, facts: &Facts) -> Self {
         Changes {
             is_config,
-            values: facts.is_run.then(Folder::default),
+            values: facts.is_run.then(Directory::default),
             row: None,
         }
     }
@@ -140,39 +140,39 @@ impl Decode for Changes {
     }
 }
 
-impl Folder {
+impl Directory {
     /// Sets the value of a path. A value in the way that is not a dictionary becomes one.
     fn set(&mut self, path: &[&str], value: Value<'static>) -> Result<(), Box<Refused>> {
-        let Some((name, folders)) = path.split_last() else {
+        let Some((name, directories)) = path.split_last() else {
             return Ok(());
         };
-        let mut folder = self;
-        for name in folders {
-            let node = folder.node(name)?;
-            if node.folder()?.is_none() {
-                *node = Node::Folder(Folder::default());
+        let mut directory = self;
+        for name in directories {
+            let node = directory.node(name)?;
+            if node.directory()?.is_none() {
+                *node = Node::Directory(Directory::default());
             }
-            let Node::Folder(inside) = node else { return Ok(()) };
-            folder = inside;
+            let Node::Directory(inside) = node else { return Ok(()) };
+            directory = inside;
         }
-        *folder.node(name)? = Node::Value(value);
+        *directory.node(name)? = Node::Value(value);
         Ok(())
     }
 
     /// Removes the value of a path, if it has one.
     fn remove(&mut self, path: &[&str]) -> Result<(), Box<Refused>> {
-        let Some((&name, folders)) = path.split_last() else {
+        let Some((&name, directories)) = path.split_last() else {
             return Ok(());
         };
-        let mut folder = self;
-        for &name in folders {
-            let Some((_, node)) = folder.values.get_mut(name) else {
+        let mut directory = self;
+        for &name in directories {
+            let Some((_, node)) = directory.values.get_mut(name) else {
                 return Ok(());
             };
-            let Some(inside) = node.folder()? else { return Ok(()) };
-            folder = inside;
+            let Some(inside) = node.directory()? else { return Ok(()) };
+            directory = inside;
         }
-        folder.values.remove(name);
+        directory.values.remove(name);
         Ok(())
     }
 
@@ -198,7 +198,7 @@ impl Folder {
         let items = values.into_iter().map(|(name, (_, node))| {
             let value = match node {
                 Node::Value(value) => value,
-                Node::Folder(folder) => Value::Object(folder.into_items()),
+                Node::Directory(directory) => Value::Object(directory.into_items()),
             };
             (name, value)
         });
@@ -208,16 +208,16 @@ impl Folder {
 
 impl Node {
     /// The values by their names, if it is a dictionary.
-    fn folder(&mut self) -> Result<Option<&mut Folder>, Box<Refused>> {
+    fn directory(&mut self) -> Result<Option<&mut Directory>, Box<Refused>> {
         if let Node::Value(Value::Object(items)) = self {
-            let mut folder = Folder::default();
+            let mut directory = Directory::default();
             for (name, value) in std::mem::take(items) {
-                folder.push(name, value)?;
+                directory.push(name, value)?;
             }
-            *self = Node::Folder(folder);
+            *self = Node::Directory(directory);
         }
         Ok(match self {
-            Node::Folder(folder) => Some(folder),
+            Node::Directory(directory) => Some(directory),
             Node::Value(_) => None,
         })
     }

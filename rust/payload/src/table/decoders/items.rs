@@ -73,7 +73,7 @@ pub(super) fn joined(path: &[&str]) -> Result<String, Box<Refused>> {
 }
 
 /// The values of items by their names, without those that cannot be read. With a prefix, the names
-/// begin with it, and dictionaries are flattened, as wandb does with metrics.
+/// start with it, and dictionaries are flattened, as wandb does with metrics.
 pub(super) fn read_items<'r>(
     record: &[u8],
     items: WandbItems<'r>,

@@ -10,7 +10,7 @@ use crate::table::view::View;
 /// One row for each measurement.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Metrics {
-    /// When the run began, in microseconds since 1970.
+    /// When the run started, in microseconds since 1970.
     start: Option<i64>,
 }
 

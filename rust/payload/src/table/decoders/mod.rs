@@ -62,7 +62,7 @@ pub struct Record<'r> {
     pub offset: u64,
     /// The offset of the end of its last fragment.
     pub end_offset: u64,
-    /// Whether it begins after damage in its block.
+    /// Whether it starts after damage in its block.
     pub is_salvaged: bool,
     /// Its bytes.
     pub data: &'r [u8],
@@ -108,8 +108,8 @@ pub struct Facts {
 
 /// Takes the rows and the faults of a record.
 pub trait Sink {
-    /// Takes a row. Returns whether there was room for it: if not, the decoder stops, and begins with
-    /// the same row when it gets the same record again.
+    /// Takes a row. Returns whether there was room for it: if not, the decoder stops, and starts
+    /// with the same row when it gets the same record again.
     fn row(&mut self, row: &Row<'_>) -> bool;
 
     /// Takes a fault of the record, before its first row. It comes once, even if there is no room for

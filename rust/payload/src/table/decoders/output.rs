@@ -8,10 +8,10 @@ use crate::table::tree::{Refused, copied, no_memory};
 use crate::table::view::View;
 use crate::{WandbOutput, WandbRecord};
 
-/// One row for each line, with the time of its beginning. The end of the log also ends a line.
+/// One row for each line, with the time of its start. The end of the log also ends a line.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Output {
-    /// The last line of each stream, if it is unfinished, in the order in which they began.
+    /// The last line of each stream, if it is unfinished, in the order in which they started.
     unfinished: Vec<Line>,
     /// Up to where the rows of the record are taken already: the sink had no room for the next.
     taken_len: usize,
@@ -20,7 +20,7 @@ pub(super) struct Output {
 #[derive(Debug, Clone)]
 struct Line {
     is_stderr: bool,
-    /// When its beginning was printed.
+    /// When its start was printed.
     timestamp: Option<i64>,
     text: String,
 }
@@ -30,8 +30,8 @@ impl Output {
         // Only a newline ends a line: a carriage return overwrites it.
         let mut rest = output.line.get(self.taken_len..).unwrap_or_default();
         while let Some((end, after)) = rest.split_once('\n') {
-            let began = self.line_of(output.is_stderr);
-            let (timestamp, line) = match began {
+            let started = self.line_of(output.is_stderr);
+            let (timestamp, line) = match started {
                 None => (output.timestamp, Cow::Borrowed(end)),
                 Some(at) => {
                     let Line { timestamp, text, .. } = &self.unfinished[at];
@@ -45,7 +45,7 @@ impl Output {
                 self.taken_len = output.line.len() - rest.len();
                 return Ok(false);
             }
-            began.map(|at| self.unfinished.remove(at));
+            started.map(|at| self.unfinished.remove(at));
             rest = after;
         }
         if rest.is_empty() {

@@ -13,7 +13,7 @@ pub(super) struct Swanlab;
 
 impl Decode for Swanlab {
     fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Result<bool, Fault> {
-        // No protocol buffer of SwanLab begins with this byte.
+        // No protocol buffer of SwanLab starts with this byte.
         if !record.data.starts_with(b"{") {
             let scalar = SwanlabScalar::decode(record.data)?;
             return Ok(scalar.is_none_or(|scalar| sink.row(&row(&scalar, None))));
@@ -135,7 +135,7 @@ fn time(text: &str) -> Option<i64> {
         && (1..=day_count).contains(&day)
         && hour.max(offset_hours) < 24
         && minute.max(second).max(offset_minutes) < 60;
-    // A year that begins in March has its leap day at the end.
+    // A year that starts in March has its leap day at the end.
     let (years, months) = if month > 2 {
         (year, month - 3)
     } else {

@@ -76,7 +76,7 @@ impl Decode for Batches {
             cells.push(("kind", View::Text(operation.as_str())));
             add_parts(&mut cells, &operation, name.map(Vec::as_slice));
             if !sink.row(&Row::new(cells)) {
-                // Without a row, the record begins again, with its fault.
+                // Without a row, the record starts again, with its fault.
                 self.next = (place.offset > WriteBatch::HEADER_LEN).then_some(place);
                 return Ok(false);
             }

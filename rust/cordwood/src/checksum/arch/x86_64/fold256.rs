@@ -114,11 +114,11 @@ fn fused_piece(state: u32, data: &[u8]) -> u32 {
     let stretch = front.len() / 3;
     let (first, rest) = front.split_at(stretch);
     let (second, third) = rest.split_at(stretch);
-    let (begin, rest) = back.split_at(BACK);
+    let (start, rest) = back.split_at(BACK);
 
     let over_all = constant(const { fold_by(BACK) });
     let mut sums = [_mm256_setzero_si256(); SUMS];
-    for (sum, lanes) in sums.iter_mut().zip(begin.as_chunks::<LANES>().0) {
+    for (sum, lanes) in sums.iter_mut().zip(start.as_chunks::<LANES>().0) {
         *sum = load(lanes);
     }
     let (mut a, mut b, mut c) = (u64::from(chains::one(state, odd)), 0, 0);

@@ -213,10 +213,11 @@ impl<const COPY: bool> Copied<COPY> {
         register
     }
 
-    /// Loads 1 to 64 bytes to the beginning of a register, with zeros after them.
+    /// Loads 1 to 64 bytes to the start of a register, with zeros after them.
     ///
-    /// Loading the 64 bytes that end with them would not need a mask, but these may begin with bytes
-    /// just written (the reference count of a Python object), and a load waits for such a store.
+    /// Loading the 64 bytes that end with them would not need a mask, but these may start with
+    /// bytes just written (the reference count of a Python object), and a load waits for such a
+    /// store.
     #[target_feature(enable = "avx512bw")]
     #[inline]
     fn load_part(&mut self, bytes: &[u8]) -> __m512i {
@@ -243,7 +244,7 @@ impl<const COPY: bool> Copied<COPY> {
     }
 }
 
-/// A register at the beginning of which `state` is added. If fewer than 4 bytes were loaded into it,
+/// A register at the start of which `state` is added. If fewer than 4 bytes were loaded into it,
 /// the rest of the state is added to the bytes that follow, as it must be.
 #[target_feature(enable = "avx512f")]
 #[inline]
@@ -253,7 +254,7 @@ fn plus(register: __m512i, state: u32) -> __m512i {
 }
 
 /// By the number of bytes in a tail, modulo 64: the factors that advance each lane to the last 16
-/// bytes of the data, first for the register before the tail, then for the one that begins with it.
+/// bytes of the data, first for the register before the tail, then for the one that starts with it.
 /// For the lanes after the tail, which are zero, the factors are those of a number below zero.
 ///
 /// Aligned, so that no load crosses a cache line.

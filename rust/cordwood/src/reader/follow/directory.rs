@@ -1,7 +1,7 @@
-//! A followed log in segments: which file is followed, and which one comes after it.
+//! A followed segmented log: which file is followed, and which one comes after it.
 //!
-//! The writer begins a file only once the one before it is complete, so no file that has a successor
-//! changes any more. The table is in `docs/format/following.md`, "A log in segments".
+//! The writer starts a file only once the one before it is complete, so no file that has a
+//! successor changes any more. The table is in `docs/format/following.md`, "A segmented log".
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,42 +10,42 @@ use crate::error::{Error, ErrorKind};
 use crate::file::FileId;
 use crate::segments::{list_again, list_log, name_of};
 
-/// The folder of a log in segments, and the file in it that is followed.
+/// The directory of a segmented log, and the file in it that is followed.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct Directory {
     /// As the caller gave it: for errors.
     path: PathBuf,
     /// So that a change of the working directory does not matter.
     absolute: PathBuf,
-    directory: Directory,
+    opened: OpenedDirectory,
     /// The log offset of the first byte of the followed file.
     pub(super) origin: u64,
     /// The file after it, once there is one.
     pub(super) next: Option<Next>,
     /// Whether the followed file is read as one that will not change.
     pub(super) is_final: bool,
-    /// Where the incomplete record or the zeros at its end begin, if it will not change.
+    /// Where the incomplete record or the zeros at its end start, if it will not change.
     pub(super) torn_since: Option<u64>,
     /// Whether the break before the next file has been reported.
     pub(super) is_reported: bool,
-    /// How often no next file was found since the folder was last listed.
+    /// How often no next file was found since the directory was last listed.
     look_count: u32,
 }
 
 /// The directory that the path named when it was opened.
 #[derive(Debug)]
-struct Directory {
+struct OpenedDirectory {
     identity: FileId,
     /// While it is open, no other directory gets its identity. Windows would not let it be removed.
     #[cfg(unix)]
     _open: std::fs::File,
 }
 
-impl Directory {
+impl OpenedDirectory {
     #[cfg(unix)]
     fn open(path: &Path) -> io::Result<Self> {
         let directory = std::fs::File::open(path)?;
-        Ok(Directory {
+        Ok(OpenedDirectory {
             identity: FileId::of(&directory)?,
             _open: directory,
         })
@@ -54,12 +54,12 @@ impl Directory {
     #[cfg(windows)]
     fn open(path: &Path) -> io::Result<Self> {
         let identity = FileId::at(path)?;
-        Ok(Directory { identity })
+        Ok(OpenedDirectory { identity })
     }
 }
 
 /// A missing file is looked for the first time, and then once in so many times: that takes a list of
-/// the folder.
+/// the directory.
 const LOOKS_PER_LIST: u32 = 20;
 
 /// The file after the one that is followed.
@@ -71,10 +71,10 @@ pub(super) struct Next {
     pub(super) is_after_pruning: bool,
 }
 
-impl Folder {
-    /// The file in which the log offset `start` is; 0 stands for the beginning of the log.
+impl Directory {
+    /// The file in which the log offset `start` is; 0 stands for the start of the log.
     pub(super) fn open(path: &Path, absolute: &Path, start: u64) -> Result<Self, Error> {
-        let directory = Directory::open(path).map_err(|source| Error::io(source, Some(path)))?;
+        let opened = OpenedDirectory::open(path).map_err(|source| Error::io(source, Some(path)))?;
         let segments = list_log(path)?;
         let before = segments.partition_point(|segment| segment.offset <= start);
         let found = match before.checked_sub(1) {
@@ -82,10 +82,10 @@ impl Folder {
             None if start == 0 => segments[0],
             None => return Err(pruned(path, start, segments[0].offset)),
         };
-        Ok(Folder {
+        Ok(Directory {
             path: path.to_owned(),
             absolute: absolute.to_owned(),
-            directory,
+            opened,
             origin: found.offset,
             next: None,
             is_final: false,
@@ -100,7 +100,7 @@ impl Folder {
         self.absolute.join(name_of(self.origin))
     }
 
-    /// Goes to the file that begins at this log offset.
+    /// Goes to the file that starts at this log offset.
     pub(super) fn go_to(&mut self, origin: u64) {
         self.origin = origin;
         (self.next, self.is_final, self.torn_since) = (None, false, None);
@@ -114,7 +114,7 @@ impl Folder {
         match FileId::at(&self.file()) {
             Ok(now) => Ok(Some(now != of_file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => match FileId::at(&self.absolute) {
-                Ok(now) if now != self.directory.identity => Ok(Some(true)),
+                Ok(now) if now != self.opened.identity => Ok(Some(true)),
                 _ => Ok(None),
             },
             Err(error) => Err(error),
@@ -123,7 +123,7 @@ impl Folder {
 
     /// Goes on in the directory that the path names now, which has the same log.
     pub(super) fn reopen(&mut self) -> io::Result<()> {
-        self.directory = Directory::open(&self.absolute)?;
+        self.opened = OpenedDirectory::open(&self.absolute)?;
         Ok(())
     }
 
@@ -155,7 +155,7 @@ impl Folder {
         Ok(self.next.is_some())
     }
 
-    /// The error for a follower that was to continue at `offset`, where no file begins any more.
+    /// The error for a follower that was to continue at `offset`, where no file starts any more.
     pub(super) fn pruned(&self, offset: u64, first_offset: u64) -> Error {
         pruned(&self.path, offset, first_offset)
     }

@@ -1,4 +1,4 @@
-//! A folder of segments in memory that records all calls in their order, and fails where a test
+//! A directory of segments in memory that records all calls in their order, and fails where a test
 //! requests it.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -6,14 +6,14 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use cordwood_log::segments::Segment;
-use cordwood_log::write::{FileId, Folder, Process, Storage};
+use cordwood_log::write::{Directory, FileId, Process, Storage};
 use cordwood_log::{Error, ErrorKind};
 
 use super::{Double, EIO, Fault, Op, next};
 
-/// An operation that was done, on a file or on the folder. Files are named by their log offset.
+/// An operation that was done, on a file or on the directory. Files are named by their log offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum FolderOp {
+pub(crate) enum DirectoryOp {
     File(u64, Op),
     Create(u64),
     Remove(u64),
@@ -25,17 +25,17 @@ pub(crate) enum FolderOp {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct FolderState {
+pub(crate) struct DirectoryState {
     pub(crate) files: BTreeMap<u64, Double>,
-    pub(crate) ops: Vec<FolderOp>,
+    pub(crate) ops: Vec<DirectoryOp>,
     /// For the next calls, one each.
     pub(crate) create_faults: VecDeque<Fault>,
     pub(crate) remove_faults: VecDeque<Fault>,
     pub(crate) sync_faults: VecDeque<Fault>,
     /// A file that cannot be created is there nevertheless.
     pub(crate) leaves_file: bool,
-    /// How many calls may still succeed before one fails, on a file or on the folder. A write that
-    /// fails does half of its work.
+    /// How many calls may still succeed before one fails, on a file or on the directory. A write
+    /// that fails does half of its work.
     pub(crate) calls_left: Option<usize>,
     /// The process is killed within that call: all later ones fail, too.
     pub(crate) is_kill: bool,
@@ -47,41 +47,41 @@ pub(crate) struct FolderState {
     pub(crate) process: Process,
 }
 
-/// Clones are the same folder.
+/// Clones are the same directory.
 #[derive(Clone, Default)]
-pub(crate) struct FolderDouble(Arc<Mutex<FolderState>>);
+pub(crate) struct DirectoryDouble(Arc<Mutex<DirectoryState>>);
 
 /// Constant, because it is part of the text by which states of a log are distinguished.
-impl std::fmt::Debug for FolderDouble {
+impl std::fmt::Debug for DirectoryDouble {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("FolderDouble")
+        f.write_str("DirectoryDouble")
     }
 }
 
-impl FolderDouble {
+impl DirectoryDouble {
     pub(crate) fn with_files(files: impl IntoIterator<Item = (u64, Vec<u8>)>) -> Self {
-        let folder = FolderDouble::default();
+        let directory = DirectoryDouble::default();
         let files = files.into_iter();
-        folder.state().files = files
+        directory.state().files = files
             .map(|(offset, bytes)| (offset, Double::with_bytes(&bytes)))
             .collect();
-        folder
+        directory
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, FolderState> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, DirectoryState> {
         self.0.lock().expect("no test panics with the lock")
     }
 
-    pub(crate) fn arc(&self) -> Arc<dyn Folder> {
+    pub(crate) fn arc(&self) -> Arc<dyn Directory> {
         Arc::new(self.clone())
     }
 
-    pub(crate) fn ops(&self) -> Vec<FolderOp> {
+    pub(crate) fn ops(&self) -> Vec<DirectoryOp> {
         self.state().ops.clone()
     }
 
     pub(crate) fn note(&self, promised: u64) {
-        self.state().ops.push(FolderOp::Promised(promised));
+        self.state().ops.push(DirectoryOp::Promised(promised));
     }
 
     pub(crate) fn file(&self, offset: u64) -> Double {
@@ -119,12 +119,12 @@ impl FolderDouble {
         Box::new(SegmentDouble {
             offset,
             file: self.file(offset),
-            folder: self.clone(),
+            directory: self.clone(),
         })
     }
 }
 
-impl Folder for FolderDouble {
+impl Directory for DirectoryDouble {
     fn list(&self) -> Result<Vec<Segment>, Error> {
         let segment = |(offset, bytes): (u64, Vec<u8>)| Segment {
             offset,
@@ -148,7 +148,7 @@ impl Folder for FolderDouble {
             file.state().process = state.process.clone();
             let before = state.files.insert(offset, file);
             assert!(before.is_none(), "the segment {offset} is there already");
-            state.ops.push(FolderOp::Create(offset));
+            state.ops.push(DirectoryOp::Create(offset));
         }
         drop(state);
         fault?;
@@ -166,7 +166,7 @@ impl Folder for FolderDouble {
         if state.files.remove(&offset).is_none() {
             return Err(Error::from(ErrorKind::Closed));
         }
-        state.ops.push(FolderOp::Remove(offset));
+        state.ops.push(DirectoryOp::Remove(offset));
         Ok(())
     }
 
@@ -174,7 +174,7 @@ impl Folder for FolderDouble {
         self.count_call()?;
         let mut state = self.state();
         next(&mut state.sync_faults)?;
-        state.ops.push(FolderOp::Sync);
+        state.ops.push(DirectoryOp::Sync);
         Ok(())
     }
 
@@ -187,14 +187,14 @@ impl Folder for FolderDouble {
     }
 }
 
-/// A file of the folder.
+/// A file of the directory.
 struct SegmentDouble {
     offset: u64,
     file: Double,
-    folder: FolderDouble,
+    directory: DirectoryDouble,
 }
 
-/// Constant, as that of the folder.
+/// Constant, as that of the directory.
 impl std::fmt::Debug for SegmentDouble {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("SegmentDouble")
@@ -202,15 +202,15 @@ impl std::fmt::Debug for SegmentDouble {
 }
 
 impl SegmentDouble {
-    /// Does an operation on the file, and records it among those of the folder.
+    /// Does an operation on the file, and records it among those of the directory.
     fn recorded<T>(&self, operation: impl FnOnce(&Double) -> io::Result<T>) -> io::Result<T> {
         let before = self.file.ops().len();
         let result = operation(&self.file);
         let done = self.file.ops().split_off(before);
-        let mut state = self.folder.state();
+        let mut state = self.directory.state();
         state
             .ops
-            .extend(done.into_iter().map(|op| FolderOp::File(self.offset, op)));
+            .extend(done.into_iter().map(|op| DirectoryOp::File(self.offset, op)));
         result
     }
 }
@@ -225,7 +225,7 @@ impl Storage for SegmentDouble {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        if let Err(error) = self.folder.count_call() {
+        if let Err(error) = self.directory.count_call() {
             let number = error.raw_os_error().unwrap_or(EIO);
             let mut state = self.file.state();
             state
@@ -236,23 +236,23 @@ impl Storage for SegmentDouble {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.folder.count_call()?;
+        self.directory.count_call()?;
         self.recorded(|file| file.set_len(len))
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        if let Err(error) = self.folder.count_call() {
-            let mut state = self.folder.state();
+        if let Err(error) = self.directory.count_call() {
+            let mut state = self.directory.state();
             if !state.is_dead {
-                state.ops.push(FolderOp::FailedSync(self.offset));
+                state.ops.push(DirectoryOp::FailedSync(self.offset));
             }
             return Err(error);
         }
         self.recorded(|file| file.sync_data())
     }
 
-    fn sync_folder(&self) -> io::Result<()> {
-        self.folder.sync()
+    fn sync_directory(&self) -> io::Result<()> {
+        self.directory.sync()
     }
 
     fn identity(&self) -> Option<FileId> {
@@ -260,6 +260,6 @@ impl Storage for SegmentDouble {
     }
 
     fn process(&self) -> Process {
-        self.folder.process()
+        self.directory.process()
     }
 }

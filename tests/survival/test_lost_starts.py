@@ -1,4 +1,4 @@
-"""A log whose beginning was lost is opened again: at the first start, and at every later one.
+"""A log whose start was lost is opened again: at the first start, and at every later one.
 
 A loss of power leaves a first sector of zeros, all zeros, or less than the mark or the file header. Attack R2 and R4.
 """
@@ -77,7 +77,7 @@ def test_a_file_of_a_few_bytes_is_opened_at_every_start(tmp_path, dialect, left)
     assert list(cordwood.Reader(path, dialect=dialect, on_corruption="skip")) == appended
 
 
-# What was appended to the last segment, and how much of its beginning is zeros.
+# What was appended to the last segment, and how much of its start is zeros.
 LOST = {
     "three records, first sector": ([300] * 3, 512),
     "a record of text, first 4 KiB": ([5000], 4096),
@@ -89,7 +89,7 @@ LOST = {
 @pytest.mark.parametrize("is_named", [False, True])
 @pytest.mark.parametrize("lost", LOST)
 @pytest.mark.parametrize("dialect", OPTIONS)
-def test_a_last_segment_without_its_beginning_is_opened_at_every_start(tmp_path, dialect, lost, is_named):
+def test_a_last_segment_without_its_start_is_opened_at_every_start(tmp_path, dialect, lost, is_named):
     sizes, lost_len = LOST[lost]
     path = tmp_path / "log"
     before = [b"old %d" % number for number in range(100)]

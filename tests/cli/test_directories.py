@@ -1,4 +1,4 @@
-"""One report on the folders of many browser profiles, against the records that LevelDB was asked to write."""
+"""One report on the directories of many browser profiles, against the records that LevelDB was asked to write."""
 
 import json
 import sqlite3
@@ -14,19 +14,21 @@ COMMAND = [sys.executable, "-m", "cordwood"]
 RECORD_COUNT = 40
 
 
-def profile(folder):
-    """Makes a profile like Chrome's, with LevelDB databases in folders and files of other formats. Returns the logs."""
+def profile(directory):
+    """Makes a profile like Chrome's, with LevelDB databases in directories and files of other formats. Returns the
+    logs.
+    """
     logs = []
     for name in ("Local Storage/leveldb", "IndexedDB/https_example.org_0.indexeddb.leveldb"):
-        path = folder / name
+        path = directory / name
         path.mkdir(parents=True)
         with plyvel.DB(str(path), create_if_missing=True) as database:
             for number in range(RECORD_COUNT):
                 database.put(f"_https://example.org\0\x01key{number:03}".encode(), b"\x01" + b"value" * 30)
         [log] = path.glob("*.log")
         logs.append(log)
-    (folder / "Preferences").write_text(json.dumps({"profile": {"name": folder.name}}))
-    with sqlite3.connect(folder / "Cookies") as cookies:
+    (directory / "Preferences").write_text(json.dumps({"profile": {"name": directory.name}}))
+    with sqlite3.connect(directory / "Cookies") as cookies:
         cookies.execute("create table cookies (name text)")
     cookies.close()
     return logs
@@ -104,7 +106,7 @@ def test_the_text_of_it_ends_with_the_totals(profiles):
 
 
 @pytest.mark.parametrize("name", ["queue.bin", "output-0.bak"])
-def test_a_log_in_a_folder_stays_a_log_with_any_bit_flipped(name, tmp_path):
+def test_a_log_in_a_directory_stays_a_log_with_any_bit_flipped(name, tmp_path):
     """The bit is in the log's only record, and the name is no evidence, or is that of an export's copy."""
     log = bytearray(reference.encode([b"the only record"]))
     log[12] ^= 4
@@ -119,7 +121,7 @@ def test_a_log_in_a_folder_stays_a_log_with_any_bit_flipped(name, tmp_path):
 
 @pytest.mark.parametrize("text", [b"", b"old", b"run_id\n", b"a,b,c\td\n1,2,3\n"])
 def test_overwrite_replaces_a_table(text, tmp_path):
-    """Even a short one, which could be the beginning of a record whose rest was never written."""
+    """Even a short one, which could be the start of a record whose rest was never written."""
     log, table = tmp_path / "1.log", tmp_path / "t.csv"
     log.write_bytes(reference.encode([b"one"]))
     table.write_bytes(text)
@@ -144,7 +146,7 @@ FLIPPED[12] ^= 4
 )
 @pytest.mark.parametrize("command", [["convert", "--to", "csv"], ["map", "--svg"]])
 def test_overwrite_replaces_no_damaged_log(command, name, log, tmp_path):
-    """Not even one that does not begin with a valid record."""
+    """Not even one that does not start with a valid record."""
     good, bad = tmp_path / "1.log", tmp_path / name
     good.write_bytes(reference.encode([b"one"]))
     bad.write_bytes(log)

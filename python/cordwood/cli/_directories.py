@@ -1,4 +1,4 @@
-"""How verbs print the databases and the exports in folders."""
+"""How verbs print the databases and the exports in directories."""
 
 from __future__ import annotations
 
@@ -103,5 +103,5 @@ def _judged(files: Sequence[Input], counts: Mapping[str, int] | None = None) -> 
 
 def _is_short(export: Export, files: Sequence[Input]) -> bool:
     """Whether an export is not complete. Missing files are errors of their own, unless only the metadata is named."""
-    is_named = any(file.name == export.path and not file.is_in_folder for file in files)
+    is_named = any(file.name == export.path and not file.is_in_directory for file in files)
     return not export.ok and (is_named or not export.missing_files)

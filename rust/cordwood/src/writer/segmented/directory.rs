@@ -1,5 +1,5 @@
-//! The operations of a [`SegmentedLog`](super::SegmentedLog) on its folder, as a trait, so that tests
-//! can record them and make them fail.
+//! The operations of a [`SegmentedLog`](super::SegmentedLog) on its directory, as a trait, so that
+//! tests can record them and make them fail.
 
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
@@ -9,47 +9,48 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, ErrorKind};
 use crate::process::Process;
 use crate::segments::{self, LOCK_NAME, Segment, name_of};
-use crate::writer::storage::{DiskFile, Storage, open_folder_of, sync_folder};
+use crate::writer::storage::{DiskFile, Storage, open_directory_of, sync_directory};
 
-/// A folder of segments with one writer. Segments are named by the log offset of their first byte.
+/// A directory of segments with one writer. Segments are named by the log offset of their first
+/// byte.
 #[cfg_attr(
     not(feature = "test-storage"),
     allow(unreachable_pub, reason = "public for tests only")
 )]
-pub trait Folder: Debug + Send + Sync {
+pub trait Directory: Debug + Send + Sync {
     /// The segments, in the order of their offsets.
     fn list(&self) -> Result<Vec<Segment>, Error>;
 
-    /// Opens the segment that begins at `offset`.
+    /// Opens the segment that starts at `offset`.
     fn open(&self, offset: u64) -> Result<Box<dyn Storage>, Error>;
 
-    /// Creates an empty segment that begins at `offset`. No file of its name may be there.
+    /// Creates an empty segment that starts at `offset`. No file of its name may be there.
     fn create(&self, offset: u64) -> Result<Box<dyn Storage>, Error>;
 
     /// Whether a file of that name is there, or may be there.
     fn has(&self, offset: u64) -> bool;
 
-    /// Removes the segment that begins at `offset`.
+    /// Removes the segment that starts at `offset`.
     fn remove(&self, offset: u64) -> Result<(), Error>;
 
-    /// Waits until all names in the folder, and the lack of those removed, are on the disk.
+    /// Waits until all names in the directory, and the lack of those removed, are on the disk.
     fn sync(&self) -> io::Result<()>;
 
-    /// Whether the folder had its lock before it was opened. So it is that of a log, even if no byte of
-    /// its files shows that.
+    /// Whether the directory had its lock before it was opened. So it is that of a log, even if no
+    /// byte of its files shows that.
     fn had_lock(&self) -> bool {
         false
     }
 
-    /// The process that uses the folder.
+    /// The process that uses the directory.
     fn process(&self) -> Process {
         Process::current()
     }
 }
 
-/// A folder of the operating system, locked until it is dropped in the process that opened it.
+/// A directory of the operating system, locked until it is dropped in the process that opened it.
 #[derive(Debug)]
-pub(super) struct DiskFolder {
+pub(super) struct DiskDirectory {
     /// As the caller gave it: for errors.
     path: PathBuf,
     /// So that a change of the working directory does not matter.
@@ -58,8 +59,8 @@ pub(super) struct DiskFolder {
     had_lock: bool,
 }
 
-impl DiskFolder {
-    /// Opens the folder, and creates it if that is allowed and it does not exist.
+impl DiskDirectory {
+    /// Opens the directory, and creates it if that is allowed and it does not exist.
     pub(super) fn open(path: &Path, is_created: bool) -> Result<Self, Error> {
         let failed = |source| Error::io(source, Some(path));
         let absolute = std::path::absolute(path).map_err(failed)?;
@@ -68,9 +69,9 @@ impl DiskFolder {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
                 created => created.is_ok(),
             };
-            sync_name(&open_folder_of(path), is_new).map_err(failed)?;
+            sync_name(&open_directory_of(path), is_new).map_err(failed)?;
         }
-        // Before it is locked: in a folder that is not a log in segments, no file is created.
+        // Before it is locked: in a directory that is not a segmented log, no file is created.
         segments::list(path)?;
         let lock_path = path.join(LOCK_NAME);
         let mut open = OpenOptions::new();
@@ -90,9 +91,9 @@ impl DiskFolder {
         if !had_lock {
             // Before the first segment is created: otherwise a crash could leave one that no byte of it
             // and no lock shows to be one.
-            lock.sync_folder().map_err(failed)?;
+            lock.sync_directory().map_err(failed)?;
         }
-        Ok(DiskFolder {
+        Ok(DiskDirectory {
             path: path.to_owned(),
             absolute,
             lock,
@@ -117,28 +118,29 @@ impl DiskFolder {
         error.with_path_below(&self.absolute, &self.path)
     }
 
-    /// Fails if the path names another folder by now, which may be that of another log.
+    /// Fails if the path names another directory by now, which may be that of another log.
     fn check_place(&self) -> Result<(), Error> {
         if self.lock.has_path(&self.absolute.join(LOCK_NAME)) {
             return Ok(());
         }
-        let text = "the folder of this log, or the file LOCK in it, was moved or removed";
+        let text = "the directory of this log, or the file LOCK in it, was moved or removed";
         let source = io::Error::new(io::ErrorKind::NotFound, text);
         Err(Error::io(source, Some(&self.path)))
     }
 }
 
-/// Puts the name of the log's folder, which is in `parent`, on the disk. Without it, the folder is
-/// lost with all segments in it, also if the process that created it ended before this call.
+/// Puts the name of the log's directory, which is in `parent`, on the disk. Without it, the
+/// directory is lost with all segments in it, also if the process that created it ended before this
+/// call.
 fn sync_name(parent: &io::Result<File>, is_new: bool) -> io::Result<()> {
-    match sync_folder(parent) {
-        // Another user created it, in a folder that this user cannot read.
+    match sync_directory(parent) {
+        // Another user created it, in a directory that this user cannot read.
         Err(error) if !is_new && error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         synced => synced,
     }
 }
 
-impl Folder for DiskFolder {
+impl Directory for DiskDirectory {
     fn list(&self) -> Result<Vec<Segment>, Error> {
         segments::list(&self.absolute).map_err(|error| self.named(error))
     }
@@ -172,7 +174,7 @@ impl Folder for DiskFolder {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.lock.sync_folder()
+        self.lock.sync_directory()
     }
 
     fn had_lock(&self) -> bool {
@@ -185,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_folder_that_another_user_created_may_be_in_one_that_cannot_be_read() {
+    fn only_a_directory_that_another_user_created_may_be_in_one_that_cannot_be_read() {
         let synced = |kind: io::ErrorKind, is_new| sync_name(&Err(kind.into()), is_new).is_ok();
         assert!(synced(io::ErrorKind::PermissionDenied, false));
         assert!(!synced(io::ErrorKind::PermissionDenied, true));
@@ -193,11 +195,11 @@ mod tests {
     }
 
     #[test]
-    fn a_sync_of_the_folder_is_that_of_its_lock() {
-        let place = tempfile::tempdir().expect("a folder");
-        let mut folder = DiskFolder::open(place.path(), false).expect("an empty folder");
-        folder.sync().expect("a folder on the disk");
-        folder.lock.folder = Err(io::ErrorKind::PermissionDenied.into());
-        folder.sync().expect_err("a folder that is not open");
+    fn a_sync_of_the_directory_is_that_of_its_lock() {
+        let place = tempfile::tempdir().expect("a directory");
+        let mut directory = DiskDirectory::open(place.path(), false).expect("an empty directory");
+        directory.sync().expect("a directory on the disk");
+        directory.lock.directory = Err(io::ErrorKind::PermissionDenied.into());
+        directory.sync().expect_err("a directory that is not open");
     }
 }
