@@ -1,10 +1,9 @@
-"""Whether the directory of a database is complete: the files that its engine needs to open it, and those that are
-missing.
+"""Whether the directory of a database is complete: the files that its engine needs to open it, and the missing ones.
 
 An engine reads `CURRENT`, then the MANIFEST that it names, then the tables and the logs that the MANIFEST lists. They
-may change meanwhile: a file is written before it is listed, and removed after it is no longer listed. So a directory with
-a fault is read again until neither `CURRENT` nor a MANIFEST changes while it is read, and a file is looked for after
-the MANIFEST was read: the list of the directory is older.
+may change meanwhile: a file is written before it is listed, and removed after it is no longer listed. So a directory
+with a fault is read again until neither `CURRENT` nor a MANIFEST changes while it is read, and a file is looked for
+after the MANIFEST was read: the list of the directory is older.
 """
 
 from __future__ import annotations
@@ -378,8 +377,8 @@ class _Directory:
     def _may_have_other_directories(self, engine: Engine) -> bool:
         """Whether tables of RocksDB or Pebble may be in other directories than this one.
 
-        RocksDB's info logs name each directory of tables (`db_paths`, `cf_paths`), but its options do not. The tables of a
-        backup are in a directory that all backups share; those of Pebble may be in a store.
+        RocksDB's info logs name each directory of tables (`db_paths`, `cf_paths`), but its options do not. The tables
+        of a backup are in a directory that all backups share; those of Pebble may be in a store.
         """
         above, name = os.path.split(os.path.abspath(self.path))
         backup, private = os.path.split(above)
@@ -601,9 +600,9 @@ class _Directory:
         Pebble may have no log.
 
         RocksDB starts a log before it writes the table of the log before. So if its MANIFEST ends with a whole edit, or
-        the next log had been started before the last edit that is left, only the sequence numbers show the missing edits:
-        the log of the last edit is gone, and the writes between it and the first log are neither in a log nor in a
-        listed table. Writes without a log leave such a gap, too, but not with that log.
+        the next log had been started before the last edit that is left, only the sequence numbers show the missing
+        edits: the log of the last edit is gone, and the writes between it and the first log are neither in a log nor in
+        a listed table. Writes without a log leave such a gap, too, but not with that log.
         """
         next_number, oldest = manifest.numbers["next_file_number"], manifest.oldest_log_number
         listed = {table.file_number for _, _, table in manifest.tables}

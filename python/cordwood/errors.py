@@ -258,7 +258,7 @@ class LogChangedError(CordwoodError):
     """The path names another log than the one that was read, planned or indexed before.
 
     It was replaced, or written again from its start. A log that has only grown is the same log, and so is a copy of
-    it. To read the other log, start at its start; make the index or the splits again.
+    it. To read the other log, start at offset 0; make the index or the splits again.
 
     Attributes:
         path: The path of the log.
@@ -314,7 +314,7 @@ _WORDS = {
     Hint.CREATE_LOG: "create a new log",
     Hint.REOPEN: "to continue, open the log again in this process",
     Hint.START_AT_FIRST_OFFSET: "start at first_offset: the records before it are gone",
-    Hint.START_AGAIN: "to read this log, start at its start",
+    Hint.START_AGAIN: "to read this log, start at offset 0",
     Hint.OWN_DIRECTORY: "a segmented log needs a directory of its own: move the file away, or choose another directory",
     Hint.SEGMENT_LEN: "to append to a segmented log, pass segment_len",
     Hint.READ_DIRECTORY: "a reader or a follower takes one log; cordwood.verify, stat, map, salvage, scan, index and "

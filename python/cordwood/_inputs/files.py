@@ -147,8 +147,7 @@ def list_of_export(source: object) -> list[Input] | None:
 
 
 def named_files(sources: Any) -> list[Input]:
-    """The files that a path or a URL, a directory, a pattern, or several of these stand for, or tuples of path and
-    length.
+    """The files that a path or a URL, a directory, a pattern, several of these, or tuples of path and length stand for.
 
     Raises:
         TypeError: A source is none of these.

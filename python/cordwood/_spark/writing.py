@@ -99,8 +99,8 @@ class Job(NamedTuple):
         for name in os.listdir(self.target) if os.path.exists(self.target) else ():
             if not _is_of_job(os.path.join(self.target, name)):
                 raise FileExistsError(
-                    f"{self.target} contains {name}, which is not a directory of logs that a job of Spark wrote: remove "
-                    "it, or name another directory"
+                    f"{self.target} contains {name}, which is not a directory of logs that a job of Spark wrote: "
+                    "remove it, or name another directory"
                 )
 
     def _add(self, made: str, target: str) -> None:

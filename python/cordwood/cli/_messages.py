@@ -95,7 +95,7 @@ _HINTS = {
     Hint.SALVAGE: "cordwood salvage makes a new log of all that can be read",
     Hint.CREATE_LOG: "create a new log",
     Hint.START_AT_FIRST_OFFSET: "--start with that offset continues there; the records before it are gone",
-    Hint.START_AGAIN: "to read this log, start at its start",
+    Hint.START_AGAIN: "to read this log, start at offset 0",
     Hint.OWN_DIRECTORY: "move the file away, or choose another directory",
     Hint.OTHER_NAME: "give the new log another name",
 }

@@ -10,7 +10,7 @@ from typing import Any
 
 EXAMPLES = """\
   cordwood completion bash > ~/.local/share/bash-completion/completions/cordwood
-  cordwood completion zsh > ~/.zfunc/_cordwood        # a directory of your $fpath
+  cordwood completion zsh > ~/.zfunc/_cordwood        # in your $fpath
   cordwood completion fish > ~/.config/fish/completions/cordwood.fish
 """
 

@@ -625,7 +625,7 @@ impl fmt::Display for Hint {
             Hint::CreateLog => "create a new log",
             Hint::Reopen => "to continue, open the log again in this process",
             Hint::StartAtFirstOffset => "start at the first offset of the log: the records before it are gone",
-            Hint::StartAgain => "to read this log, start at its start",
+            Hint::StartAgain => "to read this log, start at offset 0",
             Hint::OwnDirectory => {
                 "a segmented log needs a directory of its own: move the file away, or choose another directory"
             }

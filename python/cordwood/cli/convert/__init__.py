@@ -83,8 +83,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--by-kind",
         metavar="DIRECTORY",
-        help="with --as entity: a table for each kind in this directory, with the columns of that kind, as Parquet or in "
-        "the form that --to names; all names are those of sources",
+        help="with --as entity: a table for each kind in this directory, with the columns of that kind, as Parquet or "
+        "in the form that --to names; all names are those of sources",
     )
     parser.add_argument(
         "--as",

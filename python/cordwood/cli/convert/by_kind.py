@@ -38,8 +38,8 @@ def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
     suffix = os.path.splitext(directory)[1].lower()
     if suffix in SUFFIXES and not os.path.isdir(directory):
         raise ValueError(
-            f"{directory} has the name of a table, and --by-kind makes a directory of them: name a directory, and the form of "
-            f"the tables with --to {SUFFIXES[suffix]}"
+            f"{directory} has the name of a table, and --by-kind makes a directory of them: name a directory, and the "
+            f"form of the tables with --to {SUFFIXES[suffix]}"
         )
     check_new_directory(directory, options.sources)
     if stream := first_stream(options.files):
