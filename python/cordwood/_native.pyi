@@ -193,16 +193,17 @@ class Reader:
     including that of Ctrl-C, loses no record: the next step returns the next one.
 
     Args:
-        source: A path (`str` or `os.PathLike`), also that of the directory of a segmented log, which
-            is read as one log with one range of offsets; the content of a file in memory (`bytes` or any
-            other buffer, including `mmap`), never a path: convert a path in `bytes` with
-            `os.fsdecode`; or an object with `read(size)` that returns bytes, whose current position
-            is the start of the log. If the file of an `mmap` is truncated while it is read, the
-            operating system ends the process (`SIGBUS`), as it does for every program that reads a
-            map: if others may truncate a file, pass its path. The following are read in ranges of
-            up to 16 MiB, four of them ahead: a URL (a `str` such as `"s3://bucket/name"`), an
-            `fsspec.OpenFile` or a `UPath`, through fsspec; an obstore store and a path in it, as a
-            tuple; or an object with `size()` and `read_range(start, end)`.
+        source: A path (`str` or `os.PathLike`), also that of the directory of a segmented log,
+            which is read as one log with one range of offsets; the content of a file in memory
+            (`bytes` or any other buffer, including `mmap`), never a path: convert a path in `bytes`
+            with `os.fsdecode`; or an object with `read(size)` that returns bytes, whose current
+            position is the start of the log. If the file of an `mmap` is truncated while it is
+            read, the operating system ends the process (`SIGBUS`), as it does for every program
+            that reads a map: if others may truncate a file, pass its path. The following are read
+            in ranges of up to 16 MiB, four of them ahead: a URL (a `str` such as
+            `"s3://bucket/name"`), an `fsspec.OpenFile` or a `UPath`, through fsspec; an obstore
+            store and a path in it, as a tuple; or an object with `size()` and `read_range(start,
+            end)`.
         dialect: How the bytes of the log are laid out. `"leveldb"`: also the logs of Datastore,
             Firestore, App Engine, and RocksDB without recycling; `"rocksdb"`: a RocksDB write-ahead
             log with everything it may contain; `"pebble"`: the same for Pebble; `"recyclable"`:
@@ -551,8 +552,8 @@ class Follower:
     no effect, and all other calls raise `OSError`.
 
     Args:
-        path: The file; it must exist, and may be empty. Or the directory of a segmented log, in which
-            no rotation is ever raised and no record is missed.
+        path: The file; it must exist, and may be empty. Or the directory of a segmented log, in
+            which no rotation is ever raised and no record is missed.
         start: Return only the records that start at or after this: the `position` of an earlier
             run, by which the log is recognised; or a file offset, in bytes. The rest of a record that
             starts before it, damaged or not, is skipped and not reported. Default: 0.
@@ -841,10 +842,10 @@ class Writer:
             that the next sync covers them. If it is greater than 0, the file must exist. Default:
             `None`: the file is read from the start, and no byte is rewritten unless a sync of
             this file has failed in this process.
-        segment_len: For `"a"`: the log is a directory of files, its segments, and this many bytes are
-            the most that one has, unless its first record is longer. `sink` is the directory; it is
-            created if it does not exist. All offsets are those of the log, which go on rising from
-            one segment to the next; `checkpoint` is one, too. The dialect is `"leveldb"` or
+        segment_len: For `"a"`: the log is a directory of files, its segments, and this many bytes
+            are the most that one has, unless its first record is longer. `sink` is the directory;
+            it is created if it does not exist. All offsets are those of the log, which go on rising
+            from one segment to the next; `checkpoint` is one, too. The dialect is `"leveldb"` or
             `"packed"`. Only the last segment is read. Default: `None`: the log is one file.
         record_len_max: The length in bytes of the longest record to write; a longer one raises
             `RecordTooLargeError`. Default: 1 GiB, as for `Reader`, which reads longer records only
@@ -853,8 +854,8 @@ class Writer:
 
     Raises:
         OSError: The file cannot be opened, or its name, such as `000012.log`, states another log number
-            than `log_number`; or no record starts or ends at `checkpoint`. For `"x"`, an existing file
-            raises `FileExistsError`; with a `checkpoint`, a missing one `FileNotFoundError`.
+            than `log_number`; or no record starts or ends at `checkpoint`. For `"x"`, an existing
+            file raises `FileExistsError`; with a `checkpoint`, a missing one `FileNotFoundError`.
         BlockingIOError: Another writer has the file open.
         TornTailError: For `"a"`, the file ends in an incomplete record or in zeros, and
             `on_torn_tail` is `"refuse"`.
@@ -995,8 +996,8 @@ class Writer:
     def rotate(self) -> int:
         """Starts a new segment of a segmented log now, unless there is no record in the last one.
 
-        Otherwise, a segment is started by the append of a record that would make the last one longer
-        than `segment_len`.
+        Otherwise, a segment is started by the append of a record that would make the last one
+        longer than `segment_len`.
 
         Returns:
             The log offset at which the last segment starts, in bytes.
@@ -1331,9 +1332,9 @@ def verify(
     a reader may see the older one where a record was written just after.
 
     Args:
-        source: As for `Reader`, or a `Split`. Or many logs: a directory, for all logs in it and in its
-            subdirectories; a pattern, such as `"*.log"`; or a list of paths, URLs, directories, patterns and
-            splits.
+        source: As for `Reader`, or a `Split`. Or many logs: a directory, for all logs in it and in
+            its subdirectories; a pattern, such as `"*.log"`; or a list of paths, URLs, directories,
+            patterns and splits.
         threads: The number of threads to read with, 1 to 256. The report does not depend on it.
             Only one thread is used for an object with `read`, a log with log numbers, and a file of
             less than about 2 MiB per thread. Of many logs, several are read at a time. Default: 1.
@@ -1413,10 +1414,11 @@ def salvage(
 
     Args:
         source: As for `Reader`. Or many logs, as for `verify`, except splits.
-        destination: The path of the new log, which must not exist. For many logs, a directory, which
-            is created if it does not exist; each keeps its path below the directory or pattern that
-            `source` names. The new log has the dialect, the log number and the engine metadata of
-            the source. RocksDB and Pebble take the number of a log from the name of its file.
+        destination: The path of the new log, which must not exist. For many logs, a directory,
+            which is created if it does not exist; each keeps its path below the directory or
+            pattern that `source` names. The new log has the dialect, the log number and the engine
+            metadata of the source. RocksDB and Pebble take the number of a log from the name of its
+            file.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
@@ -1686,11 +1688,12 @@ def scan(
 
     Args:
         sources: Like the source of `Reader`: a path, a URL, bytes, or an object with `read`, which
-            must be able to seek in order to be read twice. Or a `Split`; a directory, for all logs in
-            it and in its subdirectories; a pattern, such as `"*.log"`; or an iterable of all of these,
-            which are read in its order. Directories are listed by this function, and their files that
-            are not logs are left out. A file with several of the names, such as a link to another
-            one, is read once, under the first of them; so is a URL that occurs more than once.
+            must be able to seek in order to be read twice. Or a `Split`; a directory, for all logs
+            in it and in its subdirectories; a pattern, such as `"*.log"`; or an iterable of all of
+            these, which are read in its order. Directories are listed by this function, and their
+            files that are not logs are left out. A file with several of the names, such as a link
+            to another one, is read once, under the first of them; so is a URL that occurs more than
+            once.
         columns: The columns, in this order. `"offset"`: the file offset of the record, `uint64`;
             `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after it;
             `"length"`: its number of bytes; `"path"`: the path of its log, a dictionary of text,
@@ -1704,8 +1707,8 @@ def scan(
             histories are decoded in up to two. Columns that differ from log to log are
             determined by first reading all sources once. A record with any other content is an
             error, in that first reading a `PayloadError`; under a policy other than `"raise"` it is
-            left out, and `DecodedScan.left_out` lists it. Logs in directories whose first record is of
-            another kind are left out, as by `convert`. Default: `None`: bytes.
+            left out, and `DecodedScan.left_out` lists it. Logs in directories whose first record is
+            of another kind are left out, as by `convert`. Default: `None`: bytes.
         schema: With `decode`: a `pyarrow.Schema`, which replaces that first reading. Columns that
             it does not name are left out. Default: `None`.
         dialect: As for `Reader`.
