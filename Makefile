@@ -70,6 +70,7 @@ check: dev
 	$(BIN)/ruff format --quiet --check
 	$(BIN)/ruff check --quiet
 	$(BIN)/python tools/phrases.py
+	$(BIN)/python tools/lines.py --check
 	cargo test --quiet --package cordwood-log --package cordwood-payload --lib --locked
 	cargo build --quiet --package cordwood-log --features zstd --example conformance --locked
 	$(BIN)/python conformance/suite.py --known conformance/known.txt target/debug/examples/conformance
@@ -100,6 +101,8 @@ lint: $(VENV)/lint.stamp  ## Check format and lints, and that the documented fig
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/python tools/phrases.py
+	$(BIN)/python tools/lines.py --check
+	$(BIN)/python tools/commits.py
 	$(BIN)/python tools/matrix.py --check
 	$(BIN)/python benches/plot.py --check
 	$(BIN)/zizmor --offline --quiet .github

@@ -2,6 +2,7 @@
 
     python tools/lines.py                     the working tree
     python tools/lines.py REVISION ...        these git revisions, a column for each
+    python tools/lines.py --check             fails if the working tree has more than pyproject.toml allows
 
 A line of code is neither blank nor part of a comment or a docstring. Tests do not count, in Rust
 the modules named `tests`: the script relies on rustfmt, which starts and ends them in the first
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tarfile
 import tokenize
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -92,13 +94,30 @@ def count(files: Iterator[tuple[str, str]]) -> dict[str, int]:
     return lines
 
 
-def main() -> None:
+def check() -> int:
+    """Fails if the product has more lines of code than `product-lines-max`."""
+    line_count = count(working_tree())["product"]
+    line_count_max = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["tool"]["cordwood"][
+        "product-lines-max"
+    ]
+    if line_count > line_count_max:
+        print(f"the product has {line_count:,} lines of code, of at most {line_count_max:,}: delete some, or raise")
+        print("product-lines-max in pyproject.toml in a commit that says why")
+    elif line_count < line_count_max:
+        print(f"the product has {line_count:,} lines of code: lower product-lines-max, {line_count_max:,}, to that")
+    return int(line_count > line_count_max)
+
+
+def main() -> int:
     names = sys.argv[1:]
+    if names == ["--check"]:
+        return check()
     columns = [count(revision(name)) for name in names] or [count(working_tree())]
     print("".join(f"{name:>12}" for name in ["", *(names or ["lines"])]))
     for part in columns[0]:
         print(f"{part:12}" + "".join(f"{column[part]:12,}" for column in columns))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,8 +1,10 @@
-"""`tools/lines.py` counts only lines of code."""
+"""`tools/lines.py` counts only lines of code, and refuses more of them than pyproject.toml allows."""
 
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 
@@ -77,3 +79,19 @@ def test_code_is_counted_in_the_working_tree_and_in_a_revision(tmp_path):
     after = before | {"payload": "1", "product": "23"}
     assert lines(tmp_path) == {name: [count] for name, count in after.items()}
     assert lines(tmp_path, "HEAD", "HEAD")["core"] == ["9", "9"]
+
+
+@pytest.mark.parametrize(
+    ("line_count_max", "status", "words"),
+    [(10, 0, ""), (11, 0, "lower product-lines-max, 11, to that"), (9, 1, "10 lines of code, of at most 9")],
+)
+def test_more_lines_than_the_limit_are_refused(tmp_path, line_count_max, status, words):
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    tmp_path.joinpath("pyproject.toml").write_text(f"[tool.cordwood]\nproduct-lines-max = {line_count_max}\n")
+    tmp_path.joinpath("rust/payload/src").mkdir(parents=True)
+    tmp_path.joinpath("rust/payload/src/new.rs").write_text("fn f() {}\n" * 10)
+    command = [sys.executable, ROOT / "tools" / "lines.py", "--check"]
+    checked = subprocess.run(command, cwd=tmp_path, check=False, stdout=subprocess.PIPE, text=True)
+    assert checked.returncode == status
+    assert words in checked.stdout
+    assert bool(words) == bool(checked.stdout)
