@@ -367,7 +367,7 @@ impl IndexedLog {
         log.offsets.extend(end);
         log.offsets.shrink_to_fit();
         // The records are those of the file that the reader has open, which may have lost its name.
-        start.check(&log.path, reader.options())?;
+        start.check(&log.path, &reader.options)?;
         log.position = Position::of(&log.path, end.unwrap_or(0))?;
         Ok(log)
     }
@@ -470,7 +470,7 @@ impl Next<'_> {
                 Step::NeedMore => {}
                 // New damage, or another file: the records after it would have other numbers.
                 Step::Skipped(_) | Step::Record(_) | Step::End(_) => {
-                    let from = self.start.unwrap_or(self.reader.offset());
+                    let from = self.start.unwrap_or(self.reader.decoder.offset());
                     return Err(self.log.changed(from.min(self.end)..self.end));
                 }
             }

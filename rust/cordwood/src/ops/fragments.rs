@@ -68,7 +68,7 @@ pub fn fragments<S: Source>([ahead, behind]: [S; 2], options: &ReadOptions) -> F
 
 fn of_reader<S: Source>(mut reader: Reader<S>, source: S) -> Fragments<S> {
     reader.set_keeps_data(false);
-    let start = reader.offset();
+    let start = reader.decoder.offset();
     Fragments {
         ahead: reader,
         source,
@@ -108,7 +108,7 @@ pub fn fragments_file(
     let path = path.as_ref();
     let reader = Reader::open_with(path, salvaging(options))?;
     let source = match reader.file_len() {
-        Some(_) => StreamSource::with_file(reader.get_ref().get_ref().clone(), reader.offset()),
+        Some(_) => StreamSource::with_file(reader.get_ref().get_ref().clone(), reader.decoder.offset()),
         None => Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "a pipe or a device cannot be read twice",
@@ -169,7 +169,7 @@ impl<S: Source> Fragments<S> {
             }
         }
         let format = self.ahead.format()?;
-        let grid = self.ahead.grid();
+        let grid = self.ahead.decoder.grid();
         let left = grid.block_left(self.offset);
         while {
             let window = self.source.window();
@@ -191,7 +191,7 @@ impl<S: Source> Fragments<S> {
         let place = Place {
             format,
             block: grid.block_of(self.offset),
-            form: self.ahead.form(),
+            form: self.ahead.decoder.form(),
             region: self.region,
             offset: self.offset,
             left,
@@ -250,7 +250,7 @@ impl<S: Source> Fragments<S> {
                 }) => (region.start, region.end, RegionKind::Skipped(region.reason)),
                 Ok(Step::NeedMore | Step::End(_)) => {
                     self.has_ended = true;
-                    let end = self.ahead.offset();
+                    let end = self.ahead.decoder.offset();
                     return Ok(Region {
                         start: end,
                         end,
@@ -259,7 +259,7 @@ impl<S: Source> Fragments<S> {
                 }
                 Err(error) => return Err(error),
             };
-            let (start, end) = match self.ahead.container_at(start) {
+            let (start, end) = match self.ahead.decoder.container_at(start) {
                 Some(container) if container.end <= position => continue,
                 Some(container) => (container.start.max(position), container.end),
                 None => (start, end),

@@ -242,7 +242,7 @@ fn check_format(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
 
 /// Checks that all bytes missing from the copy are in regions that `reader` has skipped.
 fn check_skipped<S: Source>(region: SkippedRegion, reader: &Reader<S>) -> Result<(), Error> {
-    let format = reader.known_format();
+    let format = reader.decoder.format();
     match region.reason {
         // Its version is known by now.
         Reason::FileHeader | Reason::UnknownVersion { .. } => check_format(format, reader.path()),

@@ -173,8 +173,8 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
     let mut report = report(reader, |reader, step| {
         match step {
             Step::Record(span) => {
-                let number = reader.known_format().log_number;
-                copy.start_record(reader.record_form(span), span.is_salvaged, number);
+                let number = reader.decoder.format().log_number;
+                copy.start_record(reader.decoder.record_form(span), span.is_salvaged, number);
                 copy.new.append(reader, span)?;
             }
             Step::Skipped(region) => copy.region(region, reader),
@@ -233,7 +233,7 @@ impl Copy<'_> {
         match region.reason {
             // The reader's dialect has the version that the file header states.
             Reason::FileHeader | Reason::BadFileHeader | Reason::UnknownVersion { .. } => {
-                self.new.encoder.set_dialect(reader.known_format().dialect);
+                self.new.encoder.set_dialect(reader.decoder.format().dialect);
             }
             Reason::Metadata { kind } => {
                 let bytes = reader.bytes(region);
@@ -242,7 +242,7 @@ impl Copy<'_> {
                     Role::Metadata(Metadata::SetCompression | Metadata::Mark) => {}
                     // It may be part of a payload, and would change how an engine reads the records
                     // that follow.
-                    role if reader.salvaged().contains(&region.start) => self.lose_metadata(role),
+                    role if reader.decoder.salvaged().contains(&region.start) => self.lose_metadata(role),
                     _ => {
                         let valid = dialect.valid(bytes, true);
                         let number = valid.and_then(|valid| Dialect::log_number_at(bytes, valid.form));

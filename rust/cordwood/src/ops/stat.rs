@@ -157,8 +157,8 @@ impl Stat {
     /// Counts the record that `reader` returned last.
     #[inline]
     fn add<S: Source>(&mut self, reader: &Reader<S>, span: RecordSpan) {
-        let len = reader.data_len(span);
-        let stored = reader.stored(span);
+        let len = reader.decoder.data_len(span);
+        let stored = reader.decoder.stored(span);
         self.record_count += 1;
         self.payload_len += len;
         self.record_len_min = Some(self.record_len_min.map_or(len, |min| min.min(len)));
@@ -248,7 +248,7 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
     loop {
         // Most records have already been found. Through `step`, the span of each would go through
         // memory.
-        if let Some(span) = reader.next_of_run() {
+        if let Some(span) = reader.decoder.next_of_run() {
             stat.trailer_len += span.offset - position.unwrap_or(span.offset);
             position = Some(span.end_offset);
             stat.add(reader, span);
@@ -293,7 +293,7 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
                     (End::Clean { offset }, Some(position)) => offset.saturating_sub(position),
                     // A torn record whose first fragment is the last of its block, and empty.
                     (End::TornTail { .. }, Some(position)) => {
-                        let left = reader.grid().block_left(position);
+                        let left = reader.decoder.grid().block_left(position);
                         let rest = reader
                             .file_len()
                             .map_or(0, |file_len| file_len.saturating_sub(position));

@@ -194,16 +194,16 @@ pub(super) fn report<S: Source>(
     let mut report = Report::new();
     loop {
         // As in `stat`. Nothing is repaired in a run.
-        while let Some(span) = reader.next_of_run() {
-            report.record(span, reader.data_len(span));
+        while let Some(span) = reader.decoder.next_of_run() {
+            report.record(span, reader.decoder.data_len(span));
             on_step(reader, Step::Record(span))?;
         }
         match reader.step() {
             Ok(Step::Record(span)) => {
-                report.record(span, reader.data_len(span));
-                if let Some(repaired) = reader.take_repairs() {
+                report.record(span, reader.decoder.data_len(span));
+                if let Some(repaired) = reader.decoder.take_repairs() {
                     // A container was repaired for all its records.
-                    report.repaired_count += reader.rest_len(span);
+                    report.repaired_count += reader.decoder.rest_len(span);
                     report.repaired.append(repaired);
                 }
                 on_step(reader, Step::Record(span))?;
@@ -217,7 +217,7 @@ pub(super) fn report<S: Source>(
                 let bit_flip = is_listed.then(|| reader.bit_flip(region)).flatten();
                 report.findings.add(Finding { region, bit_flip });
                 // Other regions are lost, even if some of their fragments could be repaired.
-                if let Some(repaired) = reader.take_repairs()
+                if let Some(repaired) = reader.decoder.take_repairs()
                     && matches!(
                         region.reason,
                         Reason::Metadata { .. } | Reason::FileHeader | Reason::EndTrailer

@@ -257,7 +257,7 @@ impl<S: Source> Reader<S> {
         if batch.is_empty()
             && let Some(file_len) = self.file_len()
         {
-            batch.start(target_len, file_len.saturating_sub(self.offset()));
+            batch.start(target_len, file_len.saturating_sub(self.decoder.offset()));
         }
         loop {
             if let Some(span) = self.decoder.peek_of_run() {
@@ -318,7 +318,7 @@ impl<S: Source> Reader<S> {
             if let Some(span) = self.decoder.peek_of_run() {
                 batch.keep_end(span.offset);
                 while let Some(span) = self.decoder.next_of_run() {
-                    batch.add_place(self.data_len(span), span);
+                    batch.add_place(self.decoder.data_len(span), span);
                     if batch.is_full(target_len) {
                         return Ok(());
                     }
@@ -341,7 +341,7 @@ impl<S: Source> Reader<S> {
 
     /// Copies a record that was found to `batch`, without taking it.
     fn push_found(&self, batch: &mut RecordBatch, span: RecordSpan) -> Result<(), Error> {
-        if batch.reserve(1, self.data_len(span) as usize).is_err() {
+        if batch.reserve(1, self.decoder.data_len(span) as usize).is_err() {
             return Err(self.out_of_memory());
         }
         batch.keep_end(span.offset);

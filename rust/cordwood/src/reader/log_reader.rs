@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::source::Place;
 use super::{Event, FileReader, Record, SeekSource, SliceSource, Source, StreamSource};
-use crate::damage::{BitFlip, Findings, FragmentPart, locate_bit_flip, only_difference};
+use crate::damage::{BitFlip, FragmentPart, locate_bit_flip, only_difference};
 use crate::damage::{Reason, Severity, SkippedRegion};
-use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step, Stored};
+use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step};
 use crate::dialect::{Dialect, Form, Grid, LogFormat, Role, Valid};
 use crate::error::{Error, ErrorKind, Hint, refusal, unsupported};
 use crate::format::KIND_AT;
@@ -45,9 +45,10 @@ use crate::wal_metadata::LogInfo;
 #[derive(Debug)]
 pub struct Reader<S = StreamSource<FileReader>> {
     pub(super) source: S,
-    pub(super) decoder: Decoder,
+    /// Its facts about the last step hold until the next one.
+    pub(crate) decoder: Decoder,
     /// With the range from the last seek on, and the origin of the file that is read.
-    pub(super) options: ReadOptions,
+    pub(crate) options: ReadOptions,
     /// The offset of the last seek.
     sought: Option<u64>,
     /// Whether the format of the file is still to be detected.
@@ -575,12 +576,6 @@ impl<S: Source> Reader<S> {
         self.last.take().unwrap_or(Ok(Step::NeedMore))
     }
 
-    /// The next record, if it is one of several that were found at once.
-    #[inline]
-    pub(crate) fn next_of_run(&mut self) -> Option<RecordSpan> {
-        self.decoder.next_of_run()
-    }
-
     /// The next step of the decoder, in the bytes that have been read. The records of a run or of a
     /// container are not taken.
     pub(super) fn look_in_window(&mut self) -> Result<Step, Error> {
@@ -709,63 +704,10 @@ impl<S: Source> Reader<S> {
         self.decoder.set_keeps_data(keeps_data);
     }
 
-    /// The length of [`data`](Self::data).
-    #[inline]
-    pub(crate) fn data_len(&self, span: RecordSpan) -> u64 {
-        self.decoder.data_len(span)
-    }
-
-    /// The part of the last damaged block whose records are salvaged, as file offsets.
-    pub(crate) fn salvaged(&self) -> Range<u64> {
-        self.decoder.salvaged()
-    }
-
-    /// The file offset of the next byte to be read. At the end: the offset of the end.
-    pub(crate) fn offset(&self) -> u64 {
-        self.decoder.offset()
-    }
-
-    /// The space that the last returned record takes up in the file.
-    pub(crate) fn stored(&self, span: RecordSpan) -> Stored {
-        self.decoder.stored(span)
-    }
-
-    /// How many records were found at once with the one that was returned last, as its container, and
-    /// not before it.
-    pub(crate) fn rest_len(&self, span: RecordSpan) -> u64 {
-        self.decoder.rest_len(span)
-    }
-
-    /// The file offsets of the container in which the record or region that was returned last
-    /// starts at `offset`, if it is in one.
-    pub(crate) fn container_at(&self, offset: u64) -> Option<Range<u64>> {
-        self.decoder.container_at(offset)
-    }
-
-    /// The form of the last header of the record that was returned last.
-    pub(crate) fn record_form(&self, span: RecordSpan) -> Form {
-        self.decoder.record_form(span)
-    }
-
-    /// The format of the log, as far as it is known.
-    pub(crate) fn known_format(&self) -> LogFormat {
-        self.decoder.format()
-    }
-
-    /// The form of the last record fragment that was read, if any.
-    pub(crate) fn form(&self) -> Option<Form> {
-        self.decoder.form()
-    }
-
-    /// The blocks of the file that is read.
-    pub(crate) fn grid(&self) -> Grid {
-        self.decoder.grid()
-    }
-
     /// The form of the log's fragments: that of the first valid one at the start of a block, if
     /// there is one in the part of the file that is in memory.
     pub(crate) fn form_in_memory(&self) -> Option<Form> {
-        let (format, grid, window) = (self.decoder.format(), self.grid(), self.source.window());
+        let (format, grid, window) = (self.decoder.format(), self.decoder.grid(), self.source.window());
         let mut start = grid.block_start(window.offset);
         while start < window.end_offset() {
             let left = grid.block_left(start);
@@ -794,17 +736,6 @@ impl<S: Source> Reader<S> {
         }
         let len = usize::try_from(region.len()).unwrap_or(usize::MAX);
         self.source.window().at(region.start, len)
-    }
-
-    /// The fragments repaired since the last call: those of the record that was returned last, or
-    /// of the region.
-    pub(crate) fn take_repairs(&mut self) -> Option<Findings> {
-        self.decoder.take_repairs()
-    }
-
-    /// How it reads.
-    pub(crate) fn options(&self) -> &ReadOptions {
-        &self.options
     }
 
     /// The length of the whole file in bytes, if the source knows it or has reached its end; of a log
@@ -843,7 +774,7 @@ impl<S: Source> Reader<S> {
             Reason::ChecksumMismatch { .. } | Reason::BadLength { .. } | Reason::ZeroHeader
         );
         // The whole block is in memory: the damage could not be determined without it.
-        let (grid, dialect) = (self.grid(), self.grid().dialect);
+        let (grid, dialect) = (self.decoder.grid(), self.decoder.grid().dialect);
         if region.reason == Reason::BadFileHeader {
             let place = only_difference(self.bytes(region), dialect.prefix())?;
             return Some(place.flip_in(region.start, FragmentPart::FileHeader));
