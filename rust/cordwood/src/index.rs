@@ -71,9 +71,20 @@ struct Idle {
     reader: Box<Reader>,
 }
 
-/// Where the records of one log are.
-// Hidden: for the binding, which reads its sources itself, and pickles them.
-#[doc(hidden)]
+/// Where the records of one log are: the part of a [`RecordIndex`] that a program can store.
+///
+/// ```
+/// use cordwood_log::{ReadOptions, Reader, RecordIndex};
+/// use cordwood_log::read::IndexedLog;
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("app.log");
+/// # std::fs::write(&path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")?;
+/// let log = IndexedLog::of(&mut Reader::open(&path)?)?;
+/// assert_eq!((log.record_count, log.position.offset()), (1, 10));
+/// let index = RecordIndex::of_logs(vec![log], ReadOptions::default());
+/// assert_eq!(index.get(0)?.as_deref(), Some(&b"foo"[..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexedLog {
     /// The file, or the directory of a segmented log.
@@ -109,7 +120,6 @@ impl RecordIndex {
     }
 
     /// An index of logs that were read before, with the same options.
-    #[doc(hidden)]
     pub fn of_logs(logs: Vec<IndexedLog>, options: ReadOptions) -> Self {
         let mut end = 0;
         let ends = logs.iter().map(|log| {
@@ -125,7 +135,6 @@ impl RecordIndex {
     }
 
     /// The logs, in their order.
-    #[doc(hidden)]
     pub fn logs(&self) -> &[IndexedLog] {
         &self.logs
     }
@@ -327,7 +336,10 @@ impl fmt::Debug for RecordIndex {
 
 impl IndexedLog {
     /// Reads a log from where its reader is to its end.
-    #[doc(hidden)]
+    ///
+    /// # Errors
+    ///
+    /// As [`RecordIndex::open`].
     pub fn of<S: Source>(reader: &mut Reader<S>) -> Result<Self, Error> {
         let path = reader.path().map(Path::to_owned);
         let (Some(path), Some(_)) = (path.clone(), reader.file_len()) else {

@@ -182,7 +182,6 @@ pub mod follow {
 pub mod read {
     pub use crate::decode::Pieces;
     #[cfg(feature = "fs")]
-    #[doc(hidden)]
     pub use crate::index::IndexedLog;
     pub use crate::reader::{
         FileReader, Found, FoundRecord, IntoRecords, OwnedRecord, RecordBatch, Records, SeekSource, SliceSource,

@@ -134,28 +134,24 @@ impl Position {
 
     /// The version that a store has given to the object, if the log is one: its ETag or its
     /// generation.
-    // Hidden: only the binding reads from stores.
-    #[doc(hidden)]
     pub fn version(&self) -> Option<&str> {
         self.version.as_deref()
     }
 
     /// The marks, for whoever reads the log: where they start, their lengths and their checksums.
-    #[doc(hidden)]
     pub fn marks(&self) -> impl Iterator<Item = (u64, u32, u32)> {
         self.marks.iter().map(|mark| (mark.start, mark.len, mark.checksum))
     }
 
     /// The same position, in an object that has this version.
-    #[doc(hidden)]
     #[must_use]
     pub fn with_version(self, version: Option<String>) -> Self {
         Position { version, ..self }
     }
 
-    /// The position at the start of a log, of whose first file `bytes` are the first ones. Its mark
-    /// ends before the first incomplete fragment: a writer may write other bytes there.
-    #[doc(hidden)]
+    /// The position at the start of a log, of whose first file `bytes` are the first ones, from the log
+    /// offset `base` on. Its mark ends before the first incomplete fragment: a writer may write other
+    /// bytes there.
     pub fn of_start(bytes: &[u8], base: u64, format: LogFormat) -> Self {
         let mut options = ReadOptions::default().with_format(format);
         options.origin = base;
@@ -269,8 +265,10 @@ mod files {
         }
 
         /// The position at the start of a log whose format is known.
-        // Hidden: for the binding, which plans splits.
-        #[doc(hidden)]
+        ///
+        /// # Errors
+        ///
+        /// [`ErrorKind::Io`] if the file or the directory cannot be read.
         pub fn start(path: &Path, format: LogFormat) -> Result<Self, Error> {
             let (mut bytes, mut base) = (Vec::new(), 0);
             let mut file = path.to_owned();

@@ -266,9 +266,7 @@ impl Follower {
     }
 
     /// Whether the last poll left a part of a file that has been replaced to the next one, and so did
-    /// not report the rotation yet.
-    // Hidden: for the binding, which then looks for signals before the next poll.
-    #[doc(hidden)]
+    /// not report the rotation yet. [`delay`](Self::delay) is then zero.
     pub fn is_probing(&self) -> bool {
         self.unreported.is_probing
     }
