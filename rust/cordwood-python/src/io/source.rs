@@ -125,7 +125,7 @@ pub(crate) fn open_path(path: &Path, mut options: ReadOptions) -> Result<OpenedR
     }
     let source = reader.into_inner().map(FileInput::boxed);
     // Threads read one file.
-    let is_one_file = source.place().is_none();
+    let is_one_file = !source.is_segmented();
     Ok(OpenedReader {
         another: source.get_ref().another().filter(|_| is_one_file),
         reader: cordwood::Reader::with_source(source, options.clone()),

@@ -215,7 +215,7 @@ impl<S: Source> Fragments<S> {
         if self.has_ended {
             return Ok(None);
         }
-        if self.ahead.get_ref().place().is_some() {
+        if self.ahead.place().is_some() {
             let text = "this is a segmented log: name its files, each of which is a log";
             let source = io::Error::new(io::ErrorKind::IsADirectory, text);
             return Err(Error::io(source, self.ahead.path()));

@@ -47,9 +47,9 @@ impl<'a> NewLog<'a> {
     pub(super) fn create<S: Source>(
         destination: &'a Path,
         format: LogFormat,
-        reader: &Reader<S>,
+        reader: &mut Reader<S>,
     ) -> Result<Self, Error> {
-        let has_segments = reader.get_ref().place().is_some();
+        let has_segments = reader.place().is_some();
         let checked = match reader.path().filter(|_| has_segments) {
             Some(directory) => refuse_inside(destination, directory),
             None => Ok(()),

@@ -11,7 +11,7 @@ use crate::dialect::{Dialect, Grid};
 use crate::error::Error;
 use crate::format::BLOCK_LEN;
 use crate::pipeline::in_order;
-use crate::reader::{FileReader, Reader, SeekSource, Source, StreamSource};
+use crate::reader::{FileReader, Reader, SeekSource, StreamSource};
 
 /// Splits the range of `options` at block boundaries into at most `count` parts of about the same
 /// length, for readers in several threads or on several machines. Together they return each event
@@ -173,7 +173,7 @@ pub(super) fn in_parts_of_file<T: Send>(
     // If the dialect cannot be detected, options that name one would say that it is known.
     let format = whole.detect()?;
     // Threads read one file: the parts of a segmented log do not start at its blocks.
-    let Some(format) = format.filter(|_| whole.get_ref().place().is_none()) else {
+    let Some(format) = format.filter(|_| !whole.get_ref().is_segmented()) else {
         return work(&mut whole);
     };
     let options = options.clone().with_format(format);

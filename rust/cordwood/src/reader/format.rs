@@ -51,16 +51,14 @@ impl<S: Source> Reader<S> {
         if !self.is_undetected {
             return Ok(true);
         }
-        let origin = self.options.origin;
+        let (origin, place) = (self.options.origin, self.place());
         let window = self.source.window();
         let path = self.path.as_deref();
         let named = self.options.named();
         unsupported(named.check(), path)?;
         // That of a segment has the name of a log, whatever the directory is called.
         #[cfg(feature = "fs")]
-        let file = self
-            .source
-            .place()
+        let file = place
             .and(path)
             .map(|directory| directory.join(crate::segments::name_of(origin)));
         #[cfg(not(feature = "fs"))]
@@ -68,14 +66,14 @@ impl<S: Source> Reader<S> {
         let file = file.as_deref().or(path);
         let no_log = |foreign| Error::new(ErrorKind::Foreign { foreign }, file);
         // After a segment whose format is known, one that is no log is damage.
-        let is_known_log = self.source.place().is_some() && self.detected.is_some();
+        let is_known_log = place.is_some() && self.detected.is_some();
         let detected = match identify(named, file, window.bytes, window.offset - origin, window.is_last) {
             PartialDetection::NeedMore => return Ok(false),
             PartialDetection::Foreign(_) | PartialDetection::Longer(_) if is_known_log => None,
             PartialDetection::Foreign(foreign) => return Err(no_log(foreign)),
             PartialDetection::Longer(weak) => {
                 let read_at = |offset, buffer: &mut [u8]| self.source.read_aside(origin + offset, buffer);
-                let file_len = match self.source.place() {
+                let file_len = match place {
                     Some(place) => Some(place.end - origin),
                     None => self.source.file_len(),
                 };

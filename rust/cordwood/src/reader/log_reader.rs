@@ -205,7 +205,9 @@ impl Reader<StreamSource<FileReader>> {
     /// [`ErrorKind::Io`] if the length of the file cannot be read; for a segmented log, as
     /// [`open_with`](Self::open_with).
     pub fn another(&self, options: ReadOptions) -> Result<Self, Error> {
-        if let (Some(_), Some(path)) = (self.source.place(), &self.path) {
+        if self.source.is_segmented()
+            && let Some(path) = &self.path
+        {
             return Reader::open_with(path, options);
         }
         let start = options
@@ -221,13 +223,15 @@ impl<S: SeekSource> Reader<S> {
     /// Opens the file of the log that contains `offset`, and runs `work`. If that fails, the reader stays
     /// in the file that was open.
     fn in_file_of<T>(&mut self, offset: u64, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
-        if !self.source.open_file(offset)? {
+        if !self.source.files().map_or(Ok(false), |files| files.open_at(offset))? {
             return work(self);
         }
         let state = (self.options.origin, self.is_undetected, self.detected, self.joint);
         let decoder = self.start_file();
         let done = work(self);
-        self.source.settle(done.is_ok());
+        if let Some(files) = self.source.files() {
+            files.settle(done.is_ok());
+        }
         if done.is_err() {
             self.decoder = decoder;
             (self.options.origin, self.is_undetected, self.detected, self.joint) = state;
@@ -320,7 +324,7 @@ impl<S: SeekSource> Reader<S> {
     ///   if it starts at 0.
     pub fn restart(&mut self, options: ReadOptions) -> Result<(), Error> {
         self.in_file_of(options.start, |reader| {
-            let origin = reader.source.place().map_or(0, |place| place.origin);
+            let origin = reader.place().map_or(0, |place| place.origin);
             let start = |dialect: Dialect| Grid::new(dialect, origin).block_start(options.start);
             let start = options.dialect.map_or(origin, start);
             reader.source.seek(start).map_err(|source| reader.io(source))
@@ -338,8 +342,11 @@ impl<S: SeekSource> Reader<S> {
 
 impl<S: Source> Reader<S> {
     /// Reads from a source of your own.
-    pub fn with_source(source: S, mut options: ReadOptions) -> Self {
-        options.origin = source.place().map_or(0, |place| place.origin);
+    pub fn with_source(mut source: S, mut options: ReadOptions) -> Self {
+        options.origin = source
+            .files()
+            .and_then(|files| files.place())
+            .map_or(0, |place| place.origin);
         Reader {
             path: source.path().map(Path::to_owned),
             source,
@@ -357,11 +364,16 @@ impl<S: Source> Reader<S> {
         }
     }
 
+    /// The place in the log of the file that is read, if the log has several.
+    pub(crate) fn place(&mut self) -> Option<Place> {
+        self.source.files()?.place()
+    }
+
     /// Reads another file of the log from its start: the one that the source has opened. Returns
     /// the decoder of the file before it.
     fn start_file(&mut self) -> Decoder {
         let keeps_data = self.decoder.keeps_data();
-        self.options.origin = self.source.place().map_or(0, |place| place.origin);
+        self.options.origin = self.place().map_or(0, |place| place.origin);
         let decoder = Decoder::unchecked(&self.options).leaving_in_window();
         let before = std::mem::replace(&mut self.decoder, decoder);
         self.decoder.set_keeps_data(keeps_data);
@@ -388,7 +400,7 @@ impl<S: Source> Reader<S> {
         let end = self.options.end.map_or(next, |end| end.min(next));
         let is_broken = start < end || (place.has_grown && end == next);
         if !is_broken || self.joint.is_reported {
-            self.source.next_file()?;
+            self.source.files().map_or(Ok(()), |files| files.open_next())?;
             self.start_file();
             return self.look_in_window();
         }
@@ -426,11 +438,11 @@ impl<S: Source> Reader<S> {
 
     /// Whether `region` is at the end of a file of a segmented log, and is reported with the break
     /// before the next file.
-    fn is_of_break(&self, region: SkippedRegion) -> bool {
+    fn is_of_break(&mut self, region: SkippedRegion) -> bool {
         let is_at_end = |place: Place| place.next.is_some() && region.end == place.end;
         match region.reason {
-            Reason::TornTail => self.source.place().is_some_and(|place| place.next.is_some()),
-            Reason::ZeroFill => self.source.place().is_some_and(is_at_end),
+            Reason::TornTail => self.place().is_some_and(|place| place.next.is_some()),
+            Reason::ZeroFill => self.place().is_some_and(is_at_end),
             _ => false,
         }
     }
@@ -589,7 +601,7 @@ impl<S: Source> Reader<S> {
             }
             Step::Skipped(region) => self.reported(region),
             Step::End(end @ (End::Clean { .. } | End::TornTail { .. }))
-                if let Some(place) = self.source.place()
+                if let Some(place) = self.place()
                     && let Some(next) = place.next
                     && self.options.end.is_none_or(|range_end| end.offset() < range_end) =>
             {

@@ -61,19 +61,29 @@ pub trait Source {
         Ok(0)
     }
 
-    /// The place in the log of the file that is read, if the log has several.
-    // Hidden, as the next method: only a `StreamSource` reads several files.
+    /// The files of the log, if it may have several.
+    // Hidden: only a `StreamSource` reads several files.
     #[doc(hidden)]
-    fn place(&self) -> Option<Place> {
+    fn files(&mut self) -> Option<&mut dyn Files> {
         None
     }
+}
 
-    /// Opens the next file of the log, and returns whether there is one. If opening fails, the source
-    /// stays at the end of this one.
-    #[doc(hidden)]
-    fn next_file(&mut self) -> Result<bool, Error> {
-        Ok(false)
-    }
+/// The files of a log, of which a source reads one at a time.
+pub trait Files {
+    /// The place in the log of the file that is open, if the log has several.
+    fn place(&self) -> Option<Place>;
+
+    /// Opens the next file of the log, if there is one. If opening fails, the source stays at the end of
+    /// this one.
+    fn open_next(&mut self) -> Result<(), Error>;
+
+    /// Opens the file that contains `offset`, and returns whether that is another one.
+    fn open_at(&mut self, offset: u64) -> Result<bool, Error>;
+
+    /// After [`open_at`](Self::open_at) has opened another file: closes the one before it or, unless
+    /// `is_kept`, goes back to it, with its window.
+    fn settle(&mut self, is_kept: bool);
 }
 
 /// The place of a file in a segmented log. All of these are log offsets.
@@ -97,21 +107,6 @@ pub trait SeekSource: Source {
     ///
     /// The error of the seek. The source then stays where it was.
     fn seek(&mut self, offset: u64) -> io::Result<()>;
-
-    /// Opens the file that contains `offset`, and returns whether that is another one.
-    // Hidden: as `next_file`.
-    #[doc(hidden)]
-    fn open_file(&mut self, offset: u64) -> Result<bool, Error> {
-        let _ = offset;
-        Ok(false)
-    }
-
-    /// After [`open_file`](Self::open_file) has opened another file: closes the one before it or, unless
-    /// `is_kept`, goes back to it, with its window.
-    #[doc(hidden)]
-    fn settle(&mut self, is_kept: bool) {
-        let _ = is_kept;
-    }
 }
 
 /// A file that is entirely in memory.
@@ -164,25 +159,14 @@ impl SeekSource for SliceSource<'_> {
 /// A file that is read in chunks.
 #[derive(Debug)]
 pub struct StreamSource<R> {
-    read: R,
-    /// File offset of `buffer[start]`.
-    offset: u64,
-    /// Empty before the first read, then of constant length, so that it is zeroed only once.
-    buffer: Vec<u8>,
-    /// Where in the buffer the bytes of the file start.
-    start: usize,
-    /// Their number.
-    filled: usize,
-    is_last: bool,
+    open: Opened<R>,
     file_len: Option<u64>,
     /// The file offset where the range of the reader ends.
     range_end: u64,
-    /// The file, if it can be read at any offset.
-    aside: Option<FileReader>,
     path: Option<PathBuf>,
     /// The files of the log, if it has several: all offsets are then those of the log.
     segments: Option<Segments<R>>,
-    /// The file that was open before the last `open_file`, until that is settled.
+    /// The file that was open before the last [`Files::open_at`], until that is settled.
     before: Option<Box<Opened<R>>>,
 }
 
@@ -190,12 +174,60 @@ pub struct StreamSource<R> {
 #[derive(Debug)]
 struct Opened<R> {
     read: R,
+    /// The file, if it can be read at any offset.
     aside: Option<FileReader>,
-    offset: u64,
+    bytes: Buffer,
+}
+
+/// The bytes of a file that are in memory.
+#[derive(Debug, Default)]
+struct Buffer {
+    /// Empty before the first read, then of constant length, so that it is zeroed only once.
     buffer: Vec<u8>,
+    /// Where in the buffer the bytes of the file start.
     start: usize,
+    /// Their number.
     filled: usize,
+    /// File offset of the first of them.
+    offset: u64,
     is_last: bool,
+}
+
+impl Buffer {
+    /// Without bytes, at the file offset `offset`.
+    fn at(offset: u64) -> Self {
+        Buffer {
+            offset,
+            ..Buffer::default()
+        }
+    }
+
+    /// The file offset after the last byte.
+    fn end(&self) -> u64 {
+        self.offset + self.filled as u64
+    }
+
+    /// Discards all bytes, and continues at the file offset `offset`.
+    fn clear(&mut self, offset: u64) {
+        (self.offset, self.filled, self.is_last) = (offset, 0, false);
+    }
+
+    /// Discards the first `len` bytes, and moves the others to where the buffer has room after
+    /// them.
+    fn forget(&mut self, len: usize) -> io::Result<()> {
+        if self.buffer.is_empty() {
+            let len = WINDOW_LEN + 2 * PAGE_LEN;
+            self.buffer.try_reserve_exact(len)?;
+            self.buffer.resize(len, 0);
+        }
+        let kept = self.start + len..self.start + self.filled;
+        self.offset += len as u64;
+        self.filled -= len;
+        let next_page = self.buffer.as_ptr().addr().wrapping_neg() % PAGE_LEN;
+        self.start = next_page + (self.offset % PAGE_LEN as u64) as usize;
+        self.buffer.copy_within(kept, self.start);
+        Ok(())
+    }
 }
 
 #[cfg(feature = "fs")]
@@ -210,9 +242,9 @@ impl StreamSource<FileReader> {
         let source = match FileReader::open(path) {
             Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
                 let (segments, file) = Segments::open(path)?;
-                let mut source = StreamSource::new(file.clone(), 0);
+                let mut source = StreamSource::new(file.clone(), segments.place().origin);
+                source.open.aside = Some(file);
                 source.segments = Some(segments);
-                source.start_file(file.clone(), file);
                 source
             }
             opened => Self::with_file(opened.map_err(failed)?, 0).map_err(failed)?,
@@ -231,9 +263,9 @@ impl StreamSource<FileReader> {
             return Ok(StreamSource::new(file, 0));
         };
         let offset = file.seek(SeekFrom::Start(offset.min(file_len)))?;
-        let aside = Some(file.clone());
-        let source = StreamSource::new(file, offset).with_len(file_len);
-        Ok(StreamSource { aside, ..source })
+        let mut source = StreamSource::new(file.clone(), offset).with_len(file_len);
+        source.open.aside = Some(file);
+        Ok(source)
     }
 }
 
@@ -241,15 +273,13 @@ impl<R: Read> StreamSource<R> {
     /// Reads from `read`, which is at the file offset `offset`.
     pub fn new(read: R, offset: u64) -> Self {
         StreamSource {
-            read,
-            offset,
-            buffer: Vec::new(),
-            start: 0,
-            filled: 0,
-            is_last: false,
+            open: Opened {
+                read,
+                aside: None,
+                bytes: Buffer::at(offset),
+            },
             file_len: None,
             range_end: u64::MAX,
-            aside: None,
             path: None,
             segments: None,
             before: None,
@@ -274,13 +304,18 @@ impl<R: Read> StreamSource<R> {
 
     /// The underlying reader.
     pub fn get_ref(&self) -> &R {
-        &self.read
+        &self.open.read
     }
 
     /// Returns the underlying reader. Its position is after all buffered bytes, even those that
     /// have not been returned as records.
     pub fn into_inner(self) -> R {
-        self.read
+        self.open.read
+    }
+
+    /// Whether the log has several files, of which this source reads one at a time.
+    pub fn is_segmented(&self) -> bool {
+        self.segments.is_some()
     }
 
     /// The same source with its reader wrapped in another, which must return the same bytes.
@@ -304,41 +339,19 @@ impl<R: Read> StreamSource<R> {
         R: 'static,
     {
         let wrap = Arc::new(wrap);
-        let StreamSource {
-            read,
-            offset,
-            buffer,
-            start,
-            filled,
-            is_last,
-            file_len,
-            range_end,
-            aside,
-            path,
-            segments,
-            before: _,
-        } = self;
+        let Opened { read, aside, bytes } = self.open;
         StreamSource {
-            read: wrap(read),
-            offset,
-            buffer,
-            start,
-            filled,
-            is_last,
-            file_len,
-            range_end,
-            aside,
-            path,
-            segments: segments.map(|segments| segments.map(wrap)),
+            open: Opened {
+                read: wrap(read),
+                aside,
+                bytes,
+            },
+            file_len: self.file_len,
+            range_end: self.range_end,
+            path: self.path,
+            segments: self.segments.map(|segments| segments.map(wrap)),
             before: None,
         }
-    }
-
-    /// Reads another file of the log from its start: `read`, of which `file` is another reader.
-    fn start_file(&mut self, read: R, file: FileReader) {
-        (self.read, self.aside) = (read, Some(file));
-        self.offset = self.origin();
-        (self.filled, self.is_last) = (0, false);
     }
 
     /// The log offset of the first byte of the file that is read.
@@ -346,27 +359,10 @@ impl<R: Read> StreamSource<R> {
         self.place().map_or(0, |place| place.origin)
     }
 
-    /// Discards the first `len` bytes, and moves the others to where the buffer has room after
-    /// them.
-    fn forget(&mut self, len: usize) -> io::Result<()> {
-        if self.buffer.is_empty() {
-            let len = WINDOW_LEN + 2 * PAGE_LEN;
-            self.buffer.try_reserve_exact(len)?;
-            self.buffer.resize(len, 0);
-        }
-        let kept = self.start + len..self.start + self.filled;
-        self.offset += len as u64;
-        self.filled -= len;
-        let next_page = self.buffer.as_ptr().addr().wrapping_neg() % PAGE_LEN;
-        self.start = next_page + (self.offset % PAGE_LEN as u64) as usize;
-        self.buffer.copy_within(kept, self.start);
-        Ok(())
-    }
-
     /// Bytes to read at once: up to the end of the range; after it, one block, and then as many as
     /// have already been read after it, since the last record may be long.
     fn len_to_read(&self) -> usize {
-        let offset = self.offset + self.filled as u64;
+        let offset = self.open.bytes.end();
         let len = match self.range_end.checked_sub(offset) {
             Some(rest) if rest > 0 => rest,
             _ => (offset - self.range_end).max(BLOCK_LEN as u64),
@@ -377,7 +373,7 @@ impl<R: Read> StreamSource<R> {
     /// Fails if the file ends before the length that it had when it was opened: the records after
     /// this end would be lost without a report.
     fn check_end(&self) -> io::Result<()> {
-        let end = self.offset + self.filled as u64;
+        let end = self.open.bytes.end();
         match self.place().map_or(self.file_len, |place| Some(place.end)) {
             Some(file_len) if end < file_len => {
                 Err(io::Error::new(io::ErrorKind::UnexpectedEof, Cut { file_len, end }))
@@ -389,25 +385,27 @@ impl<R: Read> StreamSource<R> {
     /// Reads once into the free space of the buffer. A read that is interrupted by a signal is
     /// repeated.
     fn read_on(&mut self) -> io::Result<()> {
-        if self.filled == WINDOW_LEN {
+        let filled = self.open.bytes.filled;
+        if filled == WINDOW_LEN {
             // A read into an empty buffer returns no bytes, which would be mistaken for the end of
             // the file.
             return Ok(());
         }
-        let mut len = self.len_to_read().min(WINDOW_LEN - self.filled);
+        let mut len = self.len_to_read().min(WINDOW_LEN - filled);
         if let Some(Place { next: Some(_), end, .. }) = self.place() {
-            let rest = end.saturating_sub(self.offset + self.filled as u64);
+            let rest = end.saturating_sub(self.open.bytes.end());
             len = len.min(usize::try_from(rest).unwrap_or(usize::MAX));
         }
         loop {
-            match self.read.read(&mut self.buffer[self.start..][self.filled..][..len]) {
+            let Opened { read, bytes, .. } = &mut self.open;
+            match read.read(&mut bytes.buffer[bytes.start..][filled..][..len]) {
                 Ok(len) => {
                     // A `Read` that claims more bytes than fit must not cause a panic later.
-                    self.filled = WINDOW_LEN.min(self.filled + len);
+                    bytes.filled = WINDOW_LEN.min(filled + len);
                     if len == 0 {
                         self.check_end()?;
                     }
-                    self.is_last = len == 0;
+                    self.open.bytes.is_last = len == 0;
                     return Ok(());
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -423,76 +421,78 @@ impl<R: Read + Seek> SeekSource for StreamSource<R> {
     fn seek(&mut self, offset: u64) -> io::Result<()> {
         let origin = self.origin();
         let before = offset.saturating_sub(1).saturating_sub(origin);
-        self.offset = origin + self.read.seek(SeekFrom::Start(before))?;
-        self.filled = 0;
-        self.is_last = false;
+        let offset = origin + self.open.read.seek(SeekFrom::Start(before))?;
+        self.open.bytes.clear(offset);
+        Ok(())
+    }
+}
+
+impl<R: Read> Files for StreamSource<R> {
+    fn place(&self) -> Option<Place> {
+        self.segments.as_ref().map(Segments::place)
+    }
+
+    fn open_next(&mut self) -> Result<(), Error> {
+        let opened = self.segments.as_mut().map_or(Ok(None), Segments::open_next)?;
+        if let Some((read, file)) = opened {
+            (self.open.read, self.open.aside) = (read, Some(file));
+            self.open.bytes.clear(self.origin());
+        }
         Ok(())
     }
 
-    fn open_file(&mut self, offset: u64) -> Result<bool, Error> {
+    fn open_at(&mut self, offset: u64) -> Result<bool, Error> {
         let opened = self
             .segments
             .as_mut()
             .map_or(Ok(None), |segments| segments.open_at(offset))?;
         let Some((read, file)) = opened else { return Ok(false) };
-        let origin = self.origin();
-        self.before = Some(Box::new(Opened {
-            read: std::mem::replace(&mut self.read, read),
-            aside: self.aside.replace(file),
-            offset: std::mem::replace(&mut self.offset, origin),
-            buffer: std::mem::take(&mut self.buffer),
-            start: std::mem::take(&mut self.start),
-            filled: std::mem::take(&mut self.filled),
-            is_last: std::mem::take(&mut self.is_last),
-        }));
+        let opened = Opened {
+            read,
+            aside: Some(file),
+            bytes: Buffer::at(self.origin()),
+        };
+        self.before = Some(Box::new(std::mem::replace(&mut self.open, opened)));
         Ok(true)
     }
 
     fn settle(&mut self, is_kept: bool) {
         let Some(before) = self.before.take() else { return };
         if is_kept {
-            if self.buffer.is_empty() {
-                self.buffer = before.buffer;
+            if self.open.bytes.buffer.is_empty() {
+                self.open.bytes.buffer = before.bytes.buffer;
             }
             return;
         }
         if let Some(segments) = &mut self.segments {
             segments.go_back();
         }
-        Opened {
-            read: self.read,
-            aside: self.aside,
-            offset: self.offset,
-            buffer: self.buffer,
-            start: self.start,
-            filled: self.filled,
-            is_last: self.is_last,
-        } = *before;
+        self.open = *before;
     }
 }
 
 impl<R: Read> Source for StreamSource<R> {
     #[inline]
     fn window(&self) -> Window<'_> {
+        let bytes = &self.open.bytes;
         Window {
-            offset: self.offset,
-            bytes: &self.buffer[self.start..][..self.filled],
-            is_last: self.is_last,
+            offset: bytes.offset,
+            bytes: &bytes.buffer[bytes.start..][..bytes.filled],
+            is_last: bytes.is_last,
         }
     }
 
     fn fill(&mut self, from: u64, range_end: u64) -> io::Result<()> {
         self.range_end = range_end;
-        if from < self.offset {
-            return Err(starts_after(self.offset, from));
+        if from < self.open.bytes.offset {
+            return Err(starts_after(self.open.bytes.offset, from));
         }
         loop {
-            let done = usize::try_from(from.saturating_sub(self.offset))
-                .unwrap_or(usize::MAX)
-                .min(self.filled);
-            self.forget(done)?;
+            let bytes = &mut self.open.bytes;
+            let done = usize::try_from(from.saturating_sub(bytes.offset)).unwrap_or(usize::MAX);
+            bytes.forget(done.min(bytes.filled))?;
             self.read_on()?;
-            if self.is_last || self.offset + self.filled as u64 > from {
+            if self.open.bytes.is_last || self.open.bytes.end() > from {
                 return Ok(());
             }
         }
@@ -509,18 +509,12 @@ impl<R: Read> Source for StreamSource<R> {
     }
 
     fn read_aside(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let Some(file) = &self.aside else { return Ok(0) };
+        let Some(file) = &self.open.aside else { return Ok(0) };
         file.read_full_at(buffer, offset - self.origin())
     }
 
-    #[inline]
-    fn place(&self) -> Option<Place> {
-        self.segments.as_ref().map(Segments::place)
-    }
-
-    fn next_file(&mut self) -> Result<bool, Error> {
-        let opened = self.segments.as_mut().map_or(Ok(None), Segments::open_next)?;
-        Ok(opened.map(|(read, file)| self.start_file(read, file)).is_some())
+    fn files(&mut self) -> Option<&mut dyn Files> {
+        Some(self)
     }
 }
 
@@ -705,7 +699,7 @@ mod tests {
         let file: Vec<u8> = (0..3 * WINDOW_LEN).map(|byte| (byte % 251) as u8).collect();
         let mut source = StreamSource::new(&file[5..], 5);
         let mut from = 5;
-        while !source.is_last {
+        while !source.open.bytes.is_last {
             source.fill(from, u64::MAX)?;
             let Window { offset, bytes, .. } = source.window();
             assert_eq!(bytes.as_ptr().addr() % PAGE_LEN, offset as usize % PAGE_LEN);
