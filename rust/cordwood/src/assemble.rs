@@ -267,12 +267,9 @@ impl Assembler {
         let len = Some(self.joined_len);
         match state {
             State::Idle => None,
-            State::InTooLarge { start, end } => (start < end).then_some(SkippedRegion {
-                start,
-                end,
-                reason: Reason::TooLargeRest,
-                leveldb_len: None,
-            }),
+            State::InTooLarge { start, end } => {
+                (start < end).then_some(SkippedRegion::new(start..end, Reason::TooLargeRest))
+            }
             State::InRecord { start, end } => {
                 let (reason, leveldb_len) = match interruption {
                     Interruption::EndOfFile => (Reason::TornTail, None),
@@ -397,12 +394,7 @@ impl Assembler {
             } else {
                 State::InTooLarge { start: end, end }
             };
-            return Pushed::Skipped(SkippedRegion {
-                start,
-                end,
-                reason: Reason::RecordTooLarge,
-                leveldb_len: None,
-            });
+            return Pushed::Skipped(SkippedRegion::new(start..end, Reason::RecordTooLarge));
         }
         if self.keeps_pending() && !self.is_in_window {
             append(&mut self.joined, payload);
@@ -490,14 +482,7 @@ mod tests {
     #[test]
     fn no_part_of_a_too_large_record_is_kept() {
         let mut assembler = limited_to(3);
-        let region = |start, end, reason| {
-            Pushed::Skipped(SkippedRegion {
-                start,
-                end,
-                reason,
-                leveldb_len: None,
-            })
-        };
+        let region = |start, end, reason| Pushed::Skipped(SkippedRegion::new(start..end, reason));
         assert_eq!(push(&mut assembler, Kind::First, 0, b"abc"), Pushed::Pending);
         assert_eq!(
             push(&mut assembler, Kind::Middle, 10, b"d"),

@@ -858,12 +858,7 @@ mod tests {
 
     /// An error of each kind, with the offsets and lengths in it.
     fn of_each_kind() -> Vec<Error> {
-        let region = SkippedRegion {
-            start: 10,
-            end: 20,
-            reason: Reason::TornTail,
-            leveldb_len: None,
-        };
+        let region = SkippedRegion::new(10..20, Reason::TornTail);
         let dialect = Dialect::LEVELDB;
         let format = LogFormat::new(dialect);
         let unsupported = |unsupported| ErrorKind::Unsupported { dialect, unsupported };

@@ -209,12 +209,7 @@ pub fn breaks(segments: &[Segment]) -> impl Iterator<Item = SkippedRegion> {
         } else {
             Reason::GrownSegment
         };
-        (end != next).then_some(SkippedRegion {
-            start: end.min(next),
-            end: end.max(next),
-            reason,
-            leveldb_len: None,
-        })
+        (end != next).then_some(SkippedRegion::new(end.min(next)..end.max(next), reason))
     })
 }
 

@@ -2,6 +2,7 @@
 //! produces text.
 
 use std::fmt;
+use std::ops::Range;
 
 use crate::dialect::Dialect;
 use crate::format::FragmentKind;
@@ -325,6 +326,16 @@ pub struct SkippedRegion {
 }
 
 impl SkippedRegion {
+    /// A region that LevelDB does not report.
+    pub(crate) const fn new(Range { start, end }: Range<u64>, reason: Reason) -> Self {
+        SkippedRegion {
+            start: start,
+            end,
+            reason,
+            leveldb_len: None,
+        }
+    }
+
     /// The length of the region in bytes.
     pub const fn len(&self) -> u64 {
         self.end - self.start

@@ -223,12 +223,7 @@ mod tests {
     fn an_empty_region_is_damage_too() {
         let mut findings = Findings::default();
         assert!(!findings.has(Severity::Corruption));
-        findings.add(Finding::new(SkippedRegion {
-            start: 20,
-            end: 20,
-            reason: Reason::GrownSegment,
-            leveldb_len: None,
-        }));
+        findings.add(Finding::new(SkippedRegion::new(20..20, Reason::GrownSegment)));
         assert!(findings.has(Severity::Corruption));
         assert_eq!(findings.len_of(Severity::Corruption), 0);
     }

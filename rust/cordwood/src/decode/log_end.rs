@@ -368,12 +368,7 @@ impl Decoder {
         if start >= self.offset {
             return Step::End(end);
         }
-        Step::Skipped(SkippedRegion {
-            start,
-            end: self.offset,
-            reason: Reason::Stale,
-            leveldb_len: None,
-        })
+        Step::Skipped(SkippedRegion::new(start..self.offset, Reason::Stale))
     }
 }
 

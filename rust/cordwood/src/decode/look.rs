@@ -204,12 +204,7 @@ impl Decoder {
             self.format.dialect = dialect;
         }
         self.offset = origin + bytes.len() as u64;
-        let region = SkippedRegion {
-            start: origin,
-            end: self.offset,
-            reason,
-            leveldb_len: None,
-        };
+        let region = SkippedRegion::new(origin..self.offset, reason);
         if self.bounds.start <= origin {
             return Some(self.skip(region));
         }

@@ -270,12 +270,10 @@ impl Decoder {
             self.opened.find();
             return self.peek_of_container().map(Step::Record);
         }
-        let region = SkippedRegion {
-            start: self.opened.start + index as u64,
-            end: self.opened.end_offset(index),
-            reason: Reason::RecordTooLarge,
-            leveldb_len: None,
-        };
+        let region = SkippedRegion::new(
+            self.opened.start + index as u64..self.opened.end_offset(index),
+            Reason::RecordTooLarge,
+        );
         self.take_of_container(1);
         Some(self.skip(region))
     }
@@ -293,12 +291,7 @@ impl Decoder {
         let before = self.bounds.start.saturating_sub(start);
 
         let bad = |reason| {
-            let region = SkippedRegion {
-                start,
-                end,
-                reason,
-                leveldb_len: None,
-            };
+            let region = SkippedRegion::new(start..end, reason);
             (!is_early).then_some(region)
         };
         let codec = container.first().copied();

@@ -33,12 +33,7 @@ impl Repairs {
 
     /// Remembers a fragment that is about to be processed.
     fn start(&mut self, start: u64, fragment: Vec<u8>, reason: Reason, bit_flip: BitFlip) {
-        let region = SkippedRegion {
-            start,
-            end: start + fragment.len() as u64,
-            reason,
-            leveldb_len: None,
-        };
+        let region = SkippedRegion::new(start..start + fragment.len() as u64, reason);
         let bit_flip = Some(bit_flip);
         self.last = Some(Finding { region, bit_flip });
         (self.start, self.fragment) = (start, fragment);

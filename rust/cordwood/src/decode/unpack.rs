@@ -108,12 +108,7 @@ impl Unpacker {
                 ..span
             }),
             Contents::Refused(refused) => Unpacked::Refused(refused),
-            Contents::Bad(reason) => Unpacked::Skipped(SkippedRegion {
-                start: span.offset,
-                end: span.end_offset,
-                reason,
-                leveldb_len: None,
-            }),
+            Contents::Bad(reason) => Unpacked::Skipped(SkippedRegion::new(span.offset..span.end_offset, reason)),
         }
     }
 }

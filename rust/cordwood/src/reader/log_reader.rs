@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use super::joint::Joint;
 use super::source::Place;
 use super::{Event, FileReader, Record, SeekSource, SliceSource, Source, StreamSource};
 use crate::damage::{BitFlip, FragmentPart, locate_bit_flip, only_difference};
@@ -65,16 +66,6 @@ pub struct Reader<S = StreamSource<FileReader>> {
     /// own, a region, an error or the end.
     pub(super) last: Option<Result<Step, Error>>,
     pub(super) path: Option<PathBuf>,
-}
-
-/// What is known about the end of a file of a segmented log, except the last one.
-#[derive(Debug, Default, Clone, Copy)]
-struct Joint {
-    /// Where the incomplete record or the zeros at its end start. Only the newest file may have
-    /// them: in any other, they are a part of the break before the next file.
-    torn_since: Option<u64>,
-    /// Whether the break has been reported.
-    is_reported: bool,
 }
 
 impl<'a> Reader<SliceSource<'a>> {
@@ -384,36 +375,17 @@ impl<S: Source> Reader<S> {
 
     /// At the end of a file of a segmented log, other than the last: the break before the next one,
     /// if there is one that has not been reported. Otherwise opens the next file, and looks there.
-    /// Of a break that ranges divide, each range reports its own part, so that no missing byte is
-    /// skipped silently, and none is reported twice.
     ///
     /// The offset at which the next file starts is where this one ends, since only the newest file
     /// is written to.
     #[cold]
     fn leave_file(&mut self, file_end: End, place: Place, next: u64) -> Result<Step, Error> {
-        let start = self
-            .joint
-            .torn_since
-            .unwrap_or(file_end.offset())
-            .max(self.options.start)
-            .min(next);
-        let end = self.options.end.map_or(next, |end| end.min(next));
-        let is_broken = start < end || (place.has_grown && end == next);
-        if !is_broken || self.joint.is_reported {
+        let range = self.options.start..self.options.end.unwrap_or(u64::MAX);
+        let region = self.joint.region(file_end.offset(), next, place.has_grown, range);
+        let Some(region) = region.filter(|_| self.joint.reports()) else {
             self.source.files().map_or(Ok(()), |files| files.open_next())?;
             self.start_file();
             return self.look_in_window();
-        }
-        self.joint.is_reported = true;
-        let region = SkippedRegion {
-            start,
-            end,
-            reason: if start < end {
-                Reason::MissingSegment
-            } else {
-                Reason::GrownSegment
-            },
-            leveldb_len: None,
         };
         if self.options.on_corruption == OnCorruption::Stop {
             self.decoder.stop(region);
@@ -439,12 +411,8 @@ impl<S: Source> Reader<S> {
     /// Whether `region` is at the end of a file of a segmented log, and is reported with the break
     /// before the next file.
     fn is_of_break(&mut self, region: SkippedRegion) -> bool {
-        let is_at_end = |place: Place| place.next.is_some() && region.end == place.end;
-        match region.reason {
-            Reason::TornTail => self.place().is_some_and(|place| place.next.is_some()),
-            Reason::ZeroFill => self.place().is_some_and(is_at_end),
-            _ => false,
-        }
+        let place = self.place().filter(|place| place.next.is_some());
+        place.is_some_and(|place| self.joint.takes(region, place.end))
     }
 
     /// The source that is read. [`open`](Self::open) and [`new`](Self::new) use a [`StreamSource`],
@@ -595,10 +563,7 @@ impl<S: Source> Reader<S> {
             return Ok(Step::NeedMore);
         }
         match self.next_not_left_out() {
-            Step::Skipped(region) if self.is_of_break(region) => {
-                self.joint.torn_since.get_or_insert(region.start);
-                self.look_in_window()
-            }
+            Step::Skipped(region) if self.is_of_break(region) => self.look_in_window(),
             Step::Skipped(region) => self.reported(region),
             Step::End(end @ (End::Clean { .. } | End::TornTail { .. }))
                 if let Some(place) = self.place()
@@ -818,11 +783,6 @@ impl<S: Source> Reader<S> {
             self.decoder.offset(),
             self.options.end.unwrap_or(u64::MAX).min(file_len),
         );
-        (start < end).then_some(SkippedRegion {
-            start,
-            end,
-            reason: Reason::NotRead,
-            leveldb_len: None,
-        })
+        (start < end).then_some(SkippedRegion::new(start..end, Reason::NotRead))
     }
 }

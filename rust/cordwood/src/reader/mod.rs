@@ -8,6 +8,7 @@ mod file_reader;
 #[cfg(feature = "fs")]
 mod follow;
 mod format;
+mod joint;
 mod log_reader;
 #[cfg(not(feature = "fs"))]
 mod no_file;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind};
 use crate::file::FileId;
+use crate::reader::joint::Joint;
 use crate::segments::{list_again, list_log, name_of};
 
 /// The directory of a segmented log, and the file in it that is followed.
@@ -24,10 +25,7 @@ pub(super) struct Directory {
     pub(super) next: Option<Next>,
     /// Whether the followed file is read as one that will not change.
     pub(super) is_final: bool,
-    /// Where the incomplete record or the zeros at its end start, if it will not change.
-    pub(super) torn_since: Option<u64>,
-    /// Whether the break before the next file has been reported.
-    pub(super) is_reported: bool,
+    pub(super) joint: Joint,
     /// How often no next file was found since the directory was last listed.
     look_count: u32,
 }
@@ -89,8 +87,7 @@ impl Directory {
             origin: found.offset,
             next: None,
             is_final: false,
-            torn_since: None,
-            is_reported: false,
+            joint: Joint::default(),
             look_count: 0,
         })
     }
@@ -103,8 +100,8 @@ impl Directory {
     /// Goes to the file that starts at this log offset.
     pub(super) fn go_to(&mut self, origin: u64) {
         self.origin = origin;
-        (self.next, self.is_final, self.torn_since) = (None, false, None);
-        (self.is_reported, self.look_count) = (false, 0);
+        (self.next, self.is_final, self.look_count) = (None, false, 0);
+        self.joint = Joint::default();
     }
 
     /// Whether another file or directory has the name of the followed file, whose identity is `of_file`,

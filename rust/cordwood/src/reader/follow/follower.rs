@@ -593,28 +593,15 @@ impl Follower {
         let Some(directory) = &mut self.file.directory else {
             return Ok(None);
         };
-        let start = directory
-            .torn_since
-            .unwrap_or(file_end)
-            .max(self.position)
-            .min(next_origin);
-        let is_missing = start < next_origin;
-        if is_missing && next.is_after_pruning {
-            return Err(directory.pruned(start, next_origin).into());
-        }
-        let is_broken = is_missing || file_end > next_origin;
-        if is_broken && !std::mem::replace(&mut directory.is_reported, true) {
-            let region = SkippedRegion {
-                start,
-                end: next_origin,
-                reason: if is_missing {
-                    Reason::MissingSegment
-                } else {
-                    Reason::GrownSegment
-                },
-                leveldb_len: None,
-            };
-            return Ok(Some(Reported::Skipped(self.skip(region))));
+        let has_grown = file_end > next_origin;
+        let range = self.position..u64::MAX;
+        if let Some(region) = directory.joint.region(file_end, next_origin, has_grown, range) {
+            if region.reason == Reason::MissingSegment && next.is_after_pruning {
+                return Err(directory.pruned(region.start, next_origin).into());
+            }
+            if directory.joint.reports() {
+                return Ok(Some(Reported::Skipped(self.skip(region))));
+            }
         }
         if self.file.is_replaced()? {
             // Its name tells nothing about the next file.
@@ -642,11 +629,7 @@ impl Follower {
         let Some(directory) = self.file.directory.as_mut().filter(|directory| directory.is_final) else {
             return false;
         };
-        let is_it = region.reason == Reason::TornTail || (region.reason == Reason::ZeroFill && region.end == end);
-        if is_it {
-            directory.torn_since.get_or_insert(region.start);
-        }
-        is_it
+        directory.joint.takes(region, end)
     }
 
     pub(super) fn io(&self, source: io::Error) -> Error {

@@ -64,12 +64,7 @@ pub(in crate::writer) fn recover(
     let (new_len, tail) = match tail {
         None => (file_len, None),
         Some(tail) => {
-            let region = SkippedRegion {
-                start: tail.start,
-                end: file_len,
-                reason: tail.reason,
-                leveldb_len: None,
-            };
+            let region = SkippedRegion::new(tail.start..file_len, tail.reason);
             (log.new_len(&tail, region)?, Some((tail, region)))
         }
     };
