@@ -1,18 +1,20 @@
 //! The encoder: a record in, the bytes of its fragments out. It does no I/O.
 
+mod fragments;
 mod packing;
 
 use std::collections::TryReserveError;
 use std::convert::Infallible;
 
+pub(crate) use self::fragments::bound_of;
+use self::fragments::{Fragments, Plain, append_plain};
 use self::packing::Packing;
-use crate::checksum::{APPEND_ROOM, Job, Kernel, mask, run, state_after};
+use crate::checksum::{APPEND_ROOM, Job, Kernel, run};
 use crate::compression::Compressor;
-use crate::container::{Codec, Mark, STORED_LEN_MAX};
-use crate::copy::append;
-use crate::dialect::{Dialect, Form, Grid, LogFormat, MARK};
+use crate::container::STORED_LEN_MAX;
+use crate::dialect::{Dialect, LogFormat};
 use crate::error::{Error, unsupported};
-use crate::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind, block_left, encoded_len};
+use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN, Kind, block_left, encoded_len};
 
 /// Splits records into fragments. Its only state is the length of the file so far and, in the
 /// dialect [`PACKED`](Dialect::PACKED), the container that is open.
@@ -29,27 +31,14 @@ use crate::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind, block
 /// ```
 #[derive(Debug, Clone)]
 pub struct Encoder {
-    /// The length of the file, but for the records of an open container.
-    offset: u64,
-    format: LogFormat,
-    form: Form,
+    fragments: Fragments,
     /// Whether the format is exactly LevelDB's.
     is_leveldb: bool,
     compressor: Compressor,
     /// The last compressed record. Kept to reuse its memory.
     frame: Vec<u8>,
-    /// The file offset at which the file starts or, after padding, its mark is written again.
-    start_at: u64,
-    /// The open container, in the dialect that has containers. It starts at `offset`.
+    /// The open container, in the dialect that has containers. It starts where the fragments end.
     packing: Option<Box<Packing>>,
-}
-
-/// The most bytes that a record of `record_len` bytes can need, with the start of the file.
-pub(crate) fn bound_of(record_len: usize, form: Form) -> usize {
-    // A header for each block that the record may touch. Compression lengthens the record by less
-    // than that, if at all.
-    let block_count = record_len / (BLOCK_LEN - form.header_len()) + 3;
-    record_len.saturating_add(block_count * 2 * form.header_len())
 }
 
 impl Encoder {
@@ -96,17 +85,10 @@ impl Encoder {
     /// As [`with_format`](Self::with_format), for a format that has been checked.
     pub(crate) fn unchecked(file_len: u64, format: LogFormat) -> Self {
         let mut encoder = Encoder {
-            offset: file_len,
-            format,
-            form: if format.log_number.is_some() {
-                Form::Recyclable
-            } else {
-                Form::Plain
-            },
+            fragments: Fragments::new(file_len, format),
             is_leveldb: format == Dialect::LEVELDB.into(),
             compressor: Compressor::new(format.has_zstd_records()),
             frame: Vec::new(),
-            start_at: 0,
             packing: Packing::of(&format),
         };
         if file_len > 0 {
@@ -117,11 +99,9 @@ impl Encoder {
 
     /// The same encoder for a file of `file_len` bytes, without the records of an open container.
     pub(crate) fn at(&self, file_len: u64) -> Self {
-        let mut encoder = Encoder {
-            offset: file_len,
-            packing: Packing::of(&self.format),
-            ..self.clone()
-        };
+        let mut encoder = self.clone();
+        encoder.fragments.offset = file_len;
+        encoder.packing = Packing::of(&self.fragments.format);
         encoder.use_up_budget();
         encoder
     }
@@ -130,14 +110,14 @@ impl Encoder {
     /// whose end a block starts.
     pub(crate) fn start_again(&mut self) {
         if self.packs() {
-            self.start_at = self.offset;
+            self.fragments.start_at = self.fragments.offset;
         }
     }
 
     /// Counts the budget of a reader as used up: what precedes is not known.
     pub(crate) fn use_up_budget(&mut self) {
         if let Some(packing) = &mut self.packing {
-            packing.use_up_budget(self.offset);
+            packing.use_up_budget(self.fragments.offset);
         }
     }
 
@@ -149,7 +129,7 @@ impl Encoder {
     /// The most bytes that a record of `record_len` bytes can need, and an open container with it.
     fn bound(&self, record_len: usize) -> usize {
         let open_len = self.packing.as_ref().map_or(0, |packing| packing.bound());
-        bound_of(record_len, self.form).saturating_add(open_len)
+        bound_of(record_len, self.fragments.form).saturating_add(open_len)
     }
 
     /// How many bytes [`encode`](Self::encode) appends for a record of `record_len` bytes: exactly
@@ -157,7 +137,7 @@ impl Encoder {
     #[inline]
     pub(crate) fn encoded_len_max(&self, record_len: usize) -> u64 {
         if self.is_leveldb {
-            encoded_len(self.offset, record_len as u64)
+            encoded_len(self.fragments.offset, record_len as u64)
         } else {
             self.bound(record_len) as u64
         }
@@ -174,22 +154,12 @@ impl Encoder {
 
     /// Writes the file header of `dialect`, which is this dialect in another version.
     pub(crate) fn set_dialect(&mut self, dialect: Dialect) {
-        self.format.dialect = dialect;
+        self.fragments.format.dialect = dialect;
     }
 
     /// Writes the following records with this log number or, without one, in types 1 to 4.
     pub(crate) fn set_number(&mut self, number: Option<u32>) {
-        self.format = self.format.numbered(number);
-        self.form = match number.and(self.format.log_number) {
-            Some(_) => Form::Recyclable,
-            None => Form::Plain,
-        };
-    }
-
-    /// Bytes from the next fragment to the end of its block. Offsets are those of the file.
-    #[inline]
-    pub(super) fn block_left(&self) -> usize {
-        Grid::new(self.format.dialect, 0).block_left(self.offset)
+        self.fragments.set_number(number);
     }
 
     /// Appends a complete fragment unchanged. It must be in this dialect, and goes to the next
@@ -197,31 +167,31 @@ impl Encoder {
     pub(crate) fn copy_fragment(&mut self, fragment: &[u8], out: &mut Vec<u8>) {
         self.start(out);
         self.end_container(out);
-        let left = self.block_left();
+        let left = self.fragments.block_left();
         if left < fragment.len() {
             out.resize(out.len() + left, 0);
-            self.advance(left);
+            self.fragments.advance(left);
         }
         out.extend_from_slice(fragment);
-        self.advance(fragment.len());
+        self.fragments.advance(fragment.len());
     }
 
     pub(crate) fn format(&self) -> LogFormat {
-        self.format
+        self.fragments.format
     }
 
     /// The length of the file, including everything encoded so far, in bytes. While a container is
     /// open, whose length is not known yet: the least offset that the next record can have.
     #[inline]
     pub fn offset(&self) -> u64 {
-        self.offset
-            .wrapping_add(self.packing.as_ref().map_or(0, |packing| packing.count() as u64))
+        let open_count = self.packing.as_ref().map_or(0, |packing| packing.count());
+        self.fragments.offset.wrapping_add(open_count as u64)
     }
 
     /// The length of the file without the records of an open container.
     #[inline]
     pub(crate) fn closed_offset(&self) -> u64 {
-        self.offset
+        self.fragments.offset
     }
 
     /// The length of the file including everything encoded so far, or the most that it can be while
@@ -229,7 +199,7 @@ impl Encoder {
     #[inline]
     pub(crate) fn end_max(&self) -> u64 {
         let open_len = self.packing.as_ref().map_or(0, |packing| packing.bound());
-        self.offset.wrapping_add(open_len as u64)
+        self.fragments.offset.wrapping_add(open_len as u64)
     }
 
     /// Whether records are gathered in containers.
@@ -248,36 +218,13 @@ impl Encoder {
         self.packing.as_ref().map_or(0, |packing| packing.data_len())
     }
 
-    /// Counts bytes that were appended. 2^64 is a whole number of blocks.
-    #[inline(always)]
-    fn advance(&mut self, len: usize) {
-        self.offset = self.offset.wrapping_add(len as u64);
-    }
-
     /// Appends the start of a file of this dialect: the header of a run file, RocksDB's record
     /// that declares compression, or the mark of a packed log. Does not append if the file has
     /// already started. [`encode`](Encoder::encode) calls this first.
     ///
     /// If there is no memory for `out` to grow, the process is aborted, as by [`Vec::reserve`].
     pub fn start(&mut self, out: &mut Vec<u8>) {
-        if self.offset != self.start_at {
-            return;
-        }
-        if self.offset == 0 {
-            out.extend_from_slice(self.format.dialect.prefix());
-            self.offset = self.format.dialect.prefix().len() as u64;
-        }
-        if self.packs() {
-            let codec = if self.format.is_zstd() {
-                Codec::Zstd
-            } else {
-                Codec::Stored
-            };
-            self.write(MARK, Form::Plain, &Mark::new(codec).encode(), out);
-        } else if self.format.is_zstd() {
-            let (kind, payload) = crate::dialect::SET_ZSTD;
-            self.write(kind, Form::Plain, &payload, out);
-        }
+        self.fragments.start(out);
     }
 
     /// Appends the open container, if there is one, and Pebble's end-of-log trailer, if the dialect
@@ -298,16 +245,16 @@ impl Encoder {
     /// ```
     pub fn finish(mut self, out: &mut Vec<u8>) -> u64 {
         self.end(out);
-        self.offset
+        self.fragments.offset
     }
 
     /// [`finish`](Self::finish) for an encoder that is kept for its offset.
     pub(crate) fn end(&mut self, out: &mut Vec<u8>) {
         self.end_container(out);
-        if let Some(end_trailer) = self.format.end_trailer() {
-            self.fill_block(out);
+        if let Some(end_trailer) = self.fragments.format.end_trailer() {
+            self.fragments.fill_block(out);
             out.extend_from_slice(&end_trailer);
-            self.advance(end_trailer.len());
+            self.fragments.advance(end_trailer.len());
         }
     }
 
@@ -323,8 +270,8 @@ impl Encoder {
     #[inline]
     pub fn encode(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
         if self.is_one_full(record) {
-            let record_offset = self.offset;
-            self.plain(Kind::Full as u8, record, out);
+            let record_offset = self.fragments.offset;
+            self.fragments.plain(Kind::Full as u8, record, out);
             return record_offset;
         }
         match self.add_to_container(record) {
@@ -336,7 +283,7 @@ impl Encoder {
     /// Whether the record fits in one LevelDB FULL fragment, as most do.
     #[inline(always)]
     fn is_one_full(&self, record: &[u8]) -> bool {
-        self.is_leveldb && HEADER_LEN + record.len() <= block_left(self.offset)
+        self.is_leveldb && HEADER_LEN + record.len() <= block_left(self.fragments.offset)
     }
 
     /// [`encode`](Self::encode) for consecutive records, until `out` contains `out_len` bytes or
@@ -358,7 +305,7 @@ impl Encoder {
             // there is no memory for the rest of that, there may be for the next record.
             let stopped = if self.is_leveldb
                 && record_len_max >= FRAGMENT_LEN_MAX as u64
-                && out.try_reserve(block_left(self.offset) + APPEND_ROOM).is_ok()
+                && out.try_reserve(block_left(self.fragments.offset) + APPEND_ROOM).is_ok()
             {
                 run(EncodeRun {
                     encoder: self,
@@ -367,8 +314,8 @@ impl Encoder {
                     out_len,
                     count: &mut count,
                 })
-            } else if self.packs() {
-                self.pack_all(records, out, out_len, record_len_max, &mut count)
+            } else if let Some(packing) = &mut self.packing {
+                packing.pack_all(&mut self.fragments, records, out, out_len, record_len_max, &mut count)
             } else {
                 records.next().map_or(Stopped::AtEnd, Stopped::At)
             };
@@ -412,84 +359,42 @@ impl Encoder {
         out: &mut Vec<u8>,
         take: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<u64, E> {
-        if self.packs() {
-            return self.pack(record, out, take);
+        let file = &mut self.fragments;
+        if let Some(packing) = &mut self.packing {
+            return packing.pack(file, record, out, take);
         }
-        self.start(out);
-        self.fill_block(out);
-        let record_offset = self.offset;
-        // Taken out while it is read, and put back: a panic loses only its memory.
-        let mut frame = std::mem::take(&mut self.frame);
-        let payload = self.compressor.compress(record, &mut frame);
-        let encoded = self.fragments(self.form, payload, out, take);
-        self.frame = frame;
-        encoded.map(|()| record_offset)
+        file.start(out);
+        file.fill_block(out);
+        let record_offset = file.offset;
+        let payload = self.compressor.compress(record, &mut self.frame);
+        file.fragments(file.form, payload, out, take)?;
+        Ok(record_offset)
     }
 
-    /// Appends `payload`, cut into fragments of this form. The block needs no trailer first.
-    fn fragments<E>(
-        &mut self,
-        form: Form,
-        payload: &[u8],
-        out: &mut Vec<u8>,
-        mut take: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let mut rest = payload;
-        let mut is_first = true;
-        loop {
-            let room = self.block_left() - form.header_len();
-            let (part, after) = rest.split_at(rest.len().min(room));
-            let kind = Kind::of_part(is_first, after.is_empty());
-            self.fragment(kind, form, part, out);
-            take(out)?;
-            if after.is_empty() {
-                return Ok(());
-            }
-            rest = after;
-            is_first = false;
-        }
-    }
-
-    /// Fills a block that has no room for a header. The trailer is written with the record that
-    /// follows, as in LevelDB.
-    fn fill_block(&mut self, out: &mut Vec<u8>) {
-        let left = self.block_left();
-        if left < self.form.header_len() {
-            out.resize(out.len() + left, 0);
-            self.advance(left);
-        }
-    }
-
-    fn fragment(&mut self, kind: Kind, form: Form, payload: &[u8], out: &mut Vec<u8>) {
-        // The headers of a packed log are LevelDB's, too.
-        if self.is_leveldb || self.packs() {
-            return self.plain(form.kind_byte(kind), payload, out);
-        }
-        self.write(form.kind_byte(kind), form, payload, out);
-    }
-
-    /// Fast path: a LevelDB fragment (7-byte header, masked CRC-32C).
+    /// Closes the open container, if there is one, and appends it to `out`. The records that follow
+    /// are in another one.
+    ///
+    /// ```
+    /// use cordwood_log::Dialect;
+    /// use cordwood_log::codec::Encoder;
+    /// let mut file = Vec::new();
+    /// let mut encoder = Encoder::with_format(0, Dialect::PACKED)?;
+    /// assert_eq!(encoder.encode(b"one", &mut file), 17);
+    /// assert_eq!(encoder.encode(b"two", &mut file), 18);
+    /// // Only the mark of the file, so far.
+    /// assert_eq!((file.len(), encoder.offset()), (17, 19));
+    /// encoder.end_container(&mut file);
+    /// assert_eq!(&file[17 + 7..], b"\x00\x02\x03\x03onetwo");
+    /// assert_eq!(encoder.offset(), file.len() as u64);
+    /// # Ok::<(), cordwood_log::Error>(())
+    /// ```
+    ///
+    /// If there is no memory, this aborts the process or panics as [`encode`](Self::encode) does.
     #[inline]
-    fn plain(&mut self, kind: u8, payload: &[u8], out: &mut Vec<u8>) {
-        run(Plain { kind, payload, out });
-        self.advance(HEADER_LEN + payload.len());
-    }
-
-    fn write(&mut self, kind: u8, form: Form, payload: &[u8], out: &mut Vec<u8>) {
-        let number = self.format.log_number.unwrap_or_default().to_le_bytes();
-        let number = if form.has_log_number() { &number[..] } else { &[] };
-        let checksum = self.format.dialect.checksum();
-        let head = checksum.extend(checksum.crc(&[kind]), number);
-        let header = Header {
-            masked_crc: checksum.store(checksum.extend(head, payload)),
-            len: payload.len() as u16,
-            kind,
-        };
-        out.reserve(form.header_len() + payload.len());
-        out.extend_from_slice(&header.encode());
-        out.extend_from_slice(number);
-        append(out, payload);
-        self.advance(form.header_len() + payload.len());
+    pub fn end_container(&mut self, out: &mut Vec<u8>) {
+        if let Some(packing) = &mut self.packing {
+            packing.end(&mut self.fragments, out);
+        }
     }
 }
 
@@ -499,52 +404,6 @@ pub(crate) enum NotEncoded {
     NoMemory(TryReserveError),
     /// Its length in bytes, which is too large.
     TooLarge(usize),
-}
-
-/// The state of a checksum after the byte of each kind, which it covers before the payload.
-const STATES: [u32; 0x80] = {
-    let mut states = [0; 0x80];
-    let mut kind = 0;
-    while kind < states.len() {
-        states[kind] = state_after(kind as u8);
-        kind += 1;
-    }
-    states
-};
-
-/// The job of appending a fragment with a LevelDB header, compiled with the instructions of the
-/// checksum's kernel.
-struct Plain<'a> {
-    /// Less than 0x80.
-    kind: u8,
-    payload: &'a [u8],
-    out: &'a mut Vec<u8>,
-}
-
-impl Job for Plain<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn call<K: Kernel>(self, kernel: K) {
-        append_plain(kernel, self);
-    }
-}
-
-/// Appends a fragment with a LevelDB header. Its payload is at most [`FRAGMENT_LEN_MAX`] bytes.
-#[inline(always)]
-fn append_plain<K: Kernel>(kernel: K, fragment: Plain<'_>) {
-    let Plain { kind, payload, out } = fragment;
-    out.reserve(HEADER_LEN + payload.len());
-    // The checksum is known once the payload has been copied.
-    let start = out.len();
-    out.extend_from_slice(&[0; HEADER_LEN]);
-    let state = kernel.append(STATES[usize::from(kind)], payload, out);
-    let header = Header {
-        masked_crc: mask(!state),
-        len: payload.len() as u16,
-        kind,
-    };
-    out[start..start + HEADER_LEN].copy_from_slice(&header.encode());
 }
 
 /// The job of encoding consecutive records that are [one FULL fragment](Encoder::is_one_full) each
@@ -573,8 +432,8 @@ impl<R: AsRef<[u8]>, I: Iterator<Item = R>> Job for EncodeRun<'_, I> {
 
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) -> Stopped<R> {
-        let block_end = self.out.len() + block_left(self.encoder.offset);
-        let mut taken = Taken::new(self.out, &mut self.encoder.offset);
+        let block_end = self.out.len() + block_left(self.encoder.fragments.offset);
+        let mut taken = Taken::new(self.out, &mut self.encoder.fragments.offset);
         let mut count = 0;
         let stopped = loop {
             let Some(record) = self.records.next() else {
@@ -641,6 +500,7 @@ impl Drop for Taken<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::BLOCK_LEN;
 
     /// Also where a container that is not compressed touches several blocks.
     #[test]

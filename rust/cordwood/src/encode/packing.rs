@@ -3,6 +3,7 @@
 use std::collections::TryReserveError;
 use std::convert::Infallible;
 
+use super::fragments::{Fragments, codec_of};
 use super::{Encoder, Stopped};
 use crate::compression::{BUDGET_BASE, BUDGET_RATIO, Compressor, lengthen};
 use crate::container::{Codec, HEAD_LEN_MAX, Head, STORED_LEN_MAX, VARINT_LEN_MAX, ZSTD_LEN_MAX};
@@ -32,13 +33,19 @@ pub(super) struct Packing {
     /// A record belongs to the open container, and leaves it open, if the lengths and the data with it,
     /// but without its own length, are shorter than this. 0 if no container is open.
     limit: usize,
+    /// The body of the last one with a single long record.
+    long_body: Vec<u8>,
+    frames: Frames,
+}
+
+/// The frames of compressed containers.
+#[derive(Debug, Clone)]
+struct Frames {
     compressor: Compressor,
     /// The last container that was to be compressed: its codec, its count and its frame.
     compressed: Vec<u8>,
-    /// The body of the last one with a single long record.
-    long_body: Vec<u8>,
     /// The file offset after the last frame.
-    frame_end: u64,
+    end: u64,
     /// How much of the budget a reader has used there in the worst case: what the frames from where it
     /// started state, without 200 times the bytes read.
     used: u64,
@@ -84,23 +91,25 @@ impl Packing {
     pub(super) fn of(format: &LogFormat) -> Option<Box<Packing>> {
         format.dialect.is_packed().then(|| {
             Box::new(Packing {
-                codec: if format.is_zstd() { Codec::Zstd } else { Codec::Stored },
+                codec: codec_of(format),
                 bytes: Vec::new(),
                 filled: Filled::default(),
                 room: 0,
                 limit: 0,
-                compressor: Compressor::for_containers(format.is_zstd()),
-                compressed: Vec::new(),
                 long_body: Vec::new(),
-                frame_end: 0,
-                used: 0,
+                frames: Frames {
+                    compressor: Compressor::for_containers(format.is_zstd()),
+                    compressed: Vec::new(),
+                    end: 0,
+                    used: 0,
+                },
             })
         })
     }
 
     /// Counts the budget of a reader as used up by what precedes the file offset `end`.
     pub(super) fn use_up_budget(&mut self, end: u64) {
-        (self.frame_end, self.used) = (end, BUDGET_BASE);
+        (self.frames.end, self.frames.used) = (end, BUDGET_BASE);
     }
 
     /// How many records it has.
@@ -132,8 +141,10 @@ impl Packing {
             let body_len = record_len.saturating_add(VARINT_LEN_MAX);
             self.long_body.clear();
             self.long_body.try_reserve(body_len)?;
-            self.compressor
-                .try_reserve(body_len.saturating_add(HEAD_LEN_MAX), &mut self.compressed)?;
+            let Frames {
+                compressor, compressed, ..
+            } = &mut self.frames;
+            compressor.try_reserve(body_len.saturating_add(HEAD_LEN_MAX), compressed)?;
         }
         Ok(())
     }
@@ -144,25 +155,12 @@ impl Packing {
         self.codec == Codec::Zstd && body_len <= BUDGET_BASE
     }
 
-    /// Prepares for a container in a block that has `room` bytes left.
-    fn start(&mut self, room: usize) {
-        self.room = room;
-        // The last record is added when the data is still shorter than the limit.
-        self.bytes.resize(DATA_START + self.data_len_max() + STORED_LEN_MAX, 0);
-    }
-
     /// A container is closed at this length of data, in bytes.
     fn data_len_max(&self) -> usize {
         match self.codec {
             Codec::Stored => STORED_LEN_MAX,
             Codec::Zstd => ZSTD_LEN_MAX,
         }
-    }
-
-    /// Adds the first record, which [fits](Self::has_room).
-    fn open(&mut self, record: &[u8]) {
-        self.add(record);
-        self.set_limit();
     }
 
     /// Sets the limit of the open container by its lengths so far. As further ones are added, the limit is
@@ -245,6 +243,155 @@ impl Packing {
         self.filled.data_len >= self.data_len_max() || (self.codec == Codec::Zstd && self.filled.count >= self.room)
     }
 
+    /// Appends a record: see [`Encoder::encode_in_pieces`](super::Encoder::encode_in_pieces). A short one
+    /// is added to the open container, and no bytes are taken.
+    pub(super) fn pack<E>(
+        &mut self,
+        file: &mut Fragments,
+        record: &[u8],
+        out: &mut Vec<u8>,
+        take: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<u64, E> {
+        if Encoder::shares_container(record.len()) {
+            return Ok(self.pack_short(file, record, out));
+        }
+        self.end(file, out);
+        let offset = self.start(file, out);
+        let mut is_compressed = self.may_compress(record.len());
+        if is_compressed {
+            self.long_body.clear();
+            push_varint(record.len() as u64, &mut self.long_body);
+            self.long_body.extend_from_slice(record);
+            is_compressed = self.frames.compress(&self.long_body, 1, offset, record.len());
+        }
+        let (form, payload) = if is_compressed {
+            (Form::Packed, &self.frames.compressed[..])
+        } else {
+            (Form::Plain, record)
+        };
+        file.fragments(form, payload, out, take)?;
+        Ok(offset)
+    }
+
+    /// Adds the short ones of `records` to containers: see
+    /// [`Encoder::encode_all`](super::Encoder::encode_all).
+    pub(super) fn pack_all<R: AsRef<[u8]>>(
+        &mut self,
+        file: &mut Fragments,
+        records: &mut impl Iterator<Item = R>,
+        out: &mut Vec<u8>,
+        out_len: usize,
+        record_len_max: u64,
+        count: &mut u64,
+    ) -> Stopped<R> {
+        while out.len() < out_len {
+            let Some(record) = self.add_all(records, record_len_max, count) else {
+                return Stopped::AtEnd;
+            };
+            let bytes = record.as_ref();
+            if !Encoder::shares_container(bytes.len()) || bytes.len() as u64 > record_len_max {
+                return Stopped::At(record);
+            }
+            self.pack_short(file, bytes, out);
+            *count += 1;
+        }
+        Stopped::Full
+    }
+
+    /// Adds a short record to the open container, or to a new one, and returns its offset.
+    fn pack_short(&mut self, file: &mut Fragments, record: &[u8], out: &mut Vec<u8>) -> u64 {
+        if self.count() > 0 && self.has_room(record.len()) {
+            let offset = file.offset.wrapping_add(self.count() as u64);
+            self.add(record);
+            if self.is_full() {
+                self.close(file, out);
+            } else {
+                self.set_limit();
+            }
+            return offset;
+        }
+        self.end(file, out);
+        let offset = self.start(file, out);
+        if self.has_room(record.len()) {
+            self.add(record);
+            self.set_limit();
+        } else {
+            // It does not fit in the block, and no stored container is cut.
+            let Ok(()) = file.fragments(Form::Plain, record, out, |_| Ok::<(), Infallible>(()));
+        }
+        offset
+    }
+
+    /// Prepares for a new container, and returns where it starts.
+    fn start(&mut self, file: &mut Fragments, out: &mut Vec<u8>) -> u64 {
+        file.start(out);
+        file.fill_block(out);
+        self.room = file.block_left();
+        // The last record is added when the data is still shorter than the limit.
+        self.bytes.resize(DATA_START + self.data_len_max() + STORED_LEN_MAX, 0);
+        file.offset
+    }
+
+    /// Closes the open container, if there is one.
+    #[inline]
+    pub(super) fn end(&mut self, file: &mut Fragments, out: &mut Vec<u8>) {
+        if self.count() > 0 {
+            self.close(file, out);
+        }
+    }
+
+    #[inline(never)]
+    fn close(&mut self, file: &mut Fragments, out: &mut Vec<u8>) {
+        self.limit = 0;
+        let Filled {
+            count,
+            lens_len,
+            data_len,
+        } = std::mem::take(&mut self.filled);
+        let (body_start, end) = (DATA_START - lens_len, DATA_START + data_len);
+        self.bytes.copy_within(..lens_len, body_start);
+        let head = &mut self.frames.compressed;
+        head.clear();
+        Head::encode(Codec::Stored, count, head);
+        let container_start = body_start - head.len();
+        self.bytes[container_start..body_start].copy_from_slice(head);
+        let stored = match count {
+            1 => (Form::Plain, &self.bytes[DATA_START..end]),
+            _ => (Form::Packed, &self.bytes[container_start..end]),
+        };
+        let body = &self.bytes[body_start..end];
+        let is_compressed = self.codec == Codec::Zstd && self.frames.compress(body, count, file.offset, stored.1.len());
+        let (form, payload) = if is_compressed {
+            (Form::Packed, &self.frames.compressed[..])
+        } else {
+            stored
+        };
+        let Ok(()) = file.fragments(form, payload, out, |_| Ok::<(), Infallible>(()));
+    }
+}
+
+impl Encoder {
+    /// Adds a record to the open container, if there is one, and it certainly stays open. Returns
+    /// the offset of the record if it was added.
+    // Inlined, as it is little work for most records of a packed log.
+    #[inline(always)]
+    pub(crate) fn add_to_container(&mut self, record: &[u8]) -> Option<u64> {
+        let packing = self.packing.as_mut()?;
+        let offset = self.fragments.offset.wrapping_add(packing.count() as u64);
+        if packing.filled.len_with(record) >= packing.limit {
+            return None;
+        }
+        // A short record is added without a call, before which registers would have to be saved.
+        if SHORT.contains(&record.len()) {
+            packing.filled.add(record, &mut packing.bytes);
+        } else {
+            packing.add(record);
+        }
+        Some(offset)
+    }
+}
+
+impl Frames {
     /// Compresses the body of `count` records, which starts at the file offset `start`, into
     /// `compressed`, which becomes long enough for an offset for each record, and for the budget of every
     /// reader. Returns whether that is to be written: if it is shorter than the stored form, of
@@ -257,7 +404,7 @@ impl Packing {
         if !self.compressor.append(body, compressed) {
             return false;
         }
-        let read_len = start.wrapping_sub(self.frame_end);
+        let read_len = start.wrapping_sub(self.end);
         let used = self.used.saturating_sub(read_len.saturating_mul(BUDGET_RATIO)) + body.len() as u64;
         let len_min = (count as u64).max(used.saturating_sub(BUDGET_BASE).div_ceil(BUDGET_RATIO));
         let mut file_len = encoded_len(start, compressed.len() as u64);
@@ -267,7 +414,7 @@ impl Packing {
         }
         let is_written = compressed.len() < stored_len;
         if is_written {
-            self.frame_end = start.wrapping_add(file_len);
+            self.end = start.wrapping_add(file_len);
             self.used = used.saturating_sub(file_len.saturating_mul(BUDGET_RATIO));
         }
         is_written
@@ -285,188 +432,5 @@ impl Drop for Filling<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         self.packing.filled = self.filled;
-    }
-}
-
-const PACKS: &str = "this is called only if there are containers";
-
-impl Encoder {
-    /// [`encode_in_pieces`](Self::encode_in_pieces) in a dialect with containers. A short record is
-    /// added to the open one, and no bytes are taken.
-    pub(super) fn pack<E>(
-        &mut self,
-        record: &[u8],
-        out: &mut Vec<u8>,
-        take: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<u64, E> {
-        if Encoder::shares_container(record.len()) {
-            return Ok(self.pack_short(record, out));
-        }
-        self.end_container(out);
-        let offset = self.start_container(out);
-        let packing = self.packing.as_mut().expect(PACKS);
-        let mut body = std::mem::take(&mut packing.long_body);
-        body.clear();
-        let mut is_compressed = packing.may_compress(record.len());
-        if is_compressed {
-            push_varint(record.len() as u64, &mut body);
-            body.extend_from_slice(record);
-            is_compressed = packing.compress(&body, 1, offset, record.len());
-        }
-        packing.long_body = body;
-        let written = self.container(is_compressed, (Form::Plain, record), out, take);
-        written.map(|()| offset)
-    }
-
-    /// Appends the container that was compressed last or, if it is not to be written, this.
-    fn container<E>(
-        &mut self,
-        is_compressed: bool,
-        otherwise: (Form, &[u8]),
-        out: &mut Vec<u8>,
-        take: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        if !is_compressed {
-            return self.fragments(otherwise.0, otherwise.1, out, take);
-        }
-        let compressed = std::mem::take(&mut self.packing.as_mut().expect(PACKS).compressed);
-        let written = self.fragments(Form::Packed, &compressed, out, take);
-        self.packing.as_mut().expect(PACKS).compressed = compressed;
-        written
-    }
-
-    /// Adds the short ones of `records` to containers: see [`encode_all`](Self::encode_all).
-    pub(super) fn pack_all<R: AsRef<[u8]>>(
-        &mut self,
-        records: &mut impl Iterator<Item = R>,
-        out: &mut Vec<u8>,
-        out_len: usize,
-        record_len_max: u64,
-        count: &mut u64,
-    ) -> Stopped<R> {
-        while out.len() < out_len {
-            let packing = self.packing.as_mut().expect(PACKS);
-            let Some(record) = packing.add_all(records, record_len_max, count) else {
-                return Stopped::AtEnd;
-            };
-            let bytes = record.as_ref();
-            if !Encoder::shares_container(bytes.len()) || bytes.len() as u64 > record_len_max {
-                return Stopped::At(record);
-            }
-            self.pack_short(bytes, out);
-            *count += 1;
-        }
-        Stopped::Full
-    }
-
-    /// Adds a record to the open container, if there is one, and it certainly stays open. Returns
-    /// the offset of the record if it was added.
-    // Inlined, as it is little work for most records of a packed log.
-    #[inline(always)]
-    pub(crate) fn add_to_container(&mut self, record: &[u8]) -> Option<u64> {
-        let packing = self.packing.as_mut()?;
-        let offset = self.offset.wrapping_add(packing.count() as u64);
-        if packing.filled.len_with(record) >= packing.limit {
-            return None;
-        }
-        // A short record is added without a call, before which registers would have to be saved.
-        if SHORT.contains(&record.len()) {
-            packing.filled.add(record, &mut packing.bytes);
-        } else {
-            packing.add(record);
-        }
-        Some(offset)
-    }
-
-    /// Adds a short record to the open container, or to a new one, and returns its offset.
-    fn pack_short(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
-        if let Some(offset) = self.add_to_container(record) {
-            return offset;
-        }
-        let packing = self.packing.as_mut().expect(PACKS);
-        if packing.count() > 0 && packing.has_room(record.len()) {
-            let offset = self.offset.wrapping_add(packing.count() as u64);
-            packing.add(record);
-            if packing.is_full() {
-                self.close_container(out);
-            } else {
-                packing.set_limit();
-            }
-            return offset;
-        }
-        self.end_container(out);
-        let offset = self.start_container(out);
-        let packing = self.packing.as_mut().expect(PACKS);
-        if packing.has_room(record.len()) {
-            packing.open(record);
-        } else {
-            // It does not fit in the block, and no stored container is cut.
-            let Ok(()) = self.fragments(Form::Plain, record, out, |_| Ok::<(), Infallible>(()));
-        }
-        offset
-    }
-
-    /// Prepares for a new container, and returns where it starts.
-    fn start_container(&mut self, out: &mut Vec<u8>) -> u64 {
-        self.start(out);
-        self.fill_block(out);
-        let room = self.block_left();
-        self.packing.as_mut().expect(PACKS).start(room);
-        self.offset
-    }
-
-    /// Closes the open container, if there is one, and appends it to `out`. The records that follow
-    /// are in another one.
-    ///
-    /// ```
-    /// use cordwood_log::Dialect;
-    /// use cordwood_log::codec::Encoder;
-    /// let mut file = Vec::new();
-    /// let mut encoder = Encoder::with_format(0, Dialect::PACKED)?;
-    /// assert_eq!(encoder.encode(b"one", &mut file), 17);
-    /// assert_eq!(encoder.encode(b"two", &mut file), 18);
-    /// // Only the mark of the file, so far.
-    /// assert_eq!((file.len(), encoder.offset()), (17, 19));
-    /// encoder.end_container(&mut file);
-    /// assert_eq!(&file[17 + 7..], b"\x00\x02\x03\x03onetwo");
-    /// assert_eq!(encoder.offset(), file.len() as u64);
-    /// # Ok::<(), cordwood_log::Error>(())
-    /// ```
-    ///
-    /// If there is no memory, this aborts the process or panics as [`encode`](Self::encode) does.
-    #[inline]
-    pub fn end_container(&mut self, out: &mut Vec<u8>) {
-        if self.packing.as_ref().is_some_and(|packing| packing.count() > 0) {
-            self.close_container(out);
-        }
-    }
-
-    #[inline(never)]
-    fn close_container(&mut self, out: &mut Vec<u8>) {
-        let start = self.offset;
-        let packing = self.packing.as_mut().expect(PACKS);
-        packing.limit = 0;
-        let Filled {
-            count,
-            lens_len,
-            data_len,
-        } = std::mem::take(&mut packing.filled);
-        // Taken out while it is read, and put back to reuse its memory.
-        let mut bytes = std::mem::take(&mut packing.bytes);
-        let (body_start, end) = (DATA_START - lens_len, DATA_START + data_len);
-        bytes.copy_within(..lens_len, body_start);
-        let head = &mut packing.compressed;
-        head.clear();
-        Head::encode(Codec::Stored, count, head);
-        let container_start = body_start - head.len();
-        bytes[container_start..body_start].copy_from_slice(head);
-        let stored = match count {
-            1 => (Form::Plain, &bytes[DATA_START..end]),
-            _ => (Form::Packed, &bytes[container_start..end]),
-        };
-        let is_compressed =
-            packing.codec == Codec::Zstd && packing.compress(&bytes[body_start..end], count, start, stored.1.len());
-        let Ok(()) = self.container(is_compressed, stored, out, |_| Ok::<(), Infallible>(()));
-        self.packing.as_mut().expect(PACKS).bytes = bytes;
     }
 }
