@@ -468,16 +468,10 @@ impl fmt::Display for ErrorKind {
             ),
             &ErrorKind::OverBudget {
                 offset,
-                end_offset,
                 data_len,
                 record_len_max,
-            } => Refused::OverBudget {
-                offset,
-                end_offset,
-                data_len,
-                record_len_max,
-            }
-            .fmt(f),
+                ..
+            } => show_over_budget(offset, data_len, record_len_max, f),
             ErrorKind::Truncated { offset, file_len } => {
                 match file_len {
                     Some(file_len) => write!(f, "the file has {file_len} bytes")?,
@@ -689,18 +683,22 @@ impl fmt::Display for Refused {
         match self {
             Refused::OutOfMemory => write!(f, "there is not enough memory for the record"),
             Refused::Unsupported(unsupported) => show_unsupported(Dialect::PACKED, *unsupported, f),
-            Refused::OverBudget {
+            &Refused::OverBudget {
                 offset,
                 data_len,
                 record_len_max,
                 ..
-            } => write!(
-                f,
-                "the compressed record at offset {offset} has {data_len} bytes: too many, \
-                 unless the limit is {record_len_max} or more"
-            ),
+            } => show_over_budget(offset, data_len, record_len_max, f),
         }
     }
+}
+
+fn show_over_budget(offset: u64, data_len: u64, record_len_max: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(
+        f,
+        "the compressed record at offset {offset} has {data_len} bytes: too many, unless the limit is \
+         {record_len_max} or more"
+    )
 }
 
 impl std::error::Error for Refused {}
@@ -759,15 +757,15 @@ pub(crate) fn refusal(refused: Refused, path: Option<&Path>) -> Error {
             end_offset,
             data_len,
             record_len_max,
-        } => {
-            let kind = ErrorKind::OverBudget {
+        } => Error::new(
+            ErrorKind::OverBudget {
                 offset,
                 end_offset,
                 data_len,
                 record_len_max,
-            };
-            Error::new(kind, path)
-        }
+            },
+            path,
+        ),
     }
 }
 

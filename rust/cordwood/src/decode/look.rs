@@ -330,32 +330,27 @@ impl Decoder {
             Pushed::Record { start, is_joined } => {
                 self.ending.torn_since = None;
                 self.record_form = form;
-                self.stored = if is_joined {
-                    let (header_len, payload_len) = (self.assembler.joined_header_len(), self.assembler.joined_len());
-                    Stored {
-                        fragment_count: self.assembler.joined_count(),
-                        header_len,
-                        payload_len,
-                        trailer_len: end - start - header_len - payload_len,
-                    }
+                let header_len = form.header_len();
+                let (fragment_count, header_len, payload_len, data_at) = if is_joined {
+                    let assembler = &self.assembler;
+                    let (count, header_len) = (assembler.joined_count(), assembler.joined_header_len());
+                    (count, header_len, assembler.joined_len(), DataAt::Joined)
                 } else {
-                    Stored {
-                        fragment_count: 1,
-                        header_len: form.header_len() as u64,
-                        payload_len: payload.len() as u64,
-                        trailer_len: 0,
-                    }
+                    let data_at = DataAt::Window {
+                        header_len: header_len as u8,
+                    };
+                    (1, header_len as u64, payload.len() as u64, data_at)
+                };
+                self.stored = Stored {
+                    fragment_count,
+                    header_len,
+                    payload_len,
+                    trailer_len: end - start - header_len - payload_len,
                 };
                 let span = RecordSpan {
                     offset: start,
                     end_offset: end,
-                    data_at: if is_joined {
-                        DataAt::Joined
-                    } else {
-                        DataAt::Window {
-                            header_len: form.header_len() as u8,
-                        }
-                    },
+                    data_at,
                     is_salvaged: self.salvaged.part.contains(&start),
                 };
                 if is_container {

@@ -230,14 +230,7 @@ fn check_format(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
     if is_known && [None, Dialect::SWANLAB.version()].contains(&format.dialect.version()) {
         return Ok(());
     }
-    let metadata_offset = None;
-    Err(Error::new(
-        ErrorKind::NeverPacked {
-            format,
-            metadata_offset,
-        },
-        path,
-    ))
+    Err(never_packed(format, None, path))
 }
 
 /// Checks that all bytes missing from the copy are in regions that `reader` has skipped.
@@ -248,16 +241,19 @@ fn check_skipped<S: Source>(region: SkippedRegion, reader: &Reader<S>) -> Result
         Reason::FileHeader | Reason::UnknownVersion { .. } => check_format(format, reader.path()),
         Reason::Metadata { kind } if format.dialect.meaning(kind).role == Role::Metadata(Metadata::Mark) => Ok(()),
         Reason::Metadata { .. } | Reason::IgnoredKind { .. } => {
-            let metadata_offset = Some(region.start);
-            let kind = ErrorKind::NeverPacked {
-                format,
-                metadata_offset,
-            };
-            Err(Error::new(kind, reader.path()))
+            Err(never_packed(format, Some(region.start), reader.path()))
         }
         reason if reason.severity() == Severity::Info => Ok(()),
         _ => Err(not_a_record(region, reader.path())),
     }
+}
+
+fn never_packed(format: LogFormat, metadata_offset: Option<u64>, path: Option<&Path>) -> Error {
+    let kind = ErrorKind::NeverPacked {
+        format,
+        metadata_offset,
+    };
+    Error::new(kind, path)
 }
 
 /// The error for a region that may have been a record.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::damage::SkippedRegion;
+use crate::decode::RecordSpan;
 
 /// A record: its bytes and its position in the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -17,6 +18,19 @@ pub struct Record<'a> {
     /// Whether it starts after damage in the same block: see
     /// [`RecordSpan::is_salvaged`](crate::codec::RecordSpan::is_salvaged).
     pub is_salvaged: bool,
+}
+
+impl<'a> Record<'a> {
+    /// The record at `span`.
+    #[inline]
+    pub(super) fn new(span: RecordSpan, data: &'a [u8]) -> Self {
+        Record {
+            offset: span.offset,
+            end_offset: span.end_offset,
+            data,
+            is_salvaged: span.is_salvaged,
+        }
+    }
 }
 
 /// Shows the data as in `b"one"`, and only the start of long data.

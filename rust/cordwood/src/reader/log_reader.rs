@@ -500,12 +500,8 @@ impl<S: Source> Reader<S> {
         let Some(span) = self.decoder.next_of_container() else {
             return self.look_for_record();
         };
-        Ok(Some(Record {
-            offset: span.offset,
-            end_offset: span.end_offset,
-            data: self.decoder.data_before_next(self.source.window()),
-            is_salvaged: span.is_salvaged,
-        }))
+        let data = self.decoder.data_before_next(self.source.window());
+        Ok(Some(Record::new(span, data)))
     }
 
     #[inline(never)]
@@ -521,13 +517,7 @@ impl<S: Source> Reader<S> {
 
     #[inline]
     fn record(&self, span: RecordSpan) -> Record<'_> {
-        let data = self.decoder.data(self.source.window(), span);
-        Record {
-            offset: span.offset,
-            end_offset: span.end_offset,
-            data,
-            is_salvaged: span.is_salvaged,
-        }
+        Record::new(span, self.data(span))
     }
 
     /// The next step that is not [`Step::NeedMore`], which is taken.

@@ -410,12 +410,7 @@ impl Follower {
 
     #[inline]
     fn record(&self, span: RecordSpan) -> Record<'_> {
-        Record {
-            offset: span.offset,
-            end_offset: span.end_offset,
-            data: self.decoder.data(self.file.window(), span),
-            is_salvaged: span.is_salvaged,
-        }
+        Record::new(span, self.decoder.data(self.file.window(), span))
     }
 
     #[inline(never)]
