@@ -19,8 +19,8 @@ use crate::memory::buffer::{no_memory, try_bytes, vec_for};
 use crate::ops::watched::{Watch, watched};
 use crate::values::arguments::{place_of, refuse_url, required_path};
 use crate::values::error::{call_python, check_signals, closed, to_python};
-use crate::values::options::{compression_of, dialect_name, dialect_of, named, read_options};
-use crate::values::position::{Position, Start};
+use crate::values::options::{compression_of, dialect_name, dialect_of, named};
+use crate::values::position::{Position, Start, read_options};
 use crate::values::shown::handle_repr;
 
 /// The records of logs by their indices, from 0: the result of `index`.

@@ -12,11 +12,15 @@ use crate::exclusive::Exclusive;
 use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
 use crate::memory::buffer::no_memory;
-use crate::writer::Log;
+
+/// A log that is closed at the end of the program, if it is still open.
+pub(crate) trait AtEnd: Send + Sync {
+    fn close_at_end(&self, py: Python<'_>);
+}
 
 /// In the order in which they were opened. A log that was dropped stays until room is needed.
-fn logs(py: Python<'_>) -> &'static Exclusive<Vec<Weak<Log>>> {
-    static LOGS: PyOnceLock<Exclusive<Vec<Weak<Log>>>> = PyOnceLock::new();
+fn logs(py: Python<'_>) -> &'static Exclusive<Vec<Weak<dyn AtEnd>>> {
+    static LOGS: PyOnceLock<Exclusive<Vec<Weak<dyn AtEnd>>>> = PyOnceLock::new();
     LOGS.get_or_init(py, || Exclusive::new(Vec::new()))
 }
 
@@ -25,7 +29,7 @@ fn logs(py: Python<'_>) -> &'static Exclusive<Vec<Weak<Log>>> {
 /// # Errors
 ///
 /// `MemoryError`.
-pub(crate) fn add(py: Python<'_>, log: &Arc<Log>) -> PyResult<()> {
+pub(crate) fn add(py: Python<'_>, log: Arc<dyn AtEnd>) -> PyResult<()> {
     let Some(mut logs) = logs(py).lock_unless_lost(py)? else {
         return Ok(());
     };
@@ -34,7 +38,7 @@ pub(crate) fn add(py: Python<'_>, log: &Arc<Log>) -> PyResult<()> {
         let room = logs.len() + 1;
         logs.try_reserve(room).map_err(|_| no_memory())?;
     }
-    logs.push(Arc::downgrade(log));
+    logs.push(Arc::downgrade(&log));
     Ok(())
 }
 

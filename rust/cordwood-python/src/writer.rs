@@ -29,7 +29,7 @@ use crate::interpreter::python_code::{Held, PythonCode};
 use crate::io::sink::ObjectOutput;
 use crate::log_on_disk::LogOnDisk;
 use crate::memory::buffer::new_int;
-use crate::open_logs;
+use crate::open_logs::{self, AtEnd};
 use crate::reader::record_batch::RecordBatch;
 use crate::values::SkippedRegion;
 use crate::values::arguments::{bytes_of, path_of, refuse_text, refuse_url};
@@ -304,7 +304,7 @@ impl Writer {
             None => Log::with_object(sink, mode, &options)?,
         };
         let log = Arc::new(log);
-        open_logs::add(sink.py(), &log)?;
+        open_logs::add(sink.py(), log.clone())?;
         Ok(Writer(log))
     }
 
@@ -882,8 +882,24 @@ impl Log {
         }
     }
 
-    /// Closes the log at the end of the program, if it is still open.
-    pub(crate) fn close_at_end(&self, py: Python<'_>) {
+    /// Warns of an unclosed writer. A failure to close it is shown, since it cannot be raised.
+    fn finalize(&self, py: Python<'_>, closed: PyResult<()>) {
+        // No path contains a zero byte.
+        let message = CString::new(format!("unclosed writer {}", self.shown())).unwrap_or_default();
+        let warned = PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &message, 1);
+        for error in [closed, warned].into_iter().filter_map(Result::err) {
+            error.write_unraisable(py, None);
+        }
+    }
+
+    #[cold]
+    fn raised(&self, py: Python<'_>, error: Error) -> PyErr {
+        to_python(py, error, self.path.as_deref())
+    }
+}
+
+impl AtEnd for Log {
+    fn close_at_end(&self, py: Python<'_>) {
         if self.is_forked() {
             return;
         }
@@ -903,21 +919,6 @@ impl Log {
             }
         };
         self.finalize(py, closed);
-    }
-
-    /// Warns of an unclosed writer. A failure to close it is shown, since it cannot be raised.
-    fn finalize(&self, py: Python<'_>, closed: PyResult<()>) {
-        // No path contains a zero byte.
-        let message = CString::new(format!("unclosed writer {}", self.shown())).unwrap_or_default();
-        let warned = PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &message, 1);
-        for error in [closed, warned].into_iter().filter_map(Result::err) {
-            error.write_unraisable(py, None);
-        }
-    }
-
-    #[cold]
-    fn raised(&self, py: Python<'_>, error: Error) -> PyErr {
-        to_python(py, error, self.path.as_deref())
     }
 }
 

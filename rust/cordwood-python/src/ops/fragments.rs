@@ -14,8 +14,8 @@ use crate::io::source::{self, Input, InputSource, Referent, open, range_file, so
 use crate::memory::buffer::vec_for;
 use crate::values::Fragment;
 use crate::values::error::{check_signals, of_call, to_python, unsupported};
-use crate::values::options::{compression_name, compression_of, dialect_of, read_options};
-use crate::values::position::Start;
+use crate::values::options::{compression_name, compression_of, dialect_of};
+use crate::values::position::{Start, read_options};
 
 /// The maximum number of fragments found per step, with the interpreter released.
 const BATCH_MAX: usize = 512;

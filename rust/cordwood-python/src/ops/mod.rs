@@ -19,8 +19,8 @@ use self::watched::{Watch, Watched, watched};
 use crate::io::source::{OpenedReader, open, open_reader, source_at};
 use crate::values::arguments::{refuse_url, required_path};
 use crate::values::error::{os_error, to_python};
-use crate::values::options::{compression_of, dialect_of, named, read_options, threads_of};
-use crate::values::position::Start;
+use crate::values::options::{compression_of, dialect_of, named, threads_of};
+use crate::values::position::{Start, read_options};
 use crate::values::{Report, Stat};
 
 /// Reads a log to its end, and reports its contents and its damage.

@@ -10,14 +10,14 @@ use cordwood::{End, Error, ErrorKind, Hint, ReadOptions};
 use pyo3::prelude::*;
 
 use super::log::{Logged, Messages};
-use super::read_ahead::{Ahead, ReadAhead, Reading, batch_count_max};
+use super::read_ahead::{Ahead, Batches, ReadAhead, Reading, Stop, check_for_interrupt};
 use super::skipped::Skipped;
 use crate::interpreter::released;
 use crate::io::source::{Input, OpenedReader, Referent, SourceReader, is_interrupt};
-use crate::memory::batch_pool::{Pool, PooledBatch};
+use crate::memory::batch_pool::PooledBatch;
 use crate::memory::buffer::{bytes_of_pieces, new_bytes, try_bytes};
 use crate::values::Outcome;
-use crate::values::error::{check_signals, check_signals_in_main_thread};
+use crate::values::error::check_signals;
 use crate::values::record::Record;
 
 /// How many regions may be skipped before Ctrl-C is checked for.
@@ -52,32 +52,6 @@ pub(crate) struct Cursor {
     /// The position before the last step for which the interpreter was released. Initially one that
     /// is not near any other, since the first step may have to read.
     released_at: u64,
-}
-
-/// How records are gathered in batches.
-pub(crate) struct Batches {
-    pub(crate) target_len: usize,
-    pub(crate) threads: usize,
-    pub(crate) pool: Arc<Pool>,
-}
-
-impl Batches {
-    pub(crate) fn new(target_len: usize, threads: usize) -> Self {
-        Batches {
-            target_len,
-            threads,
-            pool: Arc::new(Pool::new(batch_count_max(threads, target_len))),
-        }
-    }
-}
-
-/// Why a step returns no record.
-pub(crate) enum Stop {
-    Skipped(SkippedRegion),
-    Failed(Error),
-    /// An exception from a signal handler, or a `MemoryError`.
-    Raised(PyErr),
-    End,
 }
 
 impl Cursor {
@@ -435,13 +409,5 @@ impl Cursor {
                 Ok(false)
             }
         }
-    }
-}
-
-/// Fails if a signal has arrived whose handler raises an exception, as that of Ctrl-C.
-pub(super) fn check_for_interrupt(py: Option<Python<'_>>) -> Result<(), Stop> {
-    match py {
-        Some(py) => check_signals(py).map_err(Stop::Raised),
-        None => check_signals_in_main_thread().map_err(|error| Stop::Failed(error.into())),
     }
 }

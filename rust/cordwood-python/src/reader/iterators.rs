@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 
-use super::cursor::Batches;
+use super::read_ahead::Batches;
 use super::record_batch::RecordBatch;
 use super::{Reader, State};
 use crate::interpreter::fast_call::{FastClass, FastNext};

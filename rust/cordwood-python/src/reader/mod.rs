@@ -3,7 +3,7 @@
 pub(crate) mod cursor;
 pub(crate) mod iterators;
 pub(crate) mod log;
-mod read_ahead;
+pub(crate) mod read_ahead;
 pub(crate) mod record_batch;
 pub(crate) mod skipped;
 
@@ -15,9 +15,10 @@ use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyBytes, PyTuple};
 
-use self::cursor::{Batches, Cursor, Stop};
+use self::cursor::Cursor;
 use self::iterators::{ReaderIterator, RecordBatches};
 use self::log::log;
+use self::read_ahead::{Batches, Stop};
 use self::skipped::Skipped;
 use crate::exclusive::Exclusive;
 use crate::interpreter::fast_call::class_with_next;
@@ -25,10 +26,8 @@ use crate::interpreter::python_code::PythonCode;
 use crate::io::source::open_reader;
 use crate::values::Outcome;
 use crate::values::error::{closed, to_python};
-use crate::values::options::{
-    compression_name, compression_of, dialect_name, dialect_of, named, read_options, threads_of,
-};
-use crate::values::position::Start;
+use crate::values::options::{compression_name, compression_of, dialect_name, dialect_of, named, threads_of};
+use crate::values::position::{Start, read_options};
 use crate::values::record::Record;
 use crate::values::shown::handle_repr;
 

@@ -7,20 +7,20 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cordwood::damage::Severity;
+use cordwood::damage::{Severity, SkippedRegion};
 use cordwood::format::BLOCK_LEN;
 use cordwood::parallel::{Next, Parts, Pipeline};
 use cordwood::read::Found;
-use cordwood::{ErrorKind, ReadOptions};
+use cordwood::{Error, ErrorKind, ReadOptions};
 use pyo3::prelude::*;
 
-use super::cursor::{Batches, Stop, check_for_interrupt};
 use crate::interpreter::imported;
 use crate::interpreter::kept_exception::KeptException;
 use crate::interpreter::python_code::PythonCode;
 use crate::interpreter::released;
 use crate::io::source::{Input, SourceReader, source_at};
 use crate::memory::batch_pool::Pool;
+use crate::values::error::{check_signals, check_signals_in_main_thread};
 use crate::values::options::range_of;
 
 /// The least and the greatest length of a part in bytes, if a batch is not longer. Longer parts take
@@ -33,10 +33,44 @@ const TARGET_LEN_MIN: usize = BLOCK_LEN;
 /// The maximum number of record batches of `target_len` bytes in use at a time: one being filled
 /// while the previous one is in use; or, with several threads, those of all parts that are being
 /// read or are waiting, and of two more.
-pub(crate) fn batch_count_max(threads: usize, target_len: usize) -> usize {
+fn batch_count_max(threads: usize, target_len: usize) -> usize {
     match threads {
         1 => 2,
         threads => (threads + 3) * (*PART_LENS.end() as usize / target_len.max(TARGET_LEN_MIN) + 2),
+    }
+}
+
+/// How records are gathered in batches.
+pub(crate) struct Batches {
+    pub(crate) target_len: usize,
+    pub(crate) threads: usize,
+    pub(crate) pool: Arc<Pool>,
+}
+
+impl Batches {
+    pub(crate) fn new(target_len: usize, threads: usize) -> Self {
+        Batches {
+            target_len,
+            threads,
+            pool: Arc::new(Pool::new(batch_count_max(threads, target_len))),
+        }
+    }
+}
+
+/// Why a step returns no record.
+pub(crate) enum Stop {
+    Skipped(SkippedRegion),
+    Failed(Error),
+    /// An exception from a signal handler, or a `MemoryError`.
+    Raised(PyErr),
+    End,
+}
+
+/// Fails if a signal has arrived whose handler raises an exception, as that of Ctrl-C.
+pub(super) fn check_for_interrupt(py: Option<Python<'_>>) -> Result<(), Stop> {
+    match py {
+        Some(py) => check_signals(py).map_err(Stop::Raised),
+        None => check_signals_in_main_thread().map_err(|error| Stop::Failed(error.into())),
     }
 }
 
@@ -46,8 +80,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The findings, in order.
 pub(super) enum Ahead {
     Records(cordwood::read::RecordBatch),
-    Skipped(cordwood::damage::SkippedRegion),
-    Failed(cordwood::Error),
+    Skipped(SkippedRegion),
+    Failed(Error),
     /// The end. The core's reader continues at this file offset.
     Rest(u64),
 }

@@ -20,8 +20,8 @@ use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
 use crate::reader::skipped::Skipped;
 use crate::values::error::{note_main_thread, to_python};
-use crate::values::options::{compression_of, dialect_name, dialect_of, named, range_of, read_options, threads_of};
-use crate::values::position::{Position, Start};
+use crate::values::options::{compression_of, dialect_name, dialect_of, named, range_of, threads_of};
+use crate::values::position::{Position, Start, read_options};
 
 /// The records of logs as a table, for everything that reads Arrow: the result of `scan`.
 ///

@@ -8,8 +8,9 @@ use crate::arrow::columns::{Column, bool_column, number_column, offset_column, r
 use crate::arrow::failure::{attached, failure, io_failure};
 use crate::arrow::{self, Array, Failure, Field};
 use crate::memory::batch_pool::PooledBatch;
-use crate::reader::cursor::{Batches, Cursor, Stop};
+use crate::reader::cursor::Cursor;
 use crate::reader::log;
+use crate::reader::read_ahead::{Batches, Stop};
 
 /// A batch is complete once it contains this many bytes. Measured on Sapphire Rapids: a batch of
 /// 1 MiB does not stay in the processor's cache, and takes 1.05 to 1.15 times as long; one of 4 MiB

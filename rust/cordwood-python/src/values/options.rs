@@ -4,14 +4,13 @@ use std::ops;
 use std::str::FromStr;
 use std::time::Duration;
 
-use cordwood::{Compression, Dialect, LogFormat, ReadOptions, SyncPolicy, UnknownName};
+use cordwood::{Compression, Dialect, LogFormat, SyncPolicy, UnknownName};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
-use crate::values::position::Start;
 
 /// The value of an option with this name.
 pub(crate) fn named<T: FromStr<Err = UnknownName>>(option: &str, name: &str) -> PyResult<T> {
@@ -34,17 +33,6 @@ pub(crate) fn unknown_name(option: &str, expected: &[&str], name: &str) -> PyErr
     let or = if expected.is_empty() { "" } else { " or " };
     let others = expected.join(", ");
     PyValueError::new_err(format!("{option} must be {others}{or}{last}, not '{name}'"))
-}
-
-/// The options of a reading that are common to most functions, from their arguments.
-pub(crate) fn read_options(
-    (dialect, log_number, compression): (Option<Dialect>, Option<u32>, Option<Compression>),
-    (start, end): (Start, Option<u64>),
-) -> ReadOptions {
-    let mut options = ReadOptions::default().with_range(range_of(start.offset, end));
-    options.position = start.position;
-    (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
-    options
 }
 
 /// The range of the arguments `start` and `end`.

@@ -1,12 +1,12 @@
 //! The class `Position`, and the argument `start`.
 
-use cordwood::{Compression, Dialect, LogFormat};
+use cordwood::{Compression, Dialect, LogFormat, ReadOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::values::arguments::required_path;
 use crate::values::error::to_python;
-use crate::values::options::{compression_of, dialect_of};
+use crate::values::options::{compression_of, dialect_of, range_of};
 
 /// An offset in a log, with marks by which the log is recognised: `Follower.position` returns one.
 ///
@@ -173,4 +173,15 @@ impl FromPyObject<'_, '_> for Start {
             position: None,
         })
     }
+}
+
+/// The options of a reading that are common to most functions, from their arguments.
+pub(crate) fn read_options(
+    (dialect, log_number, compression): (Option<Dialect>, Option<u32>, Option<Compression>),
+    (start, end): (Start, Option<u64>),
+) -> ReadOptions {
+    let mut options = ReadOptions::default().with_range(range_of(start.offset, end));
+    options.position = start.position;
+    (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
+    options
 }
