@@ -103,6 +103,7 @@ lint: $(VENV)/lint.stamp  ## Check format and lints, and that the documented fig
 	$(BIN)/python tools/phrases.py
 	$(BIN)/python tools/lines.py --check
 	$(BIN)/python tools/commits.py
+	$(BIN)/python tools/layers.py
 	$(BIN)/python tools/matrix.py --check
 	$(BIN)/python benches/plot.py --check
 	$(BIN)/zizmor --offline --quiet .github

@@ -21,10 +21,9 @@ salvaged: see `Reader`. `Reader.ok` says whether any was found, and `Reader.skip
 `help(cordwood.errors)` shows all exceptions.
 """
 
+from typing import TYPE_CHECKING
+
 from cordwood import _pickling as _pickling  # registers how objects are pickled
-from cordwood._evidence import Evidence, KeyChange, KeyChanges, LogEvidence, RegionEvidence, evidence
-from cordwood._inputs.many import Results, info, salvage, stat, verify
-from cordwood._map import LogMap, map  # noqa: A004 - as the verb of the command
 from cordwood._native import (
     Follower,
     Position,
@@ -44,9 +43,7 @@ from cordwood._native import (
     scan,
     unmask_crc,
 )
-from cordwood._open import follow, open, set_read_ahead  # noqa: A004 - as in gzip, bz2 and lzma
-from cordwood._splits import Split, group_splits, plan_splits
-from cordwood._tables.scan import DecodedScan
+from cordwood._open import Split, follow, open, set_read_ahead  # noqa: A004 - as in gzip, bz2 and lzma
 from cordwood.errors import (
     ClosedError,
     CordwoodError,
@@ -85,6 +82,40 @@ from cordwood.types import (
     Stat,
     WaitReason,
 )
+
+if TYPE_CHECKING:
+    from cordwood._evidence import Evidence, KeyChange, KeyChanges, LogEvidence, RegionEvidence, evidence
+    from cordwood._many import Results, info, salvage, stat, verify
+    from cordwood._map import LogMap, map  # noqa: A004 - as the verb of the command
+    from cordwood._splits import group_splits, plan_splits
+    from cordwood._tables.scan import DecodedScan
+
+del TYPE_CHECKING
+
+_LATE = {
+    "_evidence": ("Evidence", "KeyChange", "KeyChanges", "LogEvidence", "RegionEvidence", "evidence"),
+    "_many": ("Results", "info", "salvage", "stat", "verify"),
+    "_map": ("LogMap", "map"),
+    "_splits": ("group_splits", "plan_splits"),
+    "_tables.scan": ("DecodedScan",),
+}
+"""The names that few programs need: their modules are imported with the first use, as they take milliseconds."""
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    for module, names in _LATE.items():
+        if name in names:
+            value: object = getattr(import_module(f"cordwood.{module}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module 'cordwood' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "BLOCK_LEN",

@@ -5,8 +5,8 @@ from typing import Any, Final, Literal, Self, SupportsIndex, TypeAlias, final, o
 
 from _typeshed import ReadableBuffer
 
-from cordwood._inputs.many import Results
-from cordwood._splits import Split
+from cordwood._many import Results
+from cordwood._open import Split
 from cordwood._tables.scan import DecodedScan
 from cordwood._tables.schema import ColumnType
 from cordwood.errors import PayloadError

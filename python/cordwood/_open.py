@@ -1,15 +1,83 @@
-"""`cordwood.open` and `cordwood.follow`, and the limit for remote files."""
+"""`cordwood.open` and `cordwood.follow`, `Split`, and the limit for remote files."""
 
 from __future__ import annotations
 
+import os
 from os import PathLike, fsdecode
-from typing import Any, Literal, overload
+from typing import Any, Literal, NamedTuple, overload
 
-from cordwood._native import Follower, Position, Reader, Writer
-from cordwood._splits import Split, part_of
+from cordwood import _remote
+from cordwood._native import Follower, Position, Reader, Writer, moved_to
 from cordwood.errors import _add_hint  # pyright: ignore[reportPrivateUsage] - of the package, not for users
 from cordwood.types import BLOCK_LEN, Hint
-from cordwood.typing import CompressionName, DialectName, Sink, Source
+from cordwood.typing import CompressionName, DialectName, RangeReadable, Sink, Source
+
+
+class Split(NamedTuple):
+    """The bytes `[start, end)` of a log: `cordwood.open(split)` returns the records that start there.
+
+    Attributes:
+        path: The file: a path, or a URL.
+        start: File offset of the first byte, in bytes; the start of a block.
+        end: File offset after the last byte, in bytes. A record that starts before it may end after it.
+        dialect: How the bytes are laid out; `None` if it could not be detected. Default: `None`.
+        log_number: The number of the log; `None` if the dialect has none or it is not known. Default: `None`.
+        compression: How each record is compressed: `"zstd"`, or `None` if it is not. Default: `None`.
+        file_len: The length of the file, in bytes, when the splits were planned; `None` if it is not known. Whoever
+            reads the split of a remote file does not ask for it again. Default: `None`.
+        position: The position at the start of the log, by which whoever reads the split recognises the log: another
+            one under the path is a `LogChangedError`. `None` if no byte of the log was read, and no store stated its
+            version. Default: `None`.
+        source: The object in a store, if it was planned of one, which is read in place of the path. Default: `None`.
+
+    A split can be pickled, with its absolute path, or with the object.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     _ = writer.append(b"one")
+    >>> [split] = cordwood.plan_splits(["example.log"], 32_768)
+    >>> split.path, split.start, split.end, split.dialect, split.file_len
+    ('example.log', 0, 10, 'leveldb', 10)
+    >>> list(cordwood.open(split))
+    [b'one']
+    """
+
+    path: str
+    start: int
+    end: int
+    dialect: DialectName | None = None
+    log_number: int | None = None
+    compression: CompressionName | None = None
+    file_len: int | None = None
+    position: Position | None = None
+    source: RangeReadable | None = None
+
+    def __reduce__(self) -> tuple[type[Split], tuple[Any, ...]]:
+        is_local = self.source is None and not _remote.is_url(self.path)
+        path = os.path.abspath(self.path) if is_local else self.path
+        return Split, (path, *self[1:])
+
+
+def part_of(split: Split, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The source of a split for a function that reads a log, and the options, with those of the split.
+
+    Raises:
+        ValueError: An option differs from the split.
+    """
+    source = split.path if split.source is None else split.source
+    file_len, position, own = split.file_len, split.position, split._asdict()
+    del own["path"], own["file_len"], own["position"], own["source"]
+    if split.dialect is None:
+        # The format was not detected: it is that of the options.
+        own = {name: value for name, value in own.items() if value is not None}
+    for name, value in own.items():
+        given = options.get(name)
+        if given not in (None, value) and not (name == "start" and given == 0):
+            raise ValueError(f"{name} is {value!r} in the Split, not {given!r}: open its path instead")
+    if position is not None:
+        own["start"] = moved_to(position, split.start)
+    if file_len is None or split.source is not None or "://" not in split.path:
+        return source, options | own
+    return _remote.ranges_of_url(split.path, file_len) if _remote.is_url(split.path) else source, options | own
 
 
 @overload
@@ -240,8 +308,6 @@ def set_read_ahead(length: int) -> None:
 
     >>> cordwood.set_read_ahead(64 << 20)
     """
-    from cordwood import _remote
-
     if length < (least := _remote.AHEAD_MAX * BLOCK_LEN):
         raise ValueError(f"length must be at least {least}, not {length}")
     _remote.read_ahead_len = length

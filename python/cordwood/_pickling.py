@@ -7,10 +7,8 @@ import copyreg
 from typing import Any, NoReturn
 
 from cordwood._native import Follower, Reader, Record, RecordBatch, Scan, Writer
-from cordwood._tables.scan import DecodedScan
 
 _INSTEAD: dict[type, str] = {
-    DecodedScan: "pass the arguments of scan, and call it there",
     Follower: "pass the path and position(), and follow from that start",
     Reader: "pass the path, or a Split (cordwood.plan_splits), and open that",
     RecordBatch: "pass list(batch), or a path and a range for the other process to read",
@@ -29,6 +27,12 @@ def _reduced(record: Record) -> tuple[Any, ...]:
     return copyreg.__newobj_ex__, (Record, (), keywords)  # type: ignore[attr-defined]  # of Python's own, not for users
 
 
-for _class in _INSTEAD:
-    copyreg.pickle(_class, _refuse)
+def refuse(given: type, instead: str) -> None:
+    """Makes `pickle` and `copy` refuse the objects of a class, and say what to pass instead."""
+    _INSTEAD[given] = instead
+    copyreg.pickle(given, _refuse)
+
+
+for _class, _instead in list(_INSTEAD.items()):
+    refuse(_class, _instead)
 copyreg.pickle(Record, _reduced)

@@ -5,88 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
-from cordwood._native import NUMBERED_DIALECTS, Position, Reader, detect, moved_to, start_at, start_of
+from cordwood._inputs.each import result_of
+from cordwood._inputs.files import is_plain_file, named_files, segments_in
+from cordwood._inputs.input import Input
+from cordwood._native import NUMBERED_DIALECTS, Position, Reader, detect, start_at, start_of
+from cordwood._open import Split
+from cordwood._remote import RangeFile, is_url, looked_at, ranges_of_url
 from cordwood.types import BLOCK_LEN, LogFormat
 from cordwood.typing import CompressionName, DialectName, FsspecFile, ObjectStore, RangeReadable
 
-if TYPE_CHECKING:
-    from cordwood._inputs.input import Input
-
 InStore: TypeAlias = RangeReadable | FsspecFile | tuple[ObjectStore, str]
 """A file in a store that is not named by a URL."""
-
-
-class Split(NamedTuple):
-    """The bytes `[start, end)` of a log: `cordwood.open(split)` returns the records that start there.
-
-    Attributes:
-        path: The file: a path, or a URL.
-        start: File offset of the first byte, in bytes; the start of a block.
-        end: File offset after the last byte, in bytes. A record that starts before it may end after it.
-        dialect: How the bytes are laid out; `None` if it could not be detected. Default: `None`.
-        log_number: The number of the log; `None` if the dialect has none or it is not known. Default: `None`.
-        compression: How each record is compressed: `"zstd"`, or `None` if it is not. Default: `None`.
-        file_len: The length of the file, in bytes, when the splits were planned; `None` if it is not known. Whoever
-            reads the split of a remote file does not ask for it again. Default: `None`.
-        position: The position at the start of the log, by which whoever reads the split recognises the log: another
-            one under the path is a `LogChangedError`. `None` if no byte of the log was read, and no store stated its
-            version. Default: `None`.
-        source: The object in a store, if it was planned of one, which is read in place of the path. Default: `None`.
-
-    A split can be pickled, with its absolute path, or with the object.
-
-    >>> with cordwood.open("example.log", "w") as writer:
-    ...     _ = writer.append(b"one")
-    >>> [split] = cordwood.plan_splits(["example.log"], 32_768)
-    >>> split.path, split.start, split.end, split.dialect, split.file_len
-    ('example.log', 0, 10, 'leveldb', 10)
-    >>> list(cordwood.open(split))
-    [b'one']
-    """
-
-    path: str
-    start: int
-    end: int
-    dialect: DialectName | None = None
-    log_number: int | None = None
-    compression: CompressionName | None = None
-    file_len: int | None = None
-    position: Position | None = None
-    source: RangeReadable | None = None
-
-    def __reduce__(self) -> tuple[type[Split], tuple[Any, ...]]:
-        from cordwood._remote import is_url
-
-        is_local = self.source is None and not is_url(self.path)
-        path = os.path.abspath(self.path) if is_local else self.path
-        return Split, (path, *self[1:])
-
-
-def part_of(split: Split, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The source of a split for a function that reads a log, and the options, with those of the split.
-
-    Raises:
-        ValueError: An option differs from the split.
-    """
-    source = split.path if split.source is None else split.source
-    file_len, position, own = split.file_len, split.position, split._asdict()
-    del own["path"], own["file_len"], own["position"], own["source"]
-    if split.dialect is None:
-        # The format was not detected: it is that of the options.
-        own = {name: value for name, value in own.items() if value is not None}
-    for name, value in own.items():
-        given = options.get(name)
-        if given not in (None, value) and not (name == "start" and given == 0):
-            raise ValueError(f"{name} is {value!r} in the Split, not {given!r}: open its path instead")
-    if position is not None:
-        own["start"] = moved_to(position, split.start)
-    if file_len is None or split.source is not None or "://" not in split.path:
-        return source, options | own
-    from cordwood._remote import is_url, ranges_of_url
-
-    return ranges_of_url(split.path, file_len) if is_url(split.path) else source, options | own
 
 
 _REQUESTS_MAX = 16
@@ -158,13 +89,9 @@ def plan_splits(
             for end in [min(start + own_len, file_len)]
         ]
 
-    from cordwood._inputs.files import is_plain_file, named_files
-
     if is_plain_file(sources):
         name = os.fsdecode(sources)
         return cut(name, 0, os.stat(name).st_size, *_format_of(name, named))
-
-    from cordwood._inputs.each import result_of
 
     def splits_of(file: Input) -> list[Split]:
         planned = result_of(
@@ -204,8 +131,6 @@ def _planned(file: Input, named: LogFormat | None) -> tuple[int, int, LogFormat 
 
     A remote file is asked for its length once, if it is not known.
     """
-    from cordwood._remote import RangeFile, is_url, looked_at, ranges_of_url
-
     if file.source is not None or is_url(file.name):
         source = file.source or ranges_of_url(file.name, file.file_len or None, file.version)
         ranges = RangeFile(source, 0, 0)
@@ -213,8 +138,6 @@ def _planned(file: Input, named: LogFormat | None) -> tuple[int, int, LogFormat 
             return 0, len(ranges), *looked_at(ranges)
         version: str | None = getattr(ranges.source, "version", None)
         return 0, len(ranges), named, start_of(b"", None, None, None, version)
-    from cordwood._inputs.files import segments_in
-
     first, file_len = 0, file.file_len
     if segments := file.segments or segments_in(file.name):
         # Ranges are those of the log, whose first segments may have been pruned.

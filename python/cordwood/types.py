@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple, Self
 
 from cordwood._native import SEVERITIES, reason_in_words
+from cordwood._text import damaged_text, quantity
 from cordwood.typing import CompressionName, DialectName
 
 BLOCK_LEN: Final = 32_768
@@ -1107,8 +1108,6 @@ class Info(NamedTuple):
         return is_whole and bool(self.log_count or self.databases or self.exports)
 
     def __repr__(self) -> str:
-        from cordwood._text import damaged_text, quantity
-
         logs, records = quantity(self.log_count, "log"), quantity(self.record_count, "record")
         texts = [logs, *damaged_text(self.damaged_logs), records]
         return f"<cordwood.types.Info: {self.what}, {', '.join(texts)}; ok={self.ok}>"

@@ -13,6 +13,7 @@ import pytest
 import reference
 
 import cordwood
+from cordwood import _evidence
 from cordwood._evidence import reading
 from cordwood._inputs.input import Input
 from cordwood.cli import evidence as verb
@@ -455,7 +456,7 @@ def test_a_log_that_disappears_keeps_its_report(tmp_path, monkeypatch, capsys):
 
         return read
 
-    monkeypatch.setattr(reading, "reads", reads_and_removes)
+    monkeypatch.setattr(_evidence, "reads", reads_and_removes)
     found = cordwood.evidence(tmp_path)
     gone = str(tmp_path / "a.log")
     assert [(log.report.record_count, bool(log.svg)) for log in found.logs] == [(1, False), (1, True)]

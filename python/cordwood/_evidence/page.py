@@ -11,20 +11,24 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import islice
+from typing import NamedTuple
 
 from cordwood._databases import database_lines
-from cordwood._evidence import Evidence, KeyChange, LogEvidence, RegionEvidence
-from cordwood._evidence.reading import (
+from cordwood._evidence.values import (
     DETAILED_MAX,
     FIRST_LEN,
     FOLLOWED_LEN_MAX,
     FOLLOWED_MAX,
     KEY_LEN_MAX,
     LISTED_MAX,
-    rank,
+    KeyChange,
+    LogEvidence,
+    RegionEvidence,
 )
 from cordwood._inputs.exports import export_text
 from cordwood._jsonable import database_fields, export_fields, jsonable
+from cordwood._native import __version__
+from cordwood._summary import summary_of
 from cordwood._tables.json_text import json_text
 from cordwood._text import escaped, quantity
 from cordwood.types import Database, Export, Reason, Report, Severity
@@ -81,6 +85,71 @@ _CERTAIN = (
 )
 
 _SEVERITIES = {Severity.CORRUPTION: "damage", Severity.TORN_TAIL: "torn tail", Severity.INFO: "no damage"}
+
+
+class Evidence(NamedTuple):
+    """The findings in logs: the result of `cordwood.evidence`. A notebook shows it as a page.
+
+    Attributes:
+        logs: The logs: the damaged ones first, then the incomplete ones. Regions, keys and pictures are there for the
+            first 50.
+        databases: The databases in directories, and whether their engines find everything that they need.
+        exports: The exports of Datastore or Firestore in directories, and whether they are complete.
+        failed: The files that could not be read, with the reason. A log that disappeared after it was verified is also
+            among the `logs`.
+        other_files: The files in directories that are not logs, with their kind.
+        command: The command that the page states; `None` if it states none.
+        examined: When the logs had been read, in UTC, as `2026-11-22T23:09:06.123456Z`.
+        directory: The current directory then, where relative paths start; `None` if it had been removed.
+        version: The version of cordwood that read the logs.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     _ = writer.append(b"one")
+    >>> cordwood.evidence("example.log").html[:15]
+    '<!doctype html>'
+    """
+
+    logs: tuple[LogEvidence, ...]
+    databases: tuple[Database, ...] = ()
+    exports: tuple[Export, ...] = ()
+    failed: tuple[tuple[str, str], ...] = ()
+    other_files: tuple[tuple[str, str], ...] = ()
+    command: str | None = None
+    examined: str | None = None
+    directory: str | None = None
+    version: str = __version__
+
+    def __repr__(self) -> str:
+        damaged_count = sum(not log.report.ok for log in self.logs)
+        return f"<cordwood.Evidence: logs={len(self.logs)}, damaged={damaged_count}, failed={len(self.failed)}>"
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is a log or a database, all could be read, none is damaged, and all exports are complete."""
+        directories = self.databases + self.exports
+        is_whole = all(rank(log.report) for log in self.logs) and all(directory.ok for directory in directories)
+        return is_whole and not self.failed and bool(self.logs or self.databases)
+
+    @property
+    def html(self) -> str:
+        """An HTML page that needs no other file, no script and no network."""
+        return page(self)
+
+    @property
+    def json(self) -> str:
+        """The same as one JSON object, without the pictures."""
+        return json_of(self)
+
+    def _repr_html_(self) -> str:
+        # In a frame of its own: the style of the page is not for the notebook.
+        return f'<iframe srcdoc="{escape(self.html)}" style="width:100%;height:40em;border:0"></iframe>'
+
+
+def rank(report: Report, path: str = "") -> int:
+    """0 for a damaged log, or one of which all belongs to another log; 1 for an incomplete one; 2 for a whole one."""
+    if not report.ok or report.other_log_number is not None:
+        return 0
+    return 1 if summary_of(report, path=path).is_incomplete else 2
 
 
 def page(evidence: Evidence) -> str:

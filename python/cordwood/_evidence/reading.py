@@ -13,7 +13,19 @@ from os.path import basename
 from typing import Any, Literal, NamedTuple
 
 from cordwood._databases import databases_of, judged
-from cordwood._evidence import Evidence, KeyChange, KeyChanges, LogEvidence, RegionEvidence
+from cordwood._evidence.page import Evidence, rank
+from cordwood._evidence.values import (
+    DETAILED_MAX,
+    FIRST_LEN,
+    FOLLOWED_LEN_MAX,
+    FOLLOWED_MAX,
+    KEY_LEN_MAX,
+    LISTED_MAX,
+    KeyChange,
+    KeyChanges,
+    LogEvidence,
+    RegionEvidence,
+)
 from cordwood._inputs.each import Progress, is_gone
 from cordwood._inputs.exports import exports_of
 from cordwood._inputs.files import files_of, is_stream, sha256_of
@@ -21,23 +33,11 @@ from cordwood._inputs.input import Input
 from cordwood._map.svg import FRAGMENTS_MAX, Picture, document, picture_of
 from cordwood._native import Reader, WriteBatchReader, verify
 from cordwood._remote import own_path
-from cordwood._summary import format_of, summary_of, suspect_regions
+from cordwood._summary import format_of, suspect_regions
 from cordwood._tables.payloads import WRITE_BATCH, kind_by_content
 from cordwood.errors import CordwoodError, PayloadError
 from cordwood.payload.write_batch import Operation, OperationKind, WriteBatch
 from cordwood.types import Report, Severity, SkippedRegion
-
-DETAILED_MAX = 50
-"""Regions, keys and pictures are kept for at most this many logs."""
-LISTED_MAX = 1000
-"""At most this many regions, deleted keys and overwritten keys of a log are listed."""
-FIRST_LEN = 16
-KEY_LEN_MAX = 256
-"""Bytes of a key that are kept."""
-FOLLOWED_MAX = 1_000_000
-"""The value of at most this many keys of a log is looked for, ..."""
-FOLLOWED_LEN_MAX = 128 << 20
-"""... whose lengths add up to at most this many bytes."""
 
 _PUTS = {OperationKind.PUT, OperationKind.PUT_BLOB_INDEX, OperationKind.PUT_ENTITY, OperationKind.TIMED_PUT}
 _DELETES = {OperationKind.DELETE, OperationKind.SINGLE_DELETE, OperationKind.DELETE_SIZED}
@@ -128,13 +128,6 @@ def _reason(error: Exception) -> str:
     """Why a file could not be read."""
     reason = error.strerror if isinstance(error, OSError) else getattr(error, "message", None)
     return reason or str(error)
-
-
-def rank(report: Report, path: str = "") -> int:
-    """0 for a damaged log, or one of which all belongs to another log; 1 for an incomplete one; 2 for a whole one."""
-    if not report.ok or report.other_log_number is not None:
-        return 0
-    return 1 if summary_of(report, path=path).is_incomplete else 2
 
 
 def utc(time_ns: int) -> str | None:

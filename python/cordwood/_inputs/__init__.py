@@ -6,6 +6,5 @@
 * `stores` names the directories by URL that are not judged as a whole,
 * `exports` compares a directory with the lists of files that a Datastore or Firestore export has,
 * `each` reads several files at a time,
-* `many` makes functions for one log take many,
 * `destinations` decides where the copies of many logs go.
 """

@@ -11,6 +11,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, TypeGuard
 
+from cordwood._inputs.exports import compared, named_metadata
 from cordwood._inputs.input import EMPTY, LIST_SUFFIX, METADATA, NO_FILE, RUN_SUFFIXES, Identity, Input, is_of_export
 from cordwood._native import segment_offset
 from cordwood._remote import base_name, is_listed, is_url, listed, own_path, source_of
@@ -326,9 +327,6 @@ def _named(name: str, relative: str) -> tuple[Input, Identity | None]:
     file_len = status.st_size if stat.S_ISREG(status.st_mode) else 0
     file = Input(name, relative, file_len=file_len)
     if file_len and is_of_export(name):
-        # Rarely needed.
-        from cordwood._inputs.exports import named_metadata
-
         file = named_metadata(file)
     return file, file_identity(status)
 
@@ -411,9 +409,6 @@ def _with_exports(found: list[tuple[Input, Identity | None]]) -> list[tuple[Inpu
     """The files in a directory, compared with the lists of the exports among them."""
     if not any(is_of_export(file.name) for file, _ in found):
         return found
-    # Rarely needed.
-    from cordwood._inputs.exports import compared
-
     return compared(found)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
+from cordwood._remote import is_url, ranges_of_url
+
 Identity: TypeAlias = tuple[int, int] | str
 """The identity that all names of a file share: device and inode; for a URL of a store or into an archive, its text."""
 
@@ -58,8 +60,6 @@ class Input(NamedTuple):
     def opened(self) -> Any:
         """The value to be read. A store is not asked again for a length that it has stated."""
         if self.source is None and self.file_len and "://" in self.name:
-            from cordwood._remote import is_url, ranges_of_url
-
             return ranges_of_url(self.name, self.file_len, self.version) if is_url(self.name) else self.name
         return self.name if self.source is None else self.source
 

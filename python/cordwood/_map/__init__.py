@@ -1,4 +1,4 @@
-"""`cordwood.map`: the picture of a log. The code that draws is imported with the first picture."""
+"""`cordwood.map`: the picture of a log."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from os import PathLike
 from os.path import basename
 from typing import Any, Literal, NamedTuple, overload
 
-from cordwood._inputs.many import Results, for_many, is_buffer
-from cordwood._native import Reader
+import cordwood
+from cordwood._map.cells import Category
+from cordwood._map.svg import FRAGMENTS_MAX, document, picture_of
 from cordwood.typing import CompressionName, DialectName, FsspecFile, ObjectStore, RangeReadable, ReadableBuffer
 
 
@@ -61,14 +62,14 @@ def map(  # noqa: A001
     dialect: DialectName | Literal["auto"] | None = None,
     log_number: int | None = None,
     compression: CompressionName | None = None,
-) -> Results[LogMap]: ...
+) -> cordwood.Results[LogMap]: ...
 def map(  # noqa: A001
     source: Any,
     *,
     dialect: DialectName | Literal["auto"] | None = None,
     log_number: int | None = None,
     compression: CompressionName | None = None,
-) -> LogMap | Results[LogMap]:
+) -> LogMap | cordwood.Results[LogMap]:
     """Draws a log: where its records are, and where the damage is.
 
     It reads the log twice with the policy `"salvage"`, which takes about a second per GiB, and no more memory for a
@@ -97,19 +98,24 @@ def map(  # noqa: A001
     >>> cordwood.map("example.log").damaged_len
     0
     """
-    result: LogMap | Results[LogMap] = for_many(_map_of)(**locals())
+    result: LogMap | cordwood.Results[LogMap] = cordwood.Results.of(_map_of, **locals())
     return result
 
 
 def _map_of(source: Any, **log: Any) -> LogMap:
-    if hasattr(source, "read") and not is_buffer(source):
+    if hasattr(source, "read") and not _is_buffer(source):
         raise TypeError("map reads a log several times: pass its path, or its content, not an open file")
-    from cordwood._map.cells import Category
-    from cordwood._map.svg import FRAGMENTS_MAX, document, picture_of
-
-    with Reader(source, **log) as reader:
+    with cordwood.Reader(source, **log) as reader:
         path = reader.path
     picture = picture_of(lambda: source, log, basename(path or "log"), FRAGMENTS_MAX)
     cells, totals = picture.cells, picture.cells.totals
     damaged_len = totals[Category.DAMAGE] + totals[Category.LOST]
     return LogMap(path, cells.log.dialect, cells.file_len, damaged_len, totals[Category.TORN], document([picture]))
+
+
+def _is_buffer(source: object) -> bool:
+    try:
+        memoryview(source)  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return True

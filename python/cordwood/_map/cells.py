@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cordwood._native import fragments
+from cordwood import fragments
 from cordwood._text import quantity
 from cordwood.types import BLOCK_LEN, LogFormat
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cordwood import fragments
 from cordwood._map.cells import (
     SHOWN_FIRST,
     TITLES,
@@ -22,7 +23,6 @@ from cordwood._map.cells import (
     rows,
     summary,
 )
-from cordwood._native import fragments
 from cordwood._text import quantity
 from cordwood.types import Fragment, LogFormat
 

@@ -11,8 +11,9 @@ from typing import Any, BinaryIO
 from cordwood._inputs.files import named_files
 from cordwood._inputs.input import Input
 from cordwood._native import NUMBERED_DIALECTS, Follower, Position, crc32c, detect, marks_of
+from cordwood._open import Split
 from cordwood._spark.options import Options
-from cordwood._splits import Split, group_splits
+from cordwood._splits import group_splits
 from cordwood.errors import DialectError, LogChangedError, LogRotatedError, LogTruncatedError
 from cordwood.types import BLOCK_LEN, WaitReason
 

@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, TypeAlias, cast
 
-from cordwood._inputs.many import verify
+from cordwood._many import verify
 from cordwood._native import scan
+from cordwood._open import Split
 from cordwood._spark.options import Options
-from cordwood._splits import Split, group_splits, plan_splits
+from cordwood._splits import group_splits, plan_splits
 from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.scan import check_columns_known
 

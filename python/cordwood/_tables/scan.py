@@ -1,24 +1,22 @@
-"""The result of `scan` with `decode=`: the same rows and columns as in the tables of `cordwood convert`.
-
-The other modules are imported when a scan is made: this one is part of `import cordwood`.
-"""
+"""The result of `scan` with `decode=`: the same rows and columns as in the tables of `cordwood convert`."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from threading import Lock
+from typing import Any, NamedTuple, TypeAlias
 
 from cordwood._native import Reader
+from cordwood._open import Split, part_of
 from cordwood._optional import imported
-from cordwood._splits import Split, part_of
+from cordwood._pickling import refuse
+from cordwood._tables.given import GivenTable, columns_of
+from cordwood._tables.payloads import PAYLOADS, Payload, origin_of
+from cordwood._tables.schema import ColumnType, HasFirstError, MisfitError, arrow_name
+from cordwood._tables.table import Fault, Table, schema_of
 from cordwood.errors import PayloadError
 from cordwood.types import Outcome, OutcomeKind, SkippedRegion
-
-if TYPE_CHECKING:
-    from cordwood._tables.payloads import Payload
-    from cordwood._tables.schema import ColumnType
-    from cordwood._tables.table import Fault, Table
 
 _BATCH_LEN = 1 << 20
 _LEFT_OUT_MAX = 1_000
@@ -51,8 +49,6 @@ class DecodedScan:
         origin: str | None,
         options: Mapping[str, Any],
     ) -> None:
-        from threading import Lock
-
         self._sources = [_Source(*source) for source in sources]
         self._payload = payload
         self._origin = origin
@@ -65,8 +61,6 @@ class DecodedScan:
         )
         self._given = schema
         if schema is not None:
-            from cordwood._tables.given import columns_of
-
             # It raises the errors in the schema.
             columns_of(schema)
         self._known: dict[str, ColumnType] | None = None
@@ -149,7 +143,6 @@ class DecodedScan:
     def _schema(self) -> Any:
         if self._given is not None:
             return self._given
-        from cordwood._tables.table import schema_of
 
         return schema_of(self._columns_known())
 
@@ -185,7 +178,6 @@ class DecodedScan:
             return kept if table.is_open else None
 
     def _table(self, columns: dict[str, ColumnType] | None, *, opens_early: bool = False) -> Table:
-        from cordwood._tables.table import Table
 
         first = [self._origin] if self._origin else []
         wanted = list(columns) if columns and self._columns else None
@@ -194,7 +186,6 @@ class DecodedScan:
     def _chosen(self, known: dict[str, ColumnType]) -> dict[str, ColumnType]:
         if self._columns is None:
             return known
-        from cordwood._tables.schema import arrow_name
 
         # pyarrow passes the names in its schema to `columns`.
         names = {arrow_name(name): name for name in known} | {name: name for name in known}
@@ -203,7 +194,6 @@ class DecodedScan:
         return {names[name]: known[names[name]] for name in wanted}
 
     def _stream(self, kept: _Kept | None) -> Iterator[Any]:
-        from cordwood._tables.schema import MisfitError
 
         if kept is not None:
             self._latest = kept.logs
@@ -214,8 +204,6 @@ class DecodedScan:
         if self._given is None:
             table: Any = self._table(self._columns_known())
         else:
-            from cordwood._tables.given import GivenTable
-
             table = GivenTable(self._payload, self._given)
         logs = self._logs()
         self._latest = logs
@@ -227,6 +215,9 @@ class DecodedScan:
 
     def _logs(self) -> list[_Log]:
         return [_Log(source, number, self._options) for number, source in enumerate(self._sources)]
+
+
+refuse(DecodedScan, "pass the arguments of scan, and call it there")
 
 
 def check_columns_known(names: Iterable[str], known: Collection[str]) -> None:
@@ -306,9 +297,6 @@ class _Log:
 
     def read(self, table: Table, origin: str | None) -> Iterator[Any]:
         """The batches of a table, whose rows start with the `origin`, if there is one."""
-        from cordwood._tables.payloads import origin_of
-        from cordwood._tables.schema import HasFirstError
-
         on_corruption = self._options["on_corruption"]
         with self._source.open(self._options) as reader:
             self.reader = reader
@@ -362,8 +350,6 @@ def decoded_scan(
         ValueError: `decode` has an invalid value, the options contradict each other, or `schema` names a column that
             the table cannot have.
     """
-    from cordwood._tables.payloads import PAYLOADS
-
     payload = PAYLOADS.get(decode)
     if payload is None:
         raise ValueError(f"decode must be one of {', '.join(map(repr, PAYLOADS))}, not {decode!r}")

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
+from cordwood._tables.json_text import json_text
 from cordwood._text import escaped
 
 if TYPE_CHECKING:
@@ -150,8 +151,6 @@ class _Terminal:
 
 def print_json(value: object) -> None:
     """Prints one line of JSON on stdout."""
-    from cordwood._tables.json_text import json_text
-
     stdout().write(json_bytes(json_text(value)) + b"\n")
 
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import cordwood
 from cordwood._inputs.each import Read, Result, each
+from cordwood._inputs.exports import exports_of
 from cordwood._inputs.files import expand
 from cordwood._inputs.input import METADATA, Input
 from cordwood._inputs.kind import NO_FRAGMENT
@@ -103,8 +104,6 @@ class Tally:
     @property
     def is_export(self) -> bool:
         """Whether the files are no logs, but metadata of an export that has no entity, or that the verb judges."""
-        from cordwood._inputs.exports import exports_of
-
         exports, failures = exports_of(self.files)
         is_other = failures or self.other_kinds or not exports
         return not is_other and all(self.judges_exports or not export.files for export in exports)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from cordwood.cli._parser import VERBS, make_parser
+
 EXAMPLES = """\
   cordwood completion bash > ~/.local/share/bash-completion/completions/cordwood
   cordwood completion zsh > ~/.zfunc/_cordwood        # in your $fpath
@@ -41,8 +43,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _words(typed: list[str]) -> list[str]:
     """The verbs, options or values that the last word starts."""
-    from cordwood.cli import VERBS, make_parser
-
     *before, last = typed or [""]
     found: list[str] = []
     if before in ([], ["help"]):

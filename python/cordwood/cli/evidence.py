@@ -18,8 +18,8 @@ from __future__ import annotations
 import argparse
 import shlex
 
-from cordwood._evidence.page import counts_text
-from cordwood._evidence.reading import evidence_of, rank, reads
+from cordwood._evidence.page import counts_text, rank
+from cordwood._evidence.reading import evidence_of, reads
 from cordwood._text import display_name
 from cordwood.cli import _options
 from cordwood.cli._messages import Status, complain

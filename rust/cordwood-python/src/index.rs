@@ -376,7 +376,7 @@ pub(crate) fn index(
     let options = read_options((dialect, log_number, compression), (Start::default(), None))
         .with_on_corruption(named("on_corruption", on_corruption)?);
     options.check().map_err(|error| to_python(py, error, None))?;
-    let logs_of = imported!(py, "cordwood._inputs.many", "logs_of")?;
+    let logs_of = imported!(py, "cordwood._many", "logs_of")?;
     let (sources, _): (Vec<WithSplit<'_>>, bool) = logs_of.run((sources, py.None(), PyDict::new(py)))?.extract()?;
     let mut logs = Vec::new();
     for (source, split) in sources {

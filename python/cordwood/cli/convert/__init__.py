@@ -52,6 +52,7 @@ from cordwood.cli._payloads import AUTO, AUTO_HELP, hint_at_payload, report_payl
 from cordwood.cli._reopenable import first_stream, reopenable
 from cordwood.cli._selection import add_selection_arguments
 from cordwood.cli._sources import check_url, inputs_of
+from cordwood.cli.convert.by_kind import convert_by_kind
 from cordwood.cli.convert.logs import Logs
 from cordwood.cli.convert.sinks import BINARY_FORMATS, SUFFIXES, TABLE_FORMATS, check_installed
 
@@ -160,8 +161,6 @@ def _convert(options: argparse.Namespace) -> Status:
     check_installed(form)
     options.files = _files_to_convert(options)
     if is_by_kind:
-        from cordwood.cli.convert.by_kind import convert_by_kind
-
         return _with_exports(options, convert_by_kind(options, form))
     advice = "; the DESTINATION is the last name"
     check_new_file(options.destination, "table", options.files, overwrite=options.overwrite, advice=advice)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from cordwood._inputs.files import is_one_file
 from cordwood._inputs.input import Input
 from cordwood._map.cells import Cells, cells_of, damage_summary
+from cordwood._map.svg import FRAGMENTS_MAX, Picture, document, picture_of
 from cordwood._summary import zeros_at_end, zeros_inside_text
 from cordwood._text import display_name
 from cordwood.cli import _options
@@ -24,9 +24,6 @@ from cordwood.cli._reports import report_other_log, salvaged_text
 from cordwood.cli._sources import for_each_source, inputs_of
 from cordwood.cli._terminal import has_color, print_folded, terminal_width
 from cordwood.cli.map import terminal
-
-if TYPE_CHECKING:
-    from cordwood._map.svg import Picture
 
 EXAMPLES = """\
   cordwood map 000003.log
@@ -72,8 +69,6 @@ def run(options: argparse.Namespace) -> Status:
                 cells = cells_of(source.open(), options.log, columns, terminal.ROW_COUNT_MAX)
                 _print(cells, title, columns, is_first=is_first)
             else:
-                from cordwood._map.svg import FRAGMENTS_MAX, picture_of
-
                 heading = os.path.basename(title) if is_one else title
                 picture = picture_of(source.open, options.log, heading, FRAGMENTS_MAX - fragment_count)
                 pictures.append(picture)
@@ -88,8 +83,6 @@ def run(options: argparse.Namespace) -> Status:
 
     status = for_each_source(options, draw, files=files).status
     if options.svg is not None and pictures:
-        from cordwood._map.svg import document
-
         with new_file(options.svg, files, overwrite=options.overwrite) as output:
             output.write(document(pictures).encode("utf-8", "backslashreplace"))
     return status

@@ -100,7 +100,7 @@ impl Source {
         decode: Option<&Bound<'py, PyAny>>,
         reading: &Bound<'py, PyDict>,
     ) -> PyResult<(Vec<WithSplit<'py, Self>>, bool)> {
-        let logs_of = imported!(sources.py(), "cordwood._inputs.many", "logs_of")?;
+        let logs_of = imported!(sources.py(), "cordwood._many", "logs_of")?;
         let (items, are_several): (Vec<WithSplit<'_, Bound<'_, PyAny>>>, bool) =
             logs_of.run((sources, decode, reading))?.extract()?;
         let found = items.into_iter().map(|(item, split)| match Source::of(&item)? {

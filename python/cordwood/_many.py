@@ -13,12 +13,18 @@ from os.path import basename
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from cordwood import _native
-from cordwood._splits import Split, part_of
+from cordwood._content import described
+from cordwood._databases import databases_of, judged
+from cordwood._inputs.destinations import check_new_directory, new_directories
+from cordwood._inputs.each import Progress, Read, each
+from cordwood._inputs.exports import export_text, exports_of
+from cordwood._inputs.files import expand, is_one_file, is_path, is_plain_file, list_of_export
+from cordwood._inputs.input import Input
+from cordwood._open import Split, part_of
+from cordwood._remote import source_of
+from cordwood._tables.payloads import PAYLOADS, other_kind
+from cordwood._text import damaged_text, quantity
 from cordwood.types import Database, Export, Info, Report
-
-if TYPE_CHECKING:
-    from cordwood._inputs.each import Progress, Read
-    from cordwood._inputs.input import Input
 
 __all__ = ["Results", "for_many", "info", "is_buffer", "logs_of", "salvage", "stat", "verify"]
 
@@ -71,6 +77,22 @@ class Results(Mapping[str | Split, T], Generic[T]):
         """The number of logs."""
         return len(self._results)
 
+    @staticmethod
+    def of(read: Callable[..., T], source: Any, **options: Any) -> T | Results[T]:
+        """The result of a function for a log, or the `Results` for many.
+
+        Args:
+            read: The function. It is called with the source of each log, and with the options.
+            source: A log; or a directory, a pattern or a list, for many.
+            options: The options. With `dialect`, a file in a directory is read in it if it is a log.
+
+        >>> with cordwood.open("example.log", "w") as writer:
+        ...     _ = writer.append(b"one")
+        >>> cordwood.Results.of(cordwood.detect, "example.log").dialect
+        'leveldb'
+        """
+        return cast("T | Results[T]", for_many(read)(source, **options))
+
     @property
     def errors(self) -> Mapping[str | Split, Exception]:
         """The exception for each file that could not be read."""
@@ -103,8 +125,6 @@ class Results(Mapping[str | Split, T], Generic[T]):
         return is_whole and is_any and all(_is_ok(*item) for item in self._results.items())
 
     def __repr__(self) -> str:
-        from cordwood._text import damaged_text, quantity
-
         counts = (len(self), "log"), (len(self.errors), "error"), (len(self.others), "other file")
         texts = [quantity(*count) for count in counts]
         damaged = [
@@ -131,9 +151,6 @@ def files_of(source: Any) -> list[Input] | None:
     """The files, if `source` stands for many logs; `None` if it is one log, or cannot be read at all."""
     if isinstance(source, bytes | Split):
         return None
-    from cordwood._inputs.files import expand, is_one_file, is_path
-    from cordwood._remote import source_of
-
     if is_path(source):
         name = fsdecode(source)
         return None if is_one_file([name]) else expand([name])
@@ -152,17 +169,12 @@ def is_buffer(source: object) -> bool:
 
 
 def _name_or_input(item: Any) -> str | Input:
-    from cordwood._inputs.files import is_path
-    from cordwood._inputs.input import Input
-
     if is_path(item):
         return fsdecode(item)
     if isinstance(item, Split):
         return Input(item.path, basename(item.path), file_len=item.end - item.start, source=item)
     if item is None:
         raise TypeError("a source must be a path, a URL, bytes or another buffer, or a Split, not None")
-    from cordwood._remote import source_of
-
     ranges = None if is_buffer(item) else source_of(item)
     name = getattr(ranges, "name", "")
     return Input(name, basename(name), source=item if ranges is None else ranges)
@@ -184,9 +196,6 @@ def logs_of(
     files = files_of(sources)
     if files is None:
         return [(sources, None)], False
-    from cordwood._inputs.each import each
-    from cordwood._tables.payloads import PAYLOADS, other_kind
-
     payload = PAYLOADS.get(decode) if decode else None
     wanted = payload.kind if payload else None
     if wanted:
@@ -211,9 +220,6 @@ def logs_of(
             raise is_left_out
         elif not is_left_out:
             found.append((file.opened, None))
-    from cordwood._inputs.exports import export_text, exports_of
-    from cordwood._inputs.files import is_path
-
     faults = [(export.path, export_text(export)) for export in exports_of(files)[0] if not export.ok]
     if not found:
         faults.append((fsdecode(sources) if is_path(sources) else repr(sources), "no log was found"))
@@ -242,14 +248,10 @@ def for_many(one: Callable[..., T], *own: str, judges_directories: bool = False)
             source, options = part_of(source, options)
         result = one(source, **options)
         if judges_directories and cast("Any", result).other_log_number is not None:
-            from cordwood._databases import judged
-
             return judged(source, result)
         return result
 
     def function(source: object, **options: Any) -> T | Results[T]:
-        from cordwood._inputs.files import is_plain_file, list_of_export
-
         files = list_of_export(source)
         if not files and is_plain_file(source):
             return of(source, options)
@@ -284,8 +286,6 @@ def _results_of(
     **options: Any,
 ) -> Results[T]:
     """The results of a function for these files, with its options."""
-    from cordwood._inputs.each import each
-
     names = Counter(file.name for file in files if not isinstance(file.source, Split))
     for file in files:
         if not (file.source is None or isinstance(file.source, Split) or file.is_requested):
@@ -320,9 +320,6 @@ def _results_of(
             results[name] = found
     if not judges_directories:
         return Results(results, errors, others)
-    from cordwood._databases import databases_of
-    from cordwood._inputs.exports import exports_of
-
     counts: dict[str, int] | None = None
     if not options.get("start") and options.get("end") is None:
         reports = [(name, report) for name, report in results.items() if isinstance(report, Report)]
@@ -358,16 +355,11 @@ def info(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, t
     >>> info.what, info.record_count, info.ok
     ('a log', 2, True)
     """
-    from cordwood._content import described
-
     return described(source, threads)
 
 
 def _salvaged(source: Any, files: list[Input], directory: str, options: dict[str, Any]) -> Results[Any]:
     """Salvages each log to a directory, where it keeps its path below the directory or the pattern that was named."""
-    from cordwood._inputs.destinations import check_new_directory, new_directories
-    from cordwood._inputs.files import is_path
-
     check_new_directory(
         directory, [fsdecode(name) for name in ([source] if is_path(source) else source) if is_path(name)]
     )

@@ -1,0 +1,52 @@
+"""`tools/layers.py` finds imports that are against the order of the layers."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+spec = importlib.util.spec_from_file_location("layers", ROOT / "tools/layers.py")
+layers = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(layers)
+
+IN_FUNCTION = "def f():\n    from cordwood.{} import name\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "fault"),
+    [
+        ({"errors": "from cordwood._many import name"}, "errors imports cordwood._many, which is in a higher layer"),
+        ({"errors": "import cordwood._many"}, "errors imports cordwood._many, which is in a higher layer"),
+        ({"errors": "from cordwood import _many"}, "errors imports cordwood._many, which is in a higher layer"),
+        ({"_many": IN_FUNCTION.format("errors")}, "_many imports cordwood.errors in a function"),
+        ({"compat/ccl": "from cordwood._many import name"}, "compat.ccl imports cordwood._many, which is not public"),
+        (
+            {"cli/a": "from cordwood.cli import b", "cli/b": "from cordwood.cli.a import name"},
+            "modules import each other: cordwood.cli.",
+        ),
+    ],
+)
+def test_an_import_against_the_rules_is_found(files, fault, tmp_path):
+    for name in ("__init__", "errors", "_many", "_html"):
+        files.setdefault(name, "")
+    for name, text in files.items():
+        path = tmp_path / "python" / "cordwood" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    [found] = layers.faults(tmp_path / "python")
+    assert fault in found
+
+
+def test_other_imports_are_allowed(tmp_path):
+    path = tmp_path / "python" / "cordwood"
+    path.mkdir(parents=True)
+    (path / "__init__.py").write_text("from cordwood._many import name")
+    (path / "_many.py").write_text("import os\nfrom cordwood import errors\n" + IN_FUNCTION.format("_html"))
+    for name in ("errors", "_html"):
+        (path / f"{name}.py").write_text("")
+    assert not list(layers.faults(path.parent))
+
+
+def test_the_product_keeps_to_the_rules():
+    assert not list(layers.faults(ROOT / "python"))
