@@ -123,12 +123,18 @@ pub(super) enum Refused {
     /// There is not enough memory.
     Memory,
     /// The record around the value is refused.
-    Record(PayloadError),
+    Record(Fault),
 }
 
 impl From<PayloadError> for Box<Refused> {
     fn from(error: PayloadError) -> Self {
-        Box::new(Refused::Record(error))
+        Fault::from(error).into()
+    }
+}
+
+impl From<Fault> for Box<Refused> {
+    fn from(fault: Fault) -> Self {
+        Box::new(Refused::Record(fault))
     }
 }
 
@@ -181,21 +187,17 @@ impl Refused {
                 detail: None,
                 ..fault(PayloadReason::OutOfMemory, 0, String::new())
             },
-            Refused::Record(error) => error.into(),
+            Refused::Record(ref fault) => fault.clone(),
         }
     }
 
     /// The fault of a record that is left out.
     pub(super) fn in_record(&self, record: &[u8]) -> Fault {
-        let Refused::Record(error) = *self else {
-            let fault = self.in_text("", 0, Part::Record, str::to_owned);
-            let error = PayloadError {
-                len: record.len(),
-                ..fault.error
-            };
-            return Fault { error, ..fault };
-        };
-        error.into()
+        let mut fault = self.in_text("", 0, Part::Record, str::to_owned);
+        if !matches!(self, Refused::Record(_)) {
+            fault.error.len = record.len();
+        }
+        fault
     }
 }
 

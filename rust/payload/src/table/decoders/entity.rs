@@ -2,28 +2,21 @@
 
 use std::fmt::Write;
 
-use super::{Decode, Fault, Record, Sink};
+use super::{Decode, Decoded, Fault, Placed, Sink};
 use crate::table::row::Row;
 use crate::table::view::View;
-use crate::{Entity, EntityValue, OtherField, PathElement, PathId, PayloadError, PayloadReason};
+use crate::{Entity, EntityValue, OtherField, PathElement, PathId, PayloadReason};
 
 /// Decodes entities: one row for each.
 #[derive(Debug, Clone)]
 pub(super) struct Entities;
 
 impl Decode for Entities {
-    fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Result<bool, Fault> {
+    fn record(&mut self, record: &Placed<'_>, sink: &mut dyn Sink) -> Decoded {
         let entity = Entity::decode(record.data)?;
         if let Some(name) = reserved_name(&entity) {
-            let error = PayloadError {
-                offset: 0,
-                len: record.data.len(),
-                reason: PayloadReason::ReservedName,
-            };
-            return Err(Fault::record(
-                error,
-                format!("a property has the name {name}, which a table has for the key"),
-            ));
+            let detail = format!("a property has the name {name}, which a table has for the key");
+            return Err(Fault::whole(record.data, PayloadReason::ReservedName, detail).into());
         }
         let path = entity.key.as_ref().map(|key| path_text(&key.path));
         let mut others = Vec::new();
@@ -31,7 +24,7 @@ impl Decode for Entities {
         Ok(sink.row(&Row::new(entity_cells(&entity, path.as_deref(), &others))))
     }
 
-    fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Result<bool, Fault> {
+    fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Decoded {
         let entity = Entity::decode(record)?;
         let mut others = Vec::new();
         collect_others(&entity, &mut others);

@@ -1,10 +1,28 @@
-//! The rows of JSON text.
+//! The rows of any records, and of those that are JSON text.
 
-use super::{Decode, Fault, Part, Record, Sink};
+use super::{Decode, Decoded, Part, Placed, Sink};
 use crate::table::row::Row;
-use crate::table::tree::{Rules, Value, parse};
+use crate::table::tree::{Refused, Rules, Value, parse};
 use crate::table::view::View;
 use crate::{PayloadError, PayloadReason};
+
+/// One row for each record: its place and its bytes.
+#[derive(Debug, Clone)]
+pub(super) struct Raw;
+
+impl Decode for Raw {
+    fn record(&mut self, record: &Placed<'_>, sink: &mut dyn Sink) -> Decoded {
+        let mut cells = record.cells();
+        cells.push(("end_offset", View::UInt(record.end_offset)));
+        cells.push(("data", View::Bytes(record.data)));
+        Ok(sink.row(&Row::new(cells)))
+    }
+
+    fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Decoded {
+        take(View::Bytes(record));
+        Ok(true)
+    }
+}
 
 /// One row for each document: the values of an object by their names, any other value as
 /// `__value__`.
@@ -12,7 +30,7 @@ use crate::{PayloadError, PayloadReason};
 pub(super) struct Json;
 
 impl Decode for Json {
-    fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Result<bool, Fault> {
+    fn record(&mut self, record: &Placed<'_>, sink: &mut dyn Sink) -> Decoded {
         let items = match document(record.data)? {
             Value::Object(items) => items,
             value => vec![("__value__".into(), value)],
@@ -20,7 +38,7 @@ impl Decode for Json {
         Ok(sink.row(&Row::of_items(&items)))
     }
 
-    fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Result<bool, Fault> {
+    fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Decoded {
         take(View::of_json(&document(record)?));
         Ok(true)
     }
@@ -28,14 +46,12 @@ impl Decode for Json {
 
 /// One row for each record of which JSON text was made: its offset, and the values of the object.
 #[derive(Debug, Clone)]
-pub(super) struct Message {
-    pub(super) has_salvaged: bool,
-}
+pub(super) struct Message;
 
 impl Decode for Message {
-    fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Result<bool, Fault> {
+    fn record(&mut self, record: &Placed<'_>, sink: &mut dyn Sink) -> Decoded {
         let value = document(record.data)?;
-        let mut cells = record.place(self.has_salvaged);
+        let mut cells = record.cells();
         View::of_json(&value).all_fields(|name, value| {
             cells.push((name, value));
             true
@@ -43,13 +59,13 @@ impl Decode for Message {
         Ok(sink.row(&Row::new(cells)))
     }
 
-    fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Result<bool, Fault> {
+    fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Decoded {
         Json.value(record, take)
     }
 }
 
 /// The value of a record that is JSON text.
-pub(super) fn document(record: &[u8]) -> Result<Value<'_>, Fault> {
+pub(super) fn document(record: &[u8]) -> Result<Value<'_>, Box<Refused>> {
     let text = str::from_utf8(record).map_err(|error| PayloadError {
         offset: error.valid_up_to(),
         len: record.len() - error.valid_up_to(),
@@ -58,6 +74,8 @@ pub(super) fn document(record: &[u8]) -> Result<Value<'_>, Fault> {
     let mut value = Value::Null;
     match parse(text, Rules::Document, &mut value) {
         Ok(()) => Ok(value),
-        Err(refused) => Err(refused.in_text(text, 0, Part::Record, |what| format!("not JSON: {what}"))),
+        Err(refused) => Err(refused
+            .in_text(text, 0, Part::Record, |what| format!("not JSON: {what}"))
+            .into()),
     }
 }

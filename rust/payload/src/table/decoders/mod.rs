@@ -1,25 +1,21 @@
-//! The rows that the records of a table become: one file for each kind of record.
+//! The rows that the records of a table become: a file for each program that writes them.
 
-mod changes;
+mod engine;
 mod entity;
-mod history;
-mod items;
 mod json;
-mod metrics;
-mod output;
-mod raw;
 mod run;
 mod swanlab;
-mod version_edit;
-mod write_batch;
+mod wandb;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Deref;
 
 use super::row::Row;
+use super::tree::Refused;
 use super::view::View;
-use crate::PayloadError;
+use crate::{PayloadError, PayloadReason};
 
 /// The kind of the records of a table, and so of the rows that they become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,13 +74,29 @@ impl<'r> Record<'r> {
             data,
         }
     }
+}
 
+/// A record, and whether rows with its offset say whether it is salvaged.
+struct Placed<'r> {
+    record: Record<'r>,
+    has_salvaged: bool,
+}
+
+impl<'r> Deref for Placed<'r> {
+    type Target = Record<'r>;
+
+    fn deref(&self) -> &Record<'r> {
+        &self.record
+    }
+}
+
+impl Placed<'_> {
     /// The cells of its offset and, if wanted, of whether it is salvaged.
-    fn place<'n>(&self, has_salvaged: bool) -> Vec<(&'n str, View<'n>)> {
+    fn cells<'n>(&self) -> Vec<(&'n str, View<'n>)> {
         // With room for most rows: growing takes as long as a short row.
         let mut cells = Vec::with_capacity(8);
         cells.push(("offset", View::UInt(self.offset)));
-        if has_salvaged {
+        if self.has_salvaged {
             cells.push(("salvaged", View::Bool(self.is_salvaged)));
         }
         cells
@@ -117,27 +129,28 @@ pub trait Sink {
     fn fault(&mut self, fault: Fault);
 }
 
-/// Passes the only row of a record, as an object, to `take`. The first fault is an error.
-fn value_of_row(decoder: &mut impl Decode, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Result<bool, Fault> {
-    struct Value<'t>(&'t mut dyn FnMut(View<'_>), bool, Option<Fault>);
+/// The result of a decoder.
+type Decoded = Result<bool, Box<Refused>>;
 
-    impl Sink for Value<'_> {
-        fn row(&mut self, row: &Row<'_>) -> bool {
-            if self.2.is_none() {
-                (self.0)(View::Cells(row.cells()));
-                self.1 = true;
-            }
-            true
-        }
+/// Takes the only row of a record as an object, and the first fault.
+struct OneRow<'t> {
+    take: &'t mut dyn FnMut(View<'_>),
+    is_taken: bool,
+    fault: Option<Fault>,
+}
 
-        fn fault(&mut self, fault: Fault) {
-            self.2.get_or_insert(fault);
+impl Sink for OneRow<'_> {
+    fn row(&mut self, row: &Row<'_>) -> bool {
+        if self.fault.is_none() {
+            (self.take)(View::Cells(row.cells()));
+            self.is_taken = true;
         }
+        true
     }
 
-    let mut sink = Value(take, false, None);
-    decoder.record(&Record::of(record), &mut sink)?;
-    sink.2.map_or(Ok(sink.1), Err)
+    fn fault(&mut self, fault: Fault) {
+        self.fault.get_or_insert(fault);
+    }
 }
 
 /// What is missing in the rows of a record.
@@ -170,6 +183,12 @@ impl Fault {
             error,
             detail: Some(detail.into()),
         }
+    }
+
+    /// A fault of all of a record, in these words.
+    fn whole(record: &[u8], reason: PayloadReason, detail: impl Into<Cow<'static, str>>) -> Self {
+        let (offset, len) = (0, record.len());
+        Fault::record(PayloadError { offset, len, reason }, detail)
     }
 
     /// A fault after the first rows of a record.
@@ -236,6 +255,7 @@ impl fmt::Display for Note {
 #[derive(Debug)]
 pub struct Decoder {
     decode: Box<dyn Decode>,
+    has_salvaged: bool,
     /// Whether the sink had no room for all rows of the last record.
     is_again: bool,
 }
@@ -255,14 +275,14 @@ impl Clone for Decoder {
     fn clone(&self) -> Self {
         Decoder {
             decode: self.decode.another(),
-            is_again: self.is_again,
+            ..*self
         }
     }
 }
 
 /// What [`Decoder`] does, for one kind of record.
 trait Decode: Another + fmt::Debug + Send + Sync {
-    fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Result<bool, Fault>;
+    fn record(&mut self, record: &Placed<'_>, sink: &mut dyn Sink) -> Decoded;
 
     fn rest(&mut self, _sink: &mut dyn Sink) -> bool {
         true
@@ -272,8 +292,19 @@ trait Decode: Another + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Passes the value of a record to `take`. Returns whether the record has one.
-    fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Result<bool, Fault>;
+    /// Passes the value of a record to `take`: its only row as an object, unless the decoder says
+    /// otherwise. Returns whether the record has one.
+    fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Decoded {
+        let mut sink = OneRow {
+            take,
+            is_taken: false,
+            fault: None,
+        };
+        let record = Record::of(record);
+        let has_salvaged = false;
+        self.record(&Placed { record, has_salvaged }, &mut sink)?;
+        sink.fault.map_or(Ok(sink.is_taken), |fault| Err(fault.into()))
+    }
 }
 
 /// A copy of a decoder, for a trait object.
@@ -290,26 +321,26 @@ impl<D: Decode + Clone + 'static> Another for D {
 impl Decoder {
     /// A decoder that has seen no record of the log with these facts.
     pub fn new(rows: Rows, facts: Facts) -> Self {
+        let has_salvaged = facts.has_salvaged;
         let decode: Box<dyn Decode> = match rows {
-            Rows::Raw => Box::new(raw::Raw::new(&facts)),
-            Rows::WriteBatch => Box::new(write_batch::Batches::new(facts)),
-            Rows::VersionEdit => Box::new(version_edit::Edits::new(&facts)),
-            Rows::LiveFiles => Box::new(version_edit::LiveFiles::default()),
+            Rows::Raw => Box::new(json::Raw),
+            Rows::WriteBatch => Box::new(engine::Batches::new(facts)),
+            Rows::VersionEdit => Box::new(engine::Edits),
+            Rows::LiveFiles => Box::new(engine::LiveFiles::default()),
             Rows::Entity => Box::new(entity::Entities),
             Rows::Json => Box::new(json::Json),
-            Rows::Message => Box::new(json::Message {
-                has_salvaged: facts.has_salvaged,
-            }),
-            Rows::History => Box::new(history::History),
+            Rows::Message => Box::new(json::Message),
+            Rows::History => Box::new(wandb::History),
             Rows::Run => Box::new(run::Run::new(&facts)),
-            Rows::Summary => Box::new(changes::Changes::new(false, &facts)),
-            Rows::Config => Box::new(changes::Changes::new(true, &facts)),
-            Rows::Metrics => Box::new(metrics::Metrics::default()),
-            Rows::Output => Box::new(output::Output::default()),
+            Rows::Summary => Box::new(run::Changes::new(false, &facts)),
+            Rows::Config => Box::new(run::Changes::new(true, &facts)),
+            Rows::Metrics => Box::new(wandb::Metrics::default()),
+            Rows::Output => Box::new(wandb::Output::default()),
             Rows::Swanlab => Box::new(swanlab::Swanlab),
         };
         Decoder {
             decode,
+            has_salvaged,
             is_again: false,
         }
     }
@@ -321,13 +352,17 @@ impl Decoder {
     ///
     /// A fault for which the record has no row.
     pub fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Result<bool, Fault> {
+        let placed = Placed {
+            record: *record,
+            has_salvaged: self.has_salvaged,
+        };
         let has_room = if self.is_again {
-            self.decode.record(record, &mut Again(sink))
+            self.decode.record(&placed, &mut Again(sink))
         } else {
-            self.decode.record(record, sink)
+            self.decode.record(&placed, sink)
         };
         self.is_again = matches!(has_room, Ok(false));
-        has_room
+        has_room.map_err(|refused| refused.in_record(record.data))
     }
 
     /// Passes the value of a record to `take`, all of it. Returns whether the record has one: others
@@ -337,7 +372,9 @@ impl Decoder {
     ///
     /// The record, or a value in it, cannot be read.
     pub fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Result<bool, Fault> {
-        self.decode.value(record, take)
+        self.decode
+            .value(record, take)
+            .map_err(|refused| refused.in_record(record))
     }
 
     /// Passes the rows that are complete only after the last record to `sink`. Returns whether there

@@ -1,18 +1,18 @@
 //! The rows of the numbers that a run of SwanLab has logged.
 
 use super::json::document;
-use super::{Decode, Fault, Record, Sink, value_of_row};
+use super::{Decode, Decoded, Fault, Placed, Sink};
 use crate::table::row::Row;
 use crate::table::tree::{Item, Value};
 use crate::table::view::{TIMES, View};
-use crate::{PayloadError, PayloadReason, SwanlabScalar};
+use crate::{PayloadReason, SwanlabScalar};
 
 /// One row for each number.
 #[derive(Debug, Clone)]
 pub(super) struct Swanlab;
 
 impl Decode for Swanlab {
-    fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Result<bool, Fault> {
+    fn record(&mut self, record: &Placed<'_>, sink: &mut dyn Sink) -> Decoded {
         // No protocol buffer of SwanLab starts with this byte.
         if !record.data.starts_with(b"{") {
             let scalar = SwanlabScalar::decode(record.data)?;
@@ -24,18 +24,10 @@ impl Decode for Swanlab {
             return Ok(true);
         }
         let Some((scalar, epoch)) = scalar_of(&model) else {
-            let error = PayloadError {
-                offset: 0,
-                len: record.data.len(),
-                reason: PayloadReason::NonCanonical,
-            };
-            return Err(Fault::record(error, "a scalar in a form that no release writes"));
+            let detail = "a scalar in a form that no release writes";
+            return Err(Fault::whole(record.data, PayloadReason::NonCanonical, detail).into());
         };
         Ok(sink.row(&row(&scalar, epoch)))
-    }
-
-    fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Result<bool, Fault> {
-        value_of_row(self, record, take)
     }
 }
 

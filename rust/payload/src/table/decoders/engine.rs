@@ -1,19 +1,19 @@
-//! The rows of write batches.
+//! The rows of the logs of database engines: of write batches, of version edits, or of the tables that a
+//! database has after all edits.
 
 use std::collections::BTreeMap;
 
-use super::{Decode, Facts, Fault, Note, Record, Sink};
+use super::{Decode, Decoded, Facts, Fault, Note, Placed, Sink};
 use crate::table::operations::add_parts;
 use crate::table::row::Row;
 use crate::table::view::View;
-use crate::{Engine, WriteBatch, WriteBatchReader};
+use crate::{Engine, PayloadError, VersionEdit, VersionState, WriteBatch, WriteBatchReader};
 
 /// One row for each operation, and one for an empty batch.
 #[derive(Debug, Clone)]
 pub(super) struct Batches {
     reader: WriteBatchReader,
     families: BTreeMap<u32, Vec<u8>>,
-    has_salvaged: bool,
     /// The operation with which to go on in the same record, if some before it have their rows.
     next: Option<Place>,
 }
@@ -32,13 +32,12 @@ impl Batches {
         Batches {
             reader: WriteBatchReader::new(facts.engine),
             families: facts.families,
-            has_salvaged: facts.has_salvaged,
             next: None,
         }
     }
 
     /// The place of the first operation of a record. Passes on the fault after its first operations.
-    fn first(&mut self, record: &[u8], sink: &mut dyn Sink) -> Result<Place, Fault> {
+    fn first(&mut self, record: &[u8], sink: &mut dyn Sink) -> Result<Place, PayloadError> {
         let (batch, fault) = self.reader.read(record)?;
         if let Some(fault) = fault {
             // Without an operation before it, the fault is that of the record.
@@ -54,14 +53,14 @@ impl Batches {
 }
 
 impl Decode for Batches {
-    fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Result<bool, Fault> {
+    fn record(&mut self, record: &Placed<'_>, sink: &mut dyn Sink) -> Decoded {
         let mut place = match self.next.take() {
             Some(place) => place,
             None => self.first(record.data, sink)?,
         };
         let batch = WriteBatch::new(record.data, place.engine)?;
         if record.data.len() == WriteBatch::HEADER_LEN {
-            let mut cells = record.place(self.has_salvaged);
+            let mut cells = record.cells();
             cells.push(("sequence", View::UInt(batch.sequence())));
             return Ok(sink.row(&Row::new(cells)));
         }
@@ -71,7 +70,7 @@ impl Decode for Batches {
             let sequence = View::UInt(batch.sequence().saturating_add(place.count));
             let family = operation.parts().column_family;
             let name = family.and_then(|number| self.families.get(&number));
-            let mut cells = record.place(self.has_salvaged);
+            let mut cells = record.cells();
             cells.push(("sequence", if is_counted { sequence } else { View::Null }));
             cells.push(("kind", View::Text(operation.as_str())));
             add_parts(&mut cells, &operation, name.map(Vec::as_slice));
@@ -86,7 +85,7 @@ impl Decode for Batches {
         Ok(true)
     }
 
-    fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Result<bool, Fault> {
+    fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Decoded {
         let (batch, fault) = self.reader.read(record)?;
         if let Some(fault) = fault {
             return Err(fault.into());
@@ -101,5 +100,72 @@ impl Decode for Batches {
 
     fn note(&self) -> Option<Note> {
         self.reader.is_ambiguous().then_some(Note::Engines)
+    }
+}
+
+/// One row for each edit.
+#[derive(Debug, Clone)]
+pub(super) struct Edits;
+
+impl Decode for Edits {
+    fn record(&mut self, record: &Placed<'_>, sink: &mut dyn Sink) -> Decoded {
+        let mut cells = record.cells();
+        cells.push(("fields", fields(record.data)?));
+        Ok(sink.row(&Row::new(cells)))
+    }
+
+    fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Decoded {
+        take(View::Cells(&[("fields", fields(record)?)]));
+        Ok(true)
+    }
+}
+
+/// The fields of an edit, each of which is decoded to find a fault in it.
+fn fields(record: &[u8]) -> Result<View<'_>, PayloadError> {
+    // One field at a time: a decoded field takes up many times its size in the record.
+    VersionEdit::new(record)
+        .fields()
+        .try_for_each(|field| field.map(drop))?;
+    Ok(View::EditFields(record))
+}
+
+/// One row for each table that is live after all edits.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LiveFiles(VersionState);
+
+impl Decode for LiveFiles {
+    fn record(&mut self, record: &Placed<'_>, _sink: &mut dyn Sink) -> Decoded {
+        self.0.apply(record.data)?;
+        Ok(true)
+    }
+
+    fn rest(&mut self, sink: &mut dyn Sink) -> bool {
+        let LiveFiles(state) = self;
+        loop {
+            let first = state.tables().next();
+            let Some((family, file)) = first else { return true };
+            let (smallest_sequence, largest_sequence) = file.sequences().unzip();
+            let row = Row::new(vec![
+                ("column_family", View::UInt(family.into())),
+                ("column_family_name", state.name(family).map_or(View::Null, View::Bytes)),
+                ("level", View::UInt(file.level.into())),
+                ("file_number", View::UInt(file.file_number)),
+                ("file_len", View::UInt(file.file_len)),
+                ("smallest_key", View::Bytes(file.smallest.user_key)),
+                ("largest_key", View::Bytes(file.largest.user_key)),
+                ("smallest_sequence", smallest_sequence.map_or(View::Null, View::UInt)),
+                ("largest_sequence", largest_sequence.map_or(View::Null, View::UInt)),
+                ("path_id", View::UInt(file.path_id().into())),
+            ]);
+            if !sink.row(&row) {
+                return false;
+            }
+            // Which row is the next is then known without a count.
+            state.remove_first_table();
+        }
+    }
+
+    fn value(&mut self, _record: &[u8], _take: &mut dyn FnMut(View<'_>)) -> Decoded {
+        Ok(false)
     }
 }

@@ -1,0 +1,347 @@
+//! The rows of the records of a run of Weights & Biases: its steps, the measurements of the machine, and the
+//! lines that it printed.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use super::{Decode, Decoded, Fault, Part, Placed, Sink};
+use crate::table::number::{Number, plain_number};
+use crate::table::row::Row;
+use crate::table::tree::{
+    Item, LEVELS_MAX, Refused, Rules, Value, copied, new_item, no_memory, parse, push_item, twice,
+};
+use crate::table::view::View;
+use crate::wandb::read_step;
+use crate::{PayloadError, PayloadReason, WandbItems, WandbOutput, WandbRecord};
+
+/// One row for each step: its values, without those that cannot be read.
+#[derive(Debug, Clone)]
+pub(super) struct History;
+
+impl Decode for History {
+    fn record(&mut self, record: &Placed<'_>, sink: &mut dyn Sink) -> Decoded {
+        let record = record.data;
+        let mut found: Vec<Item<'_>> = Vec::new();
+        let step = read_step(record, |name, value| {
+            match plain_number(value) {
+                Some((Number::Int(number), len)) if len == value.len() => {
+                    return push_item(&mut found, name, || Value::Int(number));
+                }
+                Some((Number::Float(number), len)) if len == value.len() => {
+                    return push_item(&mut found, name, || Value::Float(number));
+                }
+                _ => {}
+            }
+            if let Some(fault) = read_value(record, value, &name.clone(), new_item(&mut found, name)?)? {
+                sink.fault(fault);
+                found.pop();
+            }
+            Ok(())
+        })?;
+        let Some(step) = step else { return Ok(true) };
+        if twice(&found)?.is_some() {
+            let mut names = HashSet::new();
+            found.retain(|(name, _)| {
+                let is_first = names.insert(name.clone());
+                if !is_first {
+                    sink.fault(same_name(record, name));
+                }
+                is_first
+            });
+        }
+        // In old files, the step is not among the items.
+        let at = found.iter().position(|(name, _)| name == "_step");
+        match (at, step) {
+            (Some(at), _) => found[..=at].rotate_right(1),
+            (None, Some(step)) => found.insert(0, ("_step".into(), Value::Int(step))),
+            (None, None) => {}
+        }
+        Ok(sink.row(&Row::of_items(&found)))
+    }
+}
+
+/// One row for each measurement.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Metrics {
+    /// When the run started, in microseconds since 1970.
+    start: Option<i64>,
+}
+
+impl Decode for Metrics {
+    fn record(&mut self, record: &Placed<'_>, sink: &mut dyn Sink) -> Decoded {
+        let (timestamp, items) = match WandbRecord::decode(record.data)? {
+            WandbRecord::Run(run) => {
+                self.start = run.start_time.or(self.start);
+                return Ok(true);
+            }
+            WandbRecord::Stats { timestamp, items } => (timestamp, items),
+            _ => return Ok(true),
+        };
+        let mut found: Vec<Item<'_>> = Vec::new();
+        if let Some(timestamp) = timestamp {
+            found.push(("_timestamp".into(), seconds(timestamp)));
+            if let Some(start) = self.start {
+                found.push(("_runtime".into(), seconds(timestamp - start)));
+            }
+        }
+        found.append(&mut read_items(record.data, items, Some("system"), &mut |fault| {
+            sink.fault(fault);
+        })?);
+        Ok(sink.row(&Row::of_items(&found)))
+    }
+}
+
+fn seconds(microseconds: i64) -> Value<'static> {
+    Value::Float(microseconds as f64 / 1e6)
+}
+
+/// One row for each line, with the time of its start. The end of the log also ends a line.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Output {
+    /// The last line of each stream, if it is unfinished, in the order in which they started.
+    unfinished: Vec<Line>,
+    /// Up to where the rows of the record are taken already: the sink had no room for the next.
+    taken_len: usize,
+}
+
+#[derive(Debug, Clone)]
+struct Line {
+    is_stderr: bool,
+    /// When its start was printed.
+    timestamp: Option<i64>,
+    text: String,
+}
+
+impl Output {
+    fn lines(&mut self, output: &WandbOutput<'_>, sink: &mut dyn Sink) -> Decoded {
+        // Only a newline ends a line: a carriage return overwrites it.
+        let mut rest = output.line.get(self.taken_len..).unwrap_or_default();
+        while let Some((end, after)) = rest.split_once('\n') {
+            let started = self.line_of(output.is_stderr);
+            let (timestamp, line) = match started {
+                None => (output.timestamp, Cow::Borrowed(end)),
+                Some(at) => {
+                    let Line { timestamp, text, .. } = &self.unfinished[at];
+                    let mut line = copied(text)?;
+                    line.try_reserve(end.len()).map_err(no_memory)?;
+                    line.push_str(end);
+                    (*timestamp, Cow::Owned(line))
+                }
+            };
+            if !sink.row(&Row::new(cells(output.is_stderr, timestamp, "line", &line).into())) {
+                self.taken_len = output.line.len() - rest.len();
+                return Ok(false);
+            }
+            started.map(|at| self.unfinished.remove(at));
+            rest = after;
+        }
+        if rest.is_empty() {
+            return Ok(true);
+        }
+        match self.line_of(output.is_stderr) {
+            Some(at) => {
+                let text = &mut self.unfinished[at].text;
+                text.try_reserve(rest.len()).map_err(no_memory)?;
+                text.push_str(rest);
+            }
+            None => self.unfinished.push(Line {
+                is_stderr: output.is_stderr,
+                timestamp: output.timestamp,
+                text: copied(rest)?,
+            }),
+        }
+        Ok(true)
+    }
+
+    /// The index of the unfinished line of a stream.
+    fn line_of(&self, is_stderr: bool) -> Option<usize> {
+        self.unfinished.iter().position(|line| line.is_stderr == is_stderr)
+    }
+}
+
+/// The cells of a text that was printed.
+fn cells<'t>(
+    is_stderr: bool,
+    timestamp: Option<i64>,
+    name: &'static str,
+    text: &'t str,
+) -> [(&'static str, View<'t>); 3] {
+    let seconds = |time| View::Float(time as f64 / 1e6);
+    [
+        ("_timestamp", timestamp.map_or(View::Null, seconds)),
+        ("stream", View::Text(if is_stderr { "stderr" } else { "stdout" })),
+        (name, View::Text(text)),
+    ]
+}
+
+/// The text that was printed, in a record of that kind.
+fn output_in(record: &[u8]) -> Result<Option<WandbOutput<'_>>, PayloadError> {
+    match WandbRecord::decode(record)? {
+        WandbRecord::Output(output) | WandbRecord::OutputRaw(output) => Ok(Some(output)),
+        _ => Ok(None),
+    }
+}
+
+impl Decode for Output {
+    fn record(&mut self, record: &Placed<'_>, sink: &mut dyn Sink) -> Decoded {
+        let Some(output) = output_in(record.data)? else {
+            return Ok(true);
+        };
+        let has_room = self.lines(&output, sink);
+        if !matches!(has_room, Ok(false)) {
+            self.taken_len = 0;
+        }
+        has_room
+    }
+
+    fn rest(&mut self, sink: &mut dyn Sink) -> bool {
+        while let Some(line) = self.unfinished.first() {
+            if !sink.row(&Row::new(
+                cells(line.is_stderr, line.timestamp, "line", &line.text).into(),
+            )) {
+                return false;
+            }
+            self.unfinished.remove(0);
+        }
+        true
+    }
+
+    fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Decoded {
+        let Some(output) = output_in(record)? else {
+            return Ok(false);
+        };
+        take(View::Cells(&cells(
+            output.is_stderr,
+            output.timestamp,
+            "text",
+            output.line,
+        )));
+        Ok(true)
+    }
+}
+
+/// Reads the text of a value of a run. Returns the fault of a value that cannot be read.
+pub(super) fn read_value<'r>(
+    record: &[u8],
+    text: &'r [u8],
+    name: &str,
+    value: &mut Value<'r>,
+) -> Result<Option<Fault>, Box<Refused>> {
+    let offset = offset_in(record, text);
+    let json = str::from_utf8(text).map_err(|error| PayloadError {
+        offset: offset + error.valid_up_to(),
+        len: text.len() - error.valid_up_to(),
+        reason: PayloadReason::NotUtf8,
+    })?;
+    match parse(json, Rules::Run, value) {
+        Ok(()) => Ok(None),
+        Err(refused) => match *refused {
+            Refused::Names | Refused::Memory => Err(refused),
+            Refused::Levels => Ok(Some(too_deep(record, text, name))),
+            _ => {
+                let describe = |what: &str| format!("the value of '{name}' is not JSON: {what}");
+                Ok(Some(refused.in_text(json, offset, Part::Value, describe)))
+            }
+        },
+    }
+}
+
+fn offset_in(record: &[u8], text: &[u8]) -> usize {
+    text.as_ptr().addr() - record.as_ptr().addr()
+}
+
+/// The fault of a value with too many levels, whose text is given.
+pub(super) fn too_deep(record: &[u8], text: &[u8], name: &str) -> Fault {
+    let error = PayloadError {
+        offset: offset_in(record, text),
+        len: text.len(),
+        reason: PayloadReason::TooDeep,
+    };
+    Fault::value(
+        error,
+        format!("the value of '{name}' has more than {LEVELS_MAX} levels"),
+    )
+}
+
+/// The fault of a value that has the name of an earlier one, which counts.
+fn same_name(record: &[u8], name: &str) -> Fault {
+    Fault {
+        part: Part::Value,
+        ..Fault::whole(
+            record,
+            PayloadReason::NonCanonical,
+            format!("two values have the name '{name}'"),
+        )
+    }
+}
+
+/// The names of a path, joined by dots.
+pub(super) fn joined(path: &[&str]) -> Result<String, Box<Refused>> {
+    let mut name = String::new();
+    for (index, part) in path.iter().enumerate() {
+        name.try_reserve(part.len() + 1).map_err(no_memory)?;
+        if index > 0 {
+            name.push('.');
+        }
+        name.push_str(part);
+    }
+    Ok(name)
+}
+
+/// The values of items by their names, without those that cannot be read. With a prefix, the names
+/// start with it, and dictionaries are flattened, as wandb does with metrics.
+pub(super) fn read_items<'r>(
+    record: &[u8],
+    items: WandbItems<'r>,
+    prefix: Option<&str>,
+    leave_out: &mut dyn FnMut(Fault),
+) -> Result<Vec<Item<'r>>, Box<Refused>> {
+    let mut found = Found::default();
+    for item in items {
+        let (item, mut value) = (item?, Value::Null);
+        let mut name = joined(&item.path)?;
+        if let Some(prefix) = prefix {
+            name = joined(&[prefix, &name])?;
+        }
+        let mut fault = read_value(record, item.value_json.as_bytes(), &name, &mut value)?;
+        if fault.is_none() {
+            let twice = found.add(name, value, prefix.is_some())?;
+            fault = twice.map(|name| same_name(record, &name));
+        }
+        if let Some(fault) = fault {
+            leave_out(fault);
+        }
+    }
+    Ok(found.items)
+}
+
+#[derive(Default)]
+struct Found<'v> {
+    items: Vec<Item<'v>>,
+    names: HashSet<String>,
+}
+
+impl<'v> Found<'v> {
+    /// Adds a value, or the values in it. It stops at a value whose name another one has, and returns
+    /// that name.
+    fn add(&mut self, name: String, value: Value<'v>, is_flat: bool) -> Result<Option<String>, Box<Refused>> {
+        match value {
+            Value::Object(items) if is_flat => {
+                for (inside, value) in items {
+                    if let Some(twice) = self.add(joined(&[&name, &inside])?, value, true)? {
+                        return Ok(Some(twice));
+                    }
+                }
+            }
+            value => {
+                if self.names.contains(&name) {
+                    return Ok(Some(name));
+                }
+                self.names.try_reserve(1).map_err(no_memory)?;
+                self.names.insert(copied(&name)?);
+                push_item(&mut self.items, name.into(), || value)?;
+            }
+        }
+        Ok(None)
+    }
+}
