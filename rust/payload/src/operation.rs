@@ -1,5 +1,6 @@
 //! One operation of a write batch, and its tag.
 
+use self::Engine::{Pebble, RocksDb};
 use super::error::{PayloadError, PayloadReason};
 use super::wire::{Cursor, VARINT_LEN_MAX, make_room, put_string, put_string_of, put_varint};
 
@@ -133,9 +134,19 @@ pub struct Parts<'a> {
     pub write_unix_time: Option<u64>,
 }
 
-/// The names of all operations, and their parts.
+macro_rules! option {
+    () => {
+        None
+    };
+    ($value:literal) => {
+        Some($value)
+    };
+}
+
+/// All operations: the engine that knows them, or `_` for both; their tag, and after a slash the one that a
+/// column family follows; their names; and their parts, in the order in which they are written.
 macro_rules! operations {
-    ($($variant:ident = $name:literal { $($part:ident),* })*) => {
+    ($($variant:ident = $engine:pat, $tag:literal $(/ $family:literal)?, $name:literal { $($part:ident),* })*) => {
         impl<'a> Operation<'a> {
             /// A stable name, such as `"put"`: part of the interface, the same in Python.
             pub const fn as_str(&self) -> &'static str {
@@ -178,196 +189,151 @@ macro_rules! operations {
                     _ => return None,
                 })
             }
+
+            /// Whether the engine knows the operation, and its tags without and with a column family.
+            const fn tags(&self, engine: Engine) -> (bool, u8, Option<u8>) {
+                match self {
+                    $(Operation::$variant { .. } => (matches!(engine, $engine), $tag, option!($($family)?)),)*
+                }
+            }
+
+            /// Reads the operation with this tag. The time of a put is still at the end of its value.
+            fn read(strings: &mut Strings<'_, 'a>, engine: Engine, tag: u8) -> Result<Option<Self>, PayloadError> {
+                if engine == RocksDb && (false $($(|| tag == $family)?)*) {
+                    strings.read_column_family()?;
+                }
+                Ok(Some(match (engine, tag) {
+                    $(($engine, $tag) $(| (RocksDb, $family))? => Operation::$variant {
+                        $($part: Part::read(strings)?),*
+                    },)*
+                    _ => return Ok(None),
+                }))
+            }
         }
     };
 }
 
 operations! {
-    Put = "put" { column_family, key, value }
-    Delete = "delete" { column_family, key }
-    Merge = "merge" { column_family, key, value }
-    LogData = "log_data" { value }
-    SingleDelete = "single_delete" { column_family, key }
-    DeleteRange = "delete_range" { column_family, key, end_key }
-    PutBlobIndex = "put_blob_index" { column_family, key, value }
-    PutEntity = "put_entity" { column_family, key, value }
-    TimedPut = "timed_put" { column_family, key, value, write_unix_time }
-    Noop = "noop" {}
-    BeginPrepare = "begin_prepare" {}
-    BeginPersistedPrepare = "begin_persisted_prepare" {}
-    BeginUnprepare = "begin_unprepare" {}
-    EndPrepare = "end_prepare" { xid }
-    Commit = "commit" { xid }
-    CommitWithTimestamp = "commit_with_timestamp" { timestamp, xid }
-    Rollback = "rollback" { xid }
-    DeleteSized = "delete_sized" { key, value }
-    RangeKeySet = "range_key_set" { key, value }
-    RangeKeyUnset = "range_key_unset" { key, value }
-    RangeKeyDelete = "range_key_delete" { key, end_key }
-    IngestSst = "ingest_sst" { key }
-    IngestSstWithBlobs = "ingest_sst_with_blobs" { key, value }
-    Excise = "excise" { key, end_key }
+    Put = _, 0x01 / 0x05, "put" { column_family, key, value }
+    Delete = _, 0x00 / 0x04, "delete" { column_family, key }
+    Merge = _, 0x02 / 0x06, "merge" { column_family, key, value }
+    LogData = _, 0x03, "log_data" { value }
+    SingleDelete = _, 0x07 / 0x08, "single_delete" { column_family, key }
+    DeleteRange = _, 0x0f / 0x0e, "delete_range" { column_family, key, end_key }
+    PutBlobIndex = RocksDb, 0x11 / 0x10, "put_blob_index" { column_family, key, value }
+    PutEntity = RocksDb, 0x16 / 0x17, "put_entity" { column_family, key, value }
+    TimedPut = RocksDb, 0x18 / 0x19, "timed_put" { column_family, key, value, write_unix_time }
+    Noop = RocksDb, 0x0d, "noop" {}
+    BeginPrepare = RocksDb, 0x09, "begin_prepare" {}
+    BeginPersistedPrepare = RocksDb, 0x12, "begin_persisted_prepare" {}
+    BeginUnprepare = RocksDb, 0x13, "begin_unprepare" {}
+    EndPrepare = RocksDb, 0x0a, "end_prepare" { xid }
+    Commit = RocksDb, 0x0b, "commit" { xid }
+    CommitWithTimestamp = RocksDb, 0x15, "commit_with_timestamp" { timestamp, xid }
+    Rollback = RocksDb, 0x0c, "rollback" { xid }
+    DeleteSized = Pebble, 23, "delete_sized" { key, value }
+    RangeKeySet = Pebble, 21, "range_key_set" { key, value }
+    RangeKeyUnset = Pebble, 20, "range_key_unset" { key, value }
+    RangeKeyDelete = Pebble, 19, "range_key_delete" { key, end_key }
+    IngestSst = Pebble, 22, "ingest_sst" { key }
+    IngestSstWithBlobs = Pebble, 26, "ingest_sst_with_blobs" { key, value }
+    Excise = Pebble, 24, "excise" { key, end_key }
+}
+
+/// The bytes after a tag.
+struct Strings<'c, 'a> {
+    cursor: &'c mut Cursor<'a>,
+    column_family: u32,
+    /// Where the last string starts.
+    last_start: usize,
+}
+
+/// A part of an operation.
+trait Part<'a>: Sized {
+    fn read(strings: &mut Strings<'_, 'a>) -> Result<Self, PayloadError>;
+}
+
+impl Strings<'_, '_> {
+    fn read_column_family(&mut self) -> Result<(), PayloadError> {
+        let start = self.cursor.offset() - 1;
+        self.column_family = self.cursor.varint32()?;
+        if self.column_family == 0 {
+            return Err(self.cursor.error(start, PayloadReason::NonCanonical));
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Part<'a> for &'a [u8] {
+    #[inline]
+    fn read(strings: &mut Strings<'_, 'a>) -> Result<Self, PayloadError> {
+        strings.last_start = strings.cursor.offset();
+        strings.cursor.string()
+    }
+}
+
+/// A column family, which has been read.
+impl Part<'_> for u32 {
+    #[inline]
+    fn read(strings: &mut Strings<'_, '_>) -> Result<Self, PayloadError> {
+        Ok(strings.column_family)
+    }
+}
+
+/// A time, which is read from the value.
+impl Part<'_> for u64 {
+    fn read(_: &mut Strings<'_, '_>) -> Result<Self, PayloadError> {
+        Ok(0)
+    }
 }
 
 impl<'a> Operation<'a> {
-    /// Whether the operation is counted in the batch's header, and uses a sequence number.
+    /// Whether the operation is counted in the batch's header, and uses a sequence number: whether it has a
+    /// key.
     ///
     /// Log data and transaction markers are not (`WriteBatchInternal::Iterate` of RocksDB's
     /// `db/write_batch.cc`, `Batch.LogData` of Pebble's `batch.go`).
-    pub const fn is_counted(&self) -> bool {
-        !matches!(
-            self,
-            Operation::LogData { .. }
-                | Operation::Noop
-                | Operation::BeginPrepare
-                | Operation::BeginPersistedPrepare
-                | Operation::BeginUnprepare
-                | Operation::EndPrepare { .. }
-                | Operation::Commit { .. }
-                | Operation::CommitWithTimestamp { .. }
-                | Operation::Rollback { .. }
-        )
+    pub fn is_counted(&self) -> bool {
+        self.parts().key.is_some()
     }
 
     /// Reads the operation at the cursor: `ReadRecordFromWriteBatch` of RocksDB's
     /// `db/write_batch.cc`, `Reader.Next` of Pebble's `batchrepr/reader.go`.
     pub(super) fn decode(cursor: &mut Cursor<'a>, engine: Engine) -> Result<Self, PayloadError> {
-        use Engine::{Pebble, RocksDb};
         let start = cursor.offset();
         let tag = cursor.byte()?;
-        let column_family = match (engine, tag) {
-            (RocksDb, 0x04 | 0x05 | 0x06 | 0x08 | 0x0e | 0x10 | 0x17 | 0x19) => match cursor.varint32()? {
-                0 => return Err(cursor.error(start, PayloadReason::NonCanonical)),
-                column_family => column_family,
-            },
-            _ => 0,
+        let mut strings = Strings {
+            cursor,
+            column_family: 0,
+            last_start: start,
         };
-        let mut string = || cursor.string();
-        Ok(match (engine, tag) {
-            (_, 0x00) | (RocksDb, 0x04) => Operation::Delete {
-                column_family,
-                key: string()?,
-            },
-            (_, 0x01) | (RocksDb, 0x05) => Operation::Put {
-                column_family,
-                key: string()?,
-                value: string()?,
-            },
-            (_, 0x02) | (RocksDb, 0x06) => Operation::Merge {
-                column_family,
-                key: string()?,
-                value: string()?,
-            },
-            (_, 0x03) => Operation::LogData { value: string()? },
-            (_, 0x07) | (RocksDb, 0x08) => Operation::SingleDelete {
-                column_family,
-                key: string()?,
-            },
-            (RocksDb, 0x09) => Operation::BeginPrepare,
-            (RocksDb, 0x0a) => Operation::EndPrepare { xid: string()? },
-            (RocksDb, 0x0b) => Operation::Commit { xid: string()? },
-            (RocksDb, 0x0c) => Operation::Rollback { xid: string()? },
-            (RocksDb, 0x0d) => Operation::Noop,
-            (_, 0x0f) | (RocksDb, 0x0e) => Operation::DeleteRange {
-                column_family,
-                key: string()?,
-                end_key: string()?,
-            },
-            (RocksDb, 0x10 | 0x11) => Operation::PutBlobIndex {
-                column_family,
-                key: string()?,
-                value: string()?,
-            },
-            (RocksDb, 0x12) => Operation::BeginPersistedPrepare,
-            (RocksDb, 0x13) => Operation::BeginUnprepare,
-            (RocksDb, 0x15) => Operation::CommitWithTimestamp {
-                timestamp: string()?,
-                xid: string()?,
-            },
-            (RocksDb, 0x16 | 0x17) => Operation::PutEntity {
-                column_family,
-                key: string()?,
-                value: string()?,
-            },
-            (RocksDb, 0x18 | 0x19) => {
-                let key = string()?;
-                let value_start = cursor.offset();
-                // `ParsePackedValueWithWriteTime` of `db/seqno_to_time_mapping.cc`: the time
-                // follows the value, as a fixed64.
-                let Some((value, time)) = cursor.string()?.split_last_chunk() else {
-                    return Err(cursor.error(value_start, PayloadReason::BadLength));
-                };
-                Operation::TimedPut {
-                    column_family,
-                    key,
-                    value,
-                    write_unix_time: u64::from_le_bytes(*time),
-                }
-            }
-            (Pebble, 19) => Operation::RangeKeyDelete {
-                key: string()?,
-                end_key: string()?,
-            },
-            (Pebble, 20) => Operation::RangeKeyUnset {
-                key: string()?,
-                value: string()?,
-            },
-            (Pebble, 21) => Operation::RangeKeySet {
-                key: string()?,
-                value: string()?,
-            },
-            (Pebble, 22) => Operation::IngestSst { key: string()? },
-            (Pebble, 23) => Operation::DeleteSized {
-                key: string()?,
-                value: string()?,
-            },
-            (Pebble, 24) => Operation::Excise {
-                key: string()?,
-                end_key: string()?,
-            },
-            (Pebble, 26) => Operation::IngestSstWithBlobs {
-                key: string()?,
-                value: string()?,
-            },
-            _ => return Err(cursor.error(start, PayloadReason::UnknownTag { tag: tag.into() })),
-        })
+        let read = Operation::read(&mut strings, engine, tag)?;
+        let Strings { cursor, last_start, .. } = strings;
+        let Some(mut operation) = read else {
+            return Err(cursor.error(start, PayloadReason::UnknownTag { tag: tag.into() }));
+        };
+        if let Operation::TimedPut {
+            value, write_unix_time, ..
+        } = &mut operation
+        {
+            // `ParsePackedValueWithWriteTime` of `db/seqno_to_time_mapping.cc`: the time follows the
+            // value, as a fixed64.
+            let Some((rest, time)) = value.split_last_chunk() else {
+                return Err(cursor.error(last_start, PayloadReason::BadLength));
+            };
+            (*value, *write_unix_time) = (rest, u64::from_le_bytes(*time));
+        }
+        Ok(operation)
     }
 
     /// Appends the operation to `out`, as the engine would write it: without a column family if it
     /// is the default one.
     pub(super) fn encode(&self, out: &mut Vec<u8>, engine: Engine) -> Result<(), PayloadError> {
-        use Engine::{Pebble, RocksDb};
         let parts = self.parts();
         let column_family = parts.column_family.unwrap_or(0);
-        // The engine that knows it (`None`: both), and its tags, without and with a column family.
-        let (knows, tag, tag_with_family) = match self {
-            Operation::Delete { .. } => (None, 0x00, 0x04),
-            Operation::Put { .. } => (None, 0x01, 0x05),
-            Operation::Merge { .. } => (None, 0x02, 0x06),
-            Operation::LogData { .. } => (None, 0x03, 0),
-            Operation::SingleDelete { .. } => (None, 0x07, 0x08),
-            Operation::BeginPrepare => (Some(RocksDb), 0x09, 0),
-            Operation::EndPrepare { .. } => (Some(RocksDb), 0x0a, 0),
-            Operation::Commit { .. } => (Some(RocksDb), 0x0b, 0),
-            Operation::Rollback { .. } => (Some(RocksDb), 0x0c, 0),
-            Operation::Noop => (Some(RocksDb), 0x0d, 0),
-            Operation::DeleteRange { .. } => (None, 0x0f, 0x0e),
-            Operation::PutBlobIndex { .. } => (Some(RocksDb), 0x11, 0x10),
-            Operation::BeginPersistedPrepare => (Some(RocksDb), 0x12, 0),
-            Operation::BeginUnprepare => (Some(RocksDb), 0x13, 0),
-            Operation::CommitWithTimestamp { .. } => (Some(RocksDb), 0x15, 0),
-            Operation::PutEntity { .. } => (Some(RocksDb), 0x16, 0x17),
-            Operation::TimedPut { .. } => (Some(RocksDb), 0x18, 0x19),
-            Operation::RangeKeyDelete { .. } => (Some(Pebble), 19, 0),
-            Operation::RangeKeyUnset { .. } => (Some(Pebble), 20, 0),
-            Operation::RangeKeySet { .. } => (Some(Pebble), 21, 0),
-            Operation::IngestSst { .. } => (Some(Pebble), 22, 0),
-            Operation::DeleteSized { .. } => (Some(Pebble), 23, 0),
-            Operation::Excise { .. } => (Some(Pebble), 24, 0),
-            Operation::IngestSstWithBlobs { .. } => (Some(Pebble), 26, 0),
-        };
-        let tag: u8 = if column_family == 0 { tag } else { tag_with_family };
-        if knows.is_some_and(|knows| knows != engine) || (column_family != 0 && engine == Pebble) {
+        let (is_known, tag, tag_with_family) = self.tags(engine);
+        let tag = tag_with_family.filter(|_| column_family != 0).unwrap_or(tag);
+        if !is_known || (column_family != 0 && engine == Pebble) {
             return Err(PayloadError {
                 offset: out.len(),
                 len: 1,
