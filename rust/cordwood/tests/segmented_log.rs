@@ -421,20 +421,32 @@ fn waiting_for_a_log_offset_syncs_only_if_it_is_in_the_last_segment() -> Result<
 /// While one thread waits for the disk, others append; the next sync is for all of them.
 #[test]
 fn a_slow_sync_blocks_no_append() -> Result<(), Error> {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options().with_segment_len(1 << 20));
-    log.append(b"000")?;
-    let file = directory.file(0);
-    file.state().held_sync = Some(1);
-    std::thread::scope(|scope| {
-        scope.spawn(|| log.append_sync(b"001"));
-        until(|| file.state().started_syncs == 1);
-        let appends = scope.spawn(|| log.append(b"002"));
-        until(|| appends.is_finished());
-        assert_eq!(log.status().durable_offset, 0, "the sync has not ended");
-        file.state().held_sync = None;
-    });
-    assert_eq!(log.durable_offset(), 20);
+    let waits: [fn(&SegmentedLog) -> Result<(), Error>; 4] = [
+        |log| log.append_sync(b"001").map(drop),
+        |log| log.extend([b"001", b"002"]).map(drop),
+        |log| log.append(b"001").and_then(|_| log.sync()),
+        |log| log.append(b"001").and_then(|_| log.wait_durable(20)),
+    ];
+    for wait in waits {
+        let directory = DirectoryDouble::default();
+        // With those of `extend`, the log has this many bytes.
+        let sync = SyncPolicy::EveryBytes(30);
+        let log = open(&directory, options().with_segment_len(1 << 20).with_sync(sync));
+        log.append(b"000")?;
+        let file = directory.file(0);
+        file.state().held_sync = Some(1);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| wait(&log));
+            until(|| file.state().started_syncs == 1);
+            let appends = scope.spawn(|| log.append(b"003"));
+            until(|| appends.is_finished());
+            assert!(!waiting.is_finished());
+            assert_eq!(log.status().durable_offset, 0, "the sync has not ended");
+            file.state().held_sync = None;
+            waiting.join().expect("no panic")
+        })?;
+        assert!(log.durable_offset() >= 20);
+    }
     Ok(())
 }
 
@@ -799,6 +811,16 @@ fn a_last_segment_without_a_valid_fragment_is_padded() {
 }
 
 #[test]
+fn a_last_segment_without_a_valid_fragment_is_truncated() {
+    // The machine stopped before the first sector reached the disk.
+    let lost = [&[0; 512][..], &[b'x'; 3000]].concat();
+    let directory = DirectoryDouble::with_files([(0, common::fragment(1, b"one")), (10, lost)]);
+    let log = open(&directory, options().with_on_torn_tail(OnTornTail::Truncate));
+    assert_eq!(log.offset(), 10);
+    assert_eq!(directory.files()[&10], b"");
+}
+
+#[test]
 fn last_segment_is_torn() -> Result<(), Error> {
     let torn = || {
         let bytes = |numbers: std::ops::Range<usize>| numbers.flat_map(|index| common::fragment(1, &number(index)));
@@ -911,7 +933,8 @@ fn fork() -> Result<(), Error> {
     let process = Arc::new(AtomicU32::new(1));
     let directory = DirectoryDouble::default();
     directory.state().process = Process::simulated(Arc::clone(&process));
-    let log = open(&directory, options().with_flush(FlushPolicy::OnClose));
+    let shared = directory.arc();
+    let log = SegmentedLog::open_in(Arc::clone(&shared), options().with_flush(FlushPolicy::OnClose))?;
     fill(&log, 0..15);
     let ops = directory.ops();
     process.store(2, Relaxed);
@@ -927,6 +950,8 @@ fn fork() -> Result<(), Error> {
     assert!(is_forked(log.append(b"015").map(drop)));
     assert!(is_forked(log.append_sync(b"015").map(drop)));
     assert!(is_forked(log.try_append(b"015").map(drop)));
+    // There is no room for this one.
+    assert!(is_forked(log.try_append(&[7; 100]).map(drop)));
     assert!(is_forked(log.extend([b"015"]).map(drop)));
     assert!(is_forked(log.rotate().map(drop)));
     assert!(is_forked(log.prune_before(100).map(drop)));
@@ -934,9 +959,38 @@ fn fork() -> Result<(), Error> {
     assert!(is_forked(log.sync()));
     assert!(is_forked(log.wait_durable(10)));
     log.close()?;
+    // Closing releases the directory and the file. The directory and this call hold the file.
+    assert_eq!((Arc::strong_count(&shared), directory.file(100).holders()), (1, 2));
     drop(log);
     assert_eq!(directory.ops(), ops);
     Ok(())
+}
+
+/// The other thread does not exist in the child, and would never release the lock.
+#[test]
+fn fork_while_another_thread_prunes() -> Result<(), Error> {
+    let process = Arc::new(AtomicU32::new(1));
+    let directory = DirectoryDouble::default();
+    directory.state().process = Process::simulated(Arc::clone(&process));
+    let shared = directory.arc();
+    let log = SegmentedLog::open_in(Arc::clone(&shared), options())?;
+    fill(&log, 0..15);
+    std::thread::scope(|scope| {
+        let busy = directory.state();
+        let parent = scope.spawn(|| log.prune_before(100));
+        // The log, this function and the thread that removes a segment hold the directory.
+        until(|| Arc::strong_count(&shared) == 3);
+        process.store(2, Relaxed);
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let log = &log;
+        scope.spawn(move || sender.send(log.prune_before(100).map_err(|error| error.kind)));
+        let answer = receiver.recv_timeout(HANG);
+        process.store(1, Relaxed);
+        drop(busy);
+        assert!(matches!(answer, Ok(Err(ErrorKind::Forked))), "{answer:?}");
+        assert_eq!(parent.join().expect("no panic")?, 100);
+        Ok(())
+    })
 }
 
 /// The other thread does not exist in the child, and would never release the lock.
