@@ -2062,7 +2062,8 @@ class Table:
             the column `a`.
         limit: The maximum number of rows.
         opens_early: Whether a table that learns its columns is opened with those of the first records.
-        bytes_as: How bytes become text: `"object"`, `"text"` if they are UTF-8, `"hex"` or `"base64"`.
+        bytes_as: How bytes become text: `"object"`, `"utf-8"`, `"hex"` or `"base64"`. With `"utf-8"`, a row
+            with other bytes is a fault.
         escapes_formulas: Whether text in CSV that a spreadsheet takes for a formula gets an apostrophe.
         column_count_max: The maximum number of columns, including fields in columns.
         field_count_max: The maximum number of fields in a column.
@@ -2120,8 +2121,8 @@ class Table:
         Returns:
             The index of the record to continue with. The output: `bytes`, or for Arrow the indices of
             the columns that have values, the number of rows and capsules of the Arrow C data interface.
-            The faults: the index of a record, the missing part (`"record"`, `"value"` or `"rest"`), and a
-            `PayloadError`. And how many more faults there are.
+            The faults: the index of a record, the missing part (`"record"`, `"row"`, `"value"` or `"rest"`),
+            and a `PayloadError`. And how many more faults there are.
 
         Raises:
             MemoryError: There is not enough memory.
@@ -2129,13 +2130,14 @@ class Table:
             HasFirstError: A row has a column with which each row starts.
             MisfitError: A value does not fit its column, or is in none.
         """
-    def rest(self) -> tuple[bool, list[Any]]:
+    def rest(self) -> tuple[bool, list[Any], list[tuple[int, str, PayloadError]], int]:
         """Takes the rows that are complete only at the end of a log.
 
         Returns:
-            Whether these are all: if not, it must be called again. And the output.
+            Whether these are all: if not, it must be called again. And the output and the faults, as for
+            `feed`.
         """
-    def rest_of_all(self) -> tuple[bool, list[Any]]:
+    def rest_of_all(self) -> tuple[bool, list[Any], list[tuple[int, str, PayloadError]], int]:
         """Takes the rows that are held back until all logs were read.
 
         Returns:

@@ -45,7 +45,7 @@ def test_a_log_without_records_is_of_the_kind_of_the_others(tmp_path, capfd):
     assert main(["convert", "--as", "auto", str(tmp_path / "*.log"), str(tmp_path / "t.ndjson")]) == 3
     assert f"{tmp_path / 'b.log'}: read with --as write-batch\n" in capfd.readouterr().err
     rows = [json.loads(line) for line in (tmp_path / "t.ndjson").read_text().splitlines()]
-    assert [row["key"] for row in rows] == ["abc", "abc"]
+    assert [row["key"] for row in rows] == [{"base64": "YWJj"}] * 2
 
 
 def test_json_that_is_nested_too_deep(tmp_path, capfd):

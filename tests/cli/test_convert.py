@@ -9,6 +9,7 @@ import os
 import random
 import re
 import resource
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -85,20 +86,83 @@ def csv_rows(*arguments):
     return rows
 
 
-def test_bytes_in_csv_are_text_if_they_can_be(log):
+def json_rows(*arguments):
+    return [list(json.loads(line).values()) for line in convert("--to", "ndjson", *arguments).splitlines()]
+
+
+def test_all_bytes_are_objects(log):
     rows = csv_rows(log)
     assert [row[:2] for row in rows[:3]] == [["0", "7"], ["7", "17"], ["17", "26"]]
-    binary = b"\xff\0"
-    assert [row[2].encode() for row in rows] == [
-        b'{"base64":"/wA="}' if record == binary else record for record in RECORDS
-    ]
-    assert RECORDS.count(binary) == 1
+    objects = [{"base64": base64.b64encode(record).decode()} for record in RECORDS]
+    assert [json.loads(row[2]) for row in rows] == objects
+    assert [row[2] for row in json_rows(log)] == objects
 
 
-def test_csv_has_all_bytes_in_one_form_on_request(log):
-    rows = csv_rows("--encoding", "base64", log)
-    assert [base64.b64decode(row[2], validate=True) for row in rows] == RECORDS
-    assert [bytes.fromhex(row[2]) for row in csv_rows("--encoding", "hex", log)] == RECORDS
+@pytest.mark.parametrize("rows", [csv_rows, json_rows])
+def test_all_bytes_are_text_in_an_encoding(rows, log):
+    assert [base64.b64decode(row[2], validate=True) for row in rows("--encoding", "base64", log)] == RECORDS
+    assert [bytes.fromhex(row[2]) for row in rows("--encoding", "hex", log)] == RECORDS
+
+
+def left_out(*arguments):
+    """The table without the rows that are left out, and the lines on stderr."""
+    command = [*COMMAND, "--encoding", "utf-8", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, check=False, timeout=120)
+    assert done.returncode == 3
+    return done.stdout.decode(), done.stderr.decode().splitlines()
+
+
+@pytest.mark.parametrize("form", ["ndjson", "csv"])
+def test_a_row_with_bytes_that_are_not_utf8_is_left_out(form, log):
+    text, [fault] = left_out("--to", form, log)
+    where = f"{log}: a row of the record at offset 17 is left out"
+    assert fault == f"cordwood: {where}: bytes in the column data are not UTF-8 (1 byte at offset 0 of the payload)"
+    if form == "csv":
+        rows = list(csv.reader(io.StringIO(text, newline="")))[1:]
+    else:
+        rows = [list(json.loads(line).values()) for line in text.splitlines()]
+    assert [row[2].encode() for row in rows] == [record for record in RECORDS if record != b"\xff\0"]
+
+
+def test_rows_of_one_record_that_are_left_out(tmp_path):
+    """25 operations have a key that is not UTF-8. The limit counts only the others."""
+    batch = struct.pack("<QI", 7, 27) + b"\1\1a\1b" + b"\1\2k\xc3\1v" * 25 + b"\1\1c\1d"
+    path = tmp_path / "log"
+    path.write_bytes(written([batch, batch]))
+    text, lines = left_out("--as", "write-batch", "--columns", "offset,key,value", "--limit", "3", path)
+    rows = [(0, "a", "b"), (0, "c", "d"), (7 + len(batch), "a", "b")]
+    assert [tuple(json.loads(line).values()) for line in text.splitlines()] == rows
+    fault = f"cordwood: {path}: a row of the record at offset 0 is left out: bytes in the column key are not UTF-8"
+    assert [lines[0], lines[9]] == [f"{fault} (1 byte at offset {at} of the payload)" for at in (20, 74)]
+    assert lines[11:] == [f"cordwood: {path}: 25 rows left out in all"]
+
+
+@pytest.mark.parametrize("reading_count", [1, 2])
+def test_a_row_that_is_left_out_teaches_no_column(reading_count, tmp_path):
+    """A table for stdout is read twice. The fault is reported once."""
+    values = [{"n": b"text"}, {"n": [b"ok", b"\xff"], "x": 1}, {"n": b"more"}]
+    path, table = tmp_path / "log", tmp_path / "a.csv"
+    path.write_bytes(written([entities.entity([("K", at)], value) for at, value in enumerate(values, 1)]))
+    destination = [table] if reading_count == 1 else ["-"]
+    text, [fault] = left_out("--as", "entity", "--to", "csv", path, *destination)
+    assert "is left out: bytes in the column n are not UTF-8 (1 byte at offset " in fault
+    header, *rows = (text or table.read_text()).splitlines()
+    assert header == "__kind__,__id__,__name__,__path__,__key__,n"
+    assert [row.rpartition(",")[2] for row in rows] == ["text", "more"]
+
+
+def test_a_live_file_whose_key_is_not_utf8_is_left_out(tmp_path):
+    def added(number, smallest):
+        keys = bytes([len(smallest) + 8]) + smallest + b"\1" + bytes(7) + b"\11z\1" + bytes(7)
+        return b"\7\0" + bytes([number]) + b"\52" + keys
+
+    path = tmp_path / "MANIFEST-000001"
+    path.write_bytes(written([added(5, b"a"), added(6, b"\xff"), added(7, b"b")]))
+    columns = ["--columns", "file_number,smallest_key"]
+    text, lines = left_out("--as", "live-files", *columns, "--to", "csv", path)
+    assert text == "file_number,smallest_key\n5,a\n7,b\n"
+    where = f"{path}: a row of the record at offset 62 is left out: bytes in the column smallest_key are not UTF-8"
+    assert lines[0].startswith(f"cordwood: {where} ")
 
 
 def test_formulas_can_be_escaped(tmp_path):
@@ -108,15 +172,15 @@ def test_formulas_can_be_escaped(tmp_path):
     records += [b"1-1", b""]
     with cordwood.open(path, "x") as writer:
         writer.extend(records)
-    texts = [row[2] for row in csv_rows(path)]
+    texts = [row[2] for row in csv_rows("--encoding", "utf-8", path)]
     assert [text.encode() for text in texts] == records
-    escaped = [row[2] for row in csv_rows("--escape-formulas", path)]
+    escaped = [row[2] for row in csv_rows("--escape-formulas", "--encoding", "utf-8", path)]
     assert escaped == [*(f"'{text}" for text in texts[:11]), "1-1", ""]
     assert csv_rows("--escape-formulas", path)[2][:2] == ["20", "29"]
 
 
-def test_options_of_csv_are_for_csv(log):
-    for option in (["--encoding", "hex"], ["--escape-formulas"]):
+def test_options_of_text_are_for_text(log):
+    for option in (["--encoding", "hex", "--to", "arrow"], ["--escape-formulas"]):
         done = subprocess.run([*COMMAND, *option, log], capture_output=True, check=False, timeout=120)
         assert (done.returncode, done.stdout) == (2, b"")
 
@@ -462,7 +526,7 @@ def test_a_replaced_file_stays_until_the_new_one_is_whole(tmp_path):
     convert("--overwrite", note, link, status=1)
     assert table.read_text() == "old"
     convert("--overwrite", path, link)
-    assert table.read_text().splitlines()[1:] == ["0,10,one", '10,18,"{""base64"":""/w==""}"']
+    assert table.read_text().splitlines()[1:] == ['0,10,"{""base64"":""b25l""}"', '10,18,"{""base64"":""/w==""}"']
     assert (link.is_symlink(), table.stat().st_mode & 0o777) == (True, 0o640)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.csv", "link.csv", "log", "note"]
     done = subprocess.run([*COMMAND, "--overwrite", "--to", "csv", path, path], capture_output=True, check=False)
@@ -674,7 +738,7 @@ def test_version_edits_say_so_too(tmp_path, capfd):
     path.write_bytes(reference.encode([b"\1\5order"]))
     assert main(["convert", "--as", "version-edit", "--on-corruption", "salvage", str(path)]) == 0
     assert capfd.readouterr().out == (
-        '{"offset":0,"salvaged":false,"fields":[{"kind":"comparator","tag":1,"value":"order"}]}\n'
+        '{"offset":0,"salvaged":false,"fields":[{"kind":"comparator","tag":1,"value":{"base64":"b3JkZXI="}}]}\n'
     )
 
 

@@ -125,7 +125,8 @@ def test_overwrite_replaces_a_table(text, tmp_path):
     log, table = tmp_path / "1.log", tmp_path / "t.csv"
     log.write_bytes(reference.encode([b"one"]))
     table.write_bytes(text)
-    subprocess.run([sys.executable, "-m", "cordwood", "convert", "--overwrite", log, table], check=True)
+    command = [sys.executable, "-m", "cordwood", "convert", "--overwrite", "--encoding", "utf-8", log, table]
+    subprocess.run(command, check=True)
     assert table.read_text(encoding="ascii") == "offset,end_offset,data\n0,10,one\n"
 
 

@@ -96,11 +96,15 @@ def test_records_on_a_terminal(command, shown, tmp_path):
 def test_json_on_a_terminal_stays_json(tmp_path):
     text = "\x1b\x7f\x9b\u202eä\U000e0001"
     (tmp_path / "log").write_bytes(reference.encode([text.encode()]))
-    for command, field in [("cat --json", "text"), ("follow --json --timeout 0", "text"), ("convert", "data")]:
+    for command, field in [
+        ("cat --json", "text"),
+        ("follow --json --timeout 0", "text"),
+        ("convert --encoding utf-8", "data"),
+    ]:
         shown = on_a_terminal(*command.split(), "log", cwd=tmp_path).decode()
         assert shown.removesuffix("\n").isprintable()
         assert json.loads(shown)[field] == text
-    shown = on_a_terminal("convert", "--to", "csv", "log", cwd=tmp_path).decode()
+    shown = on_a_terminal("convert", "--to", "csv", "--encoding", "utf-8", "log", cwd=tmp_path).decode()
     assert shown.splitlines()[1] == r"0,20,\u001b\u007f\u009b\u202eä\udb40\udc01"
 
 

@@ -224,8 +224,8 @@ def test_a_pipe_is_written_to(tmp_path):
     with cordwood.open(log, "x") as writer:
         writer.append(b"one")
     os.mkfifo(pipe)
-    command = [sys.executable, "-m", "cordwood", "convert", "--overwrite", log, pipe]
+    command = [sys.executable, "-m", "cordwood", "convert", "--overwrite", "--encoding", "hex", log, pipe]
     with subprocess.Popen(command) as process:
-        assert pipe.read_text() == "offset,end_offset,data\n0,10,one\n"
+        assert pipe.read_text() == "offset,end_offset,data\n0,10,6f6e65\n"
         assert process.wait(120) == 0
     assert set(tmp_path.iterdir()) == {log, pipe}

@@ -49,7 +49,7 @@ def edits_of(path):
 def converted(manifest, *, status=0):
     """The rows of `--as live-files`."""
     done = subprocess.run(
-        [sys.executable, "-m", "cordwood", "convert", "--as", "live-files", manifest],
+        [sys.executable, "-m", "cordwood", "convert", "--as", "live-files", "--encoding", "hex", manifest],
         capture_output=True,
         check=False,
         timeout=120,
@@ -183,7 +183,7 @@ def test_the_manifest_of_leveldb_says_which_files_are_there(tmp_path):
         assert [live.file.file_number for live in version_edit.live_files(reader)] == [
             row["file_number"] for row in rows
         ]
-    assert max(row["largest_key"] for row in rows) == last_key.decode()
+    assert max(row["largest_key"] for row in rows) == last_key.hex()
     assert rows == sorted(rows, key=lambda row: (row["level"], row["file_number"]))
     for file in files.values():
         assert file.smallest.user_key <= file.largest.user_key
@@ -259,10 +259,10 @@ def test_the_manifest_of_rocksdb_says_which_files_are_there(tmp_path):
     assert len(rows) == len(on_disk)
     assert {row["column_family"]: row.get("column_family_name") for row in rows} == {
         0: None,
-        1: "users",
-        3: "gone again",
+        1: b"users".hex(),
+        3: b"gone again".hex(),
     }
-    assert {row["smallest_key"] for row in rows if row.get("column_family_name") == "users"} == {"u0"}
+    assert {row["smallest_key"] for row in rows if row.get("column_family_name") == b"users".hex()} == {b"u0".hex()}
     assert sorted(found) == [0, 1, 3]
     assert all(found.values())
     assert fields_of(edits, "column_family_add") == [b"users", b"gone", b"gone again"]

@@ -43,8 +43,8 @@ With fewer, the table would need more room for Parquet's metadata about each col
 class Fault(NamedTuple):
     """A fault of a record that a table found."""
 
-    part: Literal["record", "value", "rest"]
-    """What is missing in the table: the record, one of its values, or all after its first rows."""
+    part: Literal["record", "row", "value", "rest"]
+    """What is missing in the table: the record, one of its rows or values, or all after its first rows."""
     record: Record
     error: PayloadError
 
@@ -84,10 +84,12 @@ class Table:
                 `a`.
             limit: The most rows.
             opens_early: Whether a table that learns its columns is opened with those of the first records.
-            bytes_as: How bytes become text: "object", "text" if they are UTF-8, "hex" or "base64".
+            bytes_as: How bytes become text: "object", "utf-8", "hex" or "base64". With "utf-8", a row with other bytes
+                is a fault.
             escapes_formulas: Whether text in CSV that a spreadsheet takes for a formula gets an apostrophe.
         """
         self.stop_offset: int | None = None
+        self._last: Record | None = None
         self._payload = payload
         self._limit = limit
         self._form = form
@@ -195,11 +197,12 @@ class Table:
                     notes(note)
                     notes = None
                 yield count, made
-        yield from self.end()
+        yield from self.end(report)
 
     def start(self, reader: Reader, first: Mapping[str, str | None], *, on_corruption: str) -> None:
         """Starts a log, as `read` does."""
         payload = self._payload
+        self._last = None
         self._native.start(
             [(name, None if text is None else utf8(text)) for name, text in first.items()],
             dialect=reader.dialect,
@@ -229,28 +232,32 @@ class Table:
             yield len(source) - len(decoded), []
         while start < count and not self.is_full:
             end, made, faults, more_count = self._native.feed(decoded, start, only)
-            for index, part, error in faults:
-                report(Fault(cast("Any", part), record_of(decoded, index), error))
-            # A record can have millions of them: the first stand for the others.
-            for _ in range(more_count):
-                report(Fault("value", record_of(decoded, faults[-1][0]), faults[-1][2]))
-            if self.is_full and end > start:
-                self.stop_offset = record_of(decoded, end - 1 if only is None else only[end - 1]).end_offset
+            found = (Fault(cast("Any", part), record_of(decoded, index), error) for index, part, error in faults)
+            _pass_on(report, found, more_count)
+            if end > start:
+                self._last = record_of(decoded, end - 1 if only is None else only[end - 1])
+                if self.is_full:
+                    self.stop_offset = self._last.end_offset
             yield end - start, self._whole(made)
             start = end
 
-    def end(self) -> Iterator[tuple[int, list[Any]]]:
-        """Makes the rows that are complete only at the end of a log. Yields as `read` does."""
+    def end(self, report: Report) -> Iterator[tuple[int, list[Any]]]:
+        """Makes the rows that are complete only at the end of a log. Yields as `read` does.
+
+        Their faults are those of the last record.
+        """
         is_all = False
         while not is_all and not self.is_full:
-            is_all, made = self._native.rest()
+            is_all, made, faults, more_count = self._native.rest()
+            found = (Fault(cast("Any", part), self._last, error) for _, part, error in faults if self._last)
+            _pass_on(report, found, more_count)
             yield 0, self._whole(made)
 
     def rest(self) -> Iterator[Any]:
         """Makes the rows that are held back until all logs were read."""
         is_all = False
         while not is_all:
-            is_all, made = self._native.rest_of_all()
+            is_all, made, *_ = self._native.rest_of_all()
             yield from self._whole(made)
 
     def _records(self, reader: Reader, target_len: int) -> Iterator[list[Record]]:
@@ -297,6 +304,15 @@ class _Capsules:
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
         return self._capsules
+
+
+def _pass_on(report: Report, faults: Iterable[Fault], more_count: int) -> None:
+    """Reports faults. A record can have millions of them: the last stands for `more_count` others."""
+    fault = None
+    for fault in faults:
+        report(fault)
+    for _ in range(more_count if fault else 0):
+        report(cast("Fault", fault))
 
 
 def record_of(source: RecordBatch | list[Record], index: int) -> Record:

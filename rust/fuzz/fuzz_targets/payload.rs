@@ -186,7 +186,7 @@ fn table(of: TableOf, text: &[u8]) {
             wanted: None,
             opens_early: true,
             row_count_max: None,
-            bytes: BytesAs::TextOrObject,
+            bytes: BytesAs::Object,
             escapes_formulas: true,
             limits: Limits {
                 columns: 20,

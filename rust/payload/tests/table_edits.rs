@@ -60,7 +60,10 @@ fn an_edit_is_a_row_with_its_fields() {
 fn a_field_is_json_without_the_parts_that_are_missing() {
     for (record, fields) in [
         (&b""[..], ""),
-        (b"\x01\x03abc", r#"{"kind":"comparator","tag":1,"value":"abc"}"#),
+        (
+            b"\x01\x03abc",
+            r#"{"kind":"comparator","tag":1,"value":{"base64":"YWJj"}}"#,
+        ),
         (
             b"\x01\x02\xff\xfe",
             r#"{"kind":"comparator","tag":1,"value":{"base64":"//4="}}"#,
@@ -77,15 +80,15 @@ fn a_field_is_json_without_the_parts_that_are_missing() {
             &[b"\x05\x01", KEY].concat(),
             concat!(
                 r#"{"kind":"compact_pointer","tag":5,"value":{"level":1,"#,
-                r#""key":{"user_key":"a","sequence":1,"value_type":1}}}"#,
+                r#""key":{"user_key":{"base64":"YQ=="},"sequence":1,"value_type":1}}}"#,
             ),
         ),
         (
             &[b"\x07\x01\x06\x2a", KEY, KEY].concat(),
             concat!(
                 r#"{"kind":"new_file","tag":7,"value":{"level":1,"file_number":6,"file_len":42,"#,
-                r#""smallest":{"user_key":"a","sequence":1,"value_type":1},"#,
-                r#""largest":{"user_key":"a","sequence":1,"value_type":1},"path_id":0,"custom_fields":[]}}"#,
+                r#""smallest":{"user_key":{"base64":"YQ=="},"sequence":1,"value_type":1},"#,
+                r#""largest":{"user_key":{"base64":"YQ=="},"sequence":1,"value_type":1},"path_id":0,"custom_fields":[]}}"#,
             ),
         ),
         (
@@ -99,8 +102,8 @@ fn a_field_is_json_without_the_parts_that_are_missing() {
             .concat(),
             concat!(
                 r#"{"kind":"new_file","tag":103,"value":{"level":1,"file_number":6,"file_len":42,"#,
-                r#""smallest":{"user_key":"a","sequence":1,"value_type":1},"#,
-                r#""largest":{"user_key":"a","sequence":1,"value_type":1},"#,
+                r#""smallest":{"user_key":{"base64":"YQ=="},"sequence":1,"value_type":1},"#,
+                r#""largest":{"user_key":{"base64":"YQ=="},"sequence":1,"value_type":1},"#,
                 r#""smallest_sequence":1,"largest_sequence":5,"path_id":3,"custom_fields":["#,
                 r#"{"kind":"temperature","tag":9,"value":8},{"kind":"need_compaction","tag":2,"value":true},"#,
                 r#"{"kind":"ignorable","tag":20,"value":{"base64":"/wA="}},{"kind":"path_id","tag":65,"value":3}]}}"#,
@@ -110,7 +113,7 @@ fn a_field_is_json_without_the_parts_that_are_missing() {
             b"\x90\x03\x07\x02\x64\x03crc\x01x\x02\x01y\x00",
             concat!(
                 r#"{"kind":"blob_file_addition","tag":400,"value":{"file_number":7,"blob_count":2,"blob_len":100,"#,
-                r#""checksum_method":"crc","checksum":"x","custom_fields":[{"kind":"ignorable","tag":2,"value":"y"}]}}"#,
+                r#""checksum_method":{"base64":"Y3Jj"},"checksum":{"base64":"eA=="},"custom_fields":[{"kind":"ignorable","tag":2,"value":{"base64":"eQ=="}}]}}"#,
             ),
         ),
         (
@@ -134,7 +137,10 @@ fn a_field_is_json_without_the_parts_that_are_missing() {
             r#"{"kind":"persist_user_defined_timestamps","tag":8201,"value":false}"#,
         ),
         (b"\xca\x01", r#"{"kind":"column_family_drop","tag":202}"#),
-        (b"\xe4\x60\x02ab", r#"{"kind":"ignorable","tag":12388,"value":"ab"}"#),
+        (
+            b"\xe4\x60\x02ab",
+            r#"{"kind":"ignorable","tag":12388,"value":{"base64":"YWI="}}"#,
+        ),
     ] {
         assert_eq!(json(record), format!("[{fields}]"), "{record:?}");
     }

@@ -6,10 +6,10 @@ destination, the table goes to stdout, as NDJSON or in the form that --to names.
 The rows, by --as:
 PAYLOADS
 
-Bytes that are UTF-8 are text in NDJSON and CSV, others {"base64": "..."}, as are all bytes of entities. In CSV,
---encoding chooses one form for all. Where columns are not known beforehand, such as those of entities and of wandb, the
-log is read to find them. For Parquet and Arrow, one reading is enough if the first
-records have the columns of all; otherwise, and for CSV, a second one follows.
+In NDJSON and CSV, all bytes are {"base64": "..."}, or text with --encoding. With --encoding utf-8, rows with other
+bytes are reported and left out. Where columns are not known beforehand, such as those of entities and of wandb, the
+log is read to find them. For Parquet and Arrow, one reading is enough if the first records have the columns of all;
+otherwise, and for CSV, a second one follows.
 A column whose values are all of one type has that type; arrays and objects are lists and structures in Parquet and
 Arrow; all other values are JSON. Converting needs a few tens of MiB of memory, for Parquet and Arrow 100 to 200, more
 for very long records or thousands of columns.
@@ -65,7 +65,7 @@ EXAMPLES = """\
   cordwood convert --as wandb-history wandb/ histories.parquet
   cordwood convert --as wandb-summary wandb/ summaries.csv
   cordwood convert --as wandb-history --columns _step,loss wandb/ losses.csv
-  cordwood convert --as write-batch 000003.log | jq .key
+  cordwood convert --as write-batch --encoding utf-8 000003.log | jq .key
   cordwood convert --as live-files MANIFEST-000005 tables.csv
 """
 
@@ -96,8 +96,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--encoding",
-        choices=("base64", "hex"),
-        help="in CSV: the form of all bytes (default: as in NDJSON)",
+        choices=("utf-8", "base64", "hex"),
+        help="in NDJSON and CSV: the text of bytes; with utf-8, rows with other bytes are left out (default: no text, "
+        'but {"base64": "..."})',
     )
     parser.add_argument(
         "--escape-formulas",
@@ -154,8 +155,10 @@ def _convert(options: argparse.Namespace) -> Status:
     last = options.sources.pop() if len(options.sources) > 1 and not is_by_kind else "-"
     options.destination = options.by_kind if is_by_kind else last
     form = options.to or ("parquet" if is_by_kind else _form_of(options.destination))
-    if form != "csv" and (options.encoding or options.escape_formulas):
-        raise ValueError(f"--encoding and --escape-formulas are for CSV, not for {form}")
+    if form in BINARY_FORMATS and options.encoding:
+        raise ValueError(f"--encoding is for NDJSON and CSV: {form} has a type for bytes")
+    if form != "csv" and options.escape_formulas:
+        raise ValueError(f"--escape-formulas is for CSV, not for {form}")
     if form in BINARY_FORMATS and options.destination == "-" and sys.stdout.isatty():
         raise ValueError(f"{form} is not for a terminal; name a destination")
     check_installed(form)

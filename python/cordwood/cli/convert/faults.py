@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _WORDS = {
     "record": ("record", "the record at offset {} is left out", "left out in all"),
+    "row": ("row", "a row of the record at offset {} is left out", "left out in all"),
     "value": ("value", "a value of the record at offset {} is left out", "left out in all"),
     "rest": ("fault", "the record at offset {} is read up to a fault", "in all"),
 }

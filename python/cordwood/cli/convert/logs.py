@@ -188,7 +188,7 @@ class Logs:
             wanted=options.columns,
             limit=options.limit,
             opens_early=opens_early,
-            bytes_as=options.encoding or ("object" if options.payload == "entity" else "text"),
+            bytes_as=options.encoding or "object",
             escapes_formulas=options.escape_formulas,
         )
 

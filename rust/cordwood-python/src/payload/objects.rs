@@ -37,7 +37,7 @@ impl RecordDecoder {
         Ok(RecordDecoder {
             bytes: match rows {
                 Rows::Entity => BytesAs::Object,
-                _ => BytesAs::TextOrObject,
+                _ => BytesAs::Text,
             },
             decoder: Exclusive::new(Decoder::new(rows, facts)),
         })

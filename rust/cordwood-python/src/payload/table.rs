@@ -51,12 +51,20 @@ const FORMS: [(&str, Form); 3] = [("arrow", Form::Columns), ("ndjson", Form::Ndj
 
 const BYTES_AS: [(&str, BytesAs); 4] = [
     ("object", BytesAs::Object),
-    ("text", BytesAs::TextOrObject),
+    ("utf-8", BytesAs::Text),
     ("hex", BytesAs::Hex),
     ("base64", BytesAs::Base64),
 ];
 
-const PARTS: [(Part, &str); 3] = [(Part::Record, "record"), (Part::Value, "value"), (Part::Rest, "rest")];
+const PARTS: [(Part, &str); 4] = [
+    (Part::Record, "record"),
+    (Part::Row, "row"),
+    (Part::Value, "value"),
+    (Part::Rest, "rest"),
+];
+
+/// The indices of records, the parts that are missing, and the faults.
+type Faults<'py> = Vec<(usize, &'static str, Bound<'py, PyAny>)>;
 
 /// Turns the records of logs into a table.
 ///
@@ -73,7 +81,8 @@ const PARTS: [(Part, &str); 3] = [(Part::Record, "record"), (Part::Value, "value
 ///         the column `a`.
 ///     limit: The maximum number of rows.
 ///     opens_early: Whether a table that learns its columns is opened with those of the first records.
-///     bytes_as: How bytes become text: `"object"`, `"text"` if they are UTF-8, `"hex"` or `"base64"`.
+///     bytes_as: How bytes become text: `"object"`, `"utf-8"`, `"hex"` or `"base64"`. With `"utf-8"`, a row
+///         with other bytes is a fault.
 ///     escapes_formulas: Whether text in CSV that a spreadsheet takes for a formula gets an apostrophe.
 ///     column_count_max: The maximum number of columns, including fields in columns.
 ///     field_count_max: The maximum number of fields in a column.
@@ -190,8 +199,8 @@ impl Table {
     /// Returns:
     ///     The index of the record to continue with. The output: `bytes`, or for Arrow the indices of
     ///     the columns that have values, the number of rows and capsules of the Arrow C data interface.
-    ///     The faults: the index of a record, the missing part (`"record"`, `"value"` or `"rest"`), and a
-    ///     `PayloadError`. And how many more faults there are.
+    ///     The faults: the index of a record, the missing part (`"record"`, `"row"`, `"value"` or `"rest"`),
+    ///     and a `PayloadError`. And how many more faults there are.
     ///
     /// Raises:
     ///     MemoryError: There is not enough memory.
@@ -199,19 +208,13 @@ impl Table {
     ///     HasFirstError: A row has a column with which each row starts.
     ///     MisfitError: A value does not fit its column, or is in none.
     #[pyo3(signature = (source, start, only = None, /))]
-    #[expect(clippy::type_complexity, reason = "a tuple of Python")]
     fn feed<'py>(
         &self,
         py: Python<'py>,
         source: &Bound<'py, PyAny>,
         start: usize,
         only: Option<Vec<usize>>,
-    ) -> PyResult<(
-        usize,
-        Vec<Bound<'py, PyAny>>,
-        Vec<(usize, &'static str, Bound<'py, PyAny>)>,
-        u64,
-    )> {
+    ) -> PyResult<(usize, Vec<Bound<'py, PyAny>>, Faults<'py>, u64)> {
         let records = Records::of(source)?;
         let mut guard = self.parts.lock(py)?;
         let parts = &mut *guard;
@@ -242,22 +245,15 @@ impl Table {
             }
             return Err(error);
         }
-        let faults = faults.into_iter().map(|(index, fault)| {
-            let part = PARTS.iter().find(|(part, _)| *part == fault.part);
-            Ok((
-                index_of(index),
-                part.map_or("", |(_, name)| name),
-                payload_fault(py, &fault)?,
-            ))
-        });
-        Ok((next, made, faults.collect::<PyResult<_>>()?, more))
+        Ok((next, made, faults_of(py, faults, index_of)?, more))
     }
 
     /// Takes the rows that are complete only at the end of a log.
     ///
     /// Returns:
-    ///     Whether these are all: if not, it must be called again. And the output.
-    fn rest<'py>(&self, py: Python<'py>) -> PyResult<(bool, Vec<Bound<'py, PyAny>>)> {
+    ///     Whether these are all: if not, it must be called again. And the output and the faults, as for
+    ///     `feed`.
+    fn rest<'py>(&self, py: Python<'py>) -> PyResult<(bool, Vec<Bound<'py, PyAny>>, Faults<'py>, u64)> {
         self.end(py, table::Table::rest)
     }
 
@@ -265,7 +261,7 @@ impl Table {
     ///
     /// Returns:
     ///     As for `rest`.
-    fn rest_of_all<'py>(&self, py: Python<'py>) -> PyResult<(bool, Vec<Bound<'py, PyAny>>)> {
+    fn rest_of_all<'py>(&self, py: Python<'py>) -> PyResult<(bool, Vec<Bound<'py, PyAny>>, Faults<'py>, u64)> {
         self.end(py, |table, _| table.end())
     }
 
@@ -343,20 +339,20 @@ impl Table {
         &self,
         py: Python<'py>,
         take: impl FnOnce(&mut table::Table, &mut Decoder) -> bool + Send,
-    ) -> PyResult<(bool, Vec<Bound<'py, PyAny>>)> {
+    ) -> PyResult<(bool, Vec<Bound<'py, PyAny>>, Faults<'py>, u64)> {
         let mut guard = self.parts.lock(py)?;
         let parts = &mut *guard;
-        let (is_all, made) = py.detach(|| {
+        let (is_all, (faults, more), made) = py.detach(|| {
             let Parts { table, decoder, .. } = &mut *parts;
             let is_all = take(table, decoder);
-            (is_all, table.take())
+            (is_all, table.take_faults(), table.take())
         });
         let made = self.objects(py, parts, made.map_err(|_| no_memory())?)?;
         let stop = parts.table.stop().cloned();
         drop(guard);
         match stop.and_then(|stop| stopped(py, stop).transpose()) {
             Some(error) => Err(error?),
-            None => Ok((is_all, made)),
+            None => Ok((is_all, made, faults_of(py, faults, |index| index)?, more)),
         }
     }
 
@@ -386,6 +382,20 @@ impl Table {
         };
         made.into_iter().map(object).collect()
     }
+}
+
+/// The faults of records, whose indices `index_of` converts.
+fn faults_of<'py>(
+    py: Python<'py>,
+    faults: Vec<(usize, table::Fault)>,
+    index_of: impl Fn(usize) -> usize,
+) -> PyResult<Faults<'py>> {
+    let faults = faults.into_iter().map(|(index, fault)| {
+        let part = PARTS.iter().find(|(part, _)| *part == fault.part);
+        let name = part.map_or("", |(_, name)| name);
+        Ok((index_of(index), name, payload_fault(py, &fault)?))
+    });
+    faults.collect()
 }
 
 /// The exception for a table that takes no more records; `None` if there are enough rows.

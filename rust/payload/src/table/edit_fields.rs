@@ -32,7 +32,7 @@ fn take_value(field: &Field<'_>, take: &mut dyn FnMut(View<'_>) -> bool) -> bool
         | Field::DbId(bytes)
         | Field::FullHistoryTsLow(bytes)
         | Field::SubcompactionProgress(bytes)
-        | Field::Ignorable { value: bytes, .. } => take(text_or_bytes(bytes)),
+        | Field::Ignorable { value: bytes, .. } => take(View::Bytes(bytes)),
         Field::PersistUserDefinedTimestamps(is_set) => take(View::Bool(*is_set)),
         Field::CompactPointer { level, key } => take(View::Cells(&[
             ("level", View::UInt((*level).into())),
@@ -50,8 +50,8 @@ fn take_value(field: &Field<'_>, take: &mut dyn FnMut(View<'_>) -> bool) -> bool
             ("file_number", View::UInt(blob.file_number)),
             ("blob_count", View::UInt(blob.blob_count)),
             ("blob_len", View::UInt(blob.blob_len)),
-            ("checksum_method", text_or_bytes(blob.checksum_method)),
-            ("checksum", text_or_bytes(blob.checksum)),
+            ("checksum_method", View::Bytes(blob.checksum_method)),
+            ("checksum", View::Bytes(blob.checksum)),
             ("custom_fields", View::CustomFields(&blob_fields(&blob.custom_fields))),
         ])),
         Field::BlobFileGarbage(blob) => take(View::Cells(&[
@@ -104,7 +104,7 @@ pub(super) fn all_custom_fields(fields: &[CustomField<'_>], mut each: impl FnMut
             | CustomField::MaxTimestamp(bytes)
             | CustomField::UniqueId(bytes)
             | CustomField::FileOpenMetadata(bytes)
-            | CustomField::Ignorable { value: bytes, .. } => text_or_bytes(bytes),
+            | CustomField::Ignorable { value: bytes, .. } => View::Bytes(bytes),
         };
         take_field(field.as_str(), field.tag(), value, &mut each)
     })
@@ -132,15 +132,10 @@ type KeyCells<'v> = [(&'v str, View<'v>); 3];
 
 fn key_cells<'v>(key: &InternalKey<'v>) -> KeyCells<'v> {
     [
-        ("user_key", text_or_bytes(key.user_key)),
+        ("user_key", View::Bytes(key.user_key)),
         ("sequence", View::UInt(key.sequence)),
         ("value_type", View::UInt(key.value_type.into())),
     ]
-}
-
-/// An edit is JSON in a table: bytes that are UTF-8 are text in it.
-fn text_or_bytes(bytes: &[u8]) -> View<'_> {
-    str::from_utf8(bytes).map_or(View::Bytes(bytes), View::Text)
 }
 
 fn blob_fields<'a>(fields: &[(u32, &'a [u8])]) -> Vec<CustomField<'a>> {

@@ -13,8 +13,8 @@ pub enum BytesAs {
     /// A structure: `{"base64": "..."}`.
     #[default]
     Object,
-    /// Text if they are UTF-8, otherwise that structure.
-    TextOrObject,
+    /// Text if they are UTF-8, otherwise that structure. A table leaves out rows with such bytes.
+    Text,
     /// Hexadecimal digits.
     Hex,
     /// Base64.
@@ -27,7 +27,7 @@ impl BytesAs {
         let mut text = Text::default();
         match self {
             BytesAs::Object => return None,
-            BytesAs::TextOrObject => return str::from_utf8(bytes).ok().map(Cow::from),
+            BytesAs::Text => return str::from_utf8(bytes).ok().map(Cow::from),
             BytesAs::Hex => bytes
                 .iter()
                 .for_each(|byte| push(&mut text, format_args!("{byte:02x}"))),

@@ -11,6 +11,8 @@ use super::names::Names;
 use super::print::{Csv, ndjson};
 use super::row::{Row, Selection};
 use super::types::Type;
+use super::view::View;
+use crate::{PayloadError, PayloadReason};
 
 /// The form in which a table is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,6 +160,8 @@ struct Written {
 #[derive(Debug, Default)]
 struct Current {
     index: usize,
+    /// The address and the number of its bytes. The rows at the end of a log have bytes of their own.
+    bytes: (usize, usize),
     /// The faults of the records before this index are known.
     known_end: usize,
     faults: Vec<(usize, Fault)>,
@@ -271,6 +275,7 @@ impl Table {
                 break;
             }
             self.record.index = next;
+            self.record.bytes = (record.data.as_ptr().addr(), record.data.len());
             let decoded = decoder.record(&record, self);
             let is_whole = decoded.unwrap_or_else(|fault| {
                 self.fault(fault);
@@ -291,6 +296,7 @@ impl Table {
     /// Takes the rows that are complete only at the end of a log. Returns whether these are all: if
     /// not, the output must be taken, and this be called again.
     pub fn rest(&mut self, decoder: &mut Decoder) -> bool {
+        self.record.bytes.0 = 0;
         self.rows.stop.is_some() || decoder.rest(self)
     }
 
@@ -504,10 +510,15 @@ impl Sink for Table {
             missing.look_for(row);
         }
         let is_incomplete = !missing.wanted.is_empty();
-        match selection {
-            Some(selection) => rows.add(&row.select(selection), is_incomplete),
-            None => rows.add(row, is_incomplete),
+        let selected = selection.as_ref().map(|selection| row.select(selection));
+        let row = selected.as_ref().unwrap_or(row);
+        if rows.options.bytes == BytesAs::Text
+            && let Some(fault) = self.record.not_utf8(row)
+        {
+            self.fault(fault);
+            return true;
         }
+        rows.add(row, is_incomplete)
     }
 
     fn fault(&mut self, fault: Fault) {
@@ -518,6 +529,24 @@ impl Sink for Table {
 }
 
 impl Current {
+    /// The fault of a row with bytes that are not UTF-8.
+    fn not_utf8(&self, row: &Row<'_>) -> Option<Fault> {
+        let (start, record_len) = self.bytes;
+        let mut cells = row.cells().iter();
+        let (name, address, len) = cells.find_map(|&(name, value)| {
+            let (address, len) = not_utf8(value)?;
+            Some((name, address, len))
+        })?;
+        let offset = address.checked_sub(start).filter(|&offset| offset < record_len);
+        let (offset, len) = offset.map_or((0, record_len), |offset| (offset, len));
+        let error = PayloadError {
+            offset,
+            len,
+            reason: PayloadReason::NotUtf8,
+        };
+        Some(Fault::row(error, format!("bytes in the column {name} are not UTF-8")))
+    }
+
     fn add(&mut self, fault: Fault) {
         if self.faults.len() < 2 * FAULT_COUNT_MAX {
             self.faults.push((self.index, fault));
@@ -525,4 +554,23 @@ impl Current {
             self.more_fault_count += 1;
         }
     }
+}
+
+/// The address and the number of the first bytes in a value that are not UTF-8.
+fn not_utf8(value: View<'_>) -> Option<(usize, usize)> {
+    let mut found = None;
+    let mut look_in = |value: View<'_>| {
+        found = not_utf8(value);
+        found.is_none()
+    };
+    match value {
+        View::Bytes(bytes) => {
+            let error = str::from_utf8(bytes).err()?;
+            let rest = &bytes[error.valid_up_to()..];
+            return Some((rest.as_ptr().addr(), error.error_len().unwrap_or(rest.len())));
+        }
+        list if list.is_list() => list.all_items(look_in),
+        structure => structure.all_fields(|_, value| look_in(value)),
+    };
+    found
 }

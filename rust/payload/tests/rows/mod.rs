@@ -79,6 +79,7 @@ impl Sink for Lines {
 fn line_of(fault: &Fault) -> String {
     let left_out = match fault.part {
         Part::Record => "no row",
+        Part::Row => "no such row",
         Part::Value => "no value",
         Part::Rest => "no more rows",
     };

@@ -158,6 +158,8 @@ impl Sink for OneRow<'_> {
 pub enum Part {
     /// All of the record.
     Record,
+    /// One of its rows.
+    Row,
     /// One of its values.
     Value,
     /// All rows after the first.
@@ -189,6 +191,14 @@ impl Fault {
     fn whole(record: &[u8], reason: PayloadReason, detail: impl Into<Cow<'static, str>>) -> Self {
         let (offset, len) = (0, record.len());
         Fault::record(PayloadError { offset, len, reason }, detail)
+    }
+
+    /// A fault for which a row is left out.
+    pub(super) fn row(error: PayloadError, detail: String) -> Self {
+        Fault {
+            part: Part::Row,
+            ..Fault::record(error, detail)
+        }
     }
 
     /// A fault after the first rows of a record.
