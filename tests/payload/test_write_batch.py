@@ -290,7 +290,7 @@ KINDS = {
 ATTRIBUTES = ["key", "end_key", "value", "xid", "timestamp", "write_unix_time"]
 PEBBLE = {kind for kind in KINDS if kind.startswith(("range_key", "ingest", "excise", "delete_sized"))}
 IN_FAMILIES = {"put", "delete", "merge", "single_delete", "delete_range", "put_blob_index", "put_entity", "timed_put"}
-NOT_COUNTED = {kind for kind in KINDS if kind.startswith(("log_", "noop", "start_", "end_", "commit", "rollback"))}
+NOT_COUNTED = {kind for kind in KINDS if kind.startswith(("log_", "noop", "begin_", "end_", "commit", "rollback"))}
 
 
 def test_the_kinds_are_all_there():
