@@ -163,7 +163,8 @@ def summary_of(read: Report | Reader, record_count: int | None = None, *, path: 
         log_number=read.log_number,
         other_log_number=read.other_log_number,
         has_no_dialect=not (ok or has_records or read.dialect_known or _shows_flip(regions)),
-        is_empty_run=dialect_of_empty_run(path, end.offset) is not None,
+        # Reading can also stop at damage in front of the first record.
+        is_empty_run=not regions and dialect_of_empty_run(path, end.offset) is not None,
     )
 
 

@@ -176,6 +176,15 @@ def test_a_run_without_a_byte_is_said_in_every_list(suffix, run, tmp_path):
     assert "2 logs, 0 damaged, 1 incomplete" in cordwood.evidence(directory).html
 
 
+def test_a_run_that_is_read_up_to_damage_at_its_first_byte_is_not_one_without_a_byte(run, tmp_path):
+    path = tmp_path / "run-1.wandb"
+    with cordwood.open(path, "w", dialect="wandb") as writer:
+        writer.extend([b"\x12\x00"] * 40)
+    write(path, b"?" + path.read_bytes()[1:])
+    status, _, err = run("convert", path, "--on-corruption", "stop", tmp_path / "records.ndjson")
+    assert (status, "left out" in err, "a run without a byte" in err) == (3, True, False)
+
+
 @pytest.mark.parametrize("verb", ["verify", "stat", "info", "map"])
 def test_zeros_after_a_record_of_which_a_part_is_missing_are_not_padding(verb, run, tmp_path):
     torn = reference.encode([b"a record of which the second half never reached the disk"], len(LOG))[:40]
