@@ -137,7 +137,7 @@ def output_pieces(messages):
             if message.HasField(kind):
                 output = getattr(message, kind)
                 time = output.timestamp.ToMicroseconds() / 1e6 if output.HasField("timestamp") else None
-                yield {"_timestamp": time, "stream": ("stderr", "stdout")[output.output_type], "text": output.line}
+                yield {"_timestamp": time, "stream": "stdout" if output.output_type else "stderr", "text": output.line}
 
 
 def output_lines(messages):
