@@ -52,6 +52,27 @@ pub struct OtherField<'a> {
     pub bytes: &'a [u8],
 }
 
+/// Reads the fields of a message. Those before the semicolon set a place, once; those after it may occur
+/// several times; others are skipped.
+macro_rules! fields {
+    (
+        $message:expr, $field:ident => {
+            $($number:literal => $place:expr, $value:expr),* $(,)?
+            $(; $($each:literal => $read:expr),* $(,)?)?
+        }
+    ) => {
+        while let Some($field) = $message.next_field()? {
+            match $field.number {
+                $($number => $field.set(&mut $place, $value?)?,)*
+                $($($each => $read,)*)?
+                _ => {}
+            }
+        }
+    };
+}
+
+pub(super) use fields;
+
 const START_GROUP: u32 = 3;
 const END_GROUP: u32 = 4;
 

@@ -4,20 +4,10 @@
 //! Earlier releases wrote JSON.
 
 use super::error::PayloadError;
-use super::proto::Message;
+use super::proto::{Message, fields};
 use super::wandb::microseconds;
 
 // Field numbers, from `swanlab/proto` of swanlab 0.10.3.
-
-/// Of `Record`.
-const SCALAR: u32 = 13;
-/// Of `ScalarRecord`.
-const SCALAR_KEY: u32 = 1;
-const SCALAR_STEP: u32 = 2;
-const SCALAR_TIMESTAMP: u32 = 4;
-const SCALAR_VALUE: u32 = 5;
-/// Of `ScalarValue`.
-const VALUE_NUMBER: u32 = 1;
 
 /// A number that a run of SwanLab has logged.
 ///
@@ -51,38 +41,30 @@ impl<'a> SwanlabScalar<'a> {
     /// value.
     pub fn decode(record: &'a [u8]) -> Result<Option<Self>, PayloadError> {
         let (mut message, mut scalar) = (Message::new(record), None);
-        while let Some(field) = message.next_field()? {
-            if field.number == SCALAR {
-                field.set(&mut scalar, Self::read(field.message()?)?)?;
-            }
-        }
+        fields!(message, field => { 13 => scalar, field.message().and_then(Self::read) });
         Ok(scalar)
     }
 
     fn read(mut message: Message<'a>) -> Result<Self, PayloadError> {
         let (mut key, mut step, mut timestamp, mut value) = (None, None, None, None);
-        while let Some(field) = message.next_field()? {
-            match field.number {
-                SCALAR_KEY => field.set(&mut key, field.text()?)?,
-                SCALAR_STEP => field.set(&mut step, field.varint()? as i64)?,
-                SCALAR_TIMESTAMP => field.set(&mut timestamp, microseconds(&field)?)?,
-                SCALAR_VALUE => {
-                    let (mut inside, mut number) = (field.message()?, None);
-                    while let Some(field) = inside.next_field()? {
-                        if field.number == VALUE_NUMBER {
-                            field.set(&mut number, field.double()?)?;
-                        }
-                    }
-                    field.set(&mut value, number.unwrap_or_default())?;
-                }
-                _ => {}
-            }
-        }
+        fields!(message, field => {
+            1 => key, field.text(),
+            2 => step, field.varint(),
+            4 => timestamp, microseconds(&field),
+            5 => value, field.message().and_then(read_number),
+        });
         Ok(SwanlabScalar {
             key: key.unwrap_or_default(),
-            step: step.unwrap_or_default(),
+            step: step.unwrap_or_default() as i64,
             timestamp,
             value: value.unwrap_or_default(),
         })
     }
+}
+
+/// The number in a `ScalarValue`.
+fn read_number(mut message: Message<'_>) -> Result<f64, PayloadError> {
+    let mut number = None;
+    fields!(message, field => { 1 => number, field.double() });
+    Ok(number.unwrap_or_default())
 }

@@ -8,7 +8,7 @@ use std::ops::Deref;
 use std::slice;
 
 use super::error::{PayloadError, PayloadReason};
-use super::proto::{Field, Message};
+use super::proto::{Field, Message, fields};
 
 // Field numbers, from `wandb/proto/wandb_internal.proto` of wandb 0.29.0.
 
@@ -23,51 +23,8 @@ const RUN: u32 = 17;
 const EXIT: u32 = 18;
 const ENVIRONMENT: u32 = 26;
 
-/// Of `HistoryRecord`.
+/// Of `HistoryRecord`: an item.
 const HISTORY_ITEM: u32 = 1;
-const HISTORY_STEP: u32 = 2;
-/// Of `HistoryStep`.
-const STEP_NUM: u32 = 1;
-/// Of `SummaryRecord` and `ConfigRecord`.
-const CHANGE_UPDATE: u32 = 1;
-const CHANGE_REMOVE: u32 = 2;
-/// Of `HistoryItem`, `SummaryItem`, `ConfigItem` and, without the second, `StatsItem`.
-const ITEM_KEY: u32 = 1;
-const ITEM_NESTED_KEY: u32 = 2;
-const ITEM_VALUE_JSON: u32 = 16;
-/// Of `OutputRecord` and `OutputRawRecord`.
-const OUTPUT_TYPE: u32 = 1;
-const OUTPUT_TIMESTAMP: u32 = 2;
-const OUTPUT_LINE: u32 = 3;
-/// Of `StatsRecord`.
-const STATS_TIMESTAMP: u32 = 2;
-const STATS_ITEM: u32 = 3;
-/// Of `RunRecord`.
-const RUN_ID: u32 = 1;
-const RUN_ENTITY: u32 = 2;
-const RUN_PROJECT: u32 = 3;
-const RUN_CONFIG: u32 = 4;
-const RUN_GROUP: u32 = 6;
-const RUN_JOB_TYPE: u32 = 7;
-const RUN_DISPLAY_NAME: u32 = 8;
-const RUN_NOTES: u32 = 9;
-const RUN_TAGS: u32 = 10;
-const RUN_HOST: u32 = 13;
-const RUN_START_TIME: u32 = 17;
-const RUN_GIT: u32 = 21;
-/// Of `EnvironmentRecord`.
-const ENVIRONMENT_ARGS: u32 = 5;
-const ENVIRONMENT_PROGRAM: u32 = 6;
-const ENVIRONMENT_GIT: u32 = 9;
-const ENVIRONMENT_HOST: u32 = 12;
-const ENVIRONMENT_EXECUTABLE: u32 = 14;
-/// Of `GitRepoRecord`.
-const GIT_COMMIT: u32 = 2;
-/// Of `RunExitRecord`.
-const EXIT_CODE: u32 = 1;
-/// Of `google.protobuf.Timestamp`.
-const TIMESTAMP_SECONDS: u32 = 1;
-const TIMESTAMP_NANOS: u32 = 2;
 
 /// Of `OutputType`: the default, which is not written; the other value is `STDOUT`.
 const STDERR: u64 = 0;
@@ -292,7 +249,7 @@ pub(crate) fn read_step<'a, E: From<PayloadError>>(
                     let item = WandbItem::read(field.message()?)?;
                     (item.path.join(".").into(), item.value_json.as_bytes())
                 }
-                HISTORY_STEP => {
+                2 => {
                     field.set(&mut step, read_step_number(&field)?)?;
                     continue;
                 }
@@ -334,57 +291,38 @@ fn plain(item: &[u8]) -> Option<(&[u8], &[u8])> {
 fn read_history(mut message: Message<'_>) -> Result<WandbRecord<'_>, PayloadError> {
     let items = WandbItems::new(&message, HISTORY_ITEM);
     let mut step = None;
-    while let Some(field) = message.next_field()? {
-        if field.number == HISTORY_STEP {
-            field.set(&mut step, read_step_number(&field)?)?;
-        }
-    }
+    fields!(message, field => { 2 => step, read_step_number(&field) });
     Ok(WandbRecord::History { items, step })
 }
 
 /// The number in a `HistoryStep`.
 fn read_step_number(field: &Field<'_>) -> Result<i64, PayloadError> {
     let (mut message, mut num) = (field.message()?, None);
-    while let Some(field) = message.next_field()? {
-        if field.number == STEP_NUM {
-            field.set(&mut num, field.varint()? as i64)?;
-        }
-    }
-    Ok(num.unwrap_or(0))
+    fields!(message, field => { 1 => num, field.varint() });
+    Ok(num.unwrap_or(0) as i64)
 }
 
 fn read_stats(mut message: Message<'_>) -> Result<WandbRecord<'_>, PayloadError> {
-    let items = WandbItems::new(&message, STATS_ITEM);
+    let items = WandbItems::new(&message, 3);
     let mut timestamp = None;
-    while let Some(field) = message.next_field()? {
-        if field.number == STATS_TIMESTAMP {
-            field.set(&mut timestamp, microseconds(&field)?)?;
-        }
-    }
+    fields!(message, field => { 2 => timestamp, microseconds(&field) });
     Ok(WandbRecord::Stats { timestamp, items })
 }
 
 fn read_exit(mut message: Message<'_>) -> Result<WandbRecord<'_>, PayloadError> {
     let mut code = None;
-    while let Some(field) = message.next_field()? {
-        if field.number == EXIT_CODE {
-            field.set(&mut code, field.varint()? as i32)?;
-        }
-    }
-    Ok(WandbRecord::Exit(code.unwrap_or(0)))
+    fields!(message, field => { 1 => code, field.varint() });
+    Ok(WandbRecord::Exit(code.unwrap_or(0) as i32))
 }
 
 /// A `google.protobuf.Timestamp`. Fractions of a microsecond are dropped.
 pub(super) fn microseconds(field: &Field<'_>) -> Result<i64, PayloadError> {
     let (mut message, mut seconds, mut nanos) = (field.message()?, None, None);
-    while let Some(field) = message.next_field()? {
-        match field.number {
-            TIMESTAMP_SECONDS => field.set(&mut seconds, field.varint()? as i64)?,
-            TIMESTAMP_NANOS => field.set(&mut nanos, field.varint()? as i64)?,
-            _ => {}
-        }
-    }
-    let (seconds, nanos) = (seconds.unwrap_or(0), nanos.unwrap_or(0));
+    fields!(message, field => {
+        1 => seconds, field.varint(),
+        2 => nanos, field.varint(),
+    });
+    let (seconds, nanos) = (seconds.unwrap_or(0) as i64, nanos.unwrap_or(0) as i64);
     // The rules of `Timestamp` itself: the years 1 to 9999, and less than a second in nanoseconds.
     if (-62_135_596_800..253_402_300_800).contains(&seconds) && (0..1_000_000_000).contains(&nanos) {
         Ok(seconds * 1_000_000 + nanos / 1_000)
@@ -396,23 +334,21 @@ pub(super) fn microseconds(field: &Field<'_>) -> Result<i64, PayloadError> {
 impl<'a> WandbRun<'a> {
     fn read(mut message: Message<'a>) -> Result<Self, PayloadError> {
         let mut run = WandbRun::default();
-        while let Some(field) = message.next_field()? {
-            match field.number {
-                RUN_ID => field.set(&mut run.run_id, field.text()?)?,
-                RUN_ENTITY => field.set(&mut run.entity, field.text()?)?,
-                RUN_PROJECT => field.set(&mut run.project, field.text()?)?,
-                RUN_GROUP => field.set(&mut run.group, field.text()?)?,
-                RUN_JOB_TYPE => field.set(&mut run.job_type, field.text()?)?,
-                RUN_DISPLAY_NAME => field.set(&mut run.display_name, field.text()?)?,
-                RUN_NOTES => field.set(&mut run.notes, field.text()?)?,
-                RUN_TAGS => run.tags.push(field.text()?),
-                RUN_HOST => field.set(&mut run.host, field.text()?)?,
-                RUN_GIT => read_git_commit(&field, &mut run.git_commit)?,
-                RUN_START_TIME => field.set(&mut run.start_time, microseconds(&field)?)?,
-                RUN_CONFIG => field.set(&mut run.config, WandbChange::new(field.message()?))?,
-                _ => {}
-            }
-        }
+        fields!(message, field => {
+            1 => run.run_id, field.text(),
+            2 => run.entity, field.text(),
+            3 => run.project, field.text(),
+            4 => run.config, field.message().map(WandbChange::new),
+            6 => run.group, field.text(),
+            7 => run.job_type, field.text(),
+            8 => run.display_name, field.text(),
+            9 => run.notes, field.text(),
+            13 => run.host, field.text(),
+            17 => run.start_time, microseconds(&field),
+            ;
+            10 => run.tags.push(field.text()?),
+            21 => read_git_commit(&field, &mut run.git_commit)?,
+        });
         Ok(run)
     }
 }
@@ -420,16 +356,14 @@ impl<'a> WandbRun<'a> {
 impl<'a> WandbEnvironment<'a> {
     fn read(mut message: Message<'a>) -> Result<Self, PayloadError> {
         let mut environment = WandbEnvironment::default();
-        while let Some(field) = message.next_field()? {
-            match field.number {
-                ENVIRONMENT_ARGS => environment.args.push(field.text()?),
-                ENVIRONMENT_PROGRAM => field.set(&mut environment.program, field.text()?)?,
-                ENVIRONMENT_GIT => read_git_commit(&field, &mut environment.git_commit)?,
-                ENVIRONMENT_HOST => field.set(&mut environment.host, field.text()?)?,
-                ENVIRONMENT_EXECUTABLE => field.set(&mut environment.executable, field.text()?)?,
-                _ => {}
-            }
-        }
+        fields!(message, field => {
+            6 => environment.program, field.text(),
+            12 => environment.host, field.text(),
+            14 => environment.executable, field.text(),
+            ;
+            5 => environment.args.push(field.text()?),
+            9 => read_git_commit(&field, &mut environment.git_commit)?,
+        });
         Ok(environment)
     }
 }
@@ -437,19 +371,15 @@ impl<'a> WandbEnvironment<'a> {
 /// The commit in a `GitRepoRecord`.
 fn read_git_commit<'a>(field: &Field<'a>, commit: &mut Option<&'a str>) -> Result<(), PayloadError> {
     let mut message = field.message()?;
-    while let Some(field) = message.next_field()? {
-        if field.number == GIT_COMMIT {
-            field.set(commit, field.text()?)?;
-        }
-    }
+    fields!(message, field => { 2 => *commit, field.text() });
     Ok(())
 }
 
 impl<'a> WandbChange<'a> {
     fn new(message: Message<'a>) -> Self {
         WandbChange {
-            update: WandbItems::new(&message, CHANGE_UPDATE),
-            remove: WandbItems::new(&message, CHANGE_REMOVE),
+            update: WandbItems::new(&message, 1),
+            remove: WandbItems::new(&message, 2),
         }
     }
 }
@@ -457,14 +387,11 @@ impl<'a> WandbChange<'a> {
 impl<'a> WandbOutput<'a> {
     fn read(mut message: Message<'a>) -> Result<Self, PayloadError> {
         let (mut output_type, mut timestamp, mut line) = (None, None, None);
-        while let Some(field) = message.next_field()? {
-            match field.number {
-                OUTPUT_TYPE => field.set(&mut output_type, field.varint()?)?,
-                OUTPUT_TIMESTAMP => field.set(&mut timestamp, microseconds(&field)?)?,
-                OUTPUT_LINE => field.set(&mut line, field.text()?)?,
-                _ => {}
-            }
-        }
+        fields!(message, field => {
+            1 => output_type, field.varint(),
+            2 => timestamp, microseconds(&field),
+            3 => line, field.text(),
+        });
         Ok(WandbOutput {
             is_stderr: output_type.unwrap_or(STDERR) == STDERR,
             timestamp,
@@ -525,10 +452,11 @@ impl<'a> WandbItem<'a> {
     fn read_fields(mut message: Message<'a>) -> Result<Self, PayloadError> {
         let (mut key, mut value_json) = (None, None);
         let mut path: Option<Names<'a>> = None;
-        while let Some(field) = message.next_field()? {
-            match field.number {
-                ITEM_KEY => field.set(&mut key, field.text()?)?,
-                ITEM_NESTED_KEY => {
+        fields!(message, field => {
+            1 => key, field.text(),
+            16 => value_json, field.text(),
+            ;
+            2 => {
                     let name = field.text()?;
                     path = Some(match path {
                         None => Names::One(name),
@@ -538,11 +466,8 @@ impl<'a> WandbItem<'a> {
                             Names::Several(names)
                         }
                     });
-                }
-                ITEM_VALUE_JSON => field.set(&mut value_json, field.text()?)?,
-                _ => {}
-            }
-        }
+            },
+        });
         Ok(WandbItem {
             path: WandbPath(path.unwrap_or(Names::One(key.unwrap_or_default()))),
             // A value that is missing is at the end of the item, not outside the record.
