@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from cordwood._native import Reader, is_decoded
@@ -89,11 +90,7 @@ VERSION_EDIT = Kind(
     file_name=r"MANIFEST-[0-9]+",
 )
 ENTITY = Kind(
-    "entity",
-    "an entity of a Datastore or Firestore export",
-    "entities of Datastore or Firestore",
-    "entity",
-    b"",
+    "entity", "an entity of a Datastore or Firestore export", "entities of Datastore or Firestore", "entity", b""
 )
 WANDB = Kind(
     "wandb",
@@ -111,14 +108,6 @@ SWANLAB = Kind(
 )
 JSON = Kind("json", "a JSON object", "JSON objects", "json", b"{")
 
-KEY_COLUMNS: dict[str, ColumnType] = {
-    "__kind__": "text",
-    "__id__": "int",
-    "__name__": "text",
-    "__path__": "text",
-}
-"""The parts of an entity's key that have columns of their own. No property may have such a name."""
-
 KEY = StructOf(
     (
         ("app", "text"),
@@ -129,12 +118,23 @@ KEY = StructOf(
 )
 """The type of an entity's key."""
 
+
+def _columns(text: str) -> Mapping[str, ColumnType]:
+    """Columns whose types contain no others: `name:type`, separated by white space."""
+    return dict(column.split(":") for column in text.split())
+
+
+KEY_COLUMNS = _columns("__kind__:text __id__:int __name__:text __path__:text")
+"""The parts of an entity's key that have columns of their own. No property may have such a name."""
+
+_of_run = partial(Payload, kind=WANDB, origin="run_id", is_part=True)
+
 _ALL = (
     Payload(
         "raw",
         "a record: offset, end_offset, data",
         None,
-        columns={"offset": "uint", "end_offset": "uint", "data": "bytes"},
+        _columns("offset:uint end_offset:uint data:bytes"),
         has_offset=True,
         is_by_record=True,
         has_value=False,
@@ -144,19 +144,10 @@ _ALL = (
         "an operation of a LevelDB, RocksDB or Pebble log: offset of its record, sequence, kind, key, value, ...; a "
         "batch without operations is a row without a kind",
         WRITE_BATCH,
-        columns={
-            "offset": "uint",
-            "sequence": "uint",
-            "kind": "text",
-            "column_family": "uint",
-            "column_family_name": "bytes",
-            "key": "bytes",
-            "end_key": "bytes",
-            "value": "bytes",
-            "xid": "bytes",
-            "timestamp": "bytes",
-            "write_unix_time": "uint",
-        },
+        _columns(
+            "offset:uint sequence:uint kind:text column_family:uint column_family_name:bytes key:bytes end_key:bytes "
+            "value:bytes xid:bytes timestamp:bytes write_unix_time:uint"
+        ),
         has_offset=True,
         is_by_record=True,
     ),
@@ -164,25 +155,17 @@ _ALL = (
         "version-edit",
         "a record of a MANIFEST: offset, fields",
         VERSION_EDIT,
-        columns={"offset": "uint", "fields": "json"},
+        _columns("offset:uint fields:json"),
         has_offset=True,
     ),
     Payload(
         "live-files",
         "a table that a database has after all edits in its MANIFEST: column family, level, file_number, ...",
         VERSION_EDIT,
-        columns={
-            "column_family": "uint",
-            "column_family_name": "bytes",
-            "level": "uint",
-            "file_number": "uint",
-            "file_len": "uint",
-            "smallest_key": "bytes",
-            "largest_key": "bytes",
-            "smallest_sequence": "uint",
-            "largest_sequence": "uint",
-            "path_id": "uint",
-        },
+        _columns(
+            "column_family:uint column_family_name:bytes level:uint file_number:uint file_len:uint smallest_key:bytes "
+            "largest_key:bytes smallest_sequence:uint largest_sequence:uint path_id:uint"
+        ),
         has_value=False,
     ),
     Payload(
@@ -201,71 +184,30 @@ _ALL = (
         origin="__file__",
         is_by_record=True,
     ),
-    Payload(
+    _of_run(
         "wandb-run",
         "a run: id, name, project, group, tags, notes, state, exit_code, start_time, host, git_commit, command, ...",
-        WANDB,
         columns={
-            "id": "text",
-            "name": "text",
-            "project": "text",
-            "entity": "text",
-            "group": "text",
-            "job_type": "text",
+            **_columns("id:text name:text project:text entity:text group:text job_type:text"),
             "tags": ListOf("text"),
-            "notes": "text",
-            "state": "text",
-            "exit_code": "int",
-            "start_time": "time",
-            "host": "text",
-            "git_commit": "text",
-            "command": "text",
+            **_columns("notes:text state:text exit_code:int start_time:time host:text git_commit:text command:text"),
         },
-        origin="run_id",
-        is_part=True,
         has_value=False,
     ),
-    Payload(
-        "wandb-history",
-        "a step of a run in a .wandb file: _step and what was logged",
-        WANDB,
-        origin="run_id",
-        is_part=True,
-    ),
-    Payload(
-        "wandb-summary",
-        "a run: its final summary",
-        WANDB,
-        origin="run_id",
-        is_part=True,
-    ),
-    Payload(
-        "wandb-config",
-        "a run: its final configuration",
-        WANDB,
-        origin="run_id",
-        is_part=True,
-    ),
-    Payload(
-        "wandb-metrics",
-        "a measurement of the system during a run: _timestamp, _runtime, system.cpu, ...",
-        WANDB,
-        origin="run_id",
-        is_part=True,
-    ),
-    Payload(
+    _of_run("wandb-history", "a step of a run in a .wandb file: _step and what was logged"),
+    _of_run("wandb-summary", "a run: its final summary"),
+    _of_run("wandb-config", "a run: its final configuration"),
+    _of_run("wandb-metrics", "a measurement of the system during a run: _timestamp, _runtime, system.cpu, ..."),
+    _of_run(
         "wandb-output",
         "a line that a run printed: _timestamp, stream, line",
-        WANDB,
-        columns={"_timestamp": "float", "stream": "text", "line": "text"},
-        origin="run_id",
-        is_part=True,
+        columns=_columns("_timestamp:float stream:text line:text"),
     ),
     Payload(
         "wandb",
         "a record of a .wandb file: offset and its fields; needs the extra wandb",
         WANDB,
-        always={"offset": "uint"},
+        always=_columns("offset:uint"),
         has_offset=True,
         origin="run_id",
     ),
@@ -273,7 +215,7 @@ _ALL = (
         "swanlab-history",
         "a number that a run in a .swanlab file has logged: key, step, epoch, value, time",
         SWANLAB,
-        columns={"key": "text", "step": "int", "epoch": "int", "value": "float", "time": "time"},
+        _columns("key:text step:int epoch:int value:float time:time"),
         is_part=True,
     ),
 )
