@@ -21,7 +21,7 @@ from cordwood._inputs.exports import export_text, exports_of
 from cordwood._inputs.files import expand, is_one_file, is_path, is_plain_file, list_of_export
 from cordwood._inputs.input import Input
 from cordwood._open import Split, part_of
-from cordwood._remote import source_of
+from cordwood._remote import source_of, with_options
 from cordwood._tables.payloads import PAYLOADS, other_kind
 from cordwood._text import damaged_text, quantity
 from cordwood.types import Database, Export, Info, Report
@@ -252,6 +252,7 @@ def for_many(one: Callable[..., T], *own: str, judges_directories: bool = False)
         return result
 
     def function(source: object, **options: Any) -> T | Results[T]:
+        source = with_options(source, options.pop("storage_options", None))
         files = list_of_export(source)
         if not files and is_plain_file(source):
             return of(source, options)
@@ -331,7 +332,12 @@ def _results_of(
     return Results(results, errors, others, tuple(databases), tuple(exports))
 
 
-def info(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, threads: int = 1) -> Info:
+def info(
+    source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    threads: int = 1,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Info:
     """Describes a file or a directory in a few numbers: its format, its records, its damage, its databases and exports.
 
     All logs are read. Tables of databases are not, but it is checked that none is missing.
@@ -340,6 +346,7 @@ def info(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, t
         source: A log; a directory, for all logs in it; a pattern such as `"*.log"`; a URL; or several of these, which
             are described together.
         threads: How many threads read.
+        storage_options: As for `Reader`. Default: `None`.
 
     Returns:
         The description. Files that could not be read are among its `failures`.
@@ -355,7 +362,7 @@ def info(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, t
     >>> info.what, info.record_count, info.ok
     ('a log', 2, True)
     """
-    return described(source, threads)
+    return described(with_options(source, storage_options), threads)
 
 
 def _salvaged(source: Any, files: list[Input], directory: str, options: dict[str, Any]) -> Results[Any]:
@@ -382,6 +389,7 @@ else:
 
     def salvage(source, destination, **options):
         source = list(source) if isinstance(source, Iterator) and not hasattr(source, "read") else source
+        source = with_options(source, options.pop("storage_options", None))
         files = files_of(source)
         if isinstance(source, Split) or any(isinstance(file.source, Split) for file in files or ()):
             raise TypeError("a Split is a part of a log: pass its path")

@@ -1,4 +1,4 @@
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
 from typing import Any, Final, Literal, Self, SupportsIndex, TypeAlias, final, overload
@@ -238,6 +238,9 @@ class Reader:
             those of one container of a packed log 256 MiB. The record that would exceed this raises
             `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
             above the default replaces the 256 MiB.
+        storage_options: For a URL: the arguments of its file system of fsspec, such as
+            `{"endpoint_url": "..."}`. In a list of logs, each URL has them. Default: `None`: as fsspec
+            is configured.
 
     Raises:
         OSError: The file cannot be opened. If it does not exist: `FileNotFoundError`.
@@ -280,6 +283,7 @@ class Reader:
         end: int | None = None,
         verify_checksums: bool = True,
         record_len_max: int = 1073741824,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Self: ...
     def __iter__(self) -> Iterator[bytes]: ...
     def __next__(self) -> bytes: ...
@@ -1291,6 +1295,7 @@ def verify(  # type: ignore[overload-overlap]  # A `str` is an iterable, too.
     end: int | None = None,
     verify_checksums: bool = True,
     record_len_max: int = 1073741824,
+    storage_options: Mapping[str, Any] | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Report | Any: ...
 @overload
@@ -1305,6 +1310,7 @@ def verify(  # type: ignore[overload-overlap]  # A tuple is an iterable, too.
     end: int | None = None,
     verify_checksums: bool = True,
     record_len_max: int = 1073741824,
+    storage_options: Mapping[str, Any] | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Report: ...
 @overload
@@ -1319,6 +1325,7 @@ def verify(
     end: int | None = None,
     verify_checksums: bool = True,
     record_len_max: int = 1073741824,
+    storage_options: Mapping[str, Any] | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Results[Report]:
     """Reads a log to its end, and reports its contents and its damage.
@@ -1345,6 +1352,7 @@ def verify(
         end: As for `Reader`: a file offset in bytes. Default: `None`.
         verify_checksums: As for `Reader`. Default: `True`.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
+        storage_options: As for `Reader`. Default: `None`.
         progress: Called after each read, by the thread that read, with the number of bytes by which
             reading has advanced, up to a few MiB; 0 if only bytes were read again. The numbers add
             up to at most the length of the source, if that is known. If it raises, so does this
@@ -1379,6 +1387,7 @@ def salvage(  # type: ignore[overload-overlap]  # A `str` is an iterable, too.
     compression: CompressionName | None = None,
     record_len_max: int = 1073741824,
     repair_bit_flips: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Report | Any: ...
 @overload
@@ -1391,6 +1400,7 @@ def salvage(  # type: ignore[overload-overlap]  # A tuple is an iterable, too.
     compression: CompressionName | None = None,
     record_len_max: int = 1073741824,
     repair_bit_flips: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Report: ...
 @overload
@@ -1403,6 +1413,7 @@ def salvage(
     compression: CompressionName | None = None,
     record_len_max: int = 1073741824,
     repair_bit_flips: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Results[Report]:
     """Reads a log under the policy `"salvage"`, and writes all its records to a new log.
@@ -1426,6 +1437,7 @@ def salvage(
         repair_bit_flips: Also write a record whose damage one flipped bit explains, with that bit
             flipped back. `repaired_count` and `repaired` of the report say which. Such a record has
             the contents that its checksum confirms, if one bit was flipped. Default: `False`.
+        storage_options: As for `Reader`. Default: `None`.
         progress: As for `verify`. Default: `None`.
 
     Returns:
@@ -1645,6 +1657,7 @@ def scan(
     threads: int = 1,
     start: int = 0,
     end: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Scan: ...
 @overload
 def scan(
@@ -1660,6 +1673,7 @@ def scan(
     threads: int = 1,
     start: int = 0,
     end: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> DecodedScan: ...
 @overload
 def scan(
@@ -1675,6 +1689,7 @@ def scan(
     threads: int = 1,
     start: int = 0,
     end: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Scan | DecodedScan:
     """Returns the records of one or more logs as a table, for everything that reads Arrow.
 
@@ -1721,6 +1736,7 @@ def scan(
             and any table without the column `"record"` or with `"salvaged"`. Default: 1.
         start: As for `Reader`, in each source that is not a `Split`.
         end: As for `Reader`, in each source that is not a `Split`.
+        storage_options: As for `Reader`. Default: `None`.
 
     Returns:
         A `Scan`: an object with `__arrow_c_stream__` and `__arrow_c_schema__`. With `decode`, a
@@ -1819,6 +1835,7 @@ def stat(  # type: ignore[overload-overlap]  # A `str` is an iterable, too.
     end: int | None = None,
     verify_checksums: bool = True,
     record_len_max: int = 1073741824,
+    storage_options: Mapping[str, Any] | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Stat | Any: ...
 @overload
@@ -1833,6 +1850,7 @@ def stat(  # type: ignore[overload-overlap]  # A tuple is an iterable, too.
     end: int | None = None,
     verify_checksums: bool = True,
     record_len_max: int = 1073741824,
+    storage_options: Mapping[str, Any] | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Stat: ...
 @overload
@@ -1847,6 +1865,7 @@ def stat(
     end: int | None = None,
     verify_checksums: bool = True,
     record_len_max: int = 1073741824,
+    storage_options: Mapping[str, Any] | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Results[Stat]:
     """Reads a log to its end, and counts its contents.
@@ -1863,6 +1882,7 @@ def stat(
         end: As for `Reader`: a file offset in bytes. Default: `None`.
         verify_checksums: As for `Reader`. Default: `True`.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
+        storage_options: As for `Reader`. Default: `None`.
         progress: As for `verify`. Default: `None`.
 
     Returns:

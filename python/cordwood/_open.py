@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from os import PathLike, fsdecode
 from typing import Any, Literal, NamedTuple, overload
 
@@ -91,6 +92,7 @@ def open(  # noqa: A001
     on_corruption: Literal["raise", "skip", "stop", "salvage"] = "raise",
     start: int | Position = 0,
     end: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     verify_checksums: bool = True,
     record_len_max: int = 1073741824,
 ) -> Reader: ...
@@ -133,6 +135,7 @@ def open(  # noqa: A001
     on_corruption: Literal["raise", "skip", "stop", "salvage"] = "raise",
     start: int | Position = 0,
     end: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     verify_checksums: bool = True,
     flush: Literal["append", "close"] | None = None,
     sync: Literal["never", "close", "append"] = "never",
@@ -164,6 +167,7 @@ def open(  # noqa: A001
             whose oldest segments were pruned.
         end: To read: return only the records that start before this file offset, in bytes. Default: `None`, the end of
             the file.
+        storage_options: To read a URL: the arguments of its file system, as for `Reader`. Default: `None`.
         verify_checksums: To read: check each checksum. Default: `True`.
         flush: To write: when to hand records to the operating system, as for `Writer`. Default: `None`, which is
             `"append"` for a path.
@@ -225,7 +229,7 @@ def open(  # noqa: A001
 
 
 _DEFAULTS: dict[str, Any] = open.__kwdefaults__ or {}
-_OF_READER = {"on_corruption", "start", "end", "verify_checksums"}
+_OF_READER = {"on_corruption", "start", "end", "storage_options", "verify_checksums"}
 _OF_WRITER = {"flush", "sync", "sync_len", "sync_interval", "on_torn_tail", "checkpoint", "segment_len"}
 
 

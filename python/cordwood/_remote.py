@@ -12,7 +12,7 @@ import importlib
 import os
 import re
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cordwood._native import crc32c, detect, marks_of, start_of
@@ -83,6 +83,45 @@ def base_name(name: str) -> str:
     """The last part of a path or of a URL; for a member of an archive, the last part of its path there."""
     url = _URL.fullmatch(name)
     return os.path.basename(url[2] if url else name)
+
+
+class _Url(str):
+    """A URL with the arguments of its file system, which stay with it in lists, splits and pickles."""
+
+    storage_options: Mapping[str, Any]
+
+
+def with_options(source: Any, storage_options: Mapping[str, Any] | None) -> Any:
+    """The source, or the list of them, in which each URL has the arguments of its file system.
+
+    Raises:
+        ValueError: It contains no URL.
+    """
+    if not storage_options:
+        return source
+    urls: list[_Url] = []
+
+    def given(part: Any) -> Any:
+        if isinstance(part, str) and is_url(part):
+            urls.append(_Url(part))
+            urls[-1].storage_options = dict(storage_options)
+            return urls[-1]
+        kind: type[Any] = type(part)
+        if issubclass(kind, list | Iterator) and not hasattr(part, "read"):
+            return list(map(given, part))
+        # A `Split` has another type, and the options with which it was planned.
+        return tuple(map(given, part)) if kind is tuple else part
+
+    found = given(source)
+    if not urls:
+        raise ValueError("storage_options are for URLs, and no source is one")
+    return found
+
+
+def beside(url: str, name: str) -> str:
+    """Another URL, on the same file system."""
+    found: str = with_options(name, getattr(url, "storage_options", None))
+    return found
 
 
 def source_of(source: object) -> RangeReadable | None:
@@ -182,7 +221,7 @@ def listed(url: str) -> list[tuple[str, str, bool, int, str | None]]:
     for name, info in sorted(found.items()):
         parts = [part for part in name[directory_len:].split("/") if part not in ("", ".", "..")]
         # The file system does not know the caches and the archive.
-        own_url = f"{chain[1]}{fs.unstrip_protocol(name)}{chain[3] or ''}"
+        own_url = beside(url, f"{chain[1]}{fs.unstrip_protocol(name)}{chain[3] or ''}")
         files.append((own_url, "/".join(parts), name not in matched, info["size"] or 0, _version_of(info)))
     return files
 
@@ -199,7 +238,7 @@ def _filesystem_of(url: str) -> tuple[Any, str]:
         text = f"a URL is read through fsspec, which is not installed: pip install {packages}"
         raise _about(url, ModuleNotFoundError, text, name="fsspec") from None
     try:
-        fs, path = fsspec.core.url_to_fs(url)
+        fs, path = fsspec.core.url_to_fs(url, **getattr(url, "storage_options", {}))
     except ImportError as error:
         text = f"{error}: pip install {packages}"
         raise _about(url, ModuleNotFoundError, text, name=_PACKAGES.get(protocol)) from error

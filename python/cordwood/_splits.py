@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from os import PathLike
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from cordwood._inputs.each import result_of
 from cordwood._inputs.files import is_plain_file, named_files, segments_in
 from cordwood._inputs.input import Input
 from cordwood._native import NUMBERED_DIALECTS, Position, Reader, detect, start_at, start_of
 from cordwood._open import Split
-from cordwood._remote import RangeFile, is_url, looked_at, ranges_of_url
+from cordwood._remote import RangeFile, is_url, looked_at, ranges_of_url, with_options
 from cordwood.types import BLOCK_LEN, LogFormat
 from cordwood.typing import CompressionName, DialectName, FsspecFile, ObjectStore, RangeReadable
 
@@ -31,6 +31,7 @@ def plan_splits(
     dialect: DialectName | Literal["auto"] | None = None,
     log_number: int | None = None,
     compression: CompressionName | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> list[Split]:
     """Cuts logs into byte ranges that workers can read independently, each record in exactly one of them.
 
@@ -49,6 +50,7 @@ def plan_splits(
         dialect: As for `Reader`, for all the files. Default: `None`: it is detected for each.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
+        storage_options: As for `Reader`. The splits keep them, also when they are pickled. Default: `None`.
 
     Returns:
         The ranges, file by file and in the order of the offsets. The ranges of a file cover it; an empty file has none.
@@ -89,6 +91,7 @@ def plan_splits(
             for end in [min(start + own_len, file_len)]
         ]
 
+    sources = with_options(sources, storage_options)
     if is_plain_file(sources):
         name = os.fsdecode(sources)
         return cut(name, 0, os.stat(name).st_size, *_format_of(name, named))

@@ -423,19 +423,22 @@ def test_the_lengths_of_a_listing_are_not_asked_for_again(function, counted):
     assert CountingFileSystem.infos == []
 
 
-def test_the_options_of_a_store_are_those_of_fsspecs_configuration(counted, monkeypatch):
-    class Private(CountingFileSystem):
-        protocol = "private"
+class Private(CountingFileSystem):
+    """A file system with an option that must be right."""
 
-        def __init__(self, *, user=None, **options):
-            super().__init__(**options)
-            if user != "right":
-                raise PermissionError("no user")
+    protocol = "private"
 
-        @classmethod
-        def _strip_protocol(cls, path):
-            return super()._strip_protocol(path.replace("private://", "memory://"))
+    def __init__(self, *, user=None, **options):
+        super().__init__(**options)
+        if user != "right":
+            raise PermissionError("no user")
 
+    @classmethod
+    def _strip_protocol(cls, path):
+        return super()._strip_protocol(path.replace("private://", "memory://"))
+
+
+def test_the_options_of_a_store_may_be_those_of_fsspecs_configuration(counted, monkeypatch):
     fsspec.register_implementation("private", Private, clobber=True)
     calls = cordwood.verify, cordwood.stat, cordwood.info, lambda url: cordwood.plan_splits(url, MIB)
     assert all(not call("private://logs/").ok for call in calls[:1])
@@ -445,6 +448,80 @@ def test_the_options_of_a_store_are_those_of_fsspecs_configuration(counted, monk
     for split in cordwood.plan_splits("private://logs/*.log", MIB, dialect="leveldb"):
         assert list(cordwood.open(split)) == list(cordwood.open(counted))
     assert pyarrow.table(cordwood.scan("private://logs/")).num_rows
+
+
+def records_of_splits(sources, **options):
+    """The records of the splits, in the process that reads them."""
+    splits = pickle.loads(pickle.dumps(cordwood.plan_splits(sources, 65_536, **options)))  # noqa: S301 - our own
+    assert "right" not in repr(splits)
+    return sum(len(list(cordwood.open(split))) for split in splits)
+
+
+def record_count_of_all(results):
+    return sum(result.record_count for result in results.values())
+
+
+COUNTS = {
+    "verify": lambda sources, **options: record_count_of_all(cordwood.verify(sources, threads=4, **options)),
+    "stat": lambda sources, **options: record_count_of_all(cordwood.stat(sources, **options)),
+    "info": lambda sources, **options: cordwood.info(sources, **options).record_count,
+    "evidence": lambda sources, **options: sum(
+        log.report.record_count for log in cordwood.evidence(sources, **options).logs
+    ),
+    "scan": lambda sources, **options: pyarrow.table(cordwood.scan(sources, **options)).num_rows,
+    "scan(decode=)": lambda sources, **options: pyarrow.table(cordwood.scan(sources, decode="raw", **options)).num_rows,
+    "plan_splits": records_of_splits,
+    "plan_splits(dialect=)": lambda sources, **options: records_of_splits(sources, dialect="leveldb", **options),
+    "salvage": lambda sources, **options: record_count_of_all(cordwood.salvage(sources, "new", **options)),
+}
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [
+        "private://logs/",
+        "private://logs/**/*.log",
+        [f"private://logs/{name}" for name in ("1.log", "2.log", "sub/3.log")],
+    ],
+    ids=["directory", "pattern", "list"],
+)
+@pytest.mark.parametrize("function", COUNTS)
+def test_storage_options_are_those_of_the_file_system_of_each_url(function, sources, counted, tmp_path, monkeypatch):
+    fsspec.register_implementation("private", Private, clobber=True)
+    monkeypatch.chdir(tmp_path)
+    record_count = 3 * len(log_of("leveldb", 4, 100_000)[1])
+    assert COUNTS[function](sources, storage_options={"user": "right"}) == record_count
+    # Some report the error in their result.
+    with contextlib.suppress(PermissionError):
+        assert not COUNTS[function](sources, storage_options={"user": "wrong"})
+
+
+def test_storage_options_of_one_url(counted):
+    fsspec.register_implementation("private", Private, clobber=True)
+    url, options = "private://logs/1.log", {"user": "right"}
+    records = list(cordwood.open(counted))
+    for source in url, iter([url]):
+        assert pyarrow.table(cordwood.scan(source, storage_options=options))["record"].to_pylist() == records
+    assert list(cordwood.open(url, storage_options=options)) == records
+    assert cordwood.verify(url, storage_options=options).path == url
+    assert cordwood.map(url, storage_options=options).file_len == len(counted)
+    [split] = cordwood.plan_splits([(url, len(counted))], MIB, dialect="leveldb", storage_options=options)
+    assert list(cordwood.open(split)) == records
+    with pytest.raises(OSError, match="Permission denied"):
+        cordwood.open(url, storage_options={"user": "wrong"})
+    with pytest.raises(TypeError, match="storage_options is an option for reading"):
+        cordwood.open("new.log", "w", storage_options=options)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["example.log", ["example.log"], b"", io.BytesIO(), (MemoryStore(), "example.log")],
+    ids=lambda at: type(at).__name__,
+)
+def test_storage_options_need_a_url(source):
+    for function in cordwood.open, cordwood.verify, cordwood.scan, cordwood.info:
+        with pytest.raises(ValueError, match="storage_options are for URLs, and no source is one"):
+            function(source, storage_options={"user": "right"})
 
 
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
@@ -1189,13 +1266,13 @@ VECTORS = Path(__file__).parents[1] / "vectors"
 SEGMENTS = ["00000000000000000000.log", "00000000000000000100.log"]
 
 
-def copied_to_store(directory):
+def copied_to_store(directory, protocol="memory"):
     """The directory, in a store."""
-    memory = fsspec.filesystem("memory")
+    memory = fsspec.filesystem(protocol)
     for path in sorted(directory.rglob("*")):
         if path.is_file():
             memory.pipe_file(f"/bucket/{path.relative_to(directory.parent).as_posix()}", path.read_bytes())
-    return f"memory://bucket/{directory.name}/"
+    return f"{protocol}://bucket/{directory.name}/"
 
 
 @pytest.mark.parametrize("damage", ["none", "missing", "empty", "short"])
@@ -1226,6 +1303,10 @@ def test_an_export_in_a_store_is_judged_as_on_a_disk(damage, tmp_path, capsys):
         assert getattr(export, name) == getattr(own, name)
     assert len(reports.errors) == len(on_disk.errors)
     assert sorted(reports.others.values()) == sorted(on_disk.others.values())
+    fsspec.register_implementation("private", Private, clobber=True)
+    private_url = copied_to_store(directory, "counted").replace("counted", "private")
+    [with_options] = cordwood.verify(private_url, storage_options={"user": "right"}).exports
+    assert repr(with_options) == repr(export).replace("memory", "private")
     status = main(["verify", "--quiet", str(directory)])
     assert main(["verify", "--quiet", url]) == status
     table = str(tmp_path / "x.ndjson")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from os import PathLike
+from typing import Any
 
 from cordwood._evidence.page import Evidence
 from cordwood._evidence.reading import evidence_of, reads
 from cordwood._evidence.values import KeyChange, KeyChanges, LogEvidence, RegionEvidence
 from cordwood._inputs.each import each
 from cordwood._inputs.files import named_files
+from cordwood._remote import with_options
 from cordwood.typing import DialectName
 
 __all__ = ["Evidence", "KeyChange", "KeyChanges", "LogEvidence", "RegionEvidence", "evidence"]
@@ -21,6 +23,7 @@ def evidence(
     threads: int = 1,
     dialect: DialectName | None = None,
     log_number: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     command: str | None = None,
 ) -> Evidence:
     """Reads logs and keeps the findings, for a report that can be filed: a page, or JSON.
@@ -35,6 +38,7 @@ def evidence(
         threads: How many logs are read at a time, and how many threads read a long one. Default: 1.
         dialect: As for `Reader`. Default: `None`: it is detected.
         log_number: As for `Reader`. Default: `None`.
+        storage_options: As for `Reader`. Default: `None`.
         command: The command to be stated in the page. Default: `None`.
 
     Returns:
@@ -49,5 +53,6 @@ def evidence(
     >>> cordwood.evidence("example.log")
     <cordwood.Evidence: logs=1, damaged=0, failed=0>
     """
+    source = with_options(source, storage_options)
     read = reads(dialect=dialect, log_number=log_number)
     return evidence_of(each(named_files(source), read, threads, dialect=dialect), command)

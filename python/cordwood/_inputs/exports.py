@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from cordwood._inputs.input import EMPTY, LIST_SUFFIX, METADATA, OVERALL_SUFFIX, Identity, Input, is_of_export
 from cordwood._inputs.stores import is_in_archive
 from cordwood._native import Reader, detect
-from cordwood._remote import is_url, ranges_of_url
+from cordwood._remote import beside, is_url, ranges_of_url
 from cordwood._text import quantity
 from cordwood.errors import CordwoodError, DialectError
 from cordwood.types import Export
@@ -260,7 +260,7 @@ def _beside(path: str, names: Iterable[str]) -> list[str]:
     The Firestore emulator on Windows separates directories by backslashes, which a name elsewhere may contain.
     """
     if is_url(path):
-        return [f"{path.rpartition('/')[0]}/{name.replace(chr(92), '/')}" for name in names]
+        return [beside(path, f"{path.rpartition('/')[0]}/{name.replace(chr(92), '/')}") for name in names]
     directory = os.path.dirname(os.path.realpath(path) if os.path.islink(path) else path)
 
     def path_of(name: str) -> str:

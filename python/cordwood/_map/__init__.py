@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from os.path import basename
 from typing import Any, Literal, NamedTuple, overload
@@ -54,6 +54,7 @@ def map(  # type: ignore[overload-overlap]  # noqa: A001 - as the verb of the co
     dialect: DialectName | Literal["auto"] | None = None,
     log_number: int | None = None,
     compression: CompressionName | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> LogMap | Any: ...
 @overload
 def map(  # noqa: A001
@@ -62,6 +63,7 @@ def map(  # noqa: A001
     dialect: DialectName | Literal["auto"] | None = None,
     log_number: int | None = None,
     compression: CompressionName | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> cordwood.Results[LogMap]: ...
 def map(  # noqa: A001
     source: Any,
@@ -69,6 +71,7 @@ def map(  # noqa: A001
     dialect: DialectName | Literal["auto"] | None = None,
     log_number: int | None = None,
     compression: CompressionName | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> LogMap | cordwood.Results[LogMap]:
     """Draws a log: where its records are, and where the damage is.
 
@@ -82,6 +85,7 @@ def map(  # noqa: A001
         dialect: As for `Reader`. Default: `None`: it is detected.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
+        storage_options: As for `Reader`. Default: `None`.
 
     Returns:
         The picture. For many logs, a `Results`, a mapping from the name of each log to its picture.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Any, TypeAlias, cast
 
@@ -45,30 +44,13 @@ _SKIPPED_MAX = 100_000
 """A report lists this many regions at most."""
 
 
-@contextmanager
-def _storage(options: Options) -> Generator[None]:
-    """Within it, fsspec makes the file systems of the URLs of a job with its options."""
-    if not options.storage_options:
-        yield
-        return
-    configured: dict[str, Any] = import_module("fsspec.config").conf
-    # The last part of a chain is where the bytes come from.
-    schemes = {path.rpartition("::")[2].partition("://")[0] for path in options.paths}
-    before = {scheme: configured.get(scheme, {}) for scheme in schemes}
-    configured.update({scheme: {**own, **options.storage_options} for scheme, own in before.items()})
-    try:
-        yield
-    finally:
-        configured.update(before)
-
-
 def schema_of(options: Options) -> Schema:
     """The columns of a job that names none, with the types that Spark has. With `decode`, it may read all logs once."""
     if not options.decode or options.table != "records":
         return _TABLES[options.table]
-    with _storage(options):
-        decoded = scan(list(options.paths), decode=options.decode, on_corruption=options.on_corruption, **options.log)
-        return pa.schema([field.with_type(_type_in_spark(field.type)) for field in pa.schema(decoded)])
+    reading = {"on_corruption": options.on_corruption, "storage_options": options.storage_options}
+    decoded = scan(list(options.paths), decode=options.decode, **reading, **options.log)
+    return pa.schema([field.with_type(_type_in_spark(field.type)) for field in pa.schema(decoded)])
 
 
 def check_columns(names: Iterable[str], options: Options) -> None:
@@ -88,17 +70,12 @@ def planned(options: Options) -> list[list[Split]]:
     """The splits of each partition."""
     is_whole = options.decode and not PAYLOADS[options.decode].is_by_record
     split_len = 1 << 62 if is_whole else options.partition_len
-    with _storage(options):
-        return group_splits(plan_splits(options.paths, split_len, **options.log), options.partition_len)
+    splits = plan_splits(options.paths, split_len, storage_options=options.storage_options, **options.log)
+    return group_splits(splits, options.partition_len)
 
 
 def batches(splits: list[Split], schema: Schema, options: Options) -> Iterator[RecordBatch]:
     """The rows of a partition, with exactly this schema."""
-    with _storage(options):
-        yield from _batches(splits, schema, options)
-
-
-def _batches(splits: list[Split], schema: Schema, options: Options) -> Iterator[RecordBatch]:
     if not splits:
         return
     if options.table == "skipped":

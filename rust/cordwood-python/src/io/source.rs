@@ -13,9 +13,9 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyMemoryView};
 
-use crate::interpreter::interned;
 use crate::interpreter::kept_exception::KeptException;
 use crate::interpreter::python_code::{Arguments, Held, PythonCode, module};
+use crate::interpreter::{imported, interned};
 use crate::memory::buffer::{copy_from_buffer, new_int, new_tuple};
 use crate::values::arguments::{
     bytes_of, check_contiguous, is_of_buffer, is_path, is_url, path_of, refuse_text, view_of,
@@ -190,6 +190,17 @@ fn open_any(source: &Bound<'_, PyAny>, start: u64, options: &ReadOptions) -> PyR
         refused.set_cause(py, Some(no_view));
     }
     Err(refused)
+}
+
+/// The source, or the list of them, in which each URL has the arguments of its file system.
+pub(crate) fn with_options<'py>(
+    source: &Bound<'py, PyAny>,
+    storage_options: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    match storage_options {
+        Some(given) => imported!(source.py(), "cordwood._remote", "with_options")?.run((source, given)),
+        None => Ok(source.clone()),
+    }
 }
 
 /// The source as a file object that reads ahead in the range of `options`; `None` if it is read in

@@ -47,6 +47,7 @@ use crate::values::{Report, Stat};
 ///     end: As for `Reader`: a file offset in bytes. Default: `None`.
 ///     verify_checksums: As for `Reader`. Default: `True`.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
+///     storage_options: As for `Reader`. Default: `None`.
 ///     progress: Called after each read, by the thread that read, with the number of bytes by which
 ///         reading has advanced, up to a few MiB; 0 if only bytes were read again. The numbers add
 ///         up to at most the length of the source, if that is known. If it raises, so does this
@@ -74,7 +75,7 @@ use crate::values::{Report, Stat};
     source, *, threads = 1, dialect = None, log_number = None, compression = None, start = Start::default(), end = None, verify_checksums = true,
     record_len_max = 1_073_741_824, progress = None
 ), text_signature = "(source, *, threads=1, dialect=None, log_number=None, compression=None, start=0, end=None, \
-    verify_checksums=True, record_len_max=1073741824, progress=None)")]
+    verify_checksums=True, record_len_max=1073741824, storage_options=None, progress=None)")]
 pub(crate) fn verify(
     source: &Bound<'_, PyAny>,
     threads: isize,
@@ -167,6 +168,7 @@ fn read_parts<T: Send>(
 ///     repair_bit_flips: Also write a record whose damage one flipped bit explains, with that bit
 ///         flipped back. `repaired_count` and `repaired` of the report say which. Such a record has
 ///         the contents that its checksum confirms, if one bit was flipped. Default: `False`.
+///     storage_options: As for `Reader`. Default: `None`.
 ///     progress: As for `verify`. Default: `None`.
 ///
 /// Returns:
@@ -202,7 +204,8 @@ fn read_parts<T: Send>(
 #[pyo3(signature = (
     source, destination, *, dialect = None, log_number = None, compression = None, record_len_max = 1_073_741_824, repair_bit_flips = false,
     progress = None
-))]
+), text_signature = "(source, destination, *, dialect=None, log_number=None, compression=None, record_len_max=1073741824, \
+    repair_bit_flips=False, storage_options=None, progress=None)")]
 pub(crate) fn salvage(
     source: &Bound<'_, PyAny>,
     destination: &Bound<'_, PyAny>,
@@ -363,6 +366,7 @@ fn new_log_path(destination: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
 ///     end: As for `Reader`: a file offset in bytes. Default: `None`.
 ///     verify_checksums: As for `Reader`. Default: `True`.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
+///     storage_options: As for `Reader`. Default: `None`.
 ///     progress: As for `verify`. Default: `None`.
 ///
 /// Returns:
@@ -386,7 +390,7 @@ fn new_log_path(destination: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     source, *, threads = 1, dialect = None, log_number = None, compression = None, start = Start::default(), end = None, verify_checksums = true,
     record_len_max = 1_073_741_824, progress = None
 ), text_signature = "(source, *, threads=1, dialect=None, log_number=None, compression=None, start=0, end=None, \
-    verify_checksums=True, record_len_max=1073741824, progress=None)")]
+    verify_checksums=True, record_len_max=1073741824, storage_options=None, progress=None)")]
 pub(crate) fn stat(
     source: &Bound<'_, PyAny>,
     threads: isize,

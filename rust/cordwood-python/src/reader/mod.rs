@@ -23,7 +23,7 @@ use self::skipped::Skipped;
 use crate::exclusive::Exclusive;
 use crate::interpreter::fast_call::class_with_next;
 use crate::interpreter::python_code::PythonCode;
-use crate::io::source::open_reader;
+use crate::io::source::{open_reader, with_options};
 use crate::values::Outcome;
 use crate::values::error::{closed, to_python};
 use crate::values::options::{compression_name, compression_of, dialect_name, dialect_of, named, threads_of};
@@ -97,6 +97,9 @@ use crate::values::shown::handle_repr;
 ///         those of one container of a packed log 256 MiB. The record that would exceed this raises
 ///         `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
 ///         above the default replaces the 256 MiB.
+///     storage_options: For a URL: the arguments of its file system of fsspec, such as
+///         `{"endpoint_url": "..."}`. In a list of logs, each URL has them. Default: `None`: as fsspec
+///         is configured.
 ///
 /// Raises:
 ///     OSError: The file cannot be opened. If it does not exist: `FileNotFoundError`.
@@ -142,9 +145,9 @@ impl Reader {
     #[new]
     #[pyo3(signature = (
         source, *, dialect = None, log_number = None, compression = None, on_corruption = "raise", start = Start::default(), end = None, verify_checksums = true,
-        record_len_max = 1_073_741_824
+        record_len_max = 1_073_741_824, storage_options = None
     ), text_signature = "(source, *, dialect=None, log_number=None, compression=None, on_corruption=\"raise\", start=0, end=None, \
-        verify_checksums=True, record_len_max=1073741824)")]
+        verify_checksums=True, record_len_max=1073741824, storage_options=None)")]
     fn new(
         source: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = dialect_of)] dialect: Option<Dialect>,
@@ -155,13 +158,14 @@ impl Reader {
         end: Option<u64>,
         verify_checksums: bool,
         record_len_max: u64,
+        storage_options: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let format = (dialect, log_number, compression);
         let options = read_options(format, (start, end))
             .with_verify_checksums(verify_checksums)
             .with_record_len_max(record_len_max)
             .with_on_corruption(named("on_corruption", on_corruption)?);
-        let opened = open_reader(source, options)?;
+        let opened = open_reader(&with_options(source, storage_options)?, options)?;
         let path = opened.reader.path().map(Path::to_owned);
         Ok(Reader {
             state: Exclusive::new(State::Open(Cursor::new(opened, Skipped::default()))),

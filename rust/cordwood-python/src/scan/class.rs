@@ -18,6 +18,7 @@ use crate::arrow::columns::Column;
 use crate::arrow::{schema_capsule, stream_capsule};
 use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
+use crate::io::source::with_options;
 use crate::reader::skipped::Skipped;
 use crate::values::error::{note_main_thread, to_python};
 use crate::values::options::{compression_of, dialect_name, dialect_of, named, range_of, threads_of};
@@ -170,6 +171,7 @@ impl Scan {
 ///         and any table without the column `"record"` or with `"salvaged"`. Default: 1.
 ///     start: As for `Reader`, in each source that is not a `Split`.
 ///     end: As for `Reader`, in each source that is not a `Split`.
+///     storage_options: As for `Reader`. Default: `None`.
 ///
 /// Returns:
 ///     A `Scan`: an object with `__arrow_c_stream__` and `__arrow_c_schema__`. With `decode`, a
@@ -192,7 +194,8 @@ impl Scan {
 /// {'offset': [0, 10], 'record': [b'one', b'two']}
 #[pyfunction]
 #[pyo3(signature = (
-    sources, *, columns = None, decode = None, schema = None, dialect = None, log_number = None, compression = None, on_corruption = "raise", threads = 1, start = 0, end = None
+    sources, *, columns = None, decode = None, schema = None, dialect = None, log_number = None, compression = None, on_corruption = "raise", threads = 1, start = 0, end = None,
+    storage_options = None
 ))]
 pub(crate) fn scan<'py>(
     sources: &Bound<'py, PyAny>,
@@ -206,6 +209,7 @@ pub(crate) fn scan<'py>(
     threads: isize,
     start: u64,
     end: Option<u64>,
+    storage_options: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = sources.py();
     let whole = Start {
@@ -220,6 +224,7 @@ pub(crate) fn scan<'py>(
     reading.set_item("dialect", dialect.map(|dialect| dialect_name(py, dialect)).transpose()?)?;
     reading.set_item("log_number", log_number)?;
     reading.set_item("compression", compression.map(Compression::name))?;
+    let sources = &with_options(sources, storage_options)?;
     let (sources, are_several) = Source::all_of(sources, decode, &reading)?;
     if let Some(decode) = decode {
         let sources: Vec<_> = sources
