@@ -151,7 +151,8 @@ test-engines: $(VENV)/beam.stamp $(VENV)/spark.stamp $(VENV)/libraries.stamp ins
 	$(VENV)/beam/bin/python -m pytest tests/pipelines/test_beam.py tests/package/test_help.py
 	$(VENV)/beam/bin/python -m pytest tests/package/test_docs.py -k 'beam or engines.md'
 	$(BIN)/pip --python $(VENV)/libraries/bin/python install --quiet --force-reinstall --no-deps --no-index $(WHEELS)/cordwood-*.whl
-	$(VENV)/libraries/bin/python -m pytest tests/package/test_docs.py -k libraries.md
+	$(VENV)/libraries/bin/python -m pytest tests/package/test_docs.py -k 'libraries.md or training.md'
+	$(VENV)/libraries/bin/python -m pytest tests/pipelines/test_grain.py
 	$(BIN)/pip --python $(VENV)/spark/bin/python install --quiet --force-reinstall --no-deps --no-index $(WHEELS)/cordwood-*.whl
 	$(VENV)/spark/bin/python -m pytest -o faulthandler_timeout=600 tests/pipelines/test_spark.py
 	$(VENV)/spark/bin/python -m pytest -o faulthandler_timeout=600 tests/package/test_docs.py -k spark.md
