@@ -96,7 +96,7 @@ def call(verb: str, policy: str, path: str, dialect: str | None) -> None:
         case "salvage":
             cordwood.salvage(path, f"{path}.salvaged", dialect=dialect)
         case "follow":
-            collections.deque(cordwood.follow(path, timeout=0, retry_polls=0, retry_time=0, **named), 0)
+            collections.deque(cordwood.follow(path, timeout=0, retry_time=0, **named), 0)
         case "cat":
             options = ["--dialect", dialect] if dialect else []
             main_of_cli(["cat", "--format", "raw", "--on-corruption", policy, *options, path])

@@ -578,10 +578,9 @@ class Follower:
             `cordwood` gets a warning if the old file ended in an incomplete record. Default:
             `"raise"`.
         poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
-        retry_polls: Apparent damage with no valid block after it is read again this many times
-            before it is reported. Default: 3.
-        retry_time: Apparent damage is also read again for at least this long, in seconds. Default:
-            0.1.
+        retry_time: Apparent damage with no valid block after it is read again for at least this
+            long, in seconds, and at least three times, before it is reported. 0 reports it at once.
+            Default: 0.1.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 
     Raises:
@@ -625,7 +624,6 @@ class Follower:
         on_corruption: Literal["raise", "skip", "stop"] = "raise",
         on_rotation: Literal["raise", "reopen", "stop"] = "raise",
         poll_interval: float = 0.05,
-        retry_polls: int = 3,
         retry_time: float = 0.1,
         record_len_max: int = 1073741824,
     ) -> Self: ...
@@ -827,9 +825,7 @@ class Writer:
         sync: When to wait until records are on the disk, in addition to `sync()` and
             `append(..., sync=True)`. `"never"`: not at all; `"close"`: when the writer is closed;
             `"append"`: before each `append` returns. Every setting except `"never"` also syncs on
-            close, and so do `sync_len` and `sync_interval`. Default: `"never"`.
-        sync_len: Instead of `sync`: sync within the `append` that brings the bytes appended since
-            the last sync to this many. Default: `None`.
+            close, and so does `sync_interval`. Default: `"never"`.
         sync_interval: Instead of `sync`: sync within the first `append` made at least this many
             seconds after the last sync. Without an `append` there is no sync: no thread runs in the
             background. Default: `None`.
@@ -891,7 +887,6 @@ class Writer:
         compression: CompressionName | None = None,
         flush: Literal["append", "close"] | None = None,
         sync: Literal["never", "close", "append"] = "never",
-        sync_len: int | None = None,
         sync_interval: float | None = None,
         on_torn_tail: Literal["refuse", "truncate", "pad"] = "refuse",
         checkpoint: int | None = None,

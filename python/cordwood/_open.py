@@ -106,7 +106,6 @@ def open(  # noqa: A001
     compression: CompressionName | None = None,
     flush: Literal["append", "close"] | None = None,
     sync: Literal["never", "close", "append"] = "never",
-    sync_len: int | None = None,
     sync_interval: float | None = None,
     on_torn_tail: Literal["refuse", "truncate", "pad"] = "refuse",
     checkpoint: int | None = None,
@@ -139,7 +138,6 @@ def open(  # noqa: A001
     verify_checksums: bool = True,
     flush: Literal["append", "close"] | None = None,
     sync: Literal["never", "close", "append"] = "never",
-    sync_len: int | None = None,
     sync_interval: float | None = None,
     on_torn_tail: Literal["refuse", "truncate", "pad"] = "refuse",
     checkpoint: int | None = None,
@@ -161,20 +159,22 @@ def open(  # noqa: A001
         compression: How each record is compressed, as for `Reader` and `Writer`. Default: `None`: when reading, it is
             detected.
         record_len_max: Refuse a record longer than this, in bytes, as for `Reader` and `Writer`. Default: 1 GiB.
-        on_corruption: To read: the treatment of damage, as for `Reader`. Default: `"raise"`.
-        start: To read: return only the records that start at or after this file offset, in bytes, or log offset, for a
+
+    Options for reading:
+        on_corruption: The treatment of damage, as for `Reader`. Default: `"raise"`.
+        start: Return only the records that start at or after this file offset, in bytes, or log offset, for a
             segmented log; or at or after this `Position`, in the same log. Default: 0, the start, also of a log
             whose oldest segments were pruned.
-        end: To read: return only the records that start before this file offset, in bytes. Default: `None`, the end of
+        end: Return only the records that start before this file offset, in bytes. Default: `None`, the end of
             the file.
-        storage_options: To read a URL: the arguments of its file system, as for `Reader`. Default: `None`.
-        verify_checksums: To read: check each checksum. Default: `True`.
-        flush: To write: when to hand records to the operating system, as for `Writer`. Default: `None`, which is
+        storage_options: For a URL: the arguments of its file system, as for `Reader`. Default: `None`.
+        verify_checksums: Check each checksum. Default: `True`.
+
+    Options for writing:
+        flush: When to hand records to the operating system, as for `Writer`. Default: `None`, which is
             `"append"` for a path.
-        sync: To write: when to wait until records are on the disk, as for `Writer`. Default: `"never"`.
-        sync_len: To write: sync each time this many bytes have been appended. Default: `None`.
-        sync_interval: To write: sync with the first append at least this many seconds after the last sync.
-            Default: `None`.
+        sync: When to wait until records are on the disk, as for `Writer`. Default: `"never"`.
+        sync_interval: Sync with the first append at least this many seconds after the last sync. Default: `None`.
         on_torn_tail: To append: the treatment of a file that does not end with a whole record, as for `Writer`.
             Default: `"refuse"`.
         checkpoint: To append: the file offset, in bytes, from which the file is read, as for `Writer`.
@@ -197,7 +197,8 @@ def open(  # noqa: A001
         LogChangedError: To read: `start` is a position in another log, or the `Split` is one of another log.
         LogTruncatedError: To read: the segments in which `start` is were pruned.
         DialectError: For `"a"`, if the file is not a log, is not in the given dialect, or is never appended to.
-        TypeError: `source` is none of the above, or an option for writing is given for reading, or vice versa.
+        TypeError: `source` is none of the above, or an option for writing is given for reading, or vice versa. The
+            message lists the options of the mode.
         ValueError: The mode is unknown; an option has an invalid value, or makes no sense in the dialect, or differs
             from the `Split`.
 
@@ -215,8 +216,11 @@ def open(  # noqa: A001
         if not is_reading:
             raise TypeError(f"a Split is for reading, and the mode is {mode!r}")
         source, options = part_of(source, options)
-    for name in options.keys() & (_OF_WRITER if is_reading else _OF_READER):
-        raise TypeError(f"{name} is an option for {'writing' if is_reading else 'reading'}, and the mode is {mode!r}")
+    own, other = (_OF_READER, _OF_WRITER) if is_reading else (_OF_WRITER, _OF_READER)
+    for name in [name for name in other if name in options]:
+        wrong, right = ("writing", "reading") if is_reading else ("reading", "writing")
+        listed = ", ".join([*_OF_BOTH, *own])
+        raise TypeError(f"{name} is an option for {wrong}, and the mode is {mode!r}; options for {right}: {listed}")
     if is_reading:
         try:
             return Reader(source, **options)  # type: ignore[arg-type]  # Reader names the types that it accepts.
@@ -229,8 +233,9 @@ def open(  # noqa: A001
 
 
 _DEFAULTS: dict[str, Any] = open.__kwdefaults__ or {}
-_OF_READER = {"on_corruption", "start", "end", "storage_options", "verify_checksums"}
-_OF_WRITER = {"flush", "sync", "sync_len", "sync_interval", "on_torn_tail", "checkpoint", "segment_len"}
+_OF_BOTH = ("dialect", "log_number", "compression", "record_len_max")
+_OF_READER = ("on_corruption", "start", "end", "storage_options", "verify_checksums")
+_OF_WRITER = ("flush", "sync", "sync_interval", "on_torn_tail", "checkpoint", "segment_len")
 
 
 def follow(
@@ -244,7 +249,6 @@ def follow(
     on_corruption: Literal["raise", "skip", "stop"] = "raise",
     on_rotation: Literal["raise", "reopen", "stop"] = "raise",
     poll_interval: float = 0.05,
-    retry_polls: int = 3,
     retry_time: float = 0.1,
     record_len_max: int = 1073741824,
 ) -> Follower:
@@ -271,9 +275,8 @@ def follow(
             start, and miss any file that had the path only between two polls; or `"stop"`, end the iteration. See
             `Follower`. Default: `"raise"`.
         poll_interval: How long to sleep before looking at the file again, in seconds. Default: 0.05.
-        retry_polls: Apparent damage with no valid block after it is read again this many times before it is reported.
-            Default: 3.
-        retry_time: Apparent damage is also read again for at least this long, in seconds. Default: 0.1.
+        retry_time: Apparent damage with no valid block after it is read again for at least this long, in seconds, and
+            at least three times, before it is reported. 0 reports it at once. Default: 0.1.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 
     Returns:

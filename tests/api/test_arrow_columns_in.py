@@ -112,7 +112,7 @@ def test_a_reader_and_its_batches_are_iterated_although_they_export_tables():
     assert log_of(batch) == (file, len(RECORDS))
 
 
-@pytest.mark.parametrize("options", [{}, {"flush": "close"}, {"sync_len": 100_000}, {"dialect": "packed"}])
+@pytest.mark.parametrize("options", [{}, {"flush": "close"}, {"sync_interval": 0}, {"dialect": "packed"}])
 def test_every_kind_of_file_has_the_records_of_a_column(tmp_path, options):
     path = tmp_path / "some.log"
     with cordwood.open(path, "w", **options) as writer:

@@ -53,9 +53,6 @@ def durable_offsets(path, lengths, **options):
         ({"sync": "never"}, [0, 0, 0, 0], 0),
         ({"sync": "close"}, [0, 0, 0, 0], 428),
         ({"sync": "append"}, [107, 214, 321, 428], 428),
-        ({"sync_len": 1}, [107, 214, 321, 428], 428),
-        ({"sync_len": 200}, [0, 214, 214, 428], 428),
-        ({"sync_len": 1 << 40}, [0, 0, 0, 0], 428),
         ({"sync_interval": 0}, [107, 214, 321, 428], 428),
         ({"sync_interval": 3600}, [0, 0, 0, 0], 428),
         ({"sync_interval": float("inf")}, [0, 0, 0, 0], 428),
@@ -74,14 +71,6 @@ def test_sync_of_one_append(path):
         assert path.read_bytes() == reference.encode([b"one", b"two"])
         assert writer.append(b"three", sync=False) == 20
         assert writer.durable_offset == 20
-
-
-def test_sync_len_counts_records_of_extend(path):
-    with cordwood.Writer(path, sync_len=1000) as writer:
-        writer.extend([bytes(100)] * 5)
-        assert writer.durable_offset == 0
-        writer.extend([bytes(100)] * 5)
-        assert writer.durable_offset == 1070
 
 
 @pytest.mark.parametrize("flush", ["append", "close"])
@@ -104,9 +93,8 @@ def test_existing_records_are_durable_after_the_first_sync(path):
     "options",
     [
         {"sync": "sometimes"},
-        {"sync": "append", "sync_len": 1},
+        {"sync": "append", "sync_interval": 1},
         {"sync": "close", "sync_interval": 1},
-        {"sync_len": 1, "sync_interval": 1},
         {"sync_interval": -1},
         {"sync_interval": float("nan")},
         {"on_torn_tail": "hope", "mode": "a"},
@@ -121,7 +109,7 @@ def test_options_that_make_no_sense(path, options):
     assert not path.exists()
 
 
-@pytest.mark.parametrize("options", [{"sync": "append"}, {"sync_len": 1}, {"sync_interval": 1}])
+@pytest.mark.parametrize("options", [{"sync": "append"}, {"sync_interval": 1}])
 def test_options_that_an_object_does_not_take(tmp_path, options):
     with (tmp_path / "some.log").open("wb") as file, pytest.raises(ValueError, match="require a path"):
         cordwood.Writer(file, "w", **options)

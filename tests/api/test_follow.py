@@ -179,7 +179,7 @@ def test_damage_with_a_valid_block_after_it_is_raised_at_once(live):
     data = bytearray(live.read_bytes())
     data[18] ^= 1
     live.write_bytes(data)
-    follower = cordwood.follow(live, retry_polls=1_000_000)
+    follower = cordwood.follow(live, retry_time=1_000_000)
     assert next(follower) == b"one"
     with pytest.raises(cordwood.CorruptionError) as caught:
         next(follower)
@@ -502,7 +502,7 @@ def test_a_closed_follower_still_says_how_it_went(live):
     log = bytearray(encode([b"one", b"two"]))
     log[8] ^= 1
     live.write_bytes(log + encode([b"three"] * 8_000)[:40_000])
-    with cordwood.follow(live, timeout=0, on_corruption="stop", retry_time=0, retry_polls=0) as follower:
+    with cordwood.follow(live, timeout=0, on_corruption="stop", retry_time=0) as follower:
         assert list(follower) == []
         before = (follower.outcome, follower.skipped, follower.skipped_len)
         assert (before[0].kind, before[0].offset, len(before[1])) == ("stopped", 0, 1)

@@ -89,7 +89,9 @@ def test_a_log_of_one_file_is_neither_rotated_nor_pruned(tmp_path):
                     call()
 
 
-@pytest.mark.parametrize("options", [{"flush": "close"}, {"sync": "append"}, {"sync_len": 50}, {"dialect": "packed"}])
+@pytest.mark.parametrize(
+    "options", [{"flush": "close"}, {"sync": "append"}, {"sync_interval": 0}, {"dialect": "packed"}]
+)
 def test_segments_with_other_options(directory, options):
     with opened(directory, **options) as writer:
         for record in NUMBERS[:50]:

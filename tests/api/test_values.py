@@ -437,7 +437,7 @@ def test_a_tuple_is_made_once(tmp_path):
     edit = VALUES["VersionEdit"]
     assert edit.fields is edit.fields
     assert isinstance(edit.fields, tuple)
-    with cordwood.follow(path, timeout=0, on_corruption="skip", retry_time=0, retry_polls=0) as follower:
+    with cordwood.follow(path, timeout=0, on_corruption="skip", retry_time=0) as follower:
         assert follower.skipped == ()
         list(follower)
         assert follower.skipped is follower.skipped

@@ -118,8 +118,8 @@ def test_a_follower_does_not_wait_for_the_data_of_a_header_that_nobody_writes(he
         writer.append(b"one")
     with path.open("ab") as file:
         file.write(header + b"data")
-    with cordwood.follow(path, on_corruption="skip", retry_polls=2, retry_time=0) as follower:
-        assert [follower.poll().data, follower.poll(), follower.poll()] == [b"one", None, None]
+    with cordwood.follow(path, on_corruption="skip", retry_time=1e-9) as follower:
+        assert [follower.poll().data, follower.poll(), follower.poll(), follower.poll()] == [b"one", None, None, None]
         assert (follower.waiting.reason, follower.skipped) == ("suspect", ())
         assert follower.poll() is None
         assert [region.reason for region in follower.skipped] == ["bad_length"]
@@ -132,7 +132,7 @@ def test_a_follower_waits_for_the_data_of_a_record_that_is_being_written(kind, t
         writer.append(b"one")
     with path.open("ab") as file:
         file.write(b"\x05\x2b\x28\x43\x64\x00" + bytes([kind]) + b"data")
-    with cordwood.follow(path, retry_polls=2, retry_time=0) as follower:
+    with cordwood.follow(path, retry_time=1e-9) as follower:
         assert follower.poll().data == b"one"
         for _ in range(10):
             assert follower.poll() is None

@@ -74,7 +74,7 @@ class Plan:
                 {"flush": "append"},
                 {"flush": "close"},
                 {"flush": "close", "sync": "append"},
-                {"flush": "close", "sync_len": 20_000},
+                {"flush": "close", "sync_interval": 0.01},
                 {"flush": "close", "sync_interval": 0.002},
             ]
         )

@@ -53,7 +53,7 @@ class Plan:
     def __init__(self, rng: random.Random, *, is_packed: bool) -> None:
         self.dialect = "packed" if is_packed else "leveldb"
         self.options = rng.choice(
-            [{}, {}, {"flush": "close"}, {"flush": "close", "sync_len": 5_000}, {"sync": "append"}]
+            [{}, {}, {"flush": "close"}, {"flush": "close", "sync_interval": 0.002}, {"sync": "append"}]
         )
         self.is_buffered = self.options.get("flush") == "close"
 

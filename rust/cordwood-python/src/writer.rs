@@ -160,9 +160,7 @@ impl Object {
 ///     sync: When to wait until records are on the disk, in addition to `sync()` and
 ///         `append(..., sync=True)`. `"never"`: not at all; `"close"`: when the writer is closed;
 ///         `"append"`: before each `append` returns. Every setting except `"never"` also syncs on
-///         close, and so do `sync_len` and `sync_interval`. Default: `"never"`.
-///     sync_len: Instead of `sync`: sync within the `append` that brings the bytes appended since
-///         the last sync to this many. Default: `None`.
+///         close, and so does `sync_interval`. Default: `"never"`.
 ///     sync_interval: Instead of `sync`: sync within the first `append` made at least this many
 ///         seconds after the last sync. Without an `append` there is no sync: no thread runs in the
 ///         background. Default: `None`.
@@ -239,7 +237,7 @@ pub(crate) struct Log {
 impl Writer {
     #[new]
     #[pyo3(signature = (
-        sink, mode = "x", *, dialect = None, log_number = None, compression = None, flush = None, sync = "never", sync_len = None, sync_interval = None, on_torn_tail = "refuse", checkpoint = None, segment_len = None,
+        sink, mode = "x", *, dialect = None, log_number = None, compression = None, flush = None, sync = "never", sync_interval = None, on_torn_tail = "refuse", checkpoint = None, segment_len = None,
         record_len_max = 1_073_741_824
     ))]
     fn new(
@@ -250,7 +248,6 @@ impl Writer {
         #[pyo3(from_py_with = compression_of)] compression: Option<Compression>,
         flush: Option<&str>,
         sync: &str,
-        sync_len: Option<u64>,
         sync_interval: Option<f64>,
         on_torn_tail: &str,
         checkpoint: Option<u64>,
@@ -267,7 +264,7 @@ impl Writer {
         }
         let sync_interval = sync_interval.map(|time| time_of("sync_interval", time)).transpose()?;
         let options = LogFileOptions::default()
-            .with_sync(sync_policy_of(sync, sync_len, sync_interval)?)
+            .with_sync(sync_policy_of(sync, sync_interval)?)
             .with_on_torn_tail(named("on_torn_tail", on_torn_tail)?)
             .with_checkpoint(checkpoint)
             .with_record_len_max(record_len_max)
@@ -945,7 +942,7 @@ fn locked_soon<'a>(py: Python<'_>, object: &'a Exclusive<Object>) -> Option<Mute
     None
 }
 
-const NEEDS_A_PATH: &str = "flush, sync, sync_len, sync_interval and segment_len require a path; \
+const NEEDS_A_PATH: &str = "flush, sync, sync_interval and segment_len require a path; \
      for an object, call flush() or sync()";
 
 /// Whether this is a single record or a string: iterating over it would yield numbers or

@@ -68,10 +68,9 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///         `cordwood` gets a warning if the old file ended in an incomplete record. Default:
 ///         `"raise"`.
 ///     poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
-///     retry_polls: Apparent damage with no valid block after it is read again this many times
-///         before it is reported. Default: 3.
-///     retry_time: Apparent damage is also read again for at least this long, in seconds. Default:
-///         0.1.
+///     retry_time: Apparent damage with no valid block after it is read again for at least this
+///         long, in seconds, and at least three times, before it is reported. 0 reports it at once.
+///         Default: 0.1.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///
 /// Raises:
@@ -108,15 +107,18 @@ pub(crate) struct Follower {
     timeout: Option<Duration>,
 }
 
+/// However short `retry_time` is, a write that the last read saw in part has time to become visible.
+const RETRY_POLLS: u32 = 3;
+
 #[pymethods]
 impl Follower {
     #[new]
     #[pyo3(signature = (
         path, *, start = Start::default(), timeout = None, dialect = None, log_number = None, compression = None,
-        on_corruption = "raise", on_rotation = "raise", poll_interval = 0.05, retry_polls = 3,
-        retry_time = 0.1, record_len_max = 1_073_741_824
+        on_corruption = "raise", on_rotation = "raise", poll_interval = 0.05, retry_time = 0.1,
+        record_len_max = 1_073_741_824
     ), text_signature = "(path, *, start=0, timeout=None, dialect=None, log_number=None, compression=None, \
-        on_corruption=\"raise\", on_rotation=\"raise\", poll_interval=0.05, retry_polls=3, retry_time=0.1, \
+        on_corruption=\"raise\", on_rotation=\"raise\", poll_interval=0.05, retry_time=0.1, \
         record_len_max=1073741824)")]
     fn new(
         path: &Bound<'_, PyAny>,
@@ -128,7 +130,6 @@ impl Follower {
         on_corruption: &str,
         on_rotation: &str,
         poll_interval: f64,
-        retry_polls: u32,
         retry_time: f64,
         record_len_max: u64,
     ) -> PyResult<Self> {
@@ -143,11 +144,12 @@ impl Follower {
             }
             policy => policy,
         };
+        let retry_time = time_of("retry_time", retry_time)?;
         let mut options = FollowOptions::default()
             .with_start(start.offset)
             .with_on_corruption(on_corruption)
             .with_poll_interval(time_of("poll_interval", poll_interval)?)
-            .with_retry(retry_polls, time_of("retry_time", retry_time)?)
+            .with_retry(if retry_time.is_zero() { 0 } else { RETRY_POLLS }, retry_time)
             .with_record_len_max(record_len_max);
         options.position = start.position;
         (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);

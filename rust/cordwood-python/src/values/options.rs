@@ -113,24 +113,19 @@ pub(crate) fn compression_name(format: LogFormat) -> Option<&'static str> {
     format.compression.map(Compression::name)
 }
 
-/// The policy that the three options define together.
-pub(crate) fn sync_policy_of(
-    sync: &str,
-    sync_len: Option<u64>,
-    sync_interval: Option<Duration>,
-) -> PyResult<SyncPolicy> {
+/// The policy that the two options define together.
+pub(crate) fn sync_policy_of(sync: &str, sync_interval: Option<Duration>) -> PyResult<SyncPolicy> {
     let policies = [
         ("never", SyncPolicy::Never),
         ("close", SyncPolicy::OnClose),
         ("append", SyncPolicy::EveryAppend),
     ];
     let policy = chosen("sync", policies, sync)?;
-    match (policy, sync_len, sync_interval) {
-        (_, None, None) => Ok(policy),
-        (SyncPolicy::Never, Some(len), None) => Ok(SyncPolicy::EveryBytes(len)),
-        (SyncPolicy::Never, None, Some(interval)) => Ok(SyncPolicy::EveryInterval(interval)),
+    match (policy, sync_interval) {
+        (_, None) => Ok(policy),
+        (SyncPolicy::Never, Some(interval)) => Ok(SyncPolicy::EveryInterval(interval)),
         _ => Err(PyValueError::new_err(
-            "of sync, sync_len and sync_interval only one can be given",
+            "sync and sync_interval are given, and each is a policy: pass one of them",
         )),
     }
 }
