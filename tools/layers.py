@@ -26,7 +26,7 @@ LAYERS = (
 UPWARD = {("cordwood", "cordwood._map"), ("cordwood", "cordwood._evidence")}
 """The package passes on the names of tools that are built on it."""
 
-LATE = ("cordwood._html", "cordwood._log", "cordwood.payload")
+LATE = ("cordwood._html", "cordwood._log", "cordwood._remote", "cordwood.payload")
 """Only these are imported in functions: a program that does not need them is to start without them."""
 
 TOOLS = ("cordwood._map", "cordwood.compat")

@@ -43,7 +43,7 @@ from cordwood._native import (
     scan,
     unmask_crc,
 )
-from cordwood._open import Split, follow, open, set_read_ahead  # noqa: A004 - as in gzip, bz2 and lzma
+from cordwood._open import Split, follow, open  # noqa: A004 - as in gzip, bz2 and lzma
 from cordwood.errors import (
     ClosedError,
     CordwoodError,
@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from cordwood._evidence import Evidence, KeyChange, KeyChanges, LogEvidence, RegionEvidence, evidence
     from cordwood._many import Results, info, salvage, stat, verify
     from cordwood._map import LogMap, map  # noqa: A004 - as the verb of the command
+    from cordwood._remote import set_read_ahead
     from cordwood._splits import group_splits, plan_splits
     from cordwood._tables.scan import DecodedScan
 
@@ -96,6 +97,7 @@ _LATE = {
     "_evidence": ("Evidence", "KeyChange", "KeyChanges", "LogEvidence", "RegionEvidence", "evidence"),
     "_many": ("Results", "info", "salvage", "stat", "verify"),
     "_map": ("LogMap", "map"),
+    "_remote": ("set_read_ahead",),
     "_splits": ("group_splits", "plan_splits"),
     "_tables.scan": ("DecodedScan",),
 }

@@ -12,7 +12,6 @@ from os import fsdecode
 from os.path import basename
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from cordwood import _native
 from cordwood._content import described
 from cordwood._databases import databases_of, judged
 from cordwood._inputs.destinations import check_new_directory, new_directories
@@ -20,6 +19,10 @@ from cordwood._inputs.each import Progress, Read, each
 from cordwood._inputs.exports import export_text, exports_of
 from cordwood._inputs.files import expand, is_one_file, is_path, is_plain_file, list_of_export
 from cordwood._inputs.input import Input
+from cordwood._native import detect
+from cordwood._native import salvage as salvage_one
+from cordwood._native import stat as stat_one
+from cordwood._native import verify as verify_one
 from cordwood._open import Split, part_of
 from cordwood._remote import source_of, with_options
 from cordwood._tables.payloads import PAYLOADS, other_kind
@@ -205,7 +208,7 @@ def logs_of(
         if not file.is_in_directory:
             return False
         # A file with the name of a log can be of another format, such as a text.
-        _native.detect(file.opened)
+        detect(file.opened)
         return wanted is not None and other_kind(file.name, wanted, **options) is not None
 
     found: list[tuple[object, Split | None]] = []
@@ -377,7 +380,7 @@ def _salvaged(source: Any, files: list[Input], directory: str, options: dict[str
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), destination)
         make_directory(os.path.dirname(destination), file.name)
         own: dict[str, Any] = options | {"progress": progress}
-        return _native.salvage(file.opened, destination, **own)
+        return salvage_one(file.opened, destination, **own)
 
     with new_directories() as make_directory:
         return _results_of(files, read, **options)
@@ -394,9 +397,9 @@ else:
         if isinstance(source, Split) or any(isinstance(file.source, Split) for file in files or ()):
             raise TypeError("a Split is a part of a log: pass its path")
         if files is None:
-            return _native.salvage(source, destination, **options)
+            return salvage_one(source, destination, **options)
         return _salvaged(source, files, fsdecode(destination), options)
 
-    verify = for_many(_native.verify, "threads", "progress", "start", judges_directories=True)
-    stat = for_many(_native.stat, "threads", "progress", "start")
-    salvage = _named_like(_native.salvage, salvage)
+    verify = for_many(verify_one, "threads", "progress", "start", judges_directories=True)
+    stat = for_many(stat_one, "threads", "progress", "start")
+    salvage = _named_like(salvage_one, salvage)

@@ -1,4 +1,4 @@
-"""`cordwood.open` and `cordwood.follow`, `Split`, and the limit for remote files."""
+"""`cordwood.open` and `cordwood.follow`, and `Split`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from os import PathLike, fsdecode
 from typing import Any, Literal, NamedTuple, overload
 
-from cordwood import _remote
 from cordwood._native import Follower, Position, Reader, Writer, moved_to
 from cordwood.errors import _add_hint  # pyright: ignore[reportPrivateUsage] - of the package, not for users
-from cordwood.types import BLOCK_LEN, Hint
+from cordwood.types import Hint
 from cordwood.typing import CompressionName, DialectName, RangeReadable, Sink, Source
 
 
@@ -53,7 +52,9 @@ class Split(NamedTuple):
     source: RangeReadable | None = None
 
     def __reduce__(self) -> tuple[type[Split], tuple[Any, ...]]:
-        is_local = self.source is None and not _remote.is_url(self.path)
+        from cordwood._remote import is_url
+
+        is_local = self.source is None and not is_url(self.path)
         path = os.path.abspath(self.path) if is_local else self.path
         return Split, (path, *self[1:])
 
@@ -78,7 +79,9 @@ def part_of(split: Split, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]
         own["start"] = moved_to(position, split.start)
     if file_len is None or split.source is not None or "://" not in split.path:
         return source, options | own
-    return _remote.ranges_of_url(split.path, file_len) if _remote.is_url(split.path) else source, options | own
+    from cordwood._remote import is_url, ranges_of_url
+
+    return ranges_of_url(split.path, file_len) if is_url(split.path) else source, options | own
 
 
 @overload
@@ -299,22 +302,3 @@ def follow(
     """
     # Its parameters are the same.
     return Follower(**locals())
-
-
-def set_read_ahead(length: int) -> None:
-    """Limits how much of each remote file is requested before it is needed, in this process.
-
-    It applies to files that are opened afterwards: URLs, and other sources that are read in ranges. A lower limit needs
-    less memory, where many are read at a time, and more requests.
-
-    Args:
-        length: Bytes, at least 131,072: four blocks. The default is 64 MiB.
-
-    Raises:
-        ValueError: It is less.
-
-    >>> cordwood.set_read_ahead(64 << 20)
-    """
-    if length < (least := _remote.AHEAD_MAX * BLOCK_LEN):
-        raise ValueError(f"length must be at least {least}, not {length}")
-    _remote.read_ahead_len = length

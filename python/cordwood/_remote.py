@@ -35,6 +35,27 @@ AHEAD_MAX = 4
 read_ahead_len = AHEAD_MAX * RANGE_LENS[-1]
 """The value of `set_read_ahead`."""
 
+
+def set_read_ahead(length: int) -> None:
+    """Limits how much of each remote file is requested before it is needed, in this process.
+
+    It applies to files that are opened afterwards: URLs, and other sources that are read in ranges. A lower limit needs
+    less memory, where many are read at a time, and more requests.
+
+    Args:
+        length: Bytes, at least 131,072: four blocks. The default is 64 MiB.
+
+    Raises:
+        ValueError: It is less.
+
+    >>> cordwood.set_read_ahead(64 << 20)
+    """
+    global read_ahead_len  # noqa: PLW0603 - of the process
+    if length < (least := AHEAD_MAX * BLOCK_LEN):
+        raise ValueError(f"length must be at least {least}, not {length}")
+    read_ahead_len = length
+
+
 _PACKAGES = {
     "s3": "s3fs",
     "s3a": "s3fs",

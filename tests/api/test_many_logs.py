@@ -260,7 +260,7 @@ def test_a_scan_leaves_out_a_log_that_has_disappeared_and_finds_the_new_one(tmp_
             first.rename(new)
         return detect(name)
 
-    monkeypatch.setattr("cordwood._native.detect", removes)
+    monkeypatch.setattr("cordwood._many.detect", removes)
     found = pyarrow.table(cordwood.scan(tmp_path))
     assert found.column("record").to_pylist() == [b"000004", b"000003"]
     with pytest.raises(OSError, match="No such file"):

@@ -11,9 +11,9 @@ from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
-from cordwood import _native
 from cordwood._inputs.input import dialect_of_empty_run
 from cordwood._native import Reader, Record, RecordBatch
+from cordwood._native import Table as NativeTable
 from cordwood._tables.json_text import json_text
 from cordwood._tables.schema import ColumnType, GivenAs, ListOf, StructOf, arrow_name, check_names, utf8
 from cordwood.errors import DialectError, PayloadError
@@ -94,7 +94,7 @@ class Table:
         self._limit = limit
         self._form = form
         self._known = dict(columns) if columns is not None else None
-        self._native = _native.Table(
+        self._native = NativeTable(
             payload.name,
             form,
             None if columns is None else list(columns.items()),
