@@ -18,7 +18,7 @@ LAYERS = (
     *("cordwood._follow", "cordwood._claims", "cordwood._pickling", "cordwood._open", "cordwood.payload."),
     *("cordwood._inputs.input", "cordwood._inputs.kind", "cordwood._inputs.stores", "cordwood._inputs.exports"),
     *("cordwood._inputs.files", "cordwood._inputs.", "cordwood._splits", "cordwood._tables."),
-    *("cordwood._summary", "cordwood._databases", "cordwood._content", "cordwood._many", "cordwood"),
+    *("cordwood._summary", "cordwood._databases", "cordwood._fold", "cordwood._many", "cordwood._content", "cordwood"),
     *("cordwood._map.", "cordwood._evidence.", "cordwood.compat.", "cordwood.beam", "cordwood._spark."),
     *("pyspark_cordwood", "cordwood.cli.", "cordwood.cli", "cordwood.__main__"),
 )

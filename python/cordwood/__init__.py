@@ -84,8 +84,9 @@ from cordwood.types import (
 )
 
 if TYPE_CHECKING:
+    from cordwood._content import info
     from cordwood._evidence import Evidence, KeyChange, KeyChanges, LogEvidence, RegionEvidence, evidence
-    from cordwood._many import Results, info, salvage, stat, verify
+    from cordwood._many import Results, salvage, stat, verify
     from cordwood._map import LogMap, map  # noqa: A004 - as the verb of the command
     from cordwood._remote import set_read_ahead
     from cordwood._splits import group_splits, plan_splits
@@ -95,7 +96,8 @@ del TYPE_CHECKING
 
 _LATE = {
     "_evidence": ("Evidence", "KeyChange", "KeyChanges", "LogEvidence", "RegionEvidence", "evidence"),
-    "_many": ("Results", "info", "salvage", "stat", "verify"),
+    "_content": ("info",),
+    "_many": ("Results", "salvage", "stat", "verify"),
     "_map": ("LogMap", "map"),
     "_remote": ("set_read_ahead",),
     "_splits": ("group_splits", "plan_splits"),

@@ -1,4 +1,4 @@
-"""The contents of a file or a directory, for `cordwood.info` and the verb `info`."""
+"""`cordwood.info`: the contents of a file or a directory."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ import contextlib
 import errno
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from cordwood._databases import databases_of, judged
-from cordwood._inputs.each import Progress, each, is_gone
-from cordwood._inputs.exports import exports_of, overall_message
+from cordwood._databases import judged
+from cordwood._fold import Fold
+from cordwood._inputs.each import Progress, each
+from cordwood._inputs.exports import overall_message
 from cordwood._inputs.files import expand, is_stream
 from cordwood._inputs.input import Input, dialect_of_empty_run, is_of_export
 from cordwood._native import Reader, RecordDecoder, verify
+from cordwood._remote import with_options
 from cordwood._summary import summary_of
 from cordwood._tables.payloads import VERSION_EDIT, kinds_of
 from cordwood._text import source_name
 from cordwood.errors import CordwoodError
-from cordwood.types import Database, Export, Info, Report, Run
+from cordwood.types import Database, Export, Info, OutcomeKind, Report, Run
 
 DIRECTORIES = {
     "version-edit": ("logs of a database", {"version-edit", "write-batch"}),
@@ -29,118 +31,125 @@ DIRECTORIES = {
 """The name of a directory in which a log contains this, and the possible contents of the others."""
 
 
-def described(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], threads: int) -> Info:
-    """The result of `cordwood.info`."""
+def info(
+    source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    threads: int = 1,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Info:
+    """Describes a file or a directory in a few numbers: its format, its records, its damage, its databases and exports.
+
+    All logs are read. Tables of databases are not, but it is checked that none is missing.
+
+    Args:
+        source: A log; a directory, for all logs in it; a pattern such as `"*.log"`; a URL; or several of these, which
+            are described together.
+        threads: How many threads read.
+        storage_options: As for `Reader`. Default: `None`.
+
+    Returns:
+        The description. Files that could not be read are among its `failures`.
+
+    Raises:
+        OSError: The source is a single file and cannot be read, or is a pipe or a device.
+        DialectError: The source is a single file and is not a log.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     writer.extend([b"one", b"two"])
+    2
+    >>> info = cordwood.info("example.log")
+    >>> info.what, info.record_count, info.ok
+    ('a log', 2, True)
+    """
+    source = with_options(source, storage_options)
     names = [os.fsdecode(name) for name in ([source] if isinstance(source, str | bytes | os.PathLike) else source)]
-    files = expand(names)
+    fold = Fold(expand(names))
     content = Content()
-    for file, found in content.taken(each(files, read, threads)):
-        if isinstance(found, Exception) and not file.is_in_directory and len(files) == 1:
+    for file, found in fold.take(each(fold.files, read, threads)):
+        if isinstance(found, Log):
+            content.add(file, found)
+        elif isinstance(found, Exception) and not file.is_in_directory and len(fold.files) == 1:
             raise found
-    return content.info(" ".join(names), files)
+    return content.info(" ".join(names), fold)
 
 
-def read(file: Input, threads: int, progress: Progress) -> Report:
-    """Reads a log, as `each` calls it."""
-    if file.name == "-" or is_stream(file.name):
+class Log(NamedTuple):
+    """A log, and what more its records say."""
+
+    report: Report
+    dialect: str
+    payload: str | None
+    """The kind of the records, if there is one."""
+    run: Run | None
+
+
+def read(file: Input, threads: int, progress: Progress) -> Log:
+    """Reads a log, as `each` calls it; then its first record again, and all of a run."""
+    path = file.name
+    if path == "-" or is_stream(path):
         text = "info reads a log more than once, and this is stdin, a pipe or a device: copy it to a file"
-        raise OSError(errno.ESPIPE, text, source_name(file.name))
-    report: Report = verify(file.opened, threads=threads, progress=progress)
-    return judged(file.name, report)
+        raise OSError(errno.ESPIPE, text, source_name(path))
+    report: Report = judged(path, verify(file.opened, threads=threads, progress=progress))
+    empty = dialect_of_empty_run(path, report.file_len)
+    dialect = empty or report.dialect
+    log: dict[str, Any] = {"dialect": dialect, "log_number": report.log_number, "on_corruption": "salvage"}
+    payload = _payload(file, report, dialect, log)
+    run = None
+    if payload == "wandb" or empty:
+        is_torn = report.outcome.kind == OutcomeKind.TORN_TAIL
+        state = "empty" if empty else "damaged" if not report.ok else "torn" if is_torn else "ok"
+        first_time, last_time = _times_of(path, log)
+        run = Run(path, report.record_count, first_time, last_time, state)
+    return Log(report, dialect, payload, run)
 
 
 class Content:
-    """The logs of a source, together.
-
-    Attributes:
-        failures: The files that could not be read: the path, and the exception.
-    """
+    """The logs of a source, together."""
 
     def __init__(self) -> None:
-        self.failures: list[tuple[str, Exception]] = []
-        self._others = Counter[str]()
         self._dialects = Counter[str]()
         self._compressions = Counter[str]()
         self._payloads = Counter[str]()
         # The attributes of `Info` that are sums.
         self._sums = Counter(dict.fromkeys((*_OF_REPORT, *_OF_SUMMARY), 0))
-        # By the paths of the logs.
-        self._record_counts: dict[str, int] = {}
         self._entity_logs: list[str] = []
         self._runs: list[Run] = []
-        self._damaged: list[str] = []
-        self._not_logs: list[str] = []
         self._damaged_manifests: list[str] = []
         self._misnamed: list[tuple[str, int | None, int]] = []
         # The last one.
         self._report: Report | None = None
 
-    def taken(
-        self, results: Iterable[tuple[Input, Report | str | Exception]]
-    ) -> Iterator[tuple[Input, Report | str | Exception]]:
-        """The results of `each` for `read`, which are added."""
-        for file, found in results:
-            result = found
-            if isinstance(found, str):
-                self._others[found] += 1
-                self._not_logs.append(file.name)
-            elif isinstance(found, Report):
-                try:
-                    self._add(file, found)
-                except (OSError, CordwoodError, MemoryError) as error:
-                    # It was read again.
-                    if is_gone(file, error):
-                        continue
-                    result = error
-            if isinstance(result, Exception):
-                self.failures.append((file.name, result))
-            yield file, result
-
-    def _add(self, file: Input, report: Report) -> None:
-        """Adds a log. It is read again, for its first record, and all of a run."""
-        path = file.name
-        empty = dialect_of_empty_run(path, report.file_len)
-        dialect = empty or report.dialect
-        log: dict[str, Any] = {"dialect": dialect, "log_number": report.log_number, "on_corruption": "salvage"}
-        payload = _payload(file, report, dialect, log)
-        file_len = file.file_len if file.segments else report.file_len or 0
+    def add(self, file: Input, log: Log) -> None:
+        """Adds a log."""
+        path, report, payload = file.name, log.report, log.payload
         summary = summary_of(report)
-        if payload == "wandb" or empty:
-            state = "empty" if empty else "damaged" if not report.ok else "torn" if summary.is_torn else "ok"
-            first_time, last_time = _times_of(path, log)
-            self._runs.append(Run(path, report.record_count, first_time, last_time, state))
+        self._runs += [log.run] if log.run else []
         if payload == "entity" and file.is_in_directory:
             self._entity_logs.append(path)
         zeros = summary.zeros_at_end
         zeros_len = zeros.length if zeros and not zeros.is_padding else 0
-        zeros_inside_len = sum(region.length for region in summary.zeros_inside)
         self._sums.update({name: getattr(report, name) for name in _OF_REPORT})
         self._sums.update(
             log_count=1,
-            file_len=file_len,
+            file_len=file.file_len if file.segments else report.file_len or 0,
             torn_count=summary.is_torn,
             zeros_count=zeros_len > 0,
             zeros_len=zeros_len,
-            zeros_inside_len=zeros_inside_len,
+            zeros_inside_len=sum(region.length for region in summary.zeros_inside),
         )
-        self._dialects[str(dialect)] += 1
+        self._dialects[str(log.dialect)] += 1
         self._compressions[report.compression or "none"] += 1
         self._payloads.update([payload] if payload else [])
-        self._record_counts[path] = report.record_count
-        if not report.ok:
-            self._damaged.append(path)
-            if payload == VERSION_EDIT.name or VERSION_EDIT.is_name(path):
-                self._damaged_manifests.append(path)
+        if not report.ok and (payload == VERSION_EDIT.name or VERSION_EDIT.is_name(path)):
+            self._damaged_manifests.append(path)
         if report.other_log_number is not None:
             self._misnamed.append((path, report.log_number, report.other_log_number))
         self._report = report
 
-    def info(self, path: str, files: Sequence[Input]) -> Info:
-        """The description of a source that stands for these files, once all of their results are taken."""
-        databases, failures = databases_of(files, self._damaged + self._not_logs)
-        self.failures += failures
-        exports, more_failures = exports_of(files, self._record_counts)
-        self.failures += more_failures
+    def info(self, path: str, fold: Fold) -> Info:
+        """The description of a source, once all of its results are taken."""
+        fold.judge()
+        files, databases, exports = fold.files, fold.databases, fold.exports
         listed = {os.path.realpath(name) for export in exports for name in export.files}
         unlisted = tuple(path for path in self._entity_logs if os.path.realpath(path) not in listed)
         is_one = len(files) == 1 and not files[0].is_in_directory
@@ -162,11 +171,11 @@ class Content:
             databases=tuple(databases),
             exports=tuple(exports),
             unlisted_logs=unlisted,
-            damaged_logs=tuple(self._damaged),
+            damaged_logs=tuple(fold.damaged),
             damaged_manifests=tuple(self._damaged_manifests),
             misnamed_logs=tuple(self._misnamed),
-            other_file_count_by_format=dict(self._others),
-            failures=tuple(self.failures),
+            other_file_count_by_format=dict(Counter(kind for _, kind in fold.others)),
+            failures=tuple(fold.failures),
             report=self._report if self._sums["log_count"] == 1 else None,
         )
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import errno
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from functools import wraps
 from os import fsdecode
 from os.path import basename
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from cordwood._content import described
-from cordwood._databases import databases_of, judged
+from cordwood._databases import judged
+from cordwood._fold import Fold
 from cordwood._inputs.destinations import check_new_directory, new_directories
 from cordwood._inputs.each import Progress, Read, each
 from cordwood._inputs.exports import export_text, exports_of
@@ -27,11 +27,12 @@ from cordwood._open import Split, part_of
 from cordwood._remote import source_of, with_options
 from cordwood._tables.payloads import PAYLOADS, other_kind
 from cordwood._text import damaged_text, quantity
-from cordwood.types import Database, Export, Info, Report
+from cordwood.types import Database, Export, Report
 
-__all__ = ["Results", "for_many", "info", "is_buffer", "logs_of", "salvage", "stat", "verify"]
+__all__ = ["Results", "for_many", "is_buffer", "logs_of", "salvage", "stat", "verify"]
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Results(Mapping[str | Split, T], Generic[T]):
@@ -81,7 +82,7 @@ class Results(Mapping[str | Split, T], Generic[T]):
         return len(self._results)
 
     @staticmethod
-    def of(read: Callable[..., T], source: Any, **options: Any) -> T | Results[T]:
+    def of(read: Callable[..., U], source: Any, /, **options: Any) -> U | Results[U]:
         """The result of a function for a log, or the `Results` for many.
 
         Args:
@@ -94,7 +95,7 @@ class Results(Mapping[str | Split, T], Generic[T]):
         >>> cordwood.Results.of(cordwood.detect, "example.log").dialect
         'leveldb'
         """
-        return cast("T | Results[T]", for_many(read)(source, **options))
+        return cast("U | Results[U]", for_many(read)(source, **options))
 
     @property
     def errors(self) -> Mapping[str | Split, Exception]:
@@ -297,9 +298,8 @@ def _results_of(
             raise TypeError(f"a list of logs contains paths, URLs, objects in stores and splits, not {kind}")
         if file.source is not None and names[file.name] > 1:
             raise ValueError(f"two sources have the name {file.name}")
+    fold = Fold(files)
     results: dict[str | Split, T] = {}
-    errors: dict[str | Split, Exception] = {}
-    others: dict[str | Split, str] = {}
     named = None if dialect == "auto" else dialect
     raised: list[Exception] = []
 
@@ -311,61 +311,16 @@ def _results_of(
             raised.append(error)
             raise
 
-    for file, found in each(files, read, threads, dialect=named, shown=lambda _: nullcontext(called)):
-        name = file.source if isinstance(file.source, Split) else file.name
+    found_of = each(files, read, threads, dialect=named, shown=lambda _: nullcontext(called))
+    for file, found in fold.take(found_of):
         if raised:
             # It is an exception of the caller's code, whatever its class, and not about the file.
             raise raised[0]
-        if isinstance(found, Exception):
-            errors[name] = found
-        elif isinstance(found, str):
-            others[name] = found
-        else:
-            results[name] = found
-    if not judges_directories:
-        return Results(results, errors, others)
-    counts: dict[str, int] | None = None
-    if not options.get("start") and options.get("end") is None:
-        reports = [(name, report) for name, report in results.items() if isinstance(report, Report)]
-        counts = {name: report.record_count for name, report in reports if isinstance(name, str)}
-    damaged = (name for name, report in results.items() if isinstance(report, Report) and not report.ok)
-    databases, unread = databases_of(files, [*damaged, *others])
-    exports, unread_metadata = exports_of(files, counts)
-    errors.update([*unread, *unread_metadata])
-    return Results(results, errors, others, tuple(databases), tuple(exports))
-
-
-def info(
-    source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
-    *,
-    threads: int = 1,
-    storage_options: Mapping[str, Any] | None = None,
-) -> Info:
-    """Describes a file or a directory in a few numbers: its format, its records, its damage, its databases and exports.
-
-    All logs are read. Tables of databases are not, but it is checked that none is missing.
-
-    Args:
-        source: A log; a directory, for all logs in it; a pattern such as `"*.log"`; a URL; or several of these, which
-            are described together.
-        threads: How many threads read.
-        storage_options: As for `Reader`. Default: `None`.
-
-    Returns:
-        The description. Files that could not be read are among its `failures`.
-
-    Raises:
-        OSError: The source is a single file and cannot be read, or is a pipe or a device.
-        DialectError: The source is a single file and is not a log.
-
-    >>> with cordwood.open("example.log", "w") as writer:
-    ...     writer.extend([b"one", b"two"])
-    2
-    >>> info = cordwood.info("example.log")
-    >>> info.what, info.record_count, info.ok
-    ('a log', 2, True)
-    """
-    return described(with_options(source, storage_options), threads)
+        if not isinstance(found, str | Exception):
+            results[file.source if isinstance(file.source, Split) else file.name] = found
+    if judges_directories:
+        fold.judge(has_all_records=not options.get("start") and options.get("end") is None)
+    return Results(results, dict(fold.failures), dict(fold.others), tuple(fold.databases), tuple(fold.exports))
 
 
 def _salvaged(source: Any, files: list[Input], directory: str, options: dict[str, Any]) -> Results[Any]:

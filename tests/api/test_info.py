@@ -100,17 +100,17 @@ def test_the_verb_prints_the_same(name, directory, capsys):
 
 
 def test_a_log_that_disappears_is_a_failure_only_if_it_is_named(directory, monkeypatch, capsys):
-    read = _content.read
+    verify = _content.verify
     gone = directory / "damaged.log"
     data = gone.read_bytes()
 
-    def read_and_remove(file, *rest):
-        report = read(file, *rest)
-        if file.name == str(gone):
+    def verify_and_remove(file, **options):
+        report = verify(file, **options)
+        if file == str(gone):
             gone.unlink()
         return report
 
-    monkeypatch.setattr(_content, "read", read_and_remove)
+    monkeypatch.setattr(_content, "verify", verify_and_remove)
     info = cordwood.info(directory)
     assert info.failures == ()
     # The two logs of the database.

@@ -13,10 +13,10 @@ import reference
 from entities import field, varint
 
 import cordwood
-from cordwood import _content
+from cordwood import _fold
 from cordwood._inputs import exports
 from cordwood._inputs.exports import listed_files, stated
-from cordwood.cli import _directories, main
+from cordwood.cli import main
 
 FILE_COUNT = 3
 ENTITY_COUNT = 5
@@ -628,8 +628,7 @@ def test_metadata_that_disappears_is_a_failure(export, monkeypatch, capfd):
         path.write_bytes(data)
         return found
 
-    for module in _content, _directories:
-        monkeypatch.setattr(module, "exports_of", removed_before)
+    monkeypatch.setattr(_fold, "exports_of", removed_before)
     info = cordwood.info(export)
     assert [(name, type(error)) for name, error in info.failures] == [(str(path), FileNotFoundError)]
     # The lists are exports of their own then.

@@ -9,6 +9,7 @@ from typing import Any
 from cordwood._evidence.page import Evidence
 from cordwood._evidence.reading import evidence_of, reads
 from cordwood._evidence.values import KeyChange, KeyChanges, LogEvidence, RegionEvidence
+from cordwood._fold import Fold
 from cordwood._inputs.each import each
 from cordwood._inputs.files import named_files
 from cordwood._remote import with_options
@@ -55,4 +56,6 @@ def evidence(
     """
     source = with_options(source, storage_options)
     read = reads(dialect=dialect, log_number=log_number)
-    return evidence_of(each(named_files(source), read, threads, dialect=dialect), command)
+    fold = Fold(named_files(source))
+    results = fold.take(each(fold.files, read, threads, dialect=dialect))
+    return evidence_of(fold, [found for _, found in results if isinstance(found, LogEvidence)], command)

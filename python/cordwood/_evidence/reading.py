@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from os.path import basename
 from typing import Any, Literal, NamedTuple
 
-from cordwood._databases import databases_of, judged
+from cordwood._databases import judged
 from cordwood._evidence.page import Evidence, rank
 from cordwood._evidence.values import (
     DETAILED_MAX,
@@ -26,8 +26,8 @@ from cordwood._evidence.values import (
     LogEvidence,
     RegionEvidence,
 )
+from cordwood._fold import Fold
 from cordwood._inputs.each import Progress, is_gone
-from cordwood._inputs.exports import exports_of
 from cordwood._inputs.files import files_of, is_stream, sha256_of
 from cordwood._inputs.input import Input
 from cordwood._map.svg import FRAGMENTS_MAX, Picture, document, picture_of
@@ -72,26 +72,11 @@ def _stats(path: str | None) -> list[tuple[str, int, int]]:
     return [(name, stat.st_size, stat.st_mtime_ns) for _, name in files for stat in (os.stat(name),)]
 
 
-def evidence_of(results: Iterable[tuple[Input, LogEvidence | str | Exception]], command: str | None) -> Evidence:
-    """The evidence, from the results of `each` for the files."""
-    logs: list[LogEvidence] = []
-    failed: list[tuple[str, str]] = []
-    other_files: list[tuple[str, str]] = []
-    results = list(results)
-    files = [file for file, _ in results]
-    inputs = {file.name: file for file in files}
-    read = [found for _, found in results if isinstance(found, LogEvidence)]
-    damaged = [log.path for log in read if not log.report.ok]
-    others = [file.name for file, found in results if isinstance(found, str)]
-    databases, failures = databases_of(files, damaged + others)
-    exports, more_failures = exports_of(files, {log.path: log.report.record_count for log in read})
-    for file, found in [*results, *((Input(path, path), error) for path, error in failures + more_failures)]:
-        if isinstance(found, LogEvidence):
-            logs.append(found)
-        elif isinstance(found, str):
-            other_files.append((file.name, found))
-        else:
-            failed.append((file.name, _reason(found)))
+def evidence_of(fold: Fold, logs: list[LogEvidence], command: str | None) -> Evidence:
+    """The evidence, once all results are taken."""
+    inputs = {file.name: file for file in fold.files}
+    fold.judge()
+    failed = [(name, _reason(error)) for name, error in fold.failures]
     logs.sort(key=lambda log: rank(log.report, log.path))
     fragments_max = FRAGMENTS_MAX
     for index, log in enumerate(logs[:DETAILED_MAX]):
@@ -114,10 +99,10 @@ def evidence_of(results: Iterable[tuple[Input, LogEvidence | str | Exception]], 
         directory = os.getcwd()
     return Evidence(
         tuple(logs),
-        tuple(databases),
-        tuple(exports),
+        tuple(fold.databases),
+        tuple(fold.exports),
         tuple(failed),
-        tuple(other_files),
+        tuple(fold.others),
         command,
         examined=utc(time.time_ns()),
         directory=directory,

@@ -102,8 +102,8 @@ def map(  # noqa: A001
     >>> cordwood.map("example.log").damaged_len
     0
     """
-    result: LogMap | cordwood.Results[LogMap] = cordwood.Results.of(_map_of, **locals())
-    return result
+    log = {"dialect": dialect, "log_number": log_number, "compression": compression}
+    return cordwood.Results.of(_map_of, source, storage_options=storage_options, **log)
 
 
 def _map_of(source: Any, **log: Any) -> LogMap:

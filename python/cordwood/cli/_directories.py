@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
-from cordwood._databases import database_lines, databases_of
+from cordwood._databases import database_lines
 from cordwood._inputs.exports import export_text, exports_of
 from cordwood._inputs.input import Input
 from cordwood._jsonable import database_fields, export_fields
@@ -15,18 +15,13 @@ from cordwood.cli._terminal import print_commands, print_folded, red, shell_word
 from cordwood.types import Database, Export
 
 
-def print_databases(
-    files: Sequence[Input], damaged: Iterable[str], *, as_json: bool, is_quiet: bool
-) -> tuple[Status, dict[str, int]]:
-    """Prints the databases among these files, or with `is_quiet` those with faults. `damaged` is as for `databases_of`.
+def print_databases(databases: Sequence[Database], *, as_json: bool, is_quiet: bool) -> tuple[Status, dict[str, int]]:
+    """Prints the databases, or with `is_quiet` those with faults.
 
     Returns the exit status, and the totals of the databases for JSON.
 
     As text, their number follows, since the totals of the logs do not count them.
     """
-    databases, failures = databases_of(files, damaged)
-    for _, error in failures:
-        complain(error)
     for database in databases:
         if is_quiet and database.ok:
             continue
@@ -47,9 +42,8 @@ def print_databases(
     if databases and not (as_json or is_quiet):
         damaged = f"{damaged_count:,} damaged"
         print(f"total: {quantity(len(databases), 'database')}, {red(damaged) if damaged_count else damaged}")
-    status = Status.DAMAGE if damaged_count else Status.CLEAN
     counts = {"database_count": len(databases), "damaged_database_count": damaged_count}
-    return Status.FAILURE if failures else status, counts
+    return Status.DAMAGE if damaged_count else Status.CLEAN, counts
 
 
 def print_database_lines(database: Database, *, indent: int = 2, is_brief: bool = False) -> None:
@@ -59,13 +53,12 @@ def print_database_lines(database: Database, *, indent: int = 2, is_brief: bool 
 
 
 def print_exports(
-    files: Sequence[Input], counts: Mapping[str, int] | None, *, as_json: bool, is_quiet: bool
+    exports: Sequence[Export], files: Sequence[Input], *, as_json: bool, is_quiet: bool
 ) -> tuple[Status, dict[str, int]]:
     """Prints the exports among these files, or with `is_quiet` those that are not complete, and their number.
 
     Returns the exit status, and the totals of the exports for JSON.
     """
-    exports, status = _judged(files, counts)
     for export in exports:
         if is_quiet and export.ok:
             continue
@@ -81,24 +74,19 @@ def print_exports(
     if exports and not (as_json or is_quiet):
         incomplete = f"{incomplete_count:,} incomplete"
         print(f"total: {quantity(len(exports), 'export')}, {red(incomplete) if incomplete_count else incomplete}")
+    status = Status.DAMAGE if any(_is_short(export, files) for export in exports) else Status.CLEAN
     return status, {"export_count": len(exports), "incomplete_export_count": incomplete_count}
 
 
 def report_exports(files: Sequence[Input]) -> Status:
     """Reports the exports among these files that are not complete on stderr, and returns the exit status."""
-    exports, status = _judged(files)
-    for export in exports:
-        if _is_short(export, files):
-            complain(f"{display_name(export.path)}: {export_text(export)}")
-    return status
-
-
-def _judged(files: Sequence[Input], counts: Mapping[str, int] | None = None) -> tuple[list[Export], Status]:
-    exports, failures = exports_of(files, counts)
+    exports, failures = exports_of(files)
     for path, error in failures:
         complain(error, place=display_name(path))
-    is_short = any(_is_short(export, files) for export in exports)
-    return exports, Status.FAILURE if failures else Status.DAMAGE if is_short else Status.CLEAN
+    short = [export for export in exports if _is_short(export, files)]
+    for export in short:
+        complain(f"{display_name(export.path)}: {export_text(export)}")
+    return Status.FAILURE if failures else Status.DAMAGE if short else Status.CLEAN
 
 
 def _is_short(export: Export, files: Sequence[Input]) -> bool:

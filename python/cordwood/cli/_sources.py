@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TypeVar
 
 import cordwood
+from cordwood._fold import Fold
 from cordwood._inputs.each import Read, Result, each
 from cordwood._inputs.exports import exports_of
 from cordwood._inputs.files import expand
@@ -50,7 +51,7 @@ def _of_stdin() -> Input:
         return Input("-", "-", error=error)
 
 
-class Tally:
+class Tally(Fold):
     """The results of the sources of a verb.
 
     Attributes:
@@ -62,7 +63,6 @@ class Tally:
         other_log_count: How many of the damaged ones are so only because all of the file belongs to another log.
         database_count: Databases that were judged.
         failed_count: Sources that could not be read.
-        other_files: The name of each file in a directory that is not a log, and its format.
         other_kinds: Logs in directories that contain other records than requested, by kind.
     """
 
@@ -74,10 +74,9 @@ class Tally:
         as_json: bool = False,
         judges_exports: bool = False,
     ) -> None:
-        """A tally before the first source. It looks for the files of the names later, unless they are given."""
+        """A tally before the first source."""
+        super().__init__(inputs_of(names) if files is None else files)
         self.names = names
-        if files is not None:
-            self.files = files
         self.as_json = as_json
         self.judges_exports = judges_exports
         self.log_count: int = 0
@@ -85,16 +84,10 @@ class Tally:
         self.other_log_count: int = 0
         self.failed_count: int = 0
         self.database_count: int = 0
-        self.other_files: list[tuple[str, str]] = []
         self.other_kinds: dict[str, list[str]] = {}
         self._sums: dict[str, int | None] = dict.fromkeys(
             ("record_count", "payload_len", "skipped_len", "damaged_len", "file_len"), 0
         )
-
-    @cached_property
-    def files(self) -> Sequence[Input]:
-        """The files that the names stand for."""
-        return inputs_of(self.names)
 
     @cached_property
     def is_one_file(self) -> bool:
@@ -126,18 +119,16 @@ class Tally:
 
     def taken(self, results: Iterable[Result[T]]) -> Iterator[tuple[Input, T]]:
         """The results of `each` for the logs, in their order. Failures are reported, and other files are counted."""
-        for file, found in results:
-            if isinstance(found, str):
-                self.other_files.append((file.name, found))
-            elif isinstance(found, Exception):
+        for file, found in self.take(results):
+            if isinstance(found, Exception):
                 text = _report(file.name, found)
                 self.failed_count += file.file_count
                 if self.as_json:
                     print_json({"source": source_name(file.name), "error": text})
-            else:
+            elif not isinstance(found, str):
                 yield file, found
         if not (self.log_count or self.failed_count or self.other_kinds or self.is_export):
-            found_files = self.others_text() if self.other_files else "there are no files"
+            found_files = self.others_text() if self.others else "there are no files"
             complain(f"{' '.join(map(display_name, self.names))}: no log was found; {found_files}")
 
     def add_sums(self, counts: cordwood.Report | cordwood.Stat) -> None:
@@ -169,8 +160,8 @@ class Tally:
     def reported_files(self) -> list[tuple[str, str]]:
         """The files in directories that are not logs, to be printed; metadata of an export only if there is no log."""
         if not (self.log_count or self.failed_count or self.other_kinds):
-            return self.other_files
-        return [file for file in self.other_files if file[1] != METADATA]
+            return self.others
+        return [file for file in self.others if file[1] != METADATA]
 
     def others_text(self) -> str:
         """The number of `reported_files`, by their formats."""
@@ -195,8 +186,8 @@ class Tally:
                 "log_count": self.log_count,
                 "damaged_count": damaged_count,
                 "failed_count": self.failed_count,
-                "other_file_count_by_format": Counter(what for _, what in self.other_files),
-                "other_files": [{"source": name, "format": what} for name, what in self.other_files],
+                "other_file_count_by_format": Counter(what for _, what in self.others),
+                "other_files": [{"source": name, "format": what} for name, what in self.others],
             }
             print_json({"totals": {**logs_and_files, **self._sums, **counts}})
             return self.status

@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import shlex
 
+import cordwood
 from cordwood._evidence.page import counts_text, rank
 from cordwood._evidence.reading import evidence_of, reads
 from cordwood._text import display_name
@@ -52,23 +53,23 @@ def run(options: argparse.Namespace) -> Status:
         raise ValueError("evidence reads a log several times, not stdin: copy it to a file; ./- is a file")
     tally = Tally(options.sources)
     check_new_file(destination, "page", tally.files, overwrite=options.overwrite)
-    results = list(tally.results(options, reads(**options.log)))
-    for _, log in tally.taken(results):
+    logs: list[cordwood.LogEvidence] = []
+    for _, log in tally.read(options, reads(**options.log)):
+        logs.append(log)
         tally.count(Status.DAMAGE if rank(log.report) == 0 else Status.CLEAN)
     tally.report_rest()
+    # Those have been reported by `read`.
+    reported_count = len(tally.failures)
     if tally.log_count:
-        evidence = evidence_of(results, shlex.join(options.command))
+        evidence = evidence_of(tally, logs, shlex.join(options.command))
         text = evidence.json if destination.endswith(".json") else evidence.html
         with new_file(destination, tally.files, overwrite=options.overwrite) as output:
             output.write(text.encode())
         if not options.quiet:
             print(f"wrote {display_name(destination)}: {counts_text(evidence)}")
-        reported = {file.name for file, found in results if isinstance(found, Exception)}
-        for name, reason in evidence.failed:
-            # Of the others, `taken` has reported the errors.
-            if name not in reported:
-                complain(reason, place=display_name(name))
-                tally.failed_count += 1
+        for name, reason in evidence.failed[reported_count:]:
+            complain(reason, place=display_name(name))
+            tally.failed_count += 1
         if tally.status == Status.CLEAN and not evidence.ok:
             return Status.DAMAGE
     return tally.status

@@ -73,12 +73,13 @@ def _describe(
     content = _content.Content()
     tally = Tally([name], files, as_json=options.json, judges_exports=True)
     results = each(files, _content.read, processor_count(), shown=ProgressBar)
-    for file, report in tally.taken(content.taken(results)):
-        if summary_of(report).has_no_dialect:
+    for file, log in tally.taken(results):
+        content.add(file, log)
+        if summary_of(log.report).has_no_dialect:
             complain(f"{display_name(file.name)}: {NO_DIALECT}")
-        tally.count(Status.CLEAN if report.ok else Status.DAMAGE)
-    reported_count = len(content.failures)
-    info = content.info(name, files)
+        tally.count(Status.CLEAN if log.report.ok else Status.DAMAGE)
+    reported_count = len(tally.failures)
+    info = content.info(name, tally)
     if not (tally.log_count or info.databases or info.exports):
         for engine, tool in _TOOLS.items():
             if f"{engine} table" in info.other_file_count_by_format:

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 from contextlib import nullcontext
+from typing import NamedTuple
 
 import cordwood
 from cordwood import _native
@@ -33,10 +34,11 @@ from cordwood._inputs.each import Progress
 from cordwood._inputs.files import sha256_of
 from cordwood._inputs.input import Input
 from cordwood._summary import summary_of
+from cordwood._text import display_name
 from cordwood.cli import _options
 from cordwood.cli._batches import Batches, read_batches
 from cordwood.cli._directories import print_databases, print_exports
-from cordwood.cli._messages import Status, worst
+from cordwood.cli._messages import Status, complain, worst
 from cordwood.cli._reopenable import reopenable
 from cordwood.cli._reports import print_report
 from cordwood.cli._sources import Tally
@@ -50,6 +52,12 @@ EXAMPLES = """\
   jq -r '.database // .export // . | select(.ok == false or .error)
     | .source // .path' report.ndjson
 """
+
+
+class _Log(NamedTuple):
+    report: cordwood.Report
+    sha256: str | None
+    batches: Batches | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Status:
     """Checks each source."""
 
-    def read(file: Input, threads: int, progress: Progress) -> tuple[cordwood.Report, str | None, Batches | None]:
+    def read(file: Input, threads: int, progress: Progress) -> _Log:
         report: cordwood.Report
         # The findings in the batches need a second reading.
         with reopenable(file.name) if options.payload else nullcontext() as again:
@@ -83,12 +91,9 @@ def run(options: argparse.Namespace) -> Status:
             report = judged(file.name, report)
             batches = read_batches(file.name, again.open(), report, options, progress) if again else None
         sha256 = sha256_of(file.name, report.file_len, progress) if options.json else None
-        return report, sha256, batches
+        return _Log(report, sha256, batches)
 
     tally = Tally(options.sources, as_json=options.json, judges_exports=True)
-    damaged: list[str] = []
-    # Of all records, by the paths of the logs.
-    counts: dict[str, int] | None = None if options.start or options.end is not None else {}
     for file, (report, sha256, batches) in tally.read(options, read):
         summary = summary_of(report, path=file.name)
         is_damaged = not summary.ok or bool(batches and batches.fault_count)
@@ -100,19 +105,20 @@ def run(options: argparse.Namespace) -> Status:
             print_report(file.name, report, summary, options, sha256=sha256, **fields)
             if batches and not options.json:
                 batches.print()
-        if counts is not None:
-            counts[file.name] = report.record_count
         tally.add_sums(report)
         tally.count(Status.DAMAGE if is_damaged or is_other else Status.CLEAN)
         tally.other_log_count += is_other and not is_damaged
-        damaged += [] if summary.ok else [file.name]
     if tally.is_one_file and tally.files[0].file_len and not tally.files[0].not_decoded:
         return tally.status
-    damaged += [name for name, _ in tally.other_files]
-    databases, database_counts = print_databases(tally.files, damaged, as_json=options.json, is_quiet=options.quiet)
-    exports, export_counts = print_exports(tally.files, counts, as_json=options.json, is_quiet=options.quiet)
+    reported_count = len(tally.failures)
+    tally.judge(has_all_records=not options.start and options.end is None)
+    failures = tally.failures[reported_count:]
+    for name, error in failures:
+        complain(error, place=display_name(name))
+    databases, database_counts = print_databases(tally.databases, as_json=options.json, is_quiet=options.quiet)
+    exports, export_counts = print_exports(tally.exports, tally.files, as_json=options.json, is_quiet=options.quiet)
     tally.database_count = database_counts["database_count"]
     adjective = "damaged or incomplete" if options.strict else "damaged"
     counts = {"other_log_count": tally.other_log_count, **database_counts, **export_counts}
     logs = tally.print_totals(names_others=True, damaged=adjective, **counts)
-    return worst(logs, databases, exports)
+    return worst(Status.FAILURE if failures else logs, databases, exports)

@@ -1,0 +1,60 @@
+"""The results for the files of a source, together: what every function and every verb for many logs counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from cordwood._databases import databases_of
+from cordwood._inputs.each import Result
+from cordwood._inputs.exports import exports_of
+from cordwood._inputs.input import Input
+from cordwood._open import Split
+from cordwood.types import Database, Export, Report
+
+T = TypeVar("T")
+
+
+class Fold:
+    """The results for the files of a source, together.
+
+    Attributes:
+        files: The files.
+        failures: The name, or the `Split`, of each file that could not be read, and the exception.
+        others: The same of each file in a directory that is not a log, and its format.
+        damaged: The damaged logs, if the results are reports, or have one.
+        record_counts: How many records were read from each of these logs.
+        databases: The databases among the files, once they have been judged.
+        exports: The exports of Datastore or Firestore among the files, once they have been judged.
+    """
+
+    def __init__(self, files: Sequence[Input]) -> None:
+        self.files = files
+        self.failures: list[tuple[Any, Exception]] = []
+        self.others: list[tuple[Any, str]] = []
+        self.damaged: list[str] = []
+        self.record_counts: dict[str, int] = {}
+        self.databases: list[Database] = []
+        self.exports: list[Export] = []
+
+    def take(self, results: Iterable[Result[T]]) -> Iterator[Result[T]]:
+        """The results of `each`, which are added."""
+        for file, found in results:
+            name = file.source if isinstance(file.source, Split) else file.name
+            report = getattr(found, "report", found)
+            if isinstance(found, Exception):
+                self.failures.append((name, found))
+            elif isinstance(found, str):
+                self.others.append((name, found))
+            elif isinstance(report, Report) and isinstance(name, str):
+                self.record_counts[name] = report.record_count
+                self.damaged += [] if report.ok else [name]
+            yield file, found
+
+    def judge(self, *, has_all_records: bool = True) -> None:
+        """Judges the databases and the exports, once all results are taken. What cannot be read is a failure."""
+        not_whole = [*self.damaged, *(name for name, _ in self.others)]
+        self.databases, failures = databases_of(self.files, not_whole)
+        counts = self.record_counts if has_all_records else None
+        self.exports, more_failures = exports_of(self.files, counts)
+        self.failures += [*failures, *more_failures]
