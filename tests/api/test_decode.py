@@ -801,3 +801,9 @@ def test_wrong_sources_are_refused_as_by_a_scan_of_bytes(sources):
     message = r"must be a path, a URL, bytes or another buffer|text file"
     with pytest.raises(TypeError, match=message):
         cordwood.scan(sources, decode="json")
+
+
+def test_a_row_at_the_end_of_a_log_that_does_not_fit_names_no_record():
+    path = VECTORS / "wandb/run/run-1.wandb"
+    with pytest.raises(ValueError, match=r"run-1\.wandb: the column 'id' is int8, and cannot have"):
+        pa.table(cordwood.scan(path, decode="wandb-run", schema=pa.schema([("id", pa.int8())])))

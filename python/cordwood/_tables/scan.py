@@ -211,7 +211,8 @@ class DecodedScan:
             try:
                 yield from log.read(table, self._origin)
             except MisfitError as error:
-                raise ValueError(f"{log.name}: the record at offset {error.offset}: {error}; {self._advice}") from None
+                place = "" if error.offset is None else f"the record at offset {error.offset}: "
+                raise ValueError(f"{log.name}: {place}{error}; {self._advice}") from None
 
     def _logs(self) -> list[_Log]:
         return [_Log(source, number, self._options) for number, source in enumerate(self._sources)]
