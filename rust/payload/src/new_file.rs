@@ -173,54 +173,6 @@ impl<'a> CustomField<'a> {
         Ok(Some(field))
     }
 
-    /// The number that precedes the field.
-    pub const fn tag(&self) -> u32 {
-        match *self {
-            CustomField::NeedCompaction(_) => 2,
-            CustomField::MinLogNumberToKeep(_) => 3,
-            CustomField::OldestBlobFileNumber(_) => 4,
-            CustomField::OldestAncesterTime(_) => 5,
-            CustomField::FileCreationTime(_) => 6,
-            CustomField::FileChecksum(_) => 7,
-            CustomField::FileChecksumFuncName(_) => 8,
-            CustomField::Temperature(_) => 9,
-            CustomField::MinTimestamp(_) => 10,
-            CustomField::MaxTimestamp(_) => 11,
-            CustomField::UniqueId(_) => 12,
-            CustomField::EpochNumber(_) => 13,
-            CustomField::CompensatedRangeDeletionSize(_) => 14,
-            CustomField::TailSize(_) => 15,
-            CustomField::UserDefinedTimestampsPersisted(_) => 16,
-            CustomField::FileOpenMetadata(_) => 17,
-            CustomField::PathId(_) => 65,
-            CustomField::Ignorable { tag, .. } => tag,
-        }
-    }
-
-    /// A stable name, such as `"epoch_number"`: part of the interface, the same in Python.
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            CustomField::NeedCompaction(_) => "need_compaction",
-            CustomField::MinLogNumberToKeep(_) => "min_log_number_to_keep",
-            CustomField::OldestBlobFileNumber(_) => "oldest_blob_file_number",
-            CustomField::OldestAncesterTime(_) => "oldest_ancester_time",
-            CustomField::FileCreationTime(_) => "file_creation_time",
-            CustomField::FileChecksum(_) => "file_checksum",
-            CustomField::FileChecksumFuncName(_) => "file_checksum_func_name",
-            CustomField::Temperature(_) => "temperature",
-            CustomField::MinTimestamp(_) => "min_timestamp",
-            CustomField::MaxTimestamp(_) => "max_timestamp",
-            CustomField::UniqueId(_) => "unique_id",
-            CustomField::EpochNumber(_) => "epoch_number",
-            CustomField::CompensatedRangeDeletionSize(_) => "compensated_range_deletion_size",
-            CustomField::TailSize(_) => "tail_size",
-            CustomField::UserDefinedTimestampsPersisted(_) => "user_defined_timestamps_persisted",
-            CustomField::FileOpenMetadata(_) => "file_open_metadata",
-            CustomField::PathId(_) => "path_id",
-            CustomField::Ignorable { .. } => "ignorable",
-        }
-    }
-
     fn encode(&self, out: &mut Vec<u8>) -> Result<(), PayloadError> {
         let start = out.len();
         put_varint(out, self.tag().into());
@@ -254,6 +206,51 @@ impl<'a> CustomField<'a> {
             }
         }
     }
+}
+
+/// The tag and the name of each variant.
+macro_rules! tagged {
+    ($kind:ident: $($pattern:pat => $tag:expr, $name:literal;)*) => {
+        #[allow(unused_variables, reason = "some patterns have names for the tag")]
+        impl $kind<'_> {
+            /// The number that precedes the field.
+            pub const fn tag(&self) -> u32 {
+                match self {
+                    $($pattern => $tag,)*
+                }
+            }
+
+            /// A stable name: part of the interface, the same in Python.
+            pub const fn as_str(&self) -> &'static str {
+                match self {
+                    $($pattern => $name,)*
+                }
+            }
+        }
+    };
+}
+
+pub(super) use tagged;
+
+tagged! { CustomField:
+    CustomField::NeedCompaction(_) => 2, "need_compaction";
+    CustomField::MinLogNumberToKeep(_) => 3, "min_log_number_to_keep";
+    CustomField::OldestBlobFileNumber(_) => 4, "oldest_blob_file_number";
+    CustomField::OldestAncesterTime(_) => 5, "oldest_ancester_time";
+    CustomField::FileCreationTime(_) => 6, "file_creation_time";
+    CustomField::FileChecksum(_) => 7, "file_checksum";
+    CustomField::FileChecksumFuncName(_) => 8, "file_checksum_func_name";
+    CustomField::Temperature(_) => 9, "temperature";
+    CustomField::MinTimestamp(_) => 10, "min_timestamp";
+    CustomField::MaxTimestamp(_) => 11, "max_timestamp";
+    CustomField::UniqueId(_) => 12, "unique_id";
+    CustomField::EpochNumber(_) => 13, "epoch_number";
+    CustomField::CompensatedRangeDeletionSize(_) => 14, "compensated_range_deletion_size";
+    CustomField::TailSize(_) => 15, "tail_size";
+    CustomField::UserDefinedTimestampsPersisted(_) => 16, "user_defined_timestamps_persisted";
+    CustomField::FileOpenMetadata(_) => 17, "file_open_metadata";
+    CustomField::PathId(_) => 65, "path_id";
+    CustomField::Ignorable { tag, .. } => *tag, "ignorable";
 }
 
 impl<'a> NewFile<'a> {

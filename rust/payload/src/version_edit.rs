@@ -1,7 +1,7 @@
 //! The record of a MANIFEST: the changes from one version of the database to the next.
 
 use super::error::{PayloadError, PayloadReason};
-use super::new_file::{InternalKey, NON_SAFE_IGNORE_MASK, NewFile};
+use super::new_file::{InternalKey, NON_SAFE_IGNORE_MASK, NewFile, tagged};
 use super::wire::{Cursor, put_nested_varint, put_string, put_varint, wrong_tag};
 
 /// The record of a MANIFEST of LevelDB or RocksDB: fields that state the changes, each preceded by
@@ -281,66 +281,6 @@ impl<'a> Field<'a> {
         })
     }
 
-    /// The number that precedes the field.
-    pub const fn tag(&self) -> u32 {
-        match self {
-            Field::Comparator(_) => 1,
-            Field::LogNumber(_) => 2,
-            Field::NextFileNumber(_) => 3,
-            Field::LastSequence(_) => 4,
-            Field::CompactPointer { .. } => 5,
-            Field::DeletedFile { .. } => 6,
-            Field::NewFile(file) => file.tag(),
-            Field::PrevLogNumber(_) => 9,
-            Field::MinLogNumberToKeep(_) => 10,
-            Field::ColumnFamily(_) => 200,
-            Field::ColumnFamilyAdd(_) => 201,
-            Field::ColumnFamilyDrop => 202,
-            Field::MaxColumnFamily(_) => 203,
-            Field::InAtomicGroup(_) => 300,
-            Field::BlobFileAddition(blob) => [400, 8194][blob.deprecated_tag as usize],
-            Field::BlobFileGarbage(blob) => [401, 8195][blob.deprecated_tag as usize],
-            Field::DbId(_) => 8193,
-            Field::WalAddition(wal) => [8196, 8199][wal.length_prefixed as usize],
-            Field::WalDeletion { length_prefixed, .. } => [8197, 8200][*length_prefixed as usize],
-            Field::FullHistoryTsLow(_) => 8198,
-            Field::PersistUserDefinedTimestamps(_) => 8201,
-            Field::SubcompactionProgress(_) => 8202,
-            Field::LastCompactedManifestFileSize(_) => 8203,
-            Field::Ignorable { tag, .. } => *tag,
-        }
-    }
-
-    /// A stable name, such as `"new_file"`: part of the interface, the same in Python.
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            Field::Comparator(_) => "comparator",
-            Field::LogNumber(_) => "log_number",
-            Field::NextFileNumber(_) => "next_file_number",
-            Field::LastSequence(_) => "last_sequence",
-            Field::CompactPointer { .. } => "compact_pointer",
-            Field::DeletedFile { .. } => "deleted_file",
-            Field::NewFile(_) => "new_file",
-            Field::PrevLogNumber(_) => "prev_log_number",
-            Field::MinLogNumberToKeep(_) => "min_log_number_to_keep",
-            Field::ColumnFamily(_) => "column_family",
-            Field::ColumnFamilyAdd(_) => "column_family_add",
-            Field::ColumnFamilyDrop => "column_family_drop",
-            Field::MaxColumnFamily(_) => "max_column_family",
-            Field::InAtomicGroup(_) => "in_atomic_group",
-            Field::BlobFileAddition(_) => "blob_file_addition",
-            Field::BlobFileGarbage(_) => "blob_file_garbage",
-            Field::DbId(_) => "db_id",
-            Field::WalAddition(_) => "wal_addition",
-            Field::WalDeletion { .. } => "wal_deletion",
-            Field::FullHistoryTsLow(_) => "full_history_ts_low",
-            Field::PersistUserDefinedTimestamps(_) => "persist_user_defined_timestamps",
-            Field::SubcompactionProgress(_) => "subcompaction_progress",
-            Field::LastCompactedManifestFileSize(_) => "last_compacted_manifest_file_size",
-            Field::Ignorable { .. } => "ignorable",
-        }
-    }
-
     fn encode(&self, out: &mut Vec<u8>) -> Result<(), PayloadError> {
         let start = out.len();
         put_varint(out, self.tag().into());
@@ -405,6 +345,33 @@ impl<'a> Field<'a> {
         }
         Ok(())
     }
+}
+
+tagged! { Field:
+    Field::Comparator(_) => 1, "comparator";
+    Field::LogNumber(_) => 2, "log_number";
+    Field::NextFileNumber(_) => 3, "next_file_number";
+    Field::LastSequence(_) => 4, "last_sequence";
+    Field::CompactPointer { .. } => 5, "compact_pointer";
+    Field::DeletedFile { .. } => 6, "deleted_file";
+    Field::NewFile(file) => file.tag(), "new_file";
+    Field::PrevLogNumber(_) => 9, "prev_log_number";
+    Field::MinLogNumberToKeep(_) => 10, "min_log_number_to_keep";
+    Field::ColumnFamily(_) => 200, "column_family";
+    Field::ColumnFamilyAdd(_) => 201, "column_family_add";
+    Field::ColumnFamilyDrop => 202, "column_family_drop";
+    Field::MaxColumnFamily(_) => 203, "max_column_family";
+    Field::InAtomicGroup(_) => 300, "in_atomic_group";
+    Field::BlobFileAddition(blob) => [400, 8194][blob.deprecated_tag as usize], "blob_file_addition";
+    Field::BlobFileGarbage(blob) => [401, 8195][blob.deprecated_tag as usize], "blob_file_garbage";
+    Field::DbId(_) => 8193, "db_id";
+    Field::WalAddition(wal) => [8196, 8199][wal.length_prefixed as usize], "wal_addition";
+    Field::WalDeletion { length_prefixed, .. } => [8197, 8200][*length_prefixed as usize], "wal_deletion";
+    Field::FullHistoryTsLow(_) => 8198, "full_history_ts_low";
+    Field::PersistUserDefinedTimestamps(_) => 8201, "persist_user_defined_timestamps";
+    Field::SubcompactionProgress(_) => 8202, "subcompaction_progress";
+    Field::LastCompactedManifestFileSize(_) => 8203, "last_compacted_manifest_file_size";
+    Field::Ignorable { tag, .. } => *tag, "ignorable";
 }
 
 impl WalAddition {

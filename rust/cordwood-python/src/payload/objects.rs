@@ -195,7 +195,7 @@ impl Sink for Objects<'_, '_> {
 }
 
 /// A value as an object of Python's built-in types, or a `datetime` in UTC.
-fn object_of<'py>(py: Python<'py>, value: View<'_>) -> PyResult<Bound<'py, PyAny>> {
+pub(super) fn object_of<'py>(py: Python<'py>, value: View<'_>) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         View::Null => py.None().into_bound(py),
         View::Bool(value) => value.into_field(py)?,

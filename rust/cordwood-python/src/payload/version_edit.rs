@@ -3,14 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use cordwood_payload::table::View;
 use cordwood_payload::{self as payload, CustomField, Field, InternalKey, NewFile, PayloadError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
+use super::objects::object_of;
 use crate::exclusive::Exclusive;
 use crate::interpreter::python_code::{Arguments, PythonCode, module};
 use crate::memory::buffer::try_bytes;
-use crate::values::IntoField;
 use crate::values::arguments::bytes_of;
 use crate::values::error::payload_error;
 
@@ -169,23 +170,6 @@ impl<'py> Module<'py> {
         let py = self.0.py();
         let kind = self.make("FieldKind", (field.as_str(),))?;
         let value = match field {
-            Field::LogNumber(number)
-            | Field::NextFileNumber(number)
-            | Field::LastSequence(number)
-            | Field::PrevLogNumber(number)
-            | Field::MinLogNumberToKeep(number)
-            | Field::WalDeletion { log_number: number, .. }
-            | Field::LastCompactedManifestFileSize(number) => number.into_field(py)?,
-            Field::ColumnFamily(number) | Field::MaxColumnFamily(number) | Field::InAtomicGroup(number) => {
-                number.into_field(py)?
-            }
-            Field::Comparator(bytes)
-            | Field::ColumnFamilyAdd(bytes)
-            | Field::DbId(bytes)
-            | Field::FullHistoryTsLow(bytes)
-            | Field::SubcompactionProgress(bytes)
-            | Field::Ignorable { value: bytes, .. } => bytes.into_field(py)?,
-            Field::PersistUserDefinedTimestamps(is_set) => is_set.into_field(py)?,
             Field::CompactPointer { level, key } => self.make("CompactPointer", (level, self.key(key)?))?,
             Field::DeletedFile { level, file_number } => self.make("DeletedFile", (level, file_number))?,
             Field::NewFile(file) => self.new_file(file)?,
@@ -211,7 +195,7 @@ impl<'py> Module<'py> {
             )?,
             Field::WalAddition(wal) => self.make("WalAddition", (wal.log_number, wal.synced_len))?,
             // A dropped column family: the tag has no value.
-            _ => py.None().into_bound(py),
+            plain => object_of(py, View::of_field(plain).unwrap_or(View::Null))?,
         };
         self.make("Field", (kind, field.tag(), value))
     }
@@ -241,28 +225,7 @@ impl<'py> Module<'py> {
 
     fn custom_field(&self, field: &CustomField<'_>) -> PyResult<Bound<'py, PyAny>> {
         let py = self.0.py();
-        let value = match *field {
-            CustomField::MinLogNumberToKeep(number)
-            | CustomField::OldestBlobFileNumber(number)
-            | CustomField::OldestAncesterTime(number)
-            | CustomField::FileCreationTime(number)
-            | CustomField::EpochNumber(number)
-            | CustomField::CompensatedRangeDeletionSize(number)
-            | CustomField::TailSize(number) => number.into_field(py)?,
-            CustomField::Temperature(byte) | CustomField::PathId(byte) => byte.into_field(py)?,
-            CustomField::NeedCompaction(is_set) | CustomField::UserDefinedTimestampsPersisted(is_set) => {
-                is_set.into_field(py)?
-            }
-            CustomField::FileChecksum(bytes)
-            | CustomField::FileChecksumFuncName(bytes)
-            | CustomField::MinTimestamp(bytes)
-            | CustomField::MaxTimestamp(bytes)
-            | CustomField::UniqueId(bytes)
-            | CustomField::FileOpenMetadata(bytes)
-            | CustomField::Ignorable { value: bytes, .. } => bytes.into_field(py)?,
-            // Variants that a later core may add.
-            _ => py.None().into_bound(py),
-        };
+        let value = object_of(py, View::of_custom_field(field))?;
         let kind = self.make("CustomFieldKind", (field.as_str(),))?;
         self.make("CustomField", (kind, field.tag(), value))
     }

@@ -14,26 +14,59 @@ pub(super) fn all_edit_fields(record: &[u8], mut each: impl FnMut(View<'_>) -> b
     })
 }
 
+impl<'v> View<'v> {
+    /// The value of a field of a version edit, if it is a number, a truth value or bytes.
+    pub fn of_field(field: &Field<'v>) -> Option<Self> {
+        Some(match *field {
+            Field::LogNumber(number)
+            | Field::NextFileNumber(number)
+            | Field::LastSequence(number)
+            | Field::PrevLogNumber(number)
+            | Field::MinLogNumberToKeep(number)
+            | Field::WalDeletion { log_number: number, .. }
+            | Field::LastCompactedManifestFileSize(number) => View::UInt(number),
+            Field::ColumnFamily(number) | Field::MaxColumnFamily(number) | Field::InAtomicGroup(number) => {
+                View::UInt(number.into())
+            }
+            Field::Comparator(bytes)
+            | Field::ColumnFamilyAdd(bytes)
+            | Field::DbId(bytes)
+            | Field::FullHistoryTsLow(bytes)
+            | Field::SubcompactionProgress(bytes)
+            | Field::Ignorable { value: bytes, .. } => View::Bytes(bytes),
+            Field::PersistUserDefinedTimestamps(is_set) => View::Bool(is_set),
+            _ => return None,
+        })
+    }
+
+    /// The value of a further field of a file.
+    pub fn of_custom_field(field: &CustomField<'v>) -> Self {
+        match *field {
+            CustomField::MinLogNumberToKeep(number)
+            | CustomField::OldestBlobFileNumber(number)
+            | CustomField::OldestAncesterTime(number)
+            | CustomField::FileCreationTime(number)
+            | CustomField::EpochNumber(number)
+            | CustomField::CompensatedRangeDeletionSize(number)
+            | CustomField::TailSize(number) => View::UInt(number),
+            CustomField::Temperature(byte) | CustomField::PathId(byte) => View::UInt(byte.into()),
+            CustomField::NeedCompaction(is_set) | CustomField::UserDefinedTimestampsPersisted(is_set) => {
+                View::Bool(is_set)
+            }
+            CustomField::FileChecksum(bytes)
+            | CustomField::FileChecksumFuncName(bytes)
+            | CustomField::MinTimestamp(bytes)
+            | CustomField::MaxTimestamp(bytes)
+            | CustomField::UniqueId(bytes)
+            | CustomField::FileOpenMetadata(bytes)
+            | CustomField::Ignorable { value: bytes, .. } => View::Bytes(bytes),
+        }
+    }
+}
+
 /// Returns the result of `take` for the value of a field, which is null if it has none.
 fn take_value(field: &Field<'_>, take: &mut dyn FnMut(View<'_>) -> bool) -> bool {
     match field {
-        Field::LogNumber(number)
-        | Field::NextFileNumber(number)
-        | Field::LastSequence(number)
-        | Field::PrevLogNumber(number)
-        | Field::MinLogNumberToKeep(number)
-        | Field::WalDeletion { log_number: number, .. }
-        | Field::LastCompactedManifestFileSize(number) => take(View::UInt(*number)),
-        Field::ColumnFamily(number) | Field::MaxColumnFamily(number) | Field::InAtomicGroup(number) => {
-            take(View::UInt((*number).into()))
-        }
-        Field::Comparator(bytes)
-        | Field::ColumnFamilyAdd(bytes)
-        | Field::DbId(bytes)
-        | Field::FullHistoryTsLow(bytes)
-        | Field::SubcompactionProgress(bytes)
-        | Field::Ignorable { value: bytes, .. } => take(View::Bytes(bytes)),
-        Field::PersistUserDefinedTimestamps(is_set) => take(View::Bool(*is_set)),
         Field::CompactPointer { level, key } => take(View::Cells(&[
             ("level", View::UInt((*level).into())),
             ("key", View::Cells(&key_cells(key))),
@@ -65,7 +98,7 @@ fn take_value(field: &Field<'_>, take: &mut dyn FnMut(View<'_>) -> bool) -> bool
             let cells = [("log_number", View::UInt(wal.log_number)), ("synced_len", synced_len)];
             take(View::Cells(if wal.synced_len.is_some() { &cells } else { &cells[..1] }))
         }
-        Field::ColumnFamilyDrop => take(View::Null),
+        plain => take(View::of_field(plain).unwrap_or(View::Null)),
     }
 }
 
@@ -86,26 +119,7 @@ fn take_field(kind: &str, tag: u32, value: View<'_>, take: &mut dyn FnMut(View<'
 /// never did.
 pub(super) fn all_custom_fields(fields: &[CustomField<'_>], mut each: impl FnMut(View<'_>) -> bool) -> bool {
     fields.iter().all(|field| {
-        let value = match *field {
-            CustomField::MinLogNumberToKeep(number)
-            | CustomField::OldestBlobFileNumber(number)
-            | CustomField::OldestAncesterTime(number)
-            | CustomField::FileCreationTime(number)
-            | CustomField::EpochNumber(number)
-            | CustomField::CompensatedRangeDeletionSize(number)
-            | CustomField::TailSize(number) => View::UInt(number),
-            CustomField::Temperature(byte) | CustomField::PathId(byte) => View::UInt(byte.into()),
-            CustomField::NeedCompaction(is_set) | CustomField::UserDefinedTimestampsPersisted(is_set) => {
-                View::Bool(is_set)
-            }
-            CustomField::FileChecksum(bytes)
-            | CustomField::FileChecksumFuncName(bytes)
-            | CustomField::MinTimestamp(bytes)
-            | CustomField::MaxTimestamp(bytes)
-            | CustomField::UniqueId(bytes)
-            | CustomField::FileOpenMetadata(bytes)
-            | CustomField::Ignorable { value: bytes, .. } => View::Bytes(bytes),
-        };
+        let value = View::of_custom_field(field);
         take_field(field.as_str(), field.tag(), value, &mut each)
     })
 }

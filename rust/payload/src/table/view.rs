@@ -126,23 +126,6 @@ impl<'v> View<'v> {
         (!text.is_cut).then_some(text.text)
     }
 
-    /// Whether it has fields.
-    pub fn is_struct(self) -> bool {
-        matches!(
-            self,
-            View::Point(..)
-                | View::User(_)
-                | View::Key(_)
-                | View::Element(_)
-                | View::Entity(_)
-                | View::Other(_)
-                | View::Data(_)
-                | View::Properties(_)
-                | View::Object(_)
-                | View::Cells(_)
-        )
-    }
-
     /// Whether it has items.
     pub fn is_list(self) -> bool {
         matches!(
