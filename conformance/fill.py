@@ -1,4 +1,4 @@
-"""Formats the files of cases, and fills in expected outcomes that are null: `{"skip": null}`.
+"""Formats the files of cases, numbers new ones, and fills in expected outcomes that are null: `{"skip": null}`.
 
     python conformance/fill.py
 
@@ -9,6 +9,7 @@ packed logs; those of other dialects are written by hand. Check each outcome tha
 import json
 import sys
 import tempfile
+from itertools import count
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -39,7 +40,7 @@ def fill(case):
     """Fills in the outcomes that are null."""
     with tempfile.TemporaryDirectory() as directory:
         for task in tasks_of(case, Path(directory)):
-            if task.policy != "write" and case["expected"][task.policy] is None:
+            if case.get("expected", {}).get(task.policy, task) is None:
                 case["expected"][task.policy] = outcome(pure_python.answer(task.request))
 
 
@@ -55,6 +56,9 @@ def text(case):
 if __name__ == "__main__":
     for file in sorted((HERE / "cases").glob("*.json")):
         cases = json.loads(file.read_text(encoding="utf-8"))
+        numbers = [int(case["id"].rpartition("-")[2]) for case in cases if "id" in case]
+        new = count(max(numbers, default=0) + 1)
+        cases = [case if "id" in case else {"id": f"{file.stem}-{next(new)}"} | case for case in cases]
         for one in cases:
-            fill(one)
+            fill(one | {"file": file.name})
         file.write_text("[\n" + ",\n".join(map(text, cases)) + "\n]\n", encoding="utf-8")

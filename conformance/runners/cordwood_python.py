@@ -5,8 +5,13 @@ python conformance/suite.py python conformance/runners/cordwood_python.py
 
 import json
 import sys
+from pathlib import Path
 
 import cordwood
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from suite import DIALECTS, FEATURES, POLICIES
 
 OPTIONS = ("dialect", "log_number", "compression", "start", "end", "record_len_max", "verify_checksums")
 
@@ -14,7 +19,11 @@ OPTIONS = ("dialect", "log_number", "compression", "start", "end", "record_len_m
 def answer(request):
     """The answer to a request."""
     named = {name: request[name] for name in OPTIONS if name in request}
-    return {"read": read, "write": write, "repair": repair}[request["do"]](request, named)
+    return {"describe": describe, "read": read, "write": write, "repair": repair}[request["do"]](request, named)
+
+
+def describe(_request, _named):
+    return {"dialects": DIALECTS, "policies": POLICIES, "features": [*FEATURES]}
 
 
 def read(request, named):
@@ -89,4 +98,5 @@ def regions(skipped):
 
 if __name__ == "__main__":
     for line in sys.stdin:
-        print(json.dumps(answer(json.loads(line))), flush=True)
+        asked = json.loads(line)
+        print(json.dumps({"id": asked["id"]} | answer(asked)), flush=True)

@@ -83,8 +83,10 @@ class Warnings(logging.Handler):
 
 
 def answer(request, read, dialects):
-    if request["do"] != "read" or request.get("dialect", request.get("detected")) not in dialects:
-        return {"unsupported": "the dialect, or the request"}
+    if request["do"] == "describe":
+        return {"dialects": dialects, "policies": ["skip"], "features": []}
+    if (dialect := request.get("dialect", request.get("detected"))) not in dialects:
+        return {"unsupported": dialect or "detection"}
     records, warnings.latest = [], None
     try:
         for record in read(request["path"]):
@@ -101,4 +103,5 @@ if __name__ == "__main__":
     logging.getLogger().addHandler(warnings)
     reader = READERS.get(sys.argv[1], (command, LEVELDB))
     for line in sys.stdin:
-        print(json.dumps(answer(json.loads(line), *reader)), flush=True)
+        asked = json.loads(line)
+        print(json.dumps({"id": asked["id"]} | answer(asked, *reader)), flush=True)

@@ -20,17 +20,20 @@ DIALECTS = {
     (None, "packed"): reference.PACKED,
 }
 OPTIONS = ("start", "end", "record_len_max", "verify_checksums")
+FEATURES = ["ranges", "record_len_max", "verify_checksums", "zstd", "segments", "write", "repair"]
 POLICIES = {"skip": {}, "raise": {}, "stop": {"stop": True}, "salvage": {"salvage": True}}
 
 
 def answer(request):
     """The answer to a request."""
+    if request["do"] == "describe":
+        return {"dialects": ["leveldb", "packed"], "policies": [*POLICIES], "features": FEATURES}
     named = request.get("dialect")
     dialect = DIALECTS.get((named, None if named else request.get("detected")))
     if request["do"] == "write":
         return write(request) if named in (None, "leveldb") else {"unsupported": "the dialect"}
     if dialect is None:
-        return {"unsupported": "the dialect"}
+        return {"unsupported": "detection"}
     return read(request, dialect) if request["do"] == "read" else repair(request, dialect)
 
 
@@ -48,14 +51,17 @@ def read(request, dialect):
             return {"records": [], "end": ["refused", 0]}
         files = {int(file.stem): file.read_bytes() for file in path.glob("*.log")}
         if {"start", "end", "stop"} & options.keys():
-            return {"unsupported": "a range of a segmented log, or the policy stop"}
+            return {"unsupported": "segment_ranges"}
         if not files:
             return {"records": [], "end": ["refused", 0]}
-        return found(reference.events_of_segments(files, dialect=dialect, **options))
+        return with_raised(request, found(reference.events_of_segments(files, dialect=dialect, **options)))
     content = path.read_bytes()
     if options.get("start", 0) > len(content):
         return {"records": [], "end": ["refused", options["start"]]}
-    answer = found(reference.events(content, dialect=dialect, **options))
+    return with_raised(request, found(reference.events(content, dialect=dialect, **options)))
+
+
+def with_raised(request, answer):
     if request["policy"] == "raise":
         answer["raised"] = [start for _, start, _, severity in answer["regions"] if severity == "corruption"]
     return answer
@@ -87,4 +93,5 @@ def found(events):
 
 if __name__ == "__main__":
     for line in sys.stdin:
-        print(json.dumps(answer(json.loads(line))), flush=True)
+        asked = json.loads(line)
+        print(json.dumps({"id": asked["id"]} | answer(asked)), flush=True)

@@ -1,10 +1,15 @@
 """The conformance cases: the package, and the reference that shares no code with it, give the answers of the cases."""
 
+import json
 import re
+import subprocess
 import sys
+import tarfile
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
+import archive
 import cordwood_python
 import foreign
 import pure_python
@@ -78,47 +83,170 @@ def test_an_answer_without_records_or_without_the_written_file_is_a_difference(t
     case = next(case for case in CASES if "written" in case)
     found = {task.policy: suite.differences(task, {}) for task in suite.tasks_of(case, tmp_path)}
     assert found.pop("write") == ["content: none"]
-    assert set(found) == set(case["expected"])
+    assert set(found) == {*case["expected"], "stop", "raise"}
     assert all(differences == ["records: none"] for differences in found.values())
 
 
-@pytest.mark.parametrize("line", ["records: 1", "[]"])
-def test_an_answer_that_is_no_json_object_is_a_difference(line, tmp_path):
-    script = "import sys\nfor request in sys.stdin: print(sys.argv[1], flush=True)"
-    runner = suite.Runner([sys.executable, "-c", script, line])
-    task = next(suite.tasks_of(CASES[0], tmp_path))
-    differences = suite.differences(task, runner.answer(task.request))
-    runner.stop()
-    assert differences == [f"error: the answer is not a JSON object: {line!r}"]
+GOOD = {"id": "ID", "dialects": ["leveldb"], "policies": ["skip"], "features": []}
+ONE = "A FIRST ends a record that is not complete"
 
 
-def test_unsupported_requests_are_counted_for_each_reason(capsys):
-    answer = "print(json.dumps({'unsupported': json.loads(line)['do']}), flush=True)"
-    script = f"import sys, json\nfor line in sys.stdin: {answer}"
-    assert suite.main([sys.executable, "-c", script]) == 0
-    equal, *lines = capsys.readouterr().out.splitlines()
-    counts = {reason: int(count) for count, _, reason in (line.split() for line in lines)}
-    assert equal == "0 equal, 0 different"
-    assert counts.keys() == {"(read)", "(write)", "(repair)"}
-    assert counts["(repair)"] == sum("repair" in case["expected"] for case in CASES)
+def run(capsys, answers, *, names=(ONE,), known=None, must=False, timeout=10):
+    """The status and the output of the suite, for a runner that answers `describe`, and then all other requests."""
+    described, other = (f"print({text}, flush=True)" for text in answers)
+    script = f"""
+import json, os, sys, time
+for line in sys.stdin:
+    request = json.loads(line)
+    describe = request["do"] == "describe"
+    good = json.dumps({GOOD} | {{"id": request["id"]}})
+    right = {{"id": request["id"]}}
+    if describe:
+        {described}
+    else:
+        {other}
+"""
+    status = suite.main([sys.executable, "-c", script], known, words=[*names], must=must, timeout=timeout)
+    return status, capsys.readouterr().out
 
 
-def test_a_runner_that_answers_wrongly_has_the_exit_status_1(monkeypatch, capsys):
-    monkeypatch.setattr(suite, "all_cases", lambda: CASES[:1])
-    script = "import sys\nfor request in sys.stdin: print('{}', flush=True)"
-    assert suite.main([sys.executable, "-c", script]) == 1
-    different = len(CASES[0]["expected"]) + ("written" in CASES[0])
-    assert capsys.readouterr().out.endswith(f"\n0 equal, {different} different\n")
+NO_ANSWER = 'json.dumps(right | {"records": []})'
+NULLS = 'json.dumps(right | {"records": [[None, 9, 3, "2a94b2e9"]]})'
 
 
-def test_a_known_difference_is_none_and_a_known_case_that_is_equal_is_one(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(suite, "all_cases", lambda: CASES[:1])
+@pytest.mark.parametrize(
+    ("answers", "status", "message"),
+    [
+        pytest.param(("'reading...\\n' + good", NO_ANSWER), 2, "is not the answer to the request 1", id="extra first"),
+        pytest.param(("good", "'{\"debug\": 1}'"), 2, "is not the answer to the request 2", id="extra later"),
+        pytest.param(("good", "'[]'"), 2, "a JSON object with its `id`: '[]'", id="no object"),
+        pytest.param(("good", "json.dumps({'records': []})"), 2, "is not the answer to the request 2", id="no id"),
+        pytest.param(
+            ("good", 'json.dumps(right | {"id": 1})'), 2, "is not the answer to the request 2", id="an old id"
+        ),
+        pytest.param(("os._exit(1)", NO_ANSWER), 2, "does not describe itself: the runner ended", id="crash first"),
+        pytest.param(("good", "os._exit(1)"), 2, "the runner ended, 5 times in a row", id="crash always"),
+        pytest.param(("time.sleep(9)", NO_ANSWER), 2, "no answer within 0.5 seconds", id="no answer"),
+        pytest.param(
+            ("json.dumps(right)", NO_ANSWER), 2, "`dialects` of the answer to `describe`", id="describes none"
+        ),
+        pytest.param(("good.replace('leveldb', 'LevelDB')", NO_ANSWER), 2, '["LevelDB"]', id="unknown dialect"),
+        pytest.param(("good", 'json.dumps(right | {"regions": None})'), 2, "`regions` must be", id="regions of null"),
+        pytest.param(
+            ("good", 'json.dumps(right | {"regions": [["torn_tail", 1, 2]]})'),
+            2,
+            "`regions` must be",
+            id="short region",
+        ),
+        pytest.param(("good", NULLS), 2, "with null for all", id="some offsets are null"),
+        pytest.param(("good.replace('skip', 'stop')", NO_ANSWER), 1, "expected [[0, 10", id="wrong answer"),
+        pytest.param(
+            ("good", 'json.dumps(right | {"unsupported": "skip"})'), 1, "which is no feature", id="unsupported"
+        ),
+        pytest.param(("good.replace('\"leveldb\"', '')", NO_ANSWER), 3, "no answer was compared", id="supports none"),
+    ],
+)
+def test_each_broken_runner_has_one_clear_message_and_a_status(answers, status, message, capsys):
+    names = () if "times in a row" in message else (ONE,)
+    found, output = run(capsys, answers, names=names, timeout=0.5 if "0.5" in message else 10)
+    assert message in output
+    assert found == status, output
+    assert "Traceback" not in output
+
+
+def test_a_command_that_does_not_exist_is_a_broken_runner(capsys):
+    assert suite.main(["/no/such/command"]) == 2
+    assert "it does not start" in capsys.readouterr().out
+
+
+def test_a_message_has_the_file_the_rules_the_request_and_the_bytes(capsys):
+    status, output = run(capsys, ("good", NO_ANSWER))
+    assert status == 1
+    for part in ("records-24 (must)", "records.json, rules A2", '"policy": "skip"', "54 bytes: 7d aa 5c 84"):
+        assert part in output
+
+
+def test_offsets_that_a_reader_does_not_know_are_not_compared(tmp_path):
+    """Also those of records of which a case states only their number and a CRC."""
+    checked = Counter()
+    for number, case in enumerate(CASES):
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        for task in suite.tasks_of(case, directory):
+            answer = pure_python.answer(task.request)
+            if task.policy == "skip" and answer.get("records"):
+                answer = {"records": [[None, None, *record[2:]] for record in answer["records"]]}
+                assert suite.differences(task, answer) == []
+                answer["records"][-1][2] += 1
+                assert suite.differences(task, answer)
+                checked[type(task.expected["records"])] += 1
+    assert checked[dict] > 5
+    assert checked[list] > 300
+
+
+def test_stop_and_raise_follow_from_skip(tmp_path):
+    """Where a case states them, they are those that are derived."""
+    checked = Counter()
+    for case in CASES:
+        outcomes = case.get("expected", {})
+        stated = {policy: outcomes[policy] for policy in ("stop", "raise") if policy in outcomes}
+        file_len = len(suite.content_of(case)) if "content" in case else 0
+        found = suite.derived({"skip": outcomes.get("skip")}, file_len, case.get("end")) if stated and file_len else {}
+        for policy in stated.keys() & found.keys():
+            task = suite.Task(case, policy, {"path": str(tmp_path), **case}, found[policy])
+            answer = {"raised": [], **stated[policy]}
+            answer["regions"] = [[*region, suite.SEVERITY[region[0]]] for region in answer["regions"]]
+            if isinstance(answer["records"], list):
+                assert suite.differences(task, answer) == [], (case["name"], policy)
+                checked[policy] += 1
+    assert checked["stop"] > 100
+    assert checked["raise"] > 5
+
+
+def test_each_case_has_an_id_of_its_own():
+    ids = [case["id"] for case in CASES]
+    assert len(ids) == len(set(ids))
+    assert all(case["id"].rpartition("-")[0] + ".json" == case["file"] for case in CASES)
+
+
+def test_salvage_repair_and_detection_are_no_must(tmp_path, capsys):
+    levels = Counter(
+        (task.policy, task.level) for task in suite.tasks_of(next(c for c in CASES if c["name"] == ONE), tmp_path)
+    )
+    assert levels == {("skip", "must"): 1, ("stop", "must"): 1, ("raise", "must"): 1, ("salvage", "may"): 1}
+    salvager = ("good.replace('skip', 'salvage')", NO_ANSWER)
+    assert run(capsys, salvager)[0] == 1
+    assert run(capsys, salvager, must=True)[0] == 3
+
+
+def test_a_known_difference_is_none_and_a_known_case_that_is_equal_is_one(capsys, tmp_path):
     file = tmp_path / "known.txt"
-    file.write_text(f"X1: {CASES[0]['name']}\n")
-    wrong = "import sys\nfor request in sys.stdin: print('{}', flush=True)"
-    assert suite.main([sys.executable, "-c", wrong], suite.known_in(file)) == 0
-    assert suite.main([sys.executable, pure_python.__file__], suite.known_in(file)) == 1
+    file.write_text(f"X1: {ONE}\n")
+    assert run(capsys, ("good", NO_ANSWER), known=suite.known_in(file))[0] == 0
+    assert suite.main([sys.executable, pure_python.__file__], suite.known_in(file), words=[ONE]) == 1
     assert "no answer differs" in capsys.readouterr().out
+
+
+def test_the_archive_needs_no_other_file(tmp_path):
+    archived = archive.written(tmp_path)
+    with tarfile.open(archived) as found:
+        found.extractall(tmp_path / "alone", filter="data")
+    alone = tmp_path / "alone" / archive.NAME
+    tasks = json.loads((alone / "tasks.json").read_text(encoding="utf-8"))
+    assert {task["id"] for task in tasks} == {case["id"] for case in CASES}
+    assert all((alone / task["request"]["path"]).exists() for task in tasks if task["request"]["do"] == "read")
+    assert {file.name for file in alone.iterdir()} >= {"LICENSE-MIT", "LICENSE-APACHE", "README.md"}
+    # The standard library only; the suite asks for all cases, and each difference has its message.
+    script = f"""
+import json, sys
+for line in sys.stdin:
+    print(json.dumps({{**{GOOD}, "id": json.loads(line)["id"], "records": []}}), flush=True)
+"""
+    command = [sys.executable, "-I", "-S", "suite.py", sys.executable, "-I", "-S", "-c", script]
+    done = subprocess.run(command, cwd=alone, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert not done.stderr
+    assert re.search(r"^suite 2: \d+ equal, \d+ different$", done.stdout, re.MULTILINE)
 
 
 def test_each_known_difference_names_a_case():

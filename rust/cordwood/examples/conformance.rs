@@ -23,15 +23,30 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Result<()> {
     for line in stdin().lines() {
-        let request = serde_json::from_str(&line?)?;
+        let request: Value = serde_json::from_str(&line?)?;
         let answer = match text(&request, "do")? {
+            "describe" => Ok(description()),
             "read" => read(&request),
             "write" => write(&request),
             _ => repair(&request),
         };
-        println!("{}", answer.unwrap_or_else(|error| json!({"error": error.to_string()})));
+        let mut answer = answer.unwrap_or_else(|error| json!({"error": error.to_string()}));
+        answer["id"] = request["id"].clone();
+        println!("{answer}");
     }
     Ok(())
+}
+
+/// The requests that it answers: all of them.
+fn description() -> Value {
+    json!({
+        "dialects": ["leveldb", "rocksdb", "pebble", "recyclable", "wandb", "wandb_old", "swanlab", "packed"],
+        "policies": ["skip", "stop", "raise", "salvage"],
+        "features": [
+            "detection", "ranges", "record_len_max", "verify_checksums", "log_number", "compression",
+            "zstd", "segments", "segment_ranges", "write", "repair",
+        ],
+    })
 }
 
 fn read(request: &Value) -> Result<Value> {
