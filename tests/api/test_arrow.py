@@ -320,7 +320,7 @@ def test_skipped_bytes_are_listed_and_logged(path, policy, columns, caplog):
     if "record" in columns:
         assert found["record"].to_pylist()[:count] == [record.data for record in records]
     assert scan.skipped == (skipped, ())
-    assert scan.outcomes == (outcome, cordwood.Outcome(kind="clean", offset=len(FILE)))
+    assert scan.outcomes == (outcome, cordwood.types.Outcome(kind="clean", offset=len(FILE)))
     assert [record.getMessage() for record in caplog.records] == logged
 
 

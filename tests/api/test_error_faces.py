@@ -315,7 +315,7 @@ def test_the_command_words_the_hint_with_its_own_options(name, kind, capfd, monk
 
 
 def test_each_hint_has_words_of_at_most_a_line():
-    for hint in cordwood.Hint:
+    for hint in cordwood.types.Hint:
         error = cordwood.CordwoodError("message", hint=hint)
         [note] = error.__notes__
         assert len(note) <= SENTENCE_LEN_MAX

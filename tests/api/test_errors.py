@@ -352,7 +352,7 @@ def test_a_range_after_the_end_of_a_file(path, start, dialect):
         pyarrow.table(cordwood.scan(path, start=start, **options))
     with cordwood.open(path, start=len(FILE), **options) as reader:
         assert list(reader) == []
-        assert reader.outcome == cordwood.Outcome(kind="clean", offset=len(FILE))
+        assert reader.outcome == cordwood.types.Outcome(kind="clean", offset=len(FILE))
 
 
 def test_a_range_far_after_the_end_of_an_object_that_does_not_start_at_0():
@@ -430,7 +430,7 @@ def test_crc32c_of_objects_other_than_bytes(data):
 
 
 def test_classes_that_only_the_package_makes():
-    for class_ in [cordwood.Record, cordwood.SkippedRegion, cordwood.Outcome, cordwood.RecordBatch]:
+    for class_ in [cordwood.Record, cordwood.SkippedRegion, cordwood.types.Outcome, cordwood.RecordBatch]:
         with pytest.raises(TypeError):
             class_()
 
@@ -491,7 +491,7 @@ def test_damage_is_raised_once_and_reading_continues_after_it(path, by_path):
         error = caught.value
         assert isinstance(error, cordwood.CordwoodError)
         assert (error.path, error.offset, error.length) == (str(path) if by_path else None, 0, 32_768)
-        assert error.reason is cordwood.Reason.CHECKSUM_MISMATCH
+        assert error.reason is cordwood.types.Reason.CHECKSUM_MISMATCH
         assert error.reason == "checksum_mismatch"
         assert error.stored_crc == reference.crc32c(b"\x01one")
         assert error.computed_crc == reference.crc32c(b"\x01ond")
@@ -561,7 +561,7 @@ def test_errors_survive_the_way_between_processes(path, again):
         assert type(other) is type(error)
         assert str(other) == str(error)
         assert vars(other) == vars(error)
-        assert type(other.reason) is cordwood.Reason
+        assert type(other.reason) is cordwood.types.Reason
 
 
 # Sources that fail -----------------------------------------------------------------------------

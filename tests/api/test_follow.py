@@ -143,8 +143,8 @@ def test_a_log_is_waited_for_in_the_file_of_another(tmp_path):
     path.write_bytes(FOO_OF_LOG_123)
     with cordwood.follow(path, timeout=0) as follower:
         assert list(follower) == []
-        assert follower.waiting == cordwood.NotYet(reason="stale", offset=0, file_len=14)
-        assert follower.waiting.reason is cordwood.WaitReason.STALE
+        assert follower.waiting == cordwood.types.NotYet(reason="stale", offset=0, file_len=14)
+        assert follower.waiting.reason is cordwood.types.WaitReason.STALE
         with cordwood.Writer(tmp_path / "new.log", dialect="rocksdb", log_number=124) as writer:
             writer.append(b"bar")
         path.write_bytes((tmp_path / "new.log").read_bytes())
@@ -159,7 +159,7 @@ def test_idle_is_distinguished_from_stuck(live):
     follower = cordwood.follow(live, timeout=0)
     assert follower.waiting is None
     assert list(follower) == [b"one"]
-    assert (follower.waiting.reason, follower.waiting.pending_len) == (cordwood.WaitReason.INCOMPLETE, 5)
+    assert (follower.waiting.reason, follower.waiting.pending_len) == (cordwood.types.WaitReason.INCOMPLETE, 5)
     live.write_bytes(whole)
     assert follower.poll() == cordwood.open(live, start=10).records().__next__()
     assert follower.waiting is None
@@ -220,7 +220,7 @@ def test_the_policies_skip_and_stop(live, caplog):
 
     follower = cordwood.follow(live, on_corruption="stop")
     assert list(follower) == [b"one"]
-    assert follower.outcome.kind == cordwood.OutcomeKind.STOPPED
+    assert follower.outcome.kind == cordwood.types.OutcomeKind.STOPPED
     assert follower.outcome.offset == 10
     assert follower.poll() is None
     assert follower.waiting is None
@@ -268,7 +268,7 @@ def test_reopen_continues_with_the_next_file(live, leave):
         leave(live)
         # The rest of the old file is read first; then there is no file.
         assert list(follower) == [b"two"]
-        assert follower.waiting == cordwood.NotYet(reason="idle", offset=20, file_len=20)
+        assert follower.waiting == cordwood.types.NotYet(reason="idle", offset=20, file_len=20)
         assert (follower.tell(), follower.outcome.kind) == (20, "unfinished")
         write(live, [b"three"])
         assert list(follower) == [b"three"]
@@ -380,7 +380,7 @@ def test_stop_ends_the_iteration(live, tail, kind, caplog):
     write(live, [b"three"])
     assert list(follower) == [b"two"]
     for _ in range(2):
-        assert follower.outcome == cordwood.Outcome(kind=kind, offset=20)
+        assert follower.outcome == cordwood.types.Outcome(kind=kind, offset=20)
         assert (list(follower), follower.poll(), follower.waiting, follower.tell()) == ([], None, None, 20)
         assert len(caplog.messages) == bool(tail)
 

@@ -266,7 +266,7 @@ def test_values():
     [torn] = cordwood.fragments(b"abc", dialect="leveldb")
     assert repr(torn) == "Fragment(offset=0, end_offset=3, kind='rest', block=0, reason='torn_tail')"
     match one:
-        case cordwood.Fragment(offset, end_offset, cordwood.FragmentKind.FULL):
+        case cordwood.types.Fragment(offset, end_offset, cordwood.types.FragmentKind.FULL):
             assert (offset, end_offset) == (0, 10)
         case _:
             pytest.fail("no match")

@@ -36,8 +36,8 @@ def test_a_directory_is_described(directory):
     assert info.log_count_by_payload == {"other": 1, "write-batch": 1, "version-edit": 1}
     assert info.other_file_count_by_format == {"text": 1, "empty": 2, "info log": 1}
     [database] = info.databases
-    assert (database.path, database.engine) == (str(directory / "db"), cordwood.Engine.LEVELDB)
-    assert [problem.kind for problem in database.problems] == [cordwood.ProblemKind.CURRENT_EMPTY]
+    assert (database.path, database.engine) == (str(directory / "db"), cordwood.types.Engine.LEVELDB)
+    assert [problem.kind for problem in database.problems] == [cordwood.types.ProblemKind.CURRENT_EMPTY]
     (directory / "db/CURRENT").write_text(database.right_current)
     (directory / "damaged.log").unlink()
     assert cordwood.info(directory).ok

@@ -173,7 +173,7 @@ def test_a_directory_cannot_be_opened_as_a_log(directory, name):
         getattr(cordwood, name)(directory, *more)
     assert raised.value.filename == str(directory)
     assert "cordwood.verify" in raised.value.__notes__[0]
-    assert raised.value.hint == cordwood.Hint.READ_DIRECTORY
+    assert raised.value.hint == cordwood.types.Hint.READ_DIRECTORY
 
 
 def test_splits_cover_the_logs_in_a_directory(directory):
@@ -462,7 +462,7 @@ def test_values_for_many_logs_are_short_and_name_the_damaged_ones(tmp_path):
 def test_a_pattern_where_one_log_is_wanted_has_a_hint(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         cordwood.open(tmp_path / "*.log")
-    assert caught.value.hint == cordwood.Hint.READ_DIRECTORY
+    assert caught.value.hint == cordwood.types.Hint.READ_DIRECTORY
     with pytest.raises(FileNotFoundError) as caught:
         cordwood.open(tmp_path / "a.log")
     assert not hasattr(caught.value, "hint")

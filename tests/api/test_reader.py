@@ -278,8 +278,8 @@ SEVERITIES = {
 
 
 def test_there_is_a_word_for_each_reason():
-    assert {str(reason) for reason in cordwood.Reason} == set(SEVERITIES)
-    assert {str(severity) for severity in cordwood.Severity} == set(SEVERITIES.values())
+    assert {str(reason) for reason in cordwood.types.Reason} == set(SEVERITIES)
+    assert {str(severity) for severity in cordwood.types.Severity} == set(SEVERITIES.values())
 
 
 def test_severity_depends_on_the_reason():
@@ -290,7 +290,7 @@ def test_severity_depends_on_the_reason():
         list(reader)
         assert {region.reason: region.severity for region in reader.skipped}.items() <= SEVERITIES.items()
         assert len(reader.skipped) >= 7
-        assert all(type(region.severity) is cordwood.Severity for region in reader.skipped)
+        assert all(type(region.severity) is cordwood.types.Severity for region in reader.skipped)
 
 
 @pytest.mark.parametrize("opened", [cordwood.open, lambda path: cordwood.follow(path, timeout=0)])
@@ -450,9 +450,9 @@ def test_the_length_of_a_region():
 
 def test_words_are_members_of_their_enums():
     _, region, end = values()
-    assert region.reason is cordwood.Reason.UNKNOWN_KIND
-    assert region.severity is cordwood.Severity.CORRUPTION
-    assert end.kind is cordwood.OutcomeKind.CLEAN
+    assert region.reason is cordwood.types.Reason.UNKNOWN_KIND
+    assert region.severity is cordwood.types.Severity.CORRUPTION
+    assert end.kind is cordwood.types.OutcomeKind.CLEAN
     assert (region.stored_crc, region.computed_crc) == (None, None)
 
 
@@ -462,8 +462,8 @@ def test_match():
         match value:
             case cordwood.Record(offset, end_offset, data):
                 seen.append((offset, end_offset, data))
-            case cordwood.SkippedRegion(offset, end_offset, cordwood.Reason.UNKNOWN_KIND):
+            case cordwood.SkippedRegion(offset, end_offset, cordwood.types.Reason.UNKNOWN_KIND):
                 seen.append((offset, end_offset))
-            case cordwood.Outcome(cordwood.OutcomeKind.CLEAN, offset=at):
+            case cordwood.types.Outcome(cordwood.types.OutcomeKind.CLEAN, offset=at):
                 seen.append(at)
     assert seen == [(10, 20, b"one"), (0, 10), 30]

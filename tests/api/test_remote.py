@@ -920,7 +920,7 @@ def test_a_directory_is_not_an_empty_log(kind, tmp_path):
     for call in calls:
         with pytest.raises(IsADirectoryError) as caught:
             call(source)
-        assert (caught.value.filename, caught.value.hint) == (name, cordwood.Hint.READ_DIRECTORY)
+        assert (caught.value.filename, caught.value.hint) == (name, cordwood.types.Hint.READ_DIRECTORY)
     with pytest.raises((OSError, pyarrow.ArrowException), match="Is a directory"):
         pyarrow.table(cordwood.scan(source))
 

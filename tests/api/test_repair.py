@@ -22,7 +22,7 @@ FLIPS = int(os.environ.get("CORDWOOD_FLIPS", "12"))
 
 RECORDS = [bytes([number]) * (number * 7919 % 1500) for number in range(120)] + [bytes(range(251)) * 280, b"", b"end"]
 
-KEPT = (cordwood.Reason.METADATA, cordwood.Reason.FILE_HEADER, cordwood.Reason.END_TRAILER)
+KEPT = (cordwood.types.Reason.METADATA, cordwood.types.Reason.FILE_HEADER, cordwood.types.Reason.END_TRAILER)
 """Data that `salvage` keeps although no reader returns it."""
 
 
@@ -47,7 +47,7 @@ class Logs:
         good, report = self.salvage(data)
         assert report.ok
         fragments = list(cordwood.fragments(self.source))
-        trailers = [one for one in fragments if one.kind == cordwood.FragmentKind.TRAILER]
+        trailers = [one for one in fragments if one.kind == cordwood.types.FragmentKind.TRAILER]
         kept = [one for one in fragments if one not in trailers and one.reason in (None, *KEPT)]
         for number in range(FLIPS):
             place = rng.randrange(8 * len(data))
@@ -64,7 +64,7 @@ class Logs:
                     assert (region.offset, region.end_offset) == (one.offset, one.end_offset)
                     assert (region.bit_flip.offset, region.bit_flip.bit) == (at, bit)
                     assert not report.ok
-                    assert cordwood.Severity.CORRUPTION not in report.len_by_severity
+                    assert cordwood.types.Severity.CORRUPTION not in report.len_by_severity
 
 
 def flipped(data, at, bit):
@@ -152,7 +152,7 @@ def test_a_flipped_bit_of_the_file_header_is_located(tmp_path):
         writer.append(b"one")
     report = cordwood.verify(flipped(path.read_bytes(), 5, 1))
     assert report.skipped[0].reason == "bad_file_header"
-    assert report.skipped[0].bit_flip == cordwood.BitFlip(offset=5, bit=1, part="file_header")
+    assert report.skipped[0].bit_flip == cordwood.types.BitFlip(offset=5, bit=1, part="file_header")
 
 
 def test_a_repaired_log_was_damaged(tmp_path):

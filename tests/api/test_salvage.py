@@ -180,7 +180,7 @@ def test_a_flipped_bit_is_found(offset, part, bit):
     report = cordwood.verify(file, dialect="leveldb")
     flip = report.skipped[0].bit_flip
     assert (flip.offset, flip.bit, flip.part) == (offset, bit, part)
-    assert isinstance(flip.part, cordwood.FragmentPart)
+    assert isinstance(flip.part, cordwood.types.FragmentPart)
     assert repr(flip) == f"BitFlip(offset={offset}, bit={bit}, part='{part}')"
     assert flip == cordwood.verify(memoryview(file), dialect="leveldb").skipped[0].bit_flip
     assert len({flip, cordwood.verify(file, dialect="leveldb").skipped[0].bit_flip}) == 1
@@ -308,7 +308,7 @@ def test_statistics_are_those_of_the_reference(file, options):
     assert stat.record_len_mean == (sum(lens) / len(lens) if lens else None)
     assert stat.skipped_len == sum(event.end - event.start for event in events if isinstance(event, reference.Skipped))
     report = cordwood.verify(file, dialect="leveldb", **options)
-    assert stat.damaged_len == report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0)
+    assert stat.damaged_len == report.len_by_severity.get(cordwood.types.Severity.CORRUPTION, 0)
     assert stat.file_len == len(file)
     assert stat.block_count == -(-len(file) // BLOCK_LEN)
     assert stat.payload_len + HEADER_LEN * sum(counts) + stat.trailer_len + stat.skipped_len == len(file)

@@ -234,7 +234,7 @@ def test_a_directory_without_segments_is_a_directory_and_other_files_are_refused
     for read in (cordwood.open, cordwood.follow):
         with pytest.raises(IsADirectoryError) as raised:
             read(tmp_path)
-        assert raised.value.hint == cordwood.Hint.READ_DIRECTORY
+        assert raised.value.hint == cordwood.types.Hint.READ_DIRECTORY
     (tmp_path / f"{0:020}.log").touch()
     (tmp_path / "notes").touch()
     for read in (cordwood.open, cordwood.follow):
@@ -266,9 +266,9 @@ def test_no_copy_has_the_name_of_a_segment(orders, tmp_path):
             with pytest.raises(OSError, match="read as a segment") as caught:
                 copy(source, segment)
             assert caught.value.filename == str(segment)
-            assert caught.value.hint == cordwood.Hint.OTHER_NAME
+            assert caught.value.hint == cordwood.types.Hint.OTHER_NAME
     results = cordwood.salvage([first, second], tmp_path / "copies")
-    assert [error.hint for error in results.errors.values()] == [cordwood.Hint.OTHER_NAME] * 2
+    assert [error.hint for error in results.errors.values()] == [cordwood.types.Hint.OTHER_NAME] * 2
     assert list(tmp_path.iterdir()) == [directory]
 
 

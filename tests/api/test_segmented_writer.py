@@ -129,7 +129,7 @@ def test_options_that_make_no_sense(directory, tmp_path):
     for write in (cordwood.open, cordwood.Writer):
         with pytest.raises(IsADirectoryError) as caught:
             write(directory, "a")
-        assert caught.value.hint == cordwood.Hint.SEGMENT_LEN
+        assert caught.value.hint == cordwood.types.Hint.SEGMENT_LEN
     database = tmp_path / "database"
     database.mkdir()
     (database / "000003.log").touch()

@@ -51,8 +51,8 @@ CLASSES = public_classes()
 
 # One of each, made as in a user's test.
 LEVELDB = "leveldb"
-CLEAN = cordwood.Outcome(kind=types.OutcomeKind.CLEAN, offset=20)
-FLIP = cordwood.BitFlip(offset=7, bit=5, part=types.FragmentPart.PAYLOAD)
+CLEAN = cordwood.types.Outcome(kind=types.OutcomeKind.CLEAN, offset=20)
+FLIP = cordwood.types.BitFlip(offset=7, bit=5, part=types.FragmentPart.PAYLOAD)
 REGION = cordwood.SkippedRegion(
     offset=0, end_offset=20, reason=types.Reason.CHECKSUM_MISMATCH, stored_crc=1, computed_crc=2, bit_flip=FLIP
 )
@@ -68,7 +68,7 @@ ENTITY = entity.Entity(
 REPORT = cordwood.Report(dialect="leveldb", record_count=2, payload_len=6, file_len=40, outcome=CLEAN, len_by_reason={})
 PROBLEM = types.Problem(kind=types.ProblemKind.CURRENT_EMPTY, path="db/CURRENT")
 GAP = write_batch.SequenceGap(start=4, end=6, after=b"k")
-CHANGE = cordwood.KeyChange(b"key", 3, None, 0, sequence=4, offset=20, old_sequence=2, old_offset=0)
+CHANGE = cordwood.types.KeyChange(b"key", 3, None, 0, sequence=4, offset=20, old_sequence=2, old_offset=0)
 VALUES = {
     "BitFlip": FLIP,
     "BlobFileAddition": version_edit.BlobFileAddition(
@@ -87,10 +87,10 @@ VALUES = {
     ),
     "DeletedFile": version_edit.DeletedFile(level=1, file_number=5),
     "Entity": ENTITY,
-    "Evidence": cordwood.Evidence((cordwood.LogEvidence("some.log", REPORT),)),
+    "Evidence": cordwood.Evidence((cordwood.types.LogEvidence("some.log", REPORT),)),
     "Export": types.Export(path="all.overall_export_metadata", files=("output-0",), file_len=107, stated_len=214),
     "Field": version_edit.Field(kind=version_edit.FieldKind.LOG_NUMBER, tag=2, value=4),
-    "Fragment": cordwood.Fragment(
+    "Fragment": cordwood.types.Fragment(
         offset=0,
         end_offset=10,
         kind=types.FragmentKind.FULL,
@@ -107,8 +107,8 @@ VALUES = {
     "Key": entity.Key(app="s~app", path=(("Task", None),), namespace="n", database="d"),
     "DetectedDialect": cordwood.types.DetectedDialect("leveldb"),
     "KeyChange": CHANGE,
-    "KeyChanges": cordwood.KeyChanges(1, (CHANGE,), 0, (), 0, are_all_followed=True),
-    "LogEvidence": cordwood.LogEvidence("some.log", REPORT),
+    "KeyChanges": cordwood.types.KeyChanges(1, (CHANGE,), 0, (), 0, are_all_followed=True),
+    "LogEvidence": cordwood.types.LogEvidence("some.log", REPORT),
     "LogFormat": cordwood.types.LogFormat(dialect="rocksdb", log_number=4, compression="zstd"),
     "LogMap": cordwood.LogMap(
         path="some.log", dialect="leveldb", file_len=10, damaged_len=1, torn_len=2, svg="<svg>" + "x" * 10_000
@@ -129,7 +129,7 @@ VALUES = {
         path_id=0,
         custom_fields=(CUSTOM,),
     ),
-    "NotYet": cordwood.NotYet(reason=types.WaitReason.IDLE, offset=10, file_len=20),
+    "NotYet": cordwood.types.NotYet(reason=types.WaitReason.IDLE, offset=10, file_len=20),
     "Operation": payload.Operation("put", key=b"k", value=b"v", column_family=3, sequence=100),
     "OtherField": entity.OtherField(message="Property", number=3, offset=4, data=b"d"),
     "Outcome": CLEAN,
@@ -152,7 +152,7 @@ VALUES = {
         path="some.log",
     ),
     "Problem": PROBLEM,
-    "RegionEvidence": cordwood.RegionEvidence(REGION, b"first bytes"),
+    "RegionEvidence": cordwood.types.RegionEvidence(REGION, b"first bytes"),
     "Results": cordwood.Results({}, {}, {"directory/notes": "text"}),
     "Run": types.Run(path="run-1.wandb", record_count=2, first_time=1.5, last_time=None, state="torn"),
     "SequenceGap": GAP,
@@ -318,15 +318,15 @@ REGION_ATTRIBUTES = {"offset": 0, "end_offset": 20, "reason": "checksum_mismatch
         (cordwood.SkippedRegion, {**REGION_ATTRIBUTES, "reason": "bad_length"}, {"stated_len": 7}),
         (cordwood.SkippedRegion, {**REGION_ATTRIBUTES, "reason": "unknown_kind"}, {"type_byte": 7}),
         (cordwood.SkippedRegion, {**REGION_ATTRIBUTES, "reason": "unknown_version"}, {"version": 7}),
-        (cordwood.Fragment, FRAGMENT, {"type_byte": 0}),
-        (cordwood.Fragment, FRAGMENT, {"payload_len": 0}),
-        (cordwood.Fragment, FRAGMENT, {"stored_crc": 0}),
-        (cordwood.Fragment, FRAGMENT, {"computed_crc": 0}),
-        (cordwood.Fragment, FRAGMENT, {"log_number": 0}),
-        (cordwood.Fragment, FRAGMENT, {"synced_offset": 0}),
-        (cordwood.Fragment, FRAGMENT, {"reason": "stale"}),
-        (cordwood.Fragment, FRAGMENT, {"record_offset": 0}),
-        (cordwood.Fragment, FRAGMENT, {"salvaged": True}),
+        (cordwood.types.Fragment, FRAGMENT, {"type_byte": 0}),
+        (cordwood.types.Fragment, FRAGMENT, {"payload_len": 0}),
+        (cordwood.types.Fragment, FRAGMENT, {"stored_crc": 0}),
+        (cordwood.types.Fragment, FRAGMENT, {"computed_crc": 0}),
+        (cordwood.types.Fragment, FRAGMENT, {"log_number": 0}),
+        (cordwood.types.Fragment, FRAGMENT, {"synced_offset": 0}),
+        (cordwood.types.Fragment, FRAGMENT, {"reason": "stale"}),
+        (cordwood.types.Fragment, FRAGMENT, {"record_offset": 0}),
+        (cordwood.types.Fragment, FRAGMENT, {"salvaged": True}),
         (cordwood.Record, {"offset": 0, "end_offset": 1, "data": b""}, {"salvaged": True}),
     ],
     ids=str,
@@ -371,7 +371,7 @@ def test_a_region_of_each_reason(reason):
     region = cordwood.SkippedRegion(offset=5, end_offset=6, reason=reason)
     assert (region.reason, region.length) == (reason, 1)
     assert str(region) == f"1 byte at offset 5: {region.description}"
-    fragment = cordwood.Fragment(offset=5, end_offset=6, kind=types.FragmentKind.REST, block=0, reason=reason)
+    fragment = cordwood.types.Fragment(offset=5, end_offset=6, kind=types.FragmentKind.REST, block=0, reason=reason)
     assert fragment.severity is region.severity is reason.severity
     assert fragment.length == 1
 

@@ -111,7 +111,7 @@ def test_a_range_that_ends_before_the_file_does_not_say_that_the_file_ends_in_ze
 def test_seeking_resets_the_offset():
     with cordwood.open(reference.encode([b"one"]) + bytes(100)) as reader:
         list(reader)
-        assert reader.outcome == cordwood.Outcome(kind="clean", offset=110, zeros_offset=10)
+        assert reader.outcome == cordwood.types.Outcome(kind="clean", offset=110, zeros_offset=10)
         reader.seek(10)
         assert reader.outcome.zeros_offset is None
         assert list(reader) == []
@@ -132,12 +132,12 @@ def test_a_scan_says_it_for_each_source(tmp_path):
 
 
 def test_the_offset_is_part_of_the_value():
-    with_zeros = cordwood.Outcome(kind="clean", offset=20, zeros_offset=10)
-    assert with_zeros != cordwood.Outcome(kind="clean", offset=20)
+    with_zeros = cordwood.types.Outcome(kind="clean", offset=20, zeros_offset=10)
+    assert with_zeros != cordwood.types.Outcome(kind="clean", offset=20)
     assert pickle.loads(pickle.dumps(with_zeros)) == with_zeros  # noqa: S301
     assert repr(with_zeros) == "Outcome(kind='clean', offset=20, zeros_offset=10)"
     match with_zeros:
-        case cordwood.Outcome(kind, offset, zeros_offset):
+        case cordwood.types.Outcome(kind, offset, zeros_offset):
             assert (kind, offset, zeros_offset) == ("clean", 20, 10)
     stat = cordwood.stat(reference.encode([b"one"]) + bytes(BLOCK_LEN - 10) + reference.encode([b"two"]))
     assert pickle.loads(pickle.dumps(stat)) == stat  # noqa: S301

@@ -525,7 +525,7 @@ def test_a_needed_log_that_is_damaged_is_a_fault_and_has_a_cure(is_rocksdb, bits
         flipped(log, offset)
     assert keys(copied(directory, tmp_path / "opened")) < 999
     database = verdict(directory)
-    assert (database.ok, database.problems) == (False, (cordwood.Problem("log_damaged", str(log)),))
+    assert (database.ok, database.problems) == (False, (cordwood.types.Problem("log_damaged", str(log)),))
     assert cordwood.verify([tmp_path / "db/../db" / log.name, directory]).databases == (database,)
     assert main(["verify", str(directory)]) == 3
     printed = " ".join(capsys.readouterr().out.split())
@@ -610,7 +610,7 @@ def test_a_newest_log_that_is_recycled_and_has_no_record_is_no_fault(recycled, c
     directory, log = recycled
     results = cordwood.verify(directory)
     assert (results.ok, results[str(log)].record_count, results[str(log)].other_log_number) == (True, 0, None)
-    assert verdict(directory).problems == (cordwood.Problem("log_empty", str(log)),)
+    assert verdict(directory).problems == (cordwood.types.Problem("log_empty", str(log)),)
     assert cordwood.evidence(directory).ok
     assert cordwood.info(directory).misnamed_logs == ()
     assert cordwood.verify(log) == results[str(log)]
@@ -648,7 +648,7 @@ def test_a_log_of_zeros_is_without_a_record(tmp_path, capsys):
     directory = opened_leveldb(tmp_path)
     [log] = directory.glob("*.log")
     log.write_bytes(bytes(log.stat().st_size))
-    assert verdict(directory).problems == (cordwood.Problem("log_empty", str(log)),)
+    assert verdict(directory).problems == (cordwood.types.Problem("log_empty", str(log)),)
     assert main(["info", str(directory)]) == 0
     line = f"log {log.name} is without a record: no write reached it, or its writes were lost"
     assert line in " ".join(capsys.readouterr().out.split())
@@ -688,7 +688,7 @@ def test_a_newest_log_that_was_cut_between_two_records_lacks_writes(tmp_path, ca
     os.truncate(log, end)
     assert keys_in_leveldb(copied(directory, tmp_path / "opened")) == 50
     assert verdict(directory) == database_in(str(directory))
-    assert verdict(directory).problems == (cordwood.Problem("log_behind", str(log), (51, 990)),)
+    assert verdict(directory).problems == (cordwood.types.Problem("log_behind", str(log), (51, 990)),)
     assert verdict(directory).ok
     assert main(["verify", "--as", "write-batch", str(directory)]) == 0
     printed = " ".join(capsys.readouterr().out.split())

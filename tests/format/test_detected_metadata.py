@@ -216,7 +216,7 @@ def test_a_flipped_bit_in_the_first_fragments_costs_one_record(make):
         flipped[bit // 8] ^= 1 << bit % 8
         with cordwood.open(bytes(flipped), on_corruption="salvage") as reader:
             assert len(set(records) - set(reader)) <= 1, bit
-            assert sum(region.severity == cordwood.Severity.CORRUPTION for region in reader.skipped) == 1, bit
+            assert sum(region.severity == cordwood.types.Severity.CORRUPTION for region in reader.skipped) == 1, bit
 
 
 def test_a_flipped_bit_costs_one_record_where_each_has_timestamps_before_it():

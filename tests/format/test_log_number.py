@@ -15,7 +15,7 @@ import pytest
 import reference
 
 import cordwood
-from cordwood import Reason, Severity
+from cordwood.types import Reason, Severity
 
 BLOCK_LEN = 32_768
 

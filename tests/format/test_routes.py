@@ -279,7 +279,7 @@ def test_a_salvaged_copy_has_the_records_that_salvage_finds(kind, damage, way, t
 def polled(follower):
     """The records that exist now. Apparent damage is read until the follower has decided, and never by chance."""
     found = []
-    while (record := follower.poll()) or follower.waiting.reason == cordwood.WaitReason.SUSPECT:
+    while (record := follower.poll()) or follower.waiting.reason == cordwood.types.WaitReason.SUSPECT:
         if record:
             found.append(as_plain(record))
         else:

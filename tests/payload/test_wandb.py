@@ -383,7 +383,7 @@ def test_a_directory_of_runs_is_an_error_that_names_the_calls_for_directories(tm
     for function in FUNCTIONS:
         with pytest.raises(IsADirectoryError) as raised:
             list(function(tmp_path))
-        assert raised.value.hint == cordwood.Hint.READ_DIRECTORY
+        assert raised.value.hint == cordwood.types.Hint.READ_DIRECTORY
 
 
 def test_one_bad_value_does_not_drop_the_step(tmp_path):

@@ -21,9 +21,6 @@ from cordwood._evidence.values import (
     FOLLOWED_MAX,
     KEY_LEN_MAX,
     LISTED_MAX,
-    KeyChange,
-    LogEvidence,
-    RegionEvidence,
 )
 from cordwood._inputs.exports import export_text
 from cordwood._jsonable import database_fields, export_fields, jsonable
@@ -31,7 +28,7 @@ from cordwood._native import __version__
 from cordwood._summary import summary_of
 from cordwood._tables.json_text import json_text
 from cordwood._text import escaped, quantity
-from cordwood.types import Database, Export, Reason, Report, Severity
+from cordwood.types import Database, Export, KeyChange, LogEvidence, Reason, RegionEvidence, Report, Severity
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --quiet: #55606c; --line: #d3d9df; --bad: #a84300; --back: #fff; }

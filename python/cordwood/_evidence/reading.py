@@ -21,10 +21,6 @@ from cordwood._evidence.values import (
     FOLLOWED_MAX,
     KEY_LEN_MAX,
     LISTED_MAX,
-    KeyChange,
-    KeyChanges,
-    LogEvidence,
-    RegionEvidence,
 )
 from cordwood._fold import Fold
 from cordwood._inputs.each import Progress, is_gone
@@ -37,7 +33,7 @@ from cordwood._summary import format_of, suspect_regions
 from cordwood._tables.payloads import WRITE_BATCH, kind_by_content
 from cordwood.errors import CordwoodError, PayloadError
 from cordwood.payload.write_batch import Operation, OperationKind, WriteBatch
-from cordwood.types import Report, Severity, SkippedRegion
+from cordwood.types import KeyChange, KeyChanges, LogEvidence, RegionEvidence, Report, Severity, SkippedRegion
 
 _PUTS = {OperationKind.PUT, OperationKind.PUT_BLOB_INDEX, OperationKind.PUT_ENTITY, OperationKind.TIMED_PUT}
 _DELETES = {OperationKind.DELETE, OperationKind.SINGLE_DELETE, OperationKind.DELETE_SIZED}

@@ -48,7 +48,7 @@ def schema_of(options: Options) -> Schema:
     """The columns of a job that names none, with the types that Spark has. With `decode`, it may read all logs once."""
     if not options.decode or options.table != "records":
         return _TABLES[options.table]
-    reading = {"on_corruption": options.on_corruption, "storage_options": options.storage_options}
+    reading: dict[str, Any] = {"on_corruption": options.on_corruption, "storage_options": options.storage_options}
     decoded = scan(list(options.paths), decode=options.decode, **reading, **options.log)
     return pa.schema([field.with_type(_type_in_spark(field.type)) for field in pa.schema(decoded)])
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from enum import IntEnum
 
 import cordwood
-from cordwood import Hint
 from cordwood._text import escaped
+from cordwood.types import Hint
 
 
 class Status(IntEnum):

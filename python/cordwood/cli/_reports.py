@@ -13,7 +13,7 @@ from cordwood._text import display_name, quantity, source_name
 from cordwood.cli._messages import REPORTED_MAX, Status, complain
 from cordwood.cli._output import print_json
 from cordwood.cli._terminal import print_folded, red
-from cordwood.types import Engine, Reason, Severity
+from cordwood.types import Engine, Outcome, OutcomeKind, Reason, Severity
 
 LISTED_MAX = 1_000
 """At most this many regions of a log are listed on stdout; `--json` lists more."""
@@ -33,7 +33,7 @@ def format_text(dialect: str, compression: str | None) -> str:
 
 
 def state_of_log(
-    end: cordwood.Outcome, zeros: ZerosAtEnd | None, *, ok: bool, has_zeros_inside: bool, must_be_complete: bool = False
+    end: Outcome, zeros: ZerosAtEnd | None, *, ok: bool, has_zeros_inside: bool, must_be_complete: bool = False
 ) -> str:
     """Whether a log is damaged, in a few words, for stdout. `zeros` are those at its end."""
     if not ok:
@@ -43,7 +43,7 @@ def state_of_log(
         return f"{state}, only zeros" if must_be_complete else "only zeros"
     places = [*(["inside"] if has_zeros_inside else []), *(["at the end"] if zeros and not zeros.is_padding else [])]
     found = [f"zeros {' and '.join(places)}"] if places else []
-    if end.kind == cordwood.OutcomeKind.TORN_TAIL:
+    if end.kind == OutcomeKind.TORN_TAIL:
         found.append("a torn tail")
     return f"{state}, with {' and '.join(found)}" if found else "ok"
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import shlex
 
-import cordwood
 from cordwood._evidence.page import counts_text, rank
 from cordwood._evidence.reading import evidence_of, reads
 from cordwood._text import display_name
@@ -26,6 +25,7 @@ from cordwood.cli import _options
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._new_files import check_new_file, new_file
 from cordwood.cli._sources import Tally
+from cordwood.types import LogEvidence
 
 EXAMPLES = """\
   cordwood evidence 000003.log evidence.html
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> Status:
         raise ValueError("evidence reads a log several times, not stdin: copy it to a file; ./- is a file")
     tally = Tally(options.sources)
     check_new_file(destination, "page", tally.files, overwrite=options.overwrite)
-    logs: list[cordwood.LogEvidence] = []
+    logs: list[LogEvidence] = []
     for _, log in tally.read(options, reads(**options.log)):
         logs.append(log)
         tally.count(Status.DAMAGE if rank(log.report) == 0 else Status.CLEAN)

@@ -18,6 +18,7 @@ from cordwood.cli._messages import Failure, Status, complain, hint_of
 from cordwood.cli._printing import Printer, add_output_arguments, check_output, end_selection, selection_of
 from cordwood.cli._reopenable import is_stream
 from cordwood.cli._reports import other_log_parts
+from cordwood.types import Reason, WaitReason
 
 EXAMPLES = """\
   cordwood follow live.log
@@ -75,7 +76,7 @@ def run(options: argparse.Namespace) -> Status:
             except StopIteration:
                 # Apparent damage is read again before it is reported, even after the timeout: otherwise it
                 # never would be.
-                if follower.waiting and follower.waiting.reason == cordwood.WaitReason.SUSPECT:
+                if follower.waiting and follower.waiting.reason == WaitReason.SUSPECT:
                     time.sleep(follower.delay)
                     continue
                 break
@@ -142,5 +143,5 @@ def _other_log(path: str, log: cordwood.LogFormat) -> int | None:
     if log.log_number is None:
         return None
     first = next(iter(cordwood.fragments(path, **log._asdict())), None)
-    is_stale = first is not None and first.reason == cordwood.Reason.STALE
+    is_stale = first is not None and first.reason == Reason.STALE
     return first.log_number if first and is_stale else None

@@ -27,6 +27,7 @@ from cordwood.cli._reopenable import Reopenable, reopenable
 from cordwood.cli._reports import report_other_log, salvaged_text
 from cordwood.cli._sources import for_each_source, inputs_of
 from cordwood.cli._terminal import red
+from cordwood.types import Fragment, FragmentKind, Reason, Severity
 
 EXAMPLES = """\
   cordwood fragments 000003.log | less
@@ -80,7 +81,7 @@ def run(options: argparse.Namespace) -> Status:
             # An unreadable file has no heading.
             has_heading = options.json
             for fragment in fragments:
-                is_damage = fragment.severity == cordwood.Severity.CORRUPTION
+                is_damage = fragment.severity == Severity.CORRUPTION
                 if is_damage:
                     damaged_len += fragment.length
                 elif options.damaged:
@@ -117,9 +118,9 @@ def run(options: argparse.Namespace) -> Status:
     return status
 
 
-def _add_to(regions: list[Region], fragment: cordwood.Fragment) -> None:
+def _add_to(regions: list[Region], fragment: Fragment) -> None:
     """Adds a fragment to the skipped regions, unless its bytes were returned or are zeros."""
-    if fragment.reason in (None, cordwood.Reason.ZERO_FILL):
+    if fragment.reason in (None, Reason.ZERO_FILL):
         return
     start = fragment.offset
     if regions and regions[-1].end == start and regions[-1].reason == fragment.reason:
@@ -140,8 +141,8 @@ def _write(region: Region, source: Reopenable, log: Input, directory: str) -> No
         raise SourceFailure(f"{path} exists: name another directory") from None
 
 
-def _line(fragment: cordwood.Fragment) -> str:
-    is_unknown = fragment.kind == cordwood.FragmentKind.UNKNOWN
+def _line(fragment: Fragment) -> str:
+    is_unknown = fragment.kind == FragmentKind.UNKNOWN
     kind = f"{fragment.kind} {fragment.type_byte}" if is_unknown else fragment.kind
     payload = "-" if fragment.payload_len is None else f"{fragment.payload_len:,}"
     checksum = "-" if fragment.stored_crc is None else f"{fragment.stored_crc:08x}"

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 
 import cordwood
+from cordwood.types import Severity
 from cordwood.typing import DialectName
 
 # `Reader.skipped` lists at most this many regions.
@@ -117,7 +118,7 @@ class Scanner:
         skipped = self.reader.skipped
         regions = skipped[self._skipped_count :]
         reported: list[cordwood.SkippedRegion | cordwood.Record | None] = [
-            region for region in regions if region.severity == cordwood.Severity.CORRUPTION
+            region for region in regions if region.severity == Severity.CORRUPTION
         ]
         if len(skipped) >= LISTED_MAX:
             # Before the record there may be more damage, which is not listed: it is read again.

@@ -50,6 +50,7 @@ from typing import ClassVar
 
 import cordwood
 from cordwood.compat._batches import batches
+from cordwood.types import Severity
 
 __all__ = [
     "Block",
@@ -151,7 +152,7 @@ class Block:
                     contents=self.data[contents_offset : found.end_offset],
                     contents_offset=contents_offset,
                 )
-            elif found.severity == cordwood.Severity.CORRUPTION:
+            elif found.severity == Severity.CORRUPTION:
                 _logger.warning(
                     "the block at offset %d: %s at offset %d in it", self.offset, found.reason, found.offset
                 )

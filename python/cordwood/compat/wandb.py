@@ -71,6 +71,7 @@ from typing import Protocol, TypeAlias
 
 import cordwood
 from cordwood.compat._wandb_scanner import Scanner
+from cordwood.types import Reason
 
 __all__ = ["DamagedError", "DataStore", "FileHeaderError"]
 
@@ -257,7 +258,7 @@ class DataStore:
                 path=_name_of(self._fname),
                 offset=self._index,
                 length=len(header) + len(data),
-                reason=cordwood.Reason.CHECKSUM_MISMATCH,
+                reason=Reason.CHECKSUM_MISMATCH,
             )
         self._index += LEVELDBLOG_HEADER_LEN + length
         return kind, data
