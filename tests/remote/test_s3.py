@@ -1,6 +1,7 @@
 """Logs on an S3 server (moto, in this process), through s3fs and obstore: `make test-remote`."""
 
 import io
+import pickle
 import random
 import urllib.request
 
@@ -174,6 +175,20 @@ def test_a_listing_that_is_older_than_the_file(bucket, log):
     fsspec.filesystem("s3").ls("s3://bucket")
     obstore.put(bucket.store, url.rpartition("/")[2], file[: 4 * BLOCK_LEN])
     assert list(cordwood.open(url)) == list(cordwood.open(file[: 4 * BLOCK_LEN]))
+
+
+def test_storage_options_replace_the_configuration(bucket, log, monkeypatch):
+    file, _ = log
+    url = bucket("URL", file[: 4 * BLOCK_LEN])
+    options = fsspec.config.conf["s3"]
+    monkeypatch.setitem(fsspec.config.conf, "s3", {})
+    records = list(cordwood.open(file[: 4 * BLOCK_LEN]))
+    assert list(cordwood.open(url, storage_options=options)) == records
+    directory, name = url.rsplit("/", 1)
+    splits = pickle.loads(pickle.dumps(cordwood.plan_splits(f"{directory}/", BLOCK_LEN, storage_options=options)))  # noqa: S301 - our own
+    own = [split for split in splits if split.path.endswith(name)]
+    assert [record for split in own for record in cordwood.open(split)] == records
+    assert cordwood.verify([url], threads=4, storage_options=options)[url].record_count == len(records)
 
 
 @pytest.mark.parametrize("kind", ["URL", "obstore"])
