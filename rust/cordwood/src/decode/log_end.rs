@@ -1,7 +1,7 @@
 //! Distinguishes the end of a recycled log from corruption, by looking at the bytes after it.
 
 use super::decoder::Growth;
-use super::recycled::{Ambiguity, Resolution};
+use super::recycled::{Ambiguity, Resolution, Seen};
 use super::{Decoder, OnCorruption, Step, Window};
 use crate::assemble::Interruption;
 use crate::damage::resync::{self, Evidence};
@@ -63,56 +63,59 @@ impl Decoder {
 
     /// The bearing of `found` on an ambiguity before it. Returns whether to look again.
     fn look_further(&mut self, mut ambiguity: Ambiguity, found: Found, bytes: &[u8]) -> bool {
+        let is_after_range = self.offset >= self.bounds.end;
         let is_stale = self.is_older(found, bytes);
-        match found {
-            Found::Incomplete => return false,
-            Found::Nothing => ambiguity.resolution = Some(Resolution::EndOfFile),
-            // The bytes after the range decide, as far as they are visible here. If the log
-            // continues later, the range in which it does so reports the lost write.
-            _ if self.offset >= self.bounds.end => {
-                let continues = !is_stale && !matches!(found, Found::Fault { .. } | Found::Trailer { .. });
-                ambiguity.has_stale |= is_stale;
-                let may_end = ambiguity.has_stale || !has_room(bytes);
-                ambiguity.resolution = Some(if may_end && !continues {
-                    Resolution::EndOfFile
-                } else {
-                    Resolution::Damage
-                });
-            }
-            Found::Trailer { .. } => return false,
-            Found::Stale => self.skip_stale(&mut ambiguity, bytes),
-            Found::Fragment { .. } if is_stale => self.skip_stale(&mut ambiguity, bytes),
-            Found::Fragment { .. } | Found::Metadata { .. } | Found::EndTrailer { .. } => {
-                ambiguity.resolution = Some(Resolution::Damage);
-            }
+        let (is_zero, is_one_fragment) = match found {
+            Found::Fault { reason, .. } => (
+                reason == Reason::ZeroFill,
+                matches!(reason, Reason::UnknownKind { .. } | Reason::IgnoredKind { .. }),
+            ),
+            _ => (false, false),
+        };
+        let is_own = match found {
+            Found::Fragment { .. } | Found::Metadata { .. } | Found::EndTrailer { .. } => !is_stale,
             // A fragment of this log, though of a type that a later version writes.
-            Found::Fault {
-                reason: Reason::UnknownKind { .. } | Reason::IgnoredKind { .. },
-                ..
-            } if self.carries_own_number(bytes) => ambiguity.resolution = Some(Resolution::Damage),
-            Found::Fault { reason, .. } => {
-                let evidence = match reason {
-                    Reason::ZeroFill => Evidence::None,
-                    _ => resync::evidence(&self.format, self.recycled.form, bytes),
-                };
-                ambiguity.lacks_fragment |= reason != Reason::ZeroFill && has_room(bytes);
-                let is_of_this_log = evidence == Evidence::OfThisLog;
-                if is_of_this_log {
-                    ambiguity.resolution = Some(Resolution::Damage);
-                }
-                ambiguity.has_stale |= evidence == Evidence::OfAnother;
-                // The whole block is lost, unless its fragments are salvaged, or only the first one is
-                // of a type that is not known.
-                let is_one_fragment = matches!(reason, Reason::UnknownKind { .. } | Reason::IgnoredKind { .. });
-                let is_read = is_one_fragment || self.policy.on_corruption == OnCorruption::Salvage;
-                if !(is_of_this_log && is_read) {
-                    self.offset += bytes.len() as u64;
-                    if reason != Reason::ZeroFill {
-                        ambiguity.end = self.offset;
-                    }
-                }
-            }
+            _ => is_one_fragment && !is_after_range && self.carries_own_number(bytes),
+        };
+        let evidence = match found {
+            _ if is_after_range || is_zero || is_own => Evidence::None,
+            Found::Fault { .. } => resync::evidence(&self.format, self.recycled.form, bytes),
+            _ if is_stale && resync::contains_own(&self.format, self.recycled.form, bytes) => Evidence::OfThisLog,
+            _ => Evidence::None,
+        };
+        let contains_own = evidence == Evidence::OfThisLog;
+        if is_stale || evidence == Evidence::OfAnother {
+            ambiguity.seen = Seen::Stale;
+        } else if matches!(found, Found::Fault { .. }) && !is_after_range && !is_zero && has_room(bytes) {
+            ambiguity.seen = ambiguity.seen.max(Seen::Room);
         }
+        let may_end = ambiguity.seen == Seen::Stale || !has_room(bytes);
+        // If not all of the block is lost, the decoder reads the rest.
+        let is_read = is_one_fragment || self.policy.on_corruption == OnCorruption::Salvage;
+
+        // The rules D7b to D7h of `docs/format/reading.md`, "Log numbers". The first that applies decides
+        // how the ambiguity is resolved, and whether it includes this block.
+        let (resolution, includes) = match found {
+            Found::Incomplete => return false,
+            Found::Nothing => (Some(Resolution::EndOfFile), false),
+            // If the log continues later, the range in which it does so reports the lost write.
+            _ if is_after_range && may_end && !is_own => (Some(Resolution::EndOfFile), false),
+            _ if is_after_range => (Some(Resolution::Damage), false),
+            Found::Trailer { .. } => return false,
+            _ if is_own => (Some(Resolution::Damage), false),
+            _ if contains_own => (Some(Resolution::Damage), !is_read),
+            _ => (None, true),
+        };
+        if is_stale && !is_after_range {
+            self.note_other_log(bytes);
+        }
+        if includes {
+            self.offset += bytes.len() as u64;
+            ambiguity.end = if is_zero { ambiguity.end } else { self.offset };
+        } else if contains_own && is_stale {
+            self.doubt_block();
+        }
+        ambiguity.resolution = resolution;
         self.recycled.ambiguity = Some(ambiguity);
         true
     }
@@ -122,23 +125,6 @@ impl Decoder {
         let valid = self.format.dialect.valid(bytes, self.policy.verify_checksums);
         let number = valid.and_then(|valid| Dialect::log_number_at(bytes, valid.form));
         number.is_some() && number == self.format.log_number
-    }
-
-    /// Skips a block that starts with a fragment of another log. If it also contains one of this
-    /// log, this log continued, and the skipped bytes are damage; the policy `salvage` reads it.
-    fn skip_stale(&mut self, ambiguity: &mut Ambiguity, bytes: &[u8]) {
-        self.note_other_log(bytes);
-        ambiguity.has_stale = true;
-        let is_damage = resync::contains_own(&self.format, self.recycled.form, bytes);
-        if is_damage {
-            ambiguity.resolution = Some(Resolution::Damage);
-        }
-        if is_damage && self.policy.on_corruption == OnCorruption::Salvage {
-            self.doubt_block();
-        } else {
-            self.offset += bytes.len() as u64;
-            ambiguity.end = self.offset;
-        }
     }
 
     /// Corrects `found` in a log that may have a number. After a possible end of the log, a
@@ -217,8 +203,11 @@ impl Decoder {
             reason,
             leveldb_len,
             own_end: self.own_end(bytes).filter(|_| found != Found::Stale),
-            has_stale: found == Found::Stale || evidence == Evidence::OfAnother,
-            lacks_fragment: false,
+            seen: if found == Found::Stale || evidence == Evidence::OfAnother {
+                Seen::Stale
+            } else {
+                Seen::NoRoom
+            },
             is_salvaged,
             resolution: (evidence == Evidence::OfThisLog).then_some(Resolution::Damage),
         });
@@ -300,21 +289,21 @@ impl Decoder {
         };
         // An own fragment that ends with the file was not written over older bytes.
         let is_last = ambiguity.own_end == Some(self.offset);
-        has_number && !is_last && !ambiguity.lacks_fragment
+        has_number && !is_last && ambiguity.seen == Seen::NoRoom
     }
 
     /// Reports the resolved ambiguity: the pending record first, then the damage, then zeros or the
     /// older log.
     #[cold]
-    pub(super) fn resolve(&mut self, mut ambiguity: Ambiguity, resolution: Resolution) -> Step {
+    pub(super) fn resolve(&mut self, ambiguity: Ambiguity, resolution: Resolution) -> Step {
         self.bounds.is_before_first = false;
         self.is_inside = false;
-        let is_stale = resolution == Resolution::EndOfFile && (ambiguity.has_stale || self.may_end_unseen(&ambiguity));
+        let has_ended = resolution == Resolution::EndOfFile;
+        let is_stale = has_ended && (ambiguity.seen == Seen::Stale || self.may_end_unseen(&ambiguity));
         // If each fragment states how far the file had been synced, a later one would show that
         // these bytes were. None follows, so a crash left this end. Source: Pebble
         // `record/record.go`, and the test TestWALSync.
-        let is_unsynced =
-            resolution == Resolution::EndOfFile && !ambiguity.has_stale && self.recycled.form == Some(Form::Synced);
+        let is_unsynced = has_ended && !is_stale && self.recycled.form == Some(Form::Synced);
         let interruption = if is_stale || is_unsynced {
             Interruption::EndOfFile
         } else {
@@ -323,33 +312,27 @@ impl Decoder {
         if let Some(region) = self.assembler.abandon(interruption) {
             return self.skip(region);
         }
-        if is_stale {
+        let start = ambiguity.start;
+        let region = match ambiguity.own_end {
             // A crash leaves the start of a record, and the older log after it.
-            (ambiguity.end, ambiguity.reason) = match ambiguity.own_end {
-                Some(end) => (end, Reason::TornTail),
-                None => (self.offset, Reason::Stale),
-            };
-            ambiguity.leveldb_len = None;
-        }
-        let region = SkippedRegion {
-            start: ambiguity.start,
-            end: ambiguity.end,
-            reason: if is_unsynced {
-                Reason::TornTail
-            } else {
-                ambiguity.reason
+            Some(end) if is_stale => SkippedRegion::new(start..end, Reason::TornTail),
+            None if is_stale => SkippedRegion::new(start..self.offset, Reason::Stale),
+            _ if is_unsynced => SkippedRegion::new(start..ambiguity.end, Reason::TornTail),
+            _ => SkippedRegion {
+                start,
+                end: ambiguity.end,
+                reason: ambiguity.reason,
+                leveldb_len: ambiguity.leveldb_len,
             },
-            leveldb_len: ambiguity.leveldb_len.filter(|_| !is_unsynced),
         };
-        if ambiguity.end < self.offset {
-            (ambiguity.start, ambiguity.end) = (ambiguity.end, self.offset);
-            ambiguity.reason = if is_stale { Reason::Stale } else { Reason::ZeroFill };
-            ambiguity.leveldb_len = None;
-            ambiguity.resolution = Some(Resolution::Damage);
-            self.recycled.ambiguity = Some(ambiguity);
-        } else {
-            self.recycled.ambiguity = None;
-        }
+        self.recycled.ambiguity = (region.end < self.offset).then_some(Ambiguity {
+            start: region.end,
+            end: self.offset,
+            reason: if is_stale { Reason::Stale } else { Reason::ZeroFill },
+            leveldb_len: None,
+            resolution: Some(Resolution::Damage),
+            ..ambiguity
+        });
         self.skip(region)
     }
 

@@ -45,15 +45,23 @@ pub(super) struct Ambiguity {
     /// Where the fragment at its start would end, if the header carries the number of this log:
     /// a record that was being written over the older log.
     pub(super) own_end: Option<u64>,
-    /// Whether a fragment of another log has been seen.
-    pub(super) has_stale: bool,
-    /// Whether a later block does not start with a fragment of any log, although it has room for
-    /// one. An older log would have left one there.
-    pub(super) lacks_fragment: bool,
+    pub(super) seen: Seen,
     /// Whether it started after damage in the same block, which a reader that does not salvage does
     /// not see.
     pub(super) is_salvaged: bool,
     pub(super) resolution: Option<Resolution>,
+}
+
+/// The traces of an older log, in the blocks after the ambiguity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Seen {
+    /// No block has had room for a fragment.
+    NoRoom,
+    /// A later block does not start with a fragment of any log, although it has room for one. An older
+    /// log would have left one there.
+    Room,
+    /// A fragment of another log.
+    Stale,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
