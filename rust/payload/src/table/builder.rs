@@ -5,15 +5,13 @@ use std::collections::TryReserveError;
 use super::array::Array;
 use super::column::{Column, NotAdded};
 use super::given;
-use super::names::Names;
 use super::row::Row;
-use super::types::Type;
+use super::types::{Fields, Type};
 
 /// Appends rows to columns of known types.
 #[derive(Debug)]
 pub struct Builder {
-    names: Names,
-    types: Vec<Type>,
+    fields: Fields,
     /// The number of Parquet columns of all of them.
     width: usize,
     cell_count_max: usize,
@@ -49,29 +47,19 @@ impl Builder {
     /// A batch has at most `cell_count_max` cells, those of items in lists included, but a single row
     /// may have more.
     pub fn new<N: AsRef<str>>(columns: impl IntoIterator<Item = (N, Type)>, cell_count_max: usize) -> Self {
-        let mut names = Names::default();
-        let mut types = Vec::new();
-        for (name, kind) in columns {
-            names.add(name.as_ref());
-            types.push(kind);
-        }
+        let fields = Fields::from_iter(columns);
         Builder {
-            width: types.iter().map(Type::leaf_count).sum(),
-            is_given: types.iter().any(|kind| matches!(kind, Type::Given(_))),
-            names,
-            types,
+            width: fields.types.iter().map(Type::leaf_count).sum(),
+            is_given: fields.types.iter().any(|kind| matches!(kind, Type::Given(_))),
+            fields,
             cell_count_max,
             rows: Pending::default(),
         }
     }
 
-    /// Whether these columns are among its own, with the same types.
-    pub fn has_all<'n>(&self, columns: impl IntoIterator<Item = &'n (String, Type)>) -> bool {
-        let is_own = |name: &str, kind: &Type| {
-            let number = self.names.find(name, 0);
-            number.is_some_and(|number| self.types[number] == *kind)
-        };
-        columns.into_iter().all(|(name, kind)| is_own(name, kind))
+    /// The columns.
+    pub fn columns(&self) -> &Fields {
+        &self.fields
     }
 
     /// The number of rows since the last batch.
@@ -128,10 +116,10 @@ impl Builder {
         let mut hint = 0;
         let mut width = rows.width;
         for &(name, _) in row.cells() {
-            if let Some(number) = self.names.find(name, hint) {
+            if let Some(number) = self.fields.names.find(name, hint) {
                 hint = number + 1;
                 if rows.columns[number].is_none() {
-                    width += self.types[number].leaf_count();
+                    width += self.fields.types[number].leaf_count();
                 }
             }
         }
@@ -141,19 +129,19 @@ impl Builder {
     fn append(&mut self, row: &Row<'_>) -> Result<(), NotAdded> {
         let rows = &mut self.rows;
         if rows.columns.is_empty() {
-            rows.columns.resize_with(self.types.len(), || None);
+            rows.columns.resize_with(self.fields.types.len(), || None);
         }
         let mut hint = 0;
         for &(name, value) in row.cells() {
             let number = if self.is_given {
-                given::find(&self.names, name, hint)
+                given::find(&self.fields.names, name, hint)
             } else {
-                self.names.find(name, hint)
+                self.fields.names.find(name, hint)
             };
             let set = match number {
                 Some(number) => {
                     hint = number + 1;
-                    let kind = &self.types[number];
+                    let kind = &self.fields.types[number];
                     let column = rows.columns[number].get_or_insert_with(|| {
                         rows.width += kind.leaf_count();
                         Column::new(kind)
@@ -166,21 +154,12 @@ impl Builder {
                 None if self.is_given => continue,
                 None => Err(NotAdded::misfit(None, value)),
             };
-            rows.item_cell_count += set.map_err(|mut error| {
-                error.put_within(name);
-                error
-            })?;
+            rows.item_cell_count += set.map_err(|error| error.within(name))?;
         }
         if self.is_given {
-            let columns = self.types.iter().zip(&rows.columns);
-            let columns = self.names.iter().zip(columns).map(|(name, (kind, column))| {
-                (
-                    name,
-                    kind,
-                    column.as_ref().is_some_and(|column| column.has(rows.row_count)),
-                )
-            });
-            given::check_present(columns)?;
+            let has = |column: &Option<Column>| column.as_ref().is_some_and(|column| column.has(rows.row_count));
+            let columns = self.fields.iter().zip(&rows.columns);
+            given::check_present(columns.map(|((name, kind), column)| (name, kind, has(column))))?;
         }
         rows.row_count += 1;
         Ok(())

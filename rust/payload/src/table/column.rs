@@ -103,11 +103,12 @@ impl NotAdded {
         }))
     }
 
-    /// Puts the name of the outer column or field before that of the inner one.
-    pub(super) fn put_within(&mut self, outer: &str) {
-        if let NotAdded::Misfit(misfit) = self {
+    /// The same, with the name of the outer column or field before that of the inner one.
+    pub(super) fn within(mut self, outer: &str) -> Self {
+        if let NotAdded::Misfit(misfit) = &mut self {
             misfit.path.insert_str(0, outer);
         }
+        self
     }
 }
 
@@ -274,18 +275,17 @@ impl Column {
             (Values::F64(values), View::Float(value)) => push(values, value)?,
             // Exact: the type was chosen so that it is.
             (Values::F64(values), View::Int(value)) => push(values, value as f64)?,
-            (Values::Bytes { ends, data }, View::Text(text)) => {
-                append(data, text.as_bytes())?;
-                push(ends, end_of(data.len()).ok_or_else(misfit)?)?;
-            }
-            (Values::Bytes { ends, data }, View::Bytes(bytes)) => {
-                append(data, bytes)?;
-                push(ends, end_of(data.len()).ok_or_else(misfit)?)?;
-            }
-            (Values::Bytes { ends, data }, View::Base64(bytes)) => {
-                let mut text = Text::default();
-                write_base64(&mut text, bytes);
-                append(data, whole(&text)?.as_bytes())?;
+            (Values::Bytes { ends, data }, value) => {
+                match value {
+                    View::Text(text) => append(data, text.as_bytes())?,
+                    View::Bytes(bytes) => append(data, bytes)?,
+                    View::Base64(bytes) => {
+                        let mut text = Text::default();
+                        write_base64(&mut text, bytes);
+                        append(data, whole(&text)?.as_bytes())?;
+                    }
+                    _ => return Err(misfit()),
+                }
                 push(ends, end_of(data.len()).ok_or_else(misfit)?)?;
             }
             (Values::Json { ends, text, is_quoted }, value) => {
@@ -364,12 +364,9 @@ fn set_items(item: &mut Column, count: &mut usize, width: usize, value: View<'_>
     let mut cell_count = 0;
     let mut set = Ok(0);
     let mut each = |value: View<'_>| {
-        set = item.set(*count, value);
+        set = item.set(*count, value).map_err(|error| error.within("[]"));
         *count += 1;
-        match &mut set {
-            Ok(inner) => cell_count += width + *inner,
-            Err(error) => error.put_within("[]"),
-        }
+        cell_count += set.as_ref().map_or(0, |inner| width + inner);
         set.is_ok()
     };
     if value.is_list() {
@@ -405,21 +402,16 @@ fn set_fields(
             }
             None if is_given => Ok(0),
             None => Err(NotAdded::misfit(None, value)),
-        };
-        match &mut set {
-            Ok(count) => cell_count += *count,
-            Err(error) => error.put_within(&format!(".{name}")),
         }
+        .map_err(|error| error.within(&format!(".{name}")));
+        cell_count += *set.as_ref().unwrap_or(&0);
         set.is_ok()
     });
     set?;
     if is_given {
         let columns = fields.iter().zip(columns);
         let columns = columns.map(|((name, kind), column)| (name, kind, column.has(index)));
-        given::check_present(columns).map_err(|mut error| {
-            error.put_within(".");
-            error
-        })?;
+        given::check_present(columns).map_err(|error| error.within("."))?;
     }
     Ok(cell_count)
 }

@@ -108,9 +108,7 @@ pub(super) fn arrow_name(name: &str) -> String {
 pub(super) fn check_present<'c>(columns: impl Iterator<Item = (&'c str, &'c Type, bool)>) -> Result<(), NotAdded> {
     for (name, kind, has_value) in columns {
         if !has_value && !kind.is_nullable() {
-            let mut error = NotAdded::misfit(Some(kind), View::Null);
-            error.put_within(name);
-            return Err(error);
+            return Err(NotAdded::misfit(Some(kind), View::Null).within(name));
         }
     }
     Ok(())

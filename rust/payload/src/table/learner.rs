@@ -43,7 +43,7 @@ impl Kinds {
 
     /// The kinds in it.
     fn all(self) -> impl Iterator<Item = Kind> {
-        Kind::ALL.into_iter().filter(move |&kind| self.has(kind))
+        Kind::ALL.iter().copied().filter(move |&kind| self.has(kind))
     }
 
     /// The kind of a column with values of these kinds: [`Kind::Json`] if they are of several.
@@ -60,64 +60,47 @@ impl Kinds {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Bool,
-    Int,
-    Large,
-    Huge,
-    Float,
-    Text,
-    Bytes,
-    Time,
-    List,
-    Object,
-    Key,
-    Place,
-    User,
-    Json,
+macro_rules! kinds {
+    ($($kind:ident = $name:literal,)*) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(super) enum Kind {
+            $($kind,)*
+        }
+
+        impl Kind {
+            const ALL: &[Kind] = &[$(Kind::$kind),*];
+
+            /// Its name in messages.
+            pub(super) fn name(self) -> &'static str {
+                match self {
+                    $(Kind::$kind => $name,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    Bool = "bool",
+    Int = "int",
+    Large = "int",
+    Huge = "int of more than 64 bits",
+    Float = "float",
+    Text = "text",
+    Bytes = "bytes",
+    Time = "time",
+    List = "list",
+    Object = "object",
+    Key = "key",
+    Place = "place",
+    User = "user",
+    Json = "json",
 }
 
 /// An integer up to this size converts to a floating-point number without loss.
 const EXACT_MAX: u64 = 1 << 53;
 
 impl Kind {
-    const ALL: [Kind; 14] = [
-        Kind::Bool,
-        Kind::Int,
-        Kind::Large,
-        Kind::Huge,
-        Kind::Float,
-        Kind::Text,
-        Kind::Bytes,
-        Kind::Time,
-        Kind::List,
-        Kind::Object,
-        Kind::Key,
-        Kind::Place,
-        Kind::User,
-        Kind::Json,
-    ];
-
-    /// Its name in messages.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Kind::Bool => "bool",
-            Kind::Int | Kind::Large => "int",
-            Kind::Huge => "int of more than 64 bits",
-            Kind::Float => "float",
-            Kind::Text => "text",
-            Kind::Bytes => "bytes",
-            Kind::Time => "time",
-            Kind::List => "list",
-            Kind::Object => "object",
-            Kind::Key => "key",
-            Kind::Place => "place",
-            Kind::User => "user",
-            Kind::Json => "json",
-        }
-    }
-
     #[inline]
     pub(super) fn of(value: View<'_>) -> Option<Self> {
         Some(match value {

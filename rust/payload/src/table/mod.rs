@@ -50,7 +50,7 @@
 //! One reading of the records is usually enough: a learner that has seen the first of them mostly
 //! knows the columns of all. It goes on learning while their rows are added, and says when it
 //! [has learned](Learner::take_has_changed) of a column that the builder
-//! [does not have](Builder::has_all). Only then must the table be made again.
+//! [does not have](Fields::has_all). Only then must the table be made again.
 
 mod array;
 mod bits;

@@ -2,9 +2,8 @@
 
 use super::column::NotAdded;
 use super::json::{BytesAs, Text, write_json};
-use super::names::Names;
 use super::row::Row;
-use super::types::Type;
+use super::types::{Fields, Type};
 use super::view::View;
 
 /// Appends a row to `out` as a line of NDJSON.
@@ -17,8 +16,7 @@ pub(super) fn ndjson(row: &Row<'_>, out: &mut Text) {
 /// text.
 #[derive(Debug)]
 pub(super) struct Csv {
-    names: Names,
-    types: Vec<Type>,
+    columns: Fields,
     escapes_formulas: bool,
     /// The wanted cells of a row: their columns, and their indices in the row.
     cells: Vec<(usize, usize)>,
@@ -29,34 +27,26 @@ pub(super) struct Csv {
 impl Csv {
     /// Columns with these names and types. The header is appended to `out`.
     pub(super) fn new(columns: &[(String, Type)], escapes_formulas: bool, bytes: BytesAs, out: &mut Text) -> Self {
-        let mut csv = Csv {
-            names: Names::default(),
-            types: Vec::new(),
+        let csv = Csv {
+            columns: columns.iter().cloned().collect(),
             escapes_formulas,
             cells: Vec::new(),
             text: Text::new(bytes),
         };
-        for (name, kind) in columns {
-            if !csv.types.is_empty() {
-                out.push(',');
-            }
+        for (number, (name, _)) in columns.iter().enumerate() {
+            commas(out, number.min(1));
             csv.plain_text(name, out);
-            csv.names.add(name);
-            csv.types.push(kind.clone());
         }
         // Without columns, there is no table.
-        if !csv.types.is_empty() {
+        if !columns.is_empty() {
             out.push('\n');
         }
         csv
     }
 
-    /// Whether these columns are among its own, with the same types.
-    pub(super) fn has_all<'n>(&self, mut columns: impl Iterator<Item = &'n (String, Type)>) -> bool {
-        columns.all(|(name, kind)| {
-            let number = self.names.find(name, 0);
-            number.is_some_and(|number| self.types[number] == *kind)
-        })
+    /// The columns.
+    pub(super) fn columns(&self) -> &Fields {
+        &self.columns
     }
 
     /// Appends a row to `out`. The time that it takes depends on the values in it, not on the number
@@ -65,17 +55,15 @@ impl Csv {
         self.cells.clear();
         let mut hint = 0;
         for (index, &(name, value)) in row.cells().iter().enumerate() {
-            let Some(number) = self.names.find(name, hint) else {
-                let mut error = NotAdded::misfit(None, value);
-                error.put_within(name);
-                return Err(error);
+            let Some(number) = self.columns.names.find(name, hint) else {
+                return Err(NotAdded::misfit(None, value).within(name));
             };
             hint = number + 1;
             if !matches!(value, View::Null) {
                 self.cells.push((number, index));
             }
         }
-        let Some(last) = self.names.len().checked_sub(1) else {
+        let Some(last) = self.columns.names.len().checked_sub(1) else {
             return Ok(());
         };
         if !self.cells.is_sorted() {
@@ -95,7 +83,7 @@ impl Csv {
     }
 
     fn cell(&mut self, value: View<'_>, number: usize, out: &mut Text) {
-        if self.types[number] != Type::Json {
+        if self.columns.types[number] != Type::Json {
             match value {
                 View::Text(text) => return self.plain_text(text, out),
                 View::Int(_) | View::UInt(_) | View::Bool(_) => return write_json(out, value),
@@ -111,7 +99,7 @@ impl Csv {
         write_json(&mut self.text, value);
         let text = &self.text.text[..];
         // A number or a time that JSON has as text has no quotation marks here.
-        let is_plain = matches!(value, View::Float(_) | View::Time(_)) && self.types[number] != Type::Json;
+        let is_plain = matches!(value, View::Float(_) | View::Time(_)) && self.columns.types[number] != Type::Json;
         quoted(if is_plain { text.trim_matches('"') } else { text }, out);
         out.is_cut |= self.text.is_cut;
     }

@@ -46,6 +46,14 @@ impl Fields {
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Type)> {
         self.names.iter().zip(&self.types)
     }
+
+    /// Whether these are among them, with the same types.
+    pub fn has_all<'n>(&self, fields: impl IntoIterator<Item = &'n (String, Type)>) -> bool {
+        fields.into_iter().all(|(name, kind)| {
+            let number = self.names.find(name, 0);
+            number.is_some_and(|number| self.types[number] == *kind)
+        })
+    }
 }
 
 impl<N: AsRef<str>> FromIterator<(N, Type)> for Fields {

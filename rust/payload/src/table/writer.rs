@@ -463,8 +463,8 @@ impl Written {
     fn has_all(&self) -> bool {
         let learned = self.learned();
         match &self.output {
-            Output::Columns(builder) => builder.has_all(&learned),
-            Output::Csv(csv, _) => csv.has_all(learned.iter()),
+            Output::Columns(builder) => builder.columns().has_all(&learned),
+            Output::Csv(csv, _) => csv.columns().has_all(&learned),
             Output::None | Output::Ndjson(_) => true,
         }
     }
