@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from cordwood._text import base64_text
@@ -41,6 +43,19 @@ def jsonable(value: object) -> object:  # noqa: PLR0911 - one for each type
             return [jsonable(item) for item in items]
         return {name: jsonable(item) for name, item in zip(names, items, strict=True) if item is not None}
     return value
+
+
+def json_text(value: object) -> str:
+    """A value as JSON, on one line."""
+    return _encode()(value)
+
+
+@cache
+def _encode() -> Callable[[object], str]:
+    # One encoder for all values: creating one takes as long as encoding a line. Many write no JSON.
+    import json
+
+    return json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def database_fields(database: Database) -> dict[str, Any]:

@@ -23,10 +23,9 @@ from cordwood._evidence.values import (
     LISTED_MAX,
 )
 from cordwood._inputs.exports import export_text
-from cordwood._jsonable import database_fields, export_fields, jsonable
+from cordwood._jsonable import database_fields, export_fields, json_text, jsonable
 from cordwood._native import __version__
 from cordwood._summary import summary_of
-from cordwood._tables.json_text import json_text
 from cordwood._text import escaped, quantity
 from cordwood.types import Database, Export, KeyChange, LogEvidence, Reason, RegionEvidence, Report, Severity
 

@@ -4,6 +4,5 @@
 * `schema` defines the types that a column can have,
 * `table` has the native module turn records into a table,
 * `given` makes a table with the columns of a schema that was given,
-* `json_text` writes values as JSON on one line,
 * `scan` has what `scan(decode=)` returns.
 """

@@ -12,9 +12,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from cordwood._inputs.input import dialect_of_empty_run
+from cordwood._jsonable import json_text
 from cordwood._native import Reader, Record, RecordBatch
 from cordwood._native import Table as NativeTable
-from cordwood._tables.json_text import json_text
 from cordwood._tables.schema import ColumnType, GivenAs, ListOf, StructOf, arrow_name, check_names, utf8
 from cordwood.errors import DialectError, PayloadError
 

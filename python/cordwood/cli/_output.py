@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
-from cordwood._tables.json_text import json_text
+from cordwood._jsonable import json_text
 from cordwood._text import escaped
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import cordwood
+from cordwood._jsonable import json_text
 from cordwood._native import RecordDecoder
-from cordwood._tables.json_text import json_text
 from cordwood._tables.payloads import PAYLOADS, Payload, kind_by_content
 from cordwood._text import base64_text, display_name, source_name
 from cordwood.cli._framing import framed

@@ -22,7 +22,6 @@ from cordwood._native import RecordDecoder
 from cordwood._open import open as open_log
 from cordwood._optional import imported
 from cordwood.errors import PayloadError
-from cordwood.payload._error import payload_error
 from cordwood.types import PayloadReason
 
 __all__ = ["config", "history", "history_row", "metrics", "output", "run", "summary", "to_dict"]
@@ -49,16 +48,22 @@ def to_dict(record: bytes) -> dict[str, object]:
     try:
         message.ParseFromString(record)
     except protobuf.DecodeError as error:
-        raise payload_error(f"not a record of wandb: {error}", record, PayloadReason.BAD_WIRE_TYPE) from error
+        raise _error(f"not a record of wandb: {error}", record, PayloadReason.BAD_WIRE_TYPE) from error
     record_len = message.ByteSize()
     message.DiscardUnknownFields()
     try:
         out: dict[str, object] = json_format.MessageToDict(message, preserving_proto_field_name=True)
     except (json_format.Error, ValueError) as error:
         # For example, a time before the year 1 or after the year 9999.
-        raise payload_error(f"a value that JSON cannot have: {error}", record, PayloadReason.NON_CANONICAL) from error
+        raise _error(f"a value that JSON cannot have: {error}", record, PayloadReason.NON_CANONICAL) from error
     unknown_len = record_len - message.ByteSize()
     return {**out, "unknown_len": unknown_len} if unknown_len else out
+
+
+def _error(message: str, record: bytes, reason: PayloadReason) -> PayloadError:
+    """The error for a record, with a message like those of the native module."""
+    message = f"{message} ({len(record)} byte{'' if len(record) == 1 else 's'} at offset 0 of the payload)"
+    return PayloadError(message, offset=0, length=len(record), reason=reason)
 
 
 def _imported(name: str) -> Any:
