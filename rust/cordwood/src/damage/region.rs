@@ -329,7 +329,7 @@ impl SkippedRegion {
     /// A region that LevelDB does not report.
     pub(crate) const fn new(Range { start, end }: Range<u64>, reason: Reason) -> Self {
         SkippedRegion {
-            start: start,
+            start,
             end,
             reason,
             leveldb_len: None,
