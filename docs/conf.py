@@ -58,7 +58,14 @@ SIDEBAR = {
         "guides/which-log",
     ],
     "Reference": ["cli/index", "Python <reference/api/cordwood/index>", "reference/rust"],
-    "The format": ["format/implement", "format/reading", "format/writing", "format/following", "format/packed"],
+    "The format": [
+        "format/implement",
+        "format/reading",
+        "format/numbered",
+        "format/writing",
+        "format/following",
+        "format/packed",
+    ],
     "Behind it": ["guarantees", "safety", "performance", "engines", "versions", "design", "glossary"],
 }
 DIRECTORIES = {"Guides": "guides", "Reference": "reference", "The format": "format", "Behind it": "."}

@@ -108,7 +108,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Refused(Skipped):
-    """A mark that no reader skips."""
+    """A mark or a container that no reader skips."""
 
     error: containers.RefusedError
 
@@ -537,7 +537,11 @@ def events_of(
     """The events of a container, like those of `assemble`."""
     start, end = run[0].start, run[-1].end
     joined = b"".join(part.payload for part in run)
-    found = containers.opened(joined, start, end, record_len_max, budget, is_trusted=is_trusted)
+    try:
+        found = containers.opened(joined, start, end, record_len_max, budget, is_trusted=is_trusted)
+    except containers.RefusedError as error:
+        yield start, Refused(start, end, "bad_container", error)  # Of the range that owns the container.
+        return
     if isinstance(found, str):
         yield start, Skipped(start, end, found)
         return
