@@ -34,7 +34,7 @@ endif
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo dev check test lint lint-benches test-rust test-aarch64 test-windows model loom exhaustive asan wheel install test-python test-pythons test-remote test-engines conformance conformance-archive survival verdicts soak types test-abi3 wheel-abi3 sdist package-check release-check deny docs bench-abi3 bench bench-pipelines bench-memory bench-durable fuzz mutants fmt clean
+.PHONY: help demo dev check test lint lint-benches test-rust test-aarch64 test-windows model loom exhaustive asan wheel install test-python test-pythons test-remote test-engines conformance conformance-archive conformance-reader survival verdicts soak types test-abi3 wheel-abi3 sdist package-check release-check deny docs bench-abi3 bench bench-pipelines bench-memory bench-durable fuzz mutants fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -160,6 +160,10 @@ test-engines: $(VENV)/beam.stamp $(VENV)/spark.stamp $(VENV)/libraries.stamp ins
 # Not part of `make test`: it fetches packages of Debian, and takes some minutes.
 conformance: $(VENV)/test.stamp $(VENV)/peers.stamp $(VENV)/appengine.stamp  ## Ask the readers of other projects for the conformance cases, and write conformance/engines.md
 	PYTHONPATH=$(VENV)/peers $(BIN)/python conformance/engines.py
+
+# Not part of `make test`: it needs Node.
+conformance-reader:  ## Ask the reader in JavaScript for the conformance cases
+	python3 conformance/suite.py node conformance/readers/reader.mjs
 
 conformance-archive:  ## Write target/cordwood-conformance-VERSION.tar.gz: the cases, for readers in other languages
 	python3 conformance/archive.py target
