@@ -718,9 +718,11 @@ fn the_name_of_a_log_is_believed() {
         ("file.bin", false),
     ] {
         let path = directory.path().join(name);
-        std::fs::write(&path, [0x4d, 0xff].repeat(1000)).unwrap();
         let open = || Reader::open(&path).unwrap();
-        assert_eq!(open().format().is_ok(), is_believed, "{name}");
+        for count in [1_000, 100_000] {
+            std::fs::write(&path, [0x4d, 0xff].repeat(count)).unwrap();
+            assert_eq!(open().format().is_ok(), is_believed, "{name}, {count}");
+        }
         std::fs::write(&path, b"plain text, no log\n").unwrap();
         assert!(open().format().is_err(), "{name}");
     }
@@ -809,4 +811,261 @@ fn a_short_read_does_not_change_the_detected_format() {
             }
         }
     }
+}
+
+// Where a reader starts in the middle -------------------------------------------------------------
+
+/// The format that a reader of the blocks after the first one detects, if its source starts at
+/// `start`.
+fn format_from(file: &[u8], start: usize) -> LogFormat {
+    let source = cordwood_log::read::StreamSource::new(&file[start..], start as u64);
+    let options = ReadOptions::default().with_range(32_768..);
+    Reader::with_source(source, options).format().expect("a log")
+}
+
+/// The header of a run file is one only at the start of a file.
+#[test]
+fn a_file_header_in_a_record_is_none() {
+    let mut record = vec![b'x'; 40_000];
+    record[993..1_000].copy_from_slice(b":W&B\xe1\xbe\x00");
+    let mut file = Vec::new();
+    Wire::Plain.append(&mut file, 0, &record);
+    assert!(file[1_000..].starts_with(b":W&B"));
+    assert_eq!(format_from(&file, 1_000), Dialect::LEVELDB.into());
+}
+
+#[test]
+fn the_next_block_shows_the_dialect_of_a_range() {
+    let mut file = b":W&B\xe1\xbe\x00".to_vec();
+    Wire::Ieee.append(&mut file, 0, &[b'x'; 40_000]);
+    for start in [1_000, 32_767, 32_768] {
+        assert_eq!(format_from(&file, start), Dialect::WANDB.into(), "{start}");
+    }
+}
+
+/// In a record, at the end of a block, are the bytes of a valid fragment of another dialect. It would
+/// end in the next block, which no fragment does.
+#[test]
+fn a_fragment_that_crosses_a_block_shows_no_dialect() {
+    const BLOCK: usize = 32_768;
+    let last = Wire::Plain.part(4, &[b'y'; 100]);
+    let crossing = Wire::Ieee.full(&last[..33]);
+    let first = [vec![b'x'; BLOCK - 7 - 7], crossing[..7].to_vec()].concat();
+    let file = [Wire::Plain.part(2, &first), last].concat();
+    assert_eq!(file[BLOCK - 7..][..crossing.len()], crossing);
+    assert_eq!(format_from(&file, BLOCK - 7), Dialect::LEVELDB.into());
+}
+
+/// In the middle of a file, a fragment may be an older log's.
+#[test]
+fn a_numbered_fragment_at_the_second_byte_shows_no_dialect() {
+    let file = [&[0][..], &Wire::Recyclable(5).full(&[b'x'; 32_768 - 1 - 11])].concat();
+    assert_eq!(format_from(&file, 1), Dialect::LEVELDB.into());
+    assert_eq!(
+        detect(&file[1..]),
+        Detection::Log(LogFormat::new(Dialect::RECYCLABLE).with_log_number(5))
+    );
+}
+
+/// Only at the start of a file are the bytes with which a compressed or a packed log starts
+/// evidence, if they are damaged.
+#[test]
+fn the_damaged_start_of_another_log_in_a_later_block_has_no_effect() {
+    const BLOCK: usize = 32_768;
+    let mut packed = Vec::new();
+    let mut encoder = cordwood_log::codec::Encoder::with_format(0, Dialect::PACKED).unwrap();
+    encoder.start(&mut packed);
+    for mut start in [packed, COMPRESSED.to_vec()] {
+        start[0] ^= 1;
+        let at_first = [&start[..], &[0; 100]].concat();
+        assert_ne!(detect(&at_first), Detection::Unclear, "{start:02x?}");
+        start.resize(BLOCK, 0);
+        let file = [vec![0; BLOCK], start.clone(), Wire::Plain.full(b"foo")].concat();
+        assert_eq!(
+            detect(&file),
+            Detection::Log(Dialect::LEVELDB.into()),
+            "{:02x?}",
+            &start[..20]
+        );
+        assert_eq!(format_from(&file, BLOCK), Dialect::LEVELDB.into());
+    }
+}
+
+// Whether a log is compressed ---------------------------------------------------------------------
+
+/// The record with which a compressed log of RocksDB starts: type 9, the payload 7, 0, 0, 0.
+const COMPRESSED: &[u8; 11] = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
+
+/// The start of a zstd frame.
+fn frame(len: usize) -> Vec<u8> {
+    let mut frame = b"\x28\xb5\x2f\xfd".to_vec();
+    frame.resize(len, b'x');
+    frame
+}
+
+/// A log that starts in the middle of a record, which ends in the second block. `fragments` follow,
+/// and fill the second block.
+fn from_the_middle(fragments: &[(u8, Vec<u8>)]) -> Vec<u8> {
+    const BLOCK: usize = 32_768;
+    let after: Vec<u8> = fragments
+        .iter()
+        .flat_map(|(place, payload)| Wire::Plain.part(*place, payload))
+        .collect();
+    let last = Wire::Plain.part(4, &vec![b'x'; BLOCK - 7 - after.len()]);
+    let file = [Wire::Plain.part(3, &[b'x'; BLOCK - 7]), last, after].concat();
+    assert_eq!(file.len(), 2 * BLOCK);
+    file
+}
+
+fn compressed() -> Detection {
+    Detection::Log(LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd))
+}
+
+#[test]
+fn a_single_record_that_is_no_frame_shows_that_a_log_is_not_compressed() {
+    let text = b"text".to_vec();
+    let magic = |len: usize| frame(4)[..len].to_vec();
+    for (fragments, is_compressed) in [
+        (vec![(1, frame(100))], true),
+        (vec![(1, frame(100)), (1, text.clone())], false),
+        (vec![(1, text.clone()), (1, frame(100))], false),
+        (vec![(1, frame(100)), (1, vec![])], true),
+        // A part of the magic number is no frame, unless the record goes on in the next block.
+        (vec![(1, frame(100)), (1, magic(1))], false),
+        (vec![(1, frame(100)), (2, magic(1))], true),
+        (vec![(1, frame(100)), (2, magic(3))], true),
+        (vec![(1, frame(100)), (2, text)], false),
+        (vec![(2, frame(100))], true),
+    ] {
+        let file = from_the_middle(&fragments);
+        let expected = if is_compressed {
+            compressed()
+        } else {
+            Detection::Log(Dialect::LEVELDB.into())
+        };
+        assert_eq!(detect(&file), expected, "{fragments:?}");
+    }
+}
+
+/// The first read may end before the block that shows it.
+#[cfg(feature = "zstd")]
+#[test]
+fn a_short_read_does_not_hide_that_a_log_is_compressed() {
+    let file = from_the_middle(&[(1, frame(100))]);
+    for first in [1, 7, 11, 32_767, 32_768, 32_769, 32_780, 65_535] {
+        let (start, rest) = file.split_at(first);
+        let format = Reader::new(start.chain(rest), ReadOptions::default()).format();
+        assert_eq!(format.expect("a log").compression, Some(Compression::Zstd), "{first}");
+    }
+}
+
+/// A program may store frames in a log of LevelDB.
+#[test]
+fn a_log_that_starts_with_a_frame_is_not_compressed() {
+    let mut file = Vec::new();
+    while file.len() < 70_000 {
+        Wire::Plain.append(&mut file, 0, &frame(1_000));
+    }
+    assert_eq!(detect(&file), Detection::Log(Dialect::LEVELDB.into()));
+}
+
+#[test]
+fn a_log_whose_first_block_was_swapped_is_compressed() {
+    let first = [&COMPRESSED[..], &Wire::Plain.part(2, &frame(32_768 - 11 - 7))].concat();
+    for second in [
+        Wire::Plain.part(2, &frame(32_768 - 7)),
+        Wire::Plain.part(3, &[b'x'; 32_768 - 7]),
+        [
+            Wire::Plain.full(&frame(100)),
+            Wire::Plain.part(2, &frame(32_768 - 7 - 107)),
+        ]
+        .concat(),
+    ] {
+        assert_eq!(detect(&[second, first.clone()].concat()), compressed());
+    }
+    let text = Wire::Plain.part(2, &[b'x'; 32_768 - 7]);
+    let leveldb = Detection::Log(Dialect::LEVELDB.into());
+    assert_eq!(detect(&[text, first].concat()), leveldb);
+}
+
+/// Up to eight bits of its first bytes may be damaged.
+#[test]
+fn a_damaged_start_shows_that_a_log_is_compressed() {
+    for bits in 1_u32..=9 {
+        let mut file = COMPRESSED.to_vec();
+        for bit in 0..bits {
+            file[bit as usize] ^= 1;
+        }
+        let named = ReadOptions::default().with_dialect(Dialect::ROCKSDB);
+        let format = Reader::from_slice(&file, named).format();
+        let compression = (bits <= 8).then_some(Compression::Zstd);
+        assert_eq!(format.expect("a log").compression, compression, "{bits}");
+        // One whole fragment after it shows no dialect.
+        file.extend(Wire::Plain.full(&frame(20)));
+        assert_eq!(detect(&file) == compressed(), bits <= 8, "{bits}");
+    }
+}
+
+// By name and by signature ------------------------------------------------------------------------
+
+/// The engines write six digits, or more if the number has more.
+#[test]
+fn the_name_of_a_log_states_its_number() {
+    let head = Wire::Recyclable(5).full(b"foo");
+    for (name, number) in [
+        ("000123.log", 123),
+        ("123456.log", 123_456),
+        ("1234567.log", 1_234_567),
+        ("000123-001.log", 123),
+        // A header has room for the low half only.
+        ("4294967303.log", 7),
+        // None of these states one, so that of the first fragment counts.
+        ("0123456.log", 5),
+        ("12345.log", 5),
+        ("00012a.log", 5),
+        ("000123-01.log", 5),
+        ("000123-0001.log", 5),
+        ("000123-00a.log", 5),
+        ("000123.txt", 5),
+    ] {
+        let Detection::Log(format) = cordwood_log::ops::detect_named(&head, Some(name.as_ref())) else {
+            panic!("{name} is a log")
+        };
+        assert_eq!(format.log_number, Some(number), "{name}");
+    }
+}
+
+#[test]
+fn a_part_of_a_signature_shows_no_format() {
+    let texts = [
+        "BZh, and more text",
+        "abcd1AY&SY, and more text",
+        "aaaa/bb/cc-dd:ee:ff.gggggg and more text",
+        "2026-01-31 23:59:59.999999 and more text",
+    ];
+    for text in texts {
+        assert_eq!(detect(text.as_bytes()), Detection::Foreign(Foreign::Text), "{text}");
+    }
+    // Not even one character follows.
+    let line = b"2026/01/31-23:59:59.999999 ";
+    assert_eq!(detect(line), Detection::Foreign(Foreign::InfoLog));
+}
+
+/// The checksums are from a script.
+#[test]
+fn a_record_of_prometheus_has_a_type_a_length_and_a_checksum() {
+    let prometheus = Detection::Foreign(Foreign::Prometheus);
+    let record = |flags: u8, len: u16, checksum: u32, payload: &[u8]| {
+        [&[flags][..], &len.to_be_bytes(), &checksum.to_be_bytes(), payload].concat()
+    };
+    for flags in [1, 4, 8 + 1, 16 + 4] {
+        assert_eq!(detect(&record(flags, 3, 0xcfc4_ae1d, b"foo")), prometheus, "{flags}");
+    }
+    for flags in [0, 5, 7, 32 + 1, 64 + 2] {
+        assert_ne!(detect(&record(flags, 3, 0xcfc4_ae1d, b"foo")), prometheus, "{flags}");
+    }
+    assert_ne!(detect(&record(1, 3, 0xcfc4_ae1e, b"foo")), prometheus);
+    assert_ne!(detect(&record(1, 4, 0xcfc4_ae1d, b"foo")), prometheus);
+    assert_eq!(detect(&record(1, 1, 0x151a_27db, b"f")), prometheus);
+    assert_eq!(detect(&record(1, 300, 0xcbfa_bf88, &[b'x'; 300])), prometheus);
 }
