@@ -176,6 +176,16 @@ fn extend_goes_on_in_the_next_segment() -> Result<(), Error> {
     Ok(())
 }
 
+/// The switch has synced the records that required a sync.
+#[test]
+fn extend_syncs_no_segment_for_the_records_of_an_earlier_one() -> Result<(), Error> {
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options().with_sync(SyncPolicy::EveryBytes(90)));
+    assert_eq!(log.extend((0..12).map(number))?, 12);
+    assert_eq!((log.offset(), log.durable_offset()), (120, 100));
+    Ok(())
+}
+
 /// Containers whose length is not known beforehand: no segment is longer than allowed, and none is
 /// nearly empty.
 #[test]
@@ -810,6 +820,21 @@ fn a_last_segment_without_a_valid_fragment_is_padded() {
     }
 }
 
+/// The same if the directory had its lock. Otherwise it is a file of another format.
+#[test]
+fn a_last_segment_of_text_is_padded_if_the_directory_had_its_lock() {
+    for had_lock in [false, true] {
+        let directory = DirectoryDouble::with_files([(0, b"a line of text\n".repeat(100))]);
+        directory.state().had_lock = had_lock;
+        let opened = SegmentedLog::open_in(directory.arc(), options().with_on_torn_tail(OnTornTail::PadToBlock));
+        match opened.map_err(|error| error.kind) {
+            Ok(log) if had_lock => assert_eq!(log.offset(), BLOCK_LEN as u64),
+            Err(ErrorKind::Foreign { .. }) if !had_lock => {}
+            other => panic!("with a lock: {had_lock}: {other:?}"),
+        }
+    }
+}
+
 #[test]
 fn a_last_segment_without_a_valid_fragment_is_truncated() {
     // The machine stopped before the first sector reached the disk.
@@ -1096,6 +1121,7 @@ fn a_panic_of_an_iterator_makes_every_later_call_fail() {
     assert!(result.is_err());
     assert_eq!(write_error(log.append(b"013")), (None, 100, false));
     assert!(log.has_failed());
+    assert_eq!(log.try_status(), Some(log.status()));
 }
 
 // On the disk -----------------------------------------------------------------------------------
@@ -1186,6 +1212,17 @@ fn a_directory_with_other_files_is_left_as_it_is() {
             matches!(refused, Err(Error { kind: ErrorKind::Io { source, .. }, .. }) if source.kind() != io::ErrorKind::NotFound)
         );
     }
+}
+
+/// The file `LOCK` of a database is not locked, nor does it matter who has.
+#[test]
+fn a_database_in_use_is_not_a_segmented_log() {
+    let directory = tempfile::tempdir().expect("a directory");
+    fs::write(directory.path().join("000003.log"), b"").expect("a file");
+    let lock = fs::File::create(directory.path().join(LOCK_NAME)).expect("a file");
+    lock.lock().expect("a lock");
+    let error = SegmentedLog::open(directory.path(), options()).expect_err("a database");
+    assert!(matches!(error.kind, ErrorKind::NotASegment), "{error}");
 }
 
 /// Only its name shows that the first segment is one, if the machine has stopped before a byte of its
