@@ -342,6 +342,28 @@ fn only_leveldb_and_packed_logs_are_in_segments() {
     ));
 }
 
+/// A file that ends after the header of a run file is as long as a torn mark of a packed log.
+#[test]
+fn no_segment_is_a_run_file_without_records() {
+    let header = b":W&B\xe1\xbe\x00".to_vec();
+    let one = common::fragment(1, b"one");
+    for files in [vec![(0, header.clone())], vec![(0, one), (10, header.clone())]] {
+        let directory = DirectoryDouble::with_files(files.clone());
+        let kind = SegmentedLog::open_in(directory.arc(), options()).map_err(|error| error.kind);
+        assert!(
+            matches!(
+                kind,
+                Err(ErrorKind::Unsupported {
+                    unsupported: Unsupported::Segments,
+                    ..
+                })
+            ),
+            "{kind:?}"
+        );
+        assert_eq!(directory.files(), files.into_iter().collect());
+    }
+}
+
 #[test]
 fn closing_a_log_whose_last_records_cannot_be_written_is_an_error() {
     let directory = DirectoryDouble::default();
@@ -818,6 +840,13 @@ fn a_last_segment_without_a_valid_fragment_is_padded() {
         let log = open(&directory, options);
         assert_eq!(log.offset(), 10 + BLOCK_LEN as u64);
     }
+}
+
+#[test]
+fn a_last_segment_of_a_few_bytes_of_text_is_padded() {
+    let directory = DirectoryDouble::with_files([(0, common::fragment(1, b"one")), (10, b"a line\n".to_vec())]);
+    let log = open(&directory, options().with_on_torn_tail(OnTornTail::PadToBlock));
+    assert_eq!(log.offset(), 10 + BLOCK_LEN as u64);
 }
 
 /// The same if the directory had its lock. Otherwise it is a file of another format.

@@ -8,7 +8,6 @@ use std::sync::{Arc, PoisonError, TryLockError};
 
 use super::directory::{Directory, DiskDirectory};
 use super::room::Room;
-use crate::container::Mark;
 use crate::damage::SkippedRegion;
 use crate::detect::{DETECT_LEN, Detection, detect, starts_undamaged};
 use crate::dialect::{Dialect, LogFormat, Unsupported};
@@ -601,20 +600,18 @@ fn set_format(
         |storage: &dyn Storage| read_at_most(storage, 0, DETECT_LEN as u64).map_err(|source| Error::io(source, path));
     let head = head_of(newest)?;
     let mut is_foreign = false;
-    if head.len() >= Mark::FRAGMENT_LEN {
-        match detect(&head) {
-            Detection::Log(found) => {
-                check_dialect(found.dialect, path)?;
-                // The mark may be lost.
-                if found.dialect.is_packed() || starts_undamaged(&head) {
-                    return Ok(());
-                }
+    match detect(&head) {
+        Detection::Log(found) => {
+            check_dialect(found.dialect, path)?;
+            // The mark may be lost.
+            if found.dialect.is_packed() || starts_undamaged(&head) {
+                return Ok(());
             }
-            // After a crash, a sector of zeros may be followed by text.
-            Detection::Foreign(_) => is_foreign = true,
-            // After a crash, its bytes may be zeros.
-            Detection::Unclear => {}
         }
+        // After a crash, a sector of zeros may be followed by text.
+        Detection::Foreign(_) => is_foreign = true,
+        // After a crash, its bytes may be zeros.
+        Detection::Unclear => {}
     }
     let Some(before) = segments.iter().rev().nth(1) else {
         if is_foreign && options.dialect.is_none() && directory.had_lock() {
