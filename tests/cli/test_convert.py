@@ -114,7 +114,7 @@ def left_out(*arguments):
 
 @pytest.mark.parametrize("form", ["ndjson", "csv"])
 def test_a_row_with_bytes_that_are_not_utf8_is_left_out(form, log):
-    text, [fault] = left_out("--to", form, log)
+    text, [fault] = left_out("--as", "raw", "--to", form, log)
     where = f"{log}: a row of the record at offset 17 is left out"
     assert fault == f"cordwood: {where}: bytes in the column data are not UTF-8 (1 byte at offset 0 of the payload)"
     if form == "csv":
@@ -308,7 +308,7 @@ def test_a_table_that_fails_is_removed(tmp_path):
     limit += "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)); "
     for name in "a.ndjson", "a.csv", "a.parquet", "a.arrow":
         script = limit + "import sys; from cordwood.cli import main; sys.exit(main(sys.argv[1:]))"
-        command = [sys.executable, "-c", script, "convert", str(path), str(tmp_path / name)]
+        command = [sys.executable, "-c", script, "convert", "--as", "raw", str(path), str(tmp_path / name)]
         done = subprocess.run(command, capture_output=True, check=False, timeout=120)
         assert (done.returncode, done.stdout) == (1, b""), done.stderr.decode()
         assert done.stderr.decode() == f"cordwood: {tmp_path / name}: {os.strerror(errno.EFBIG)}\n"
@@ -323,7 +323,10 @@ def test_a_short_table_that_fails_names_its_file(form, tmp_path):
     with cordwood.open(path, "x") as writer:
         writer.append(b"one")
     done = subprocess.run(
-        [*COMMAND, "--overwrite", "--to", form, path, "/dev/full"], capture_output=True, check=False, timeout=120
+        [*COMMAND, "--as", "raw", "--overwrite", "--to", form, path, "/dev/full"],
+        capture_output=True,
+        check=False,
+        timeout=120,
     )
     text = f"cordwood: /dev/full: {os.strerror(errno.ENOSPC)}\n"
     assert (done.returncode, done.stdout, done.stderr.decode()) == (1, b"", text)
@@ -336,7 +339,7 @@ def test_who_reads_may_have_enough(form, tmp_path):
         for seed in range(100):
             writer.append(random.Random(seed).randbytes(1 << 18))
     with subprocess.Popen(
-        [*COMMAND, "--to", form, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=False
+        [*COMMAND, "--as", "raw", "--to", form, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=False
     ) as process:
         process.stdout.read(10)
         process.stdout.close()

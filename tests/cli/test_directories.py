@@ -125,7 +125,8 @@ def test_overwrite_replaces_a_table(text, tmp_path):
     log, table = tmp_path / "1.log", tmp_path / "t.csv"
     log.write_bytes(reference.encode([b"one"]))
     table.write_bytes(text)
-    command = [sys.executable, "-m", "cordwood", "convert", "--overwrite", "--encoding", "utf-8", log, table]
+    options = ["--as", "raw", "--overwrite", "--encoding", "utf-8"]
+    command = [sys.executable, "-m", "cordwood", "convert", *options, log, table]
     subprocess.run(command, check=True)
     assert table.read_text(encoding="ascii") == "offset,end_offset,data\n0,10,one\n"
 
@@ -145,7 +146,7 @@ FLIPPED[12] ^= 4
         ("MANIFEST-000002", bytes(50_000)),
     ],
 )
-@pytest.mark.parametrize("command", [["convert", "--to", "csv"], ["map", "--svg"]])
+@pytest.mark.parametrize("command", [["convert", "--as", "raw", "--to", "csv"], ["map", "--svg"]])
 def test_overwrite_replaces_no_damaged_log(command, name, log, tmp_path):
     """Not even one that does not start with a valid record."""
     good, bad = tmp_path / "1.log", tmp_path / name

@@ -35,8 +35,8 @@ def read_from_pipe(pipe, log, *arguments):
     ("verb", "expected", "code"),
     [
         (["cat"], "", 3),
-        (["convert"], "", 3),
-        (["convert", "--to", "csv"], "offset,end_offset,data\n", 3),
+        (["convert", "--as", "raw"], "", 3),
+        (["convert", "--as", "raw", "--to", "csv"], "offset,end_offset,data\n", 3),
         (["verify"], "000009.log: 0 records; the whole file belongs to log 6", 3),
         (["stat"], "  records    0, 0 bytes\n", 0),
         (["map"], "no damage", 0),
@@ -80,7 +80,7 @@ def test_all_of_a_pipe_is_read(name, tmp_path):
     assert (status, out.count("\n")) == (0, 20_001)
     # These would need to read it twice.
     for arguments in ["--as", "auto", "PIPE", other, "-"], ["--as", "json", other, "PIPE", tmp_path / "new.csv"]:
-        status, out, err = read("convert", *arguments)
+        status, out, err = read("convert", "--as", "raw", *arguments)
         assert (status, out) == (2, "")
         assert f"{name} can" in err
     assert not (tmp_path / "new.csv").exists()
@@ -105,7 +105,7 @@ def test_a_link_makes_no_table_of_a_log(tmp_path, capsys):
     (directory / "two.log").write_bytes(damaged := bytes(range(1, 200)))
     table = tmp_path / "out.csv"
     table.symlink_to(directory / "two.log")
-    assert main(["convert", "--overwrite", str(directory), str(table)]) == 2
+    assert main(["convert", "--as", "raw", "--overwrite", str(directory), str(table)]) == 2
     message, _ = capsys.readouterr().err.splitlines()
     assert message == f"cordwood: {table} is the log that is read, and would be overwritten"
     assert (directory / "two.log").read_bytes() == damaged
@@ -170,7 +170,7 @@ def test_regions_after_the_listed_ones_count(verb, end, tmp_path, capsys):
     other.write_bytes(recyclable(5, 5, b'{"a":1}'))
     command = {
         "cat": ["cat"],
-        "convert": ["convert", "--strict"],
+        "convert": ["convert", "--as", "raw", "--strict"],
         "convert many": ["convert", "--strict", "--as", "json", str(other)],
         "convert twice": ["convert", "--strict", "--as", "json", "--to", "csv"],
     }[verb]

@@ -116,7 +116,9 @@ def test_a_file_that_is_replaced_keeps_its_mode_without_its_setuid_bit(command, 
     assert mode_of(directory / old) == expected
 
 
-@pytest.mark.parametrize("command", ["salvage --overwrite a.log old.log", "convert --overwrite a.log old.ndjson"])
+@pytest.mark.parametrize(
+    "command", ["salvage --overwrite a.log old.log", "convert --as raw --overwrite a.log old.ndjson"]
+)
 def test_nobody_else_can_look_into_a_file_that_is_unfinished(command, directory, monkeypatch):
     log(directory / "a.log", 0o644)
     old = directory / command.split()[-1]

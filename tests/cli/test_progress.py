@@ -141,21 +141,23 @@ def test_a_slow_one_elsewhere():
     assert stderr_of(is_terminal=False) == ""
 
 
-@pytest.mark.parametrize("arguments", [("verify", "-q", "-"), ("convert", "-q", "-", "a.csv")])
+@pytest.mark.parametrize("arguments", [("verify", "-q", "-"), ("convert", "--as", "raw", "-q", "-", "a.csv")])
 def test_a_slow_one_that_is_quiet(arguments, tmp_path, monkeypatch):
     pytest.importorskip("tqdm")
     monkeypatch.chdir(tmp_path)
     assert stderr_of(*arguments, is_terminal=True) == ""
 
 
-@pytest.mark.parametrize("arguments", [("verify", "-"), ("convert", "-", "a.csv"), ("salvage", "-", "a.log")])
+@pytest.mark.parametrize(
+    "arguments", [("verify", "-"), ("convert", "--as", "raw", "-", "a.csv"), ("salvage", "-", "a.log")]
+)
 def test_a_slow_one_whose_stdout_is_the_terminal_too(arguments, tmp_path, monkeypatch):
     pytest.importorskip("tqdm")
     monkeypatch.chdir(tmp_path)
     assert "B/s" in stderr_of(*arguments, is_terminal=True, stdout=None)
 
 
-@pytest.mark.parametrize("arguments", [("cat", "--json", "-"), ("convert", "-")])
+@pytest.mark.parametrize("arguments", [("cat", "--json", "-"), ("convert", "--as", "raw", "-")])
 def test_records_on_the_terminal_are_the_progress(arguments):
     shown = stderr_of(*arguments, is_terminal=True, stdout=None)
     assert shown.startswith('{"')
@@ -170,7 +172,7 @@ def test_it_is_removed():
 
 
 @pytest.mark.parametrize(
-    "arguments", [("verify", "-"), ("stat", "-"), ("convert", "-", "a.csv"), ("salvage", "-", "a.log")]
+    "arguments", [("verify", "-"), ("stat", "-"), ("convert", "--as", "raw", "-", "a.csv"), ("salvage", "-", "a.log")]
 )
 def test_it_is_removed_after_ctrl_c(arguments, tmp_path, monkeypatch):
     """Not even the terminal's echo of it."""
@@ -202,7 +204,7 @@ def test_an_error_has_a_line_of_its_own(tmp_path, monkeypatch):
     """The disk fills up while the bar is shown."""
     pytest.importorskip("tqdm")
     monkeypatch.chdir(tmp_path)
-    arguments = ("convert", "-", "a.csv")
+    arguments = ("convert", "--as", "raw", "-", "a.csv")
     shown = stderr_of(*arguments, is_terminal=True, log=LONG_LOG, file_len_max=8 << 20, status=1)
     assert "B/s" in shown
     assert screen(shown) == ["cordwood: a.csv: File too large", ""]

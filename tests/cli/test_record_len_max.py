@@ -14,8 +14,8 @@ VERBS = [
     ["cat", "--json"],
     ["stat"],
     ["verify"],
-    ["convert"],
-    ["convert", "--to", "csv"],
+    ["convert", "--as", "raw"],
+    ["convert", "--as", "raw", "--to", "csv"],
     ["follow", "--timeout", "0"],
 ]
 

@@ -135,7 +135,7 @@ def test_damage_after_the_limit_is_not_reported(tmp_path, capfd):
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
-    assert main(["convert", "--limit", "2", str(path), str(to)]) == 0
+    assert main(["convert", "--as", "raw", "--limit", "2", str(path), str(to)]) == 0
     assert pq.read_table(to)["data"].to_pylist() == [b"one", b"two"]
     assert main(["cat", "--limit", "2", str(path)]) == 0
     assert "left out" not in capfd.readouterr().err

@@ -135,8 +135,8 @@ def test_the_package_imports_no_more(tmp_path):
 @pytest.mark.parametrize(
     ("package", "command", "need"),
     [
-        ("pyarrow", ["convert", "x.log", "x.parquet"], "parquet needs"),
-        ("pyarrow", ["convert", "--to", "arrow", "x.log", "-"], "arrow needs"),
+        ("pyarrow", ["convert", "--as", "raw", "x.log", "x.parquet"], "parquet needs"),
+        ("pyarrow", ["convert", "--as", "raw", "--to", "arrow", "x.log", "-"], "arrow needs"),
         ("wandb", ["convert", "--as", "wandb", "x.wandb", "x.ndjson"], "all fields of a record need"),
     ],
 )

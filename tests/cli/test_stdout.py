@@ -18,11 +18,11 @@ COMMAND = [sys.executable, "-m", "cordwood"]
 COMMANDS = [
     "cat",
     "cat --format raw",
-    "convert",
+    "convert --as raw",
     "convert --as json",
-    "convert --to csv",
-    "convert --to arrow",
-    "convert --to parquet",
+    "convert --as raw --to csv",
+    "convert --as raw --to arrow",
+    "convert --as raw --to parquet",
     "map --svg -",
     "fragments",
     "fragments --json",
@@ -91,7 +91,7 @@ def test_a_reader_that_stops_reading_ends_the_command(command, env, log):
 @pytest.mark.parametrize(
     ("command", "stream"),
     [(command, "stdout") for command in [*COMMANDS, "cat --json", "follow", "verify --json", "info", "stat"]]
-    + [(command, "stdout and stderr") for command in ("cat", "convert --to arrow", "verify --json")],
+    + [(command, "stdout and stderr") for command in ("cat", "convert --as raw --to arrow", "verify --json")],
 )
 def test_ctrl_c_ends_the_command_if_nobody_reads_a_full_pipe(command, stream, log, tmp_path):
     """As `cordwood follow x.log | less` does, with `2>&1` or without."""

@@ -129,15 +129,13 @@ def test_a_hint_how_records_are_decoded(tmp_path):
         "cordwood: db/000003.log: the first record is a write batch, as in a write-ahead log of LevelDB, RocksDB or "
         "Pebble: --as write-batch decodes it\n"
     )
-    for verb in "cat", "convert":
-        assert hint_on_a_terminal(verb, "db/000003.log", cwd=tmp_path) == hint
-        assert hint_on_a_terminal(verb, "--as", "write-batch", "db/000003.log", cwd=tmp_path) == ""
-        assert hint_on_a_terminal(verb, "text.log", cwd=tmp_path) == ""
-        # A script has no use for the hint.
-        assert run(verb, "db/000003.log", cwd=tmp_path)[2] == ""
+    assert hint_on_a_terminal("cat", "db/000003.log", cwd=tmp_path) == hint
+    assert hint_on_a_terminal("cat", "--as", "write-batch", "db/000003.log", cwd=tmp_path) == ""
+    assert hint_on_a_terminal("cat", "text.log", cwd=tmp_path) == ""
+    # A script has no use for the hint.
+    assert run("cat", "db/000003.log", cwd=tmp_path)[2] == ""
     assert hint_on_a_terminal("cat", "db", "text.log", cwd=tmp_path) == hint
     assert hint_on_a_terminal("cat", "--json", "db", cwd=tmp_path) == hint
-    assert hint_on_a_terminal("convert", "--as", "raw", "db/000003.log", cwd=tmp_path) == ""
 
 
 def test_piped_bytes_are_exact(tmp_path):

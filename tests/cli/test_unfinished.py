@@ -51,8 +51,8 @@ def started(arguments, directory, prepare=None):
 def test_a_killed_process_leaves_no_file_under_the_name(name, tmp_path):
     if name.endswith(".parquet"):
         pytest.importorskip("pyarrow")
-    verb = "salvage" if name.endswith(".log") else "convert"
-    with started([verb, "-", name], tmp_path) as process:
+    verb = ["salvage"] if name.endswith(".log") else ["convert", "--as", "raw"]
+    with started([*verb, "-", name], tmp_path) as process:
         process.kill()
         assert process.wait(120) == -signal.SIGKILL
         assert not (tmp_path / name).exists()
@@ -75,7 +75,7 @@ sys.exit(main(sys.argv[1:]))
 def test_a_library_that_ends_the_process_when_it_is_loaded(tmp_path):
     pytest.importorskip("pyarrow")
     (tmp_path / "a.log").write_bytes(LOG)
-    command = [sys.executable, "-c", END_AT_IMPORT, "convert", "a.log", "a.parquet"]
+    command = [sys.executable, "-c", END_AT_IMPORT, "convert", "--as", "raw", "a.log", "a.parquet"]
     done = subprocess.run(command, cwd=tmp_path, timeout=120, check=False)
     assert (done.returncode, [path.name for path in tmp_path.iterdir()]) == (7, ["a.log"])
 
@@ -91,7 +91,7 @@ def test_an_unfinished_file_is_removed_if_there_is_no_memory_to_list_a_directory
         raise MemoryError
 
     monkeypatch.setattr("cordwood.cli.convert.logs.OneTable.write", fill)
-    assert main(["convert", str(tmp_path / "a.log"), str(tmp_path / "a.csv")]) == 1
+    assert main(["convert", "--as", "raw", str(tmp_path / "a.log"), str(tmp_path / "a.csv")]) == 1
     monkeypatch.undo()
     assert capfd.readouterr().err == "cordwood: not enough memory\n"
     assert [path.name for path in tmp_path.iterdir()] == ["a.log"]
@@ -105,9 +105,9 @@ signals = pytest.mark.skipif(sys.platform == "win32", reason="there are no such 
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("convert", "-", "a.csv"),
-        ("convert", "-", "a.parquet"),
-        ("convert", "--overwrite", "-", "old.csv"),
+        ("convert", "--as", "raw", "-", "a.csv"),
+        ("convert", "--as", "raw", "-", "a.parquet"),
+        ("convert", "--as", "raw", "--overwrite", "-", "old.csv"),
         ("salvage", "-", "a.log"),
         ("salvage", "--overwrite", "-", "old.log"),
         ("pack", "--overwrite", "-", "old.log"),
@@ -132,7 +132,7 @@ def test_a_signal_leaves_no_unfinished_file(arguments, number, tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_that_is_ignored_stays_ignored(number, tmp_path):
     """As after `nohup`."""
-    arguments = ["convert", "-", "a.ndjson"]
+    arguments = ["convert", "--as", "raw", "-", "a.ndjson"]
     with started(arguments, tmp_path, lambda: signal.signal(number, signal.SIG_IGN)) as process:
         process.send_signal(number)
         process.stdin.close()
@@ -163,7 +163,7 @@ def test_a_thread_may_write_a_table(tmp_path):
     """Only the main thread may handle signals."""
     (tmp_path / "log").write_bytes(LOG)
     statuses = []
-    arguments = ["convert", str(tmp_path / "log"), str(tmp_path / "a.ndjson")]
+    arguments = ["convert", "--as", "raw", str(tmp_path / "log"), str(tmp_path / "a.ndjson")]
     thread = threading.Thread(target=lambda: statuses.append(main(arguments)))
     thread.start()
     thread.join()
@@ -224,7 +224,19 @@ def test_a_pipe_is_written_to(tmp_path):
     with cordwood.open(log, "x") as writer:
         writer.append(b"one")
     os.mkfifo(pipe)
-    command = [sys.executable, "-m", "cordwood", "convert", "--overwrite", "--encoding", "hex", log, pipe]
+    command = [
+        sys.executable,
+        "-m",
+        "cordwood",
+        "convert",
+        "--as",
+        "raw",
+        "--overwrite",
+        "--encoding",
+        "hex",
+        log,
+        pipe,
+    ]
     with subprocess.Popen(command) as process:
         assert pipe.read_text() == "offset,end_offset,data\n0,10,6f6e65\n"
         assert process.wait(120) == 0

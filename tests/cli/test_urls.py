@@ -40,7 +40,7 @@ def run(*arguments):
         ["split", "--len", "32KiB"],
         ["stat", "--json"],
         ["verify"],
-        ["convert", "--on-corruption", "salvage"],
+        ["convert", "--as", "raw", "--on-corruption", "salvage"],
     ],
     ids=" ".join,
 )
@@ -105,7 +105,7 @@ def test_a_file_comes_before_a_url(name, tmp_path, monkeypatch, capfd):
     path.parent.mkdir(parents=True)
     path.write_bytes(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")
     assert main(["cat", name]) == 0
-    assert main(["convert", "--to", "csv", name, "-"]) == 0
+    assert main(["convert", "--as", "raw", "--to", "csv", name, "-"]) == 0
     assert main(["follow", "--timeout", "0", name]) == 0
     assert main(["verify", name]) == 0
     assert main(["salvage", name, "new.log"]) == 0
@@ -149,7 +149,7 @@ def test_the_file_of_a_url_is_not_overwritten(path, tmp_path):
         status, out, err = run("salvage", "--overwrite", str(other), url, str(tmp_path))
         assert (status, out) == (2, "")
         assert "example.log is one of the logs that are read, and would be overwritten\n" in err
-        status, out, err = run("convert", "--overwrite", "--to", "csv", url, str(path))
+        status, out, err = run("convert", "--as", "raw", "--overwrite", "--to", "csv", url, str(path))
         assert (status, out) == (2, "")
     assert path.read_bytes() == before
 
@@ -185,10 +185,10 @@ def test_an_unknown_protocol_is_that_of_one_source(arguments, path):
 
 def test_an_unknown_protocol_in_a_table(path):
     for options in [], ["--as", "auto"], ["--to", "csv"]:
-        status, out, err = run("convert", *options, str(path), "unheard-of://a", "-")
+        status, out, err = run("convert", "--as", "raw", *options, str(path), "unheard-of://a", "-")
         assert (status, len(out) > 20) == (1, True), err
         assert "unheard-of://a: Protocol not known" in err
-        assert run("convert", *options, "unheard-of://a")[0] == 1
+        assert run("convert", "--as", "raw", *options, "unheard-of://a")[0] == 1
 
 
 def test_an_unknown_protocol_in_json(path):
@@ -198,7 +198,7 @@ def test_an_unknown_protocol_in_json(path):
 
 
 @pytest.mark.parametrize(
-    "arguments", ["write", "follow", "salvage -", "salvage --overwrite -", "convert --to csv -", "map - --svg"]
+    "arguments", ["write", "follow", "salvage -", "salvage --overwrite -", "convert --as raw --to csv -", "map - --svg"]
 )
 def test_a_url_is_only_read(arguments):
     status, _, err = run(*arguments.split(), "memory://a.log")

@@ -220,7 +220,8 @@ def test_a_replaced_log_keeps_its_number(renamed: Path, tmp_path: Path) -> None:
 
 def test_the_command_line_says_both_numbers(renamed: Path, tmp_path: Path) -> None:
     text = "the whole file belongs to log 6; the name says 9; to read it: --log-number 6\n"
-    for verb in "verify", "verify --json", "stat", "cat", "convert", "convert --to csv", "fragments", "map":
+    convert = "convert --as raw"
+    for verb in "verify", "verify --json", "stat", "cat", convert, f"{convert} --to csv", "fragments", "map":
         done = console(*verb.split(), renamed)
         status = 3 if verb.split()[0] in {"verify", "cat", "convert"} else 0
         message = "" if verb == "verify" else f"cordwood: {renamed}: {text}"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from cordwood._native import Reader, is_decoded
+from cordwood._native import Reader, Record, is_decoded
 from cordwood._tables.schema import ColumnType, ListOf, StructOf, utf8
 
 
@@ -254,10 +254,10 @@ def kind_by_content(path: str, first: bytes | None, dialect: str | None) -> Kind
     return (named or fits)[0] if len(fits) == 1 or named else None
 
 
-def kind_of_records(path: str, reader: Reader) -> tuple[Kind | None, bool]:
-    """The kind of the records of a log, going by the first that its reader returns, and whether there are any."""
+def kind_of_records(path: str, reader: Reader) -> tuple[Kind | None, Record | None]:
+    """The kind of the records of a log, going by the first that its reader returns, and that record, if any."""
     first = next(reader.records(), None)
-    return kind_by_content(path, first.data if first else None, reader.dialect), first is not None
+    return kind_by_content(path, first.data if first else None, reader.dialect), first
 
 
 def other_kind(path: str, wanted: Kind, **options: Any) -> Kind | None:

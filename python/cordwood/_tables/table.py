@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from cordwood._inputs.input import dialect_of_empty_run
@@ -165,6 +165,7 @@ class Table:
         *,
         starts: Callable[[Record], None] | None = None,
         notes: Callable[[str], None] | None = None,
+        taken: Sequence[Record] = (),
         first: Mapping[str, str | None] | None = None,
         on_corruption: str = "raise",
         target_len: int,
@@ -177,6 +178,7 @@ class Table:
             report: Gets the faults.
             starts: Gets the first record, after its faults.
             notes: Gets the uncertain points.
+            taken: The first records, if they were taken from the reader before.
             first: The names and texts of the cells that each row starts with.
             on_corruption: The policy.
             target_len: About this many bytes of records are read at a time.
@@ -188,7 +190,8 @@ class Table:
             TooManyColumnsError: There are too many columns.
         """
         self.start(reader, first or {}, on_corruption=on_corruption)
-        for source in self.sources(reader, target_len=target_len, threads=threads, on_corruption=on_corruption):
+        sources = self.sources(reader, target_len=target_len, threads=threads, on_corruption=on_corruption)
+        for source in chain([list(taken)] if taken else [], sources):
             for count, made in self.feed(source, report):
                 if starts and count:
                     starts(record_of(source, 0))

@@ -31,13 +31,13 @@ import argparse
 import contextlib
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import cordwood
 from cordwood._inputs.files import identity_of, is_one_file
 from cordwood._inputs.input import Input
-from cordwood._tables.payloads import PAYLOADS, Kind, kind_of_records
+from cordwood._tables.payloads import PAYLOADS, kind_of_records
 from cordwood._tables.schema import SameNamesError
-from cordwood._text import display_name
 from cordwood.cli._directories import report_exports
 from cordwood.cli._messages import Failure, Status, worst
 from cordwood.cli._new_files import check_new_file
@@ -48,13 +48,17 @@ from cordwood.cli._options import (
     add_strict_argument,
     reader_of,
 )
-from cordwood.cli._payloads import AUTO, AUTO_HELP, hint_at_payload, report_payload
+from cordwood.cli._payloads import AUTO, AUTO_HELP, report_payload
 from cordwood.cli._reopenable import first_stream, reopenable
 from cordwood.cli._selection import add_selection_arguments
 from cordwood.cli._sources import check_url, inputs_of
+from cordwood.cli._stdin import stdin_or_path
 from cordwood.cli.convert.by_kind import convert_by_kind
 from cordwood.cli.convert.logs import Logs
 from cordwood.cli.convert.sinks import BINARY_FORMATS, SUFFIXES, TABLE_FORMATS, check_installed
+
+if TYPE_CHECKING:
+    from cordwood import Reader, Record
 
 EXAMPLES = """\
   cordwood convert app.log records.parquet
@@ -91,8 +95,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--as",
         dest="payload",
         choices=(*PAYLOADS, AUTO),
+        default=AUTO,
         metavar="NAME",
-        help="the kind of the records (default: raw); one of %(choices)s",
+        help="the kind of the records (default: auto); one of %(choices)s",
     )
     parser.add_argument(
         "--encoding",
@@ -138,19 +143,15 @@ _HELP_WIDTH = 78
 
 def run(options: argparse.Namespace) -> Status:
     """Converts the sources."""
-    has_no_payload = not options.payload
-    options.payload = options.payload or "raw"
     try:
-        status = _convert(options)
+        return _convert(options)
     except SameNamesError as error:
         raise Failure(f"{error}; --to ndjson keeps them apart") from error
-    if has_no_payload:
-        hint_at_payload(options.files, options)
-    return status
 
 
 def _convert(options: argparse.Namespace) -> Status:
     is_by_kind = options.by_kind is not None
+    options.is_auto = options.payload == AUTO
     # argparse takes the last of several names for a source.
     last = options.sources.pop() if len(options.sources) > 1 and not is_by_kind else "-"
     options.destination = options.by_kind if is_by_kind else last
@@ -169,8 +170,8 @@ def _convert(options: argparse.Namespace) -> Status:
     check_new_file(options.destination, "table", options.files, overwrite=options.overwrite, advice=advice)
     if is_one_file(options.sources) and (options.payload == "raw" or not options.files[0].not_decoded):
         return _convert_one(options, form)
-    if options.payload == AUTO:
-        options.payload = _payload_of_all(options)
+    if options.is_auto:
+        options.payload = _payload_of_first(options)
     if _is_learned(options, form) and (stream := first_stream(options.files)):
         raise ValueError(
             f"{stream} can be read only once: convert it on its own, or together with other logs to NDJSON: --to ndjson"
@@ -182,16 +183,26 @@ def _convert_one(options: argparse.Namespace, form: str) -> Status:
     [name] = options.sources
     check_url(name)
     with contextlib.ExitStack() as stack:
-        source = None
-        if options.payload == AUTO:
+        source = opened = None
+        if options.is_auto and form == "ndjson":
+            # One reading is enough, and a pipe need not be copied.
+            reader = stack.enter_context(reader_of(options, stdin_or_path(name), options.end))
+            options.payload, record = _payload_of(name, reader)
+            opened = reader, [record] if record else []
+        elif options.is_auto:
             source = stack.enter_context(reopenable(name))
             with reader_of(options, source.open(), options.end) as reader:
-                kind, has_records = kind_of_records(name, reader)
-            report_payload(name, kind and PAYLOADS[kind.best], has_records=has_records)
-            options.payload = kind.best if kind else "raw"
-        if _is_learned(options, form) and source is None:
+                options.payload, _ = _payload_of(name, reader)
+        elif _is_learned(options, form):
             source = stack.enter_context(reopenable(name))
-        return Logs(options, form, is_one=True, source=source).convert()
+        return Logs(options, form, is_one=True, source=source, opened=opened).convert()
+
+
+def _payload_of(name: str, reader: Reader) -> tuple[str, Record | None]:
+    """The payload that a log shows, which is reported, and the record that was read for it."""
+    kind, first = kind_of_records(name, reader)
+    report_payload(name, kind and PAYLOADS[kind.best], has_records=first is not None)
+    return kind.best if kind else "raw", first
 
 
 def _with_exports(options: argparse.Namespace, status: Status) -> Status:
@@ -219,37 +230,23 @@ def _is_learned(options: argparse.Namespace, form: str) -> bool:
     return form != "ndjson" and PAYLOADS[options.payload].columns is None
 
 
-def _payload_of_all(options: argparse.Namespace) -> str:
-    """The kind of the records of all logs.
-
-    Raises:
-        Failure: It is not the same in all of them.
-    """
-    if stream := first_stream(options.files):
-        raise ValueError(f"--as auto reads the start of each log first, and {stream} cannot be read twice")
-    # The first log of each kind.
-    firsts: dict[Kind | None, str] = {}
+def _payload_of_first(options: argparse.Namespace) -> str:
+    """The payload that the first log with records shows."""
     for file in options.files:
+        if file.not_decoded or file.error:
+            continue
+        if stream := first_stream([file]):
+            raise ValueError(f"{stream} cannot be read twice, and is first: name the kind of its records with --as")
         # An unreadable log is reported later.
-        with contextlib.suppress(OSError, cordwood.CordwoodError, Failure):
-            if file.not_decoded or file.error:
-                continue
+        with contextlib.suppress(OSError, MemoryError, cordwood.CordwoodError, Failure):
             check_url(file.name)
             with reader_of(options, file.name, options.end) as reader:
-                kind, has_records = kind_of_records(file.name, reader)
-                # A log without records may be of any kind.
-                if kind or has_records:
-                    firsts.setdefault(kind, file.name)
-    if len(firsts) > 1:
-        several = ", ".join(f"{kind.best if kind else 'raw'} ({display_name(name)})" for kind, name in firsts.items())
-        raise Failure(
-            f"the logs contain records of several kinds: {several}; name one with --as, and only the logs that "
-            "contain it"
-        )
-    for kind, name in firsts.items():
-        report_payload(name, kind and PAYLOADS[kind.best])
-    found = next(iter(firsts), None)
-    return found.best if found else "raw"
+                kind, first = kind_of_records(file.name, reader)
+            # The dialect of a run without records shows its kind.
+            if kind or first:
+                report_payload(file.name, kind and PAYLOADS[kind.best])
+                return kind.best if kind else "raw"
+    return "raw"
 
 
 def _form_of(destination: str) -> str:

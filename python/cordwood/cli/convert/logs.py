@@ -57,6 +57,7 @@ class Target(Protocol):
         *,
         starts: Callable[[Record], None],
         notes: Callable[[str], None],
+        taken: list[Record],
         first: Mapping[str, str | None],
         on_corruption: str,
         target_len: int,
@@ -123,14 +124,25 @@ class Logs:
     """
 
     def __init__(
-        self, options: argparse.Namespace, form: str, *, is_one: bool = False, source: Reopenable | None = None
+        self,
+        options: argparse.Namespace,
+        form: str,
+        *,
+        is_one: bool = False,
+        source: Reopenable | None = None,
+        opened: tuple[Reader, list[Record]] | None = None,
     ) -> None:
-        """If `is_one`, the command line names a single log, which is `source` where it is read several times."""
+        """If `is_one`, the command line names a single log.
+
+        It is `source` where it is read several times, and otherwise it may be `opened`: its reader, and the records
+        that were taken from it.
+        """
         self.firsts: dict[str, _First] = {}
         self.is_whole: bool = True
         self._options = options
         self._form = form
         self._source = source
+        self._opened = opened
         self._is_one = is_one
         self._payload = PAYLOADS[options.payload]
         origin = self._payload.origin
@@ -223,6 +235,8 @@ class Logs:
             )
         if self._unread is not None:
             self._report_stop(self._unread, None)
+        # Only an option says that logs of another kind are not wanted.
+        tally.damaged_count += options.is_auto and bool(tally.other_kinds)
         return tally
 
     def read_again(self, target: Target) -> None:
@@ -271,11 +285,10 @@ class Logs:
         """Reads a log, for the first time or again, as far as then."""
         options = self._options
         faults = Faults(options, name, self._payload, is_silent=first is not None)
-        source = self._source.open() if self._source else stdin_or_path(name)
         record_count, position = 0, options.start
         is_whole, self.is_whole = self.is_whole, False
         with (
-            reader_of(options, source, first.end if first else options.end) as reader,
+            self._opened[0] if self._opened else self._reader(name, first) as reader,
             ProgressBar(name, prints_records=options.destination == "-") as progress,
         ):
             if self._source and first:
@@ -286,6 +299,7 @@ class Logs:
                 faults,
                 starts=faults.start,
                 notes=faults.note,
+                taken=self._opened[1] if self._opened else [],
                 first={column: self._origin(name, column) for column in self.origins},
                 on_corruption=options.on_corruption,
                 target_len=_BATCH_LEN,
@@ -313,6 +327,10 @@ class Logs:
                 self._report_stop(name, target.stop_offset)
             faults.end(record_count)
             return faults.judge(summary_of(reader, record_count, path=name))
+
+    def _reader(self, name: str, first: _First | None) -> Reader:
+        source = self._source.open() if self._source else stdin_or_path(name)
+        return reader_of(self._options, source, first.end if first else self._options.end)
 
     def _origin(self, name: str, column: str) -> str:
         return "<stdin>" if name == "-" else origin_of(name, column)
