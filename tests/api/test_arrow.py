@@ -9,6 +9,7 @@ import gc
 import io
 import itertools
 import json
+import pickle
 import subprocess
 import sys
 import threading
@@ -117,6 +118,16 @@ def test_each_file_of_another_engine(source):
         assert (scan.outcomes, scan.skipped) == ((outcome,), (skipped,))
     lengths = table(cordwood.scan(source, columns=["length"]))["length"].to_pylist()
     assert lengths == [len(data) for _, data, _ in records]
+
+
+def test_a_batch_is_pickled_with_the_path_of_its_own_log_only(tmp_path):
+    paths = [tmp_path / f"{number:03}.log" for number in range(200)]
+    for path in paths:
+        path.write_bytes(reference.encode([b"one", b"two"]))
+    batches = list(pyarrow.RecordBatchReader.from_stream(cordwood.scan(paths)))
+    assert [batch["path"].to_pylist() for batch in batches] == [[str(path)] * 2 for path in paths]
+    [alone] = pyarrow.RecordBatchReader.from_stream(cordwood.scan(paths[:1]))
+    assert {len(pickle.dumps(batch)) for batch in batches} == {len(pickle.dumps(alone))}
 
 
 def test_many_sources_in_their_order(path, tmp_path):

@@ -1,6 +1,7 @@
 //! The columns of records: their names, their types, and how each is made from a batch.
 
 use std::ffi::CStr;
+use std::path::Path;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -74,6 +75,23 @@ pub(crate) fn record_column(batch: &Arc<PooledBatch>) -> Array {
 pub(crate) fn offset_column(batch: &Arc<PooledBatch>) -> Array {
     let offsets = Memory::Batch(Arc::clone(batch), BatchBuffer::RecordOffsets);
     Array::plain(batch.records().len(), vec![Memory::Absent, offsets])
+}
+
+/// The path of the log of some records as a column. Its dictionary has only this path: with those of
+/// all logs, a batch would be longer than its records.
+pub(crate) fn path_column(path: Option<&Path>, len: usize) -> Array {
+    let text = path.map_or_else(Vec::new, |path| path.to_string_lossy().into_owned().into_bytes());
+    let validity = match path {
+        Some(_) => Memory::Absent,
+        None => Memory::Bytes(Arc::new(vec![0; len.div_ceil(8)])),
+    };
+    let ends = Memory::I32(Arc::new(vec![0, text.len() as i32]));
+    let text = vec![Memory::Absent, ends, Memory::Bytes(Arc::new(text))];
+    Array {
+        null_count: if path.is_none() { len } else { 0 },
+        dictionary: Some(Box::new(Array::plain(1, text))),
+        ..Array::plain(len, vec![validity, Memory::I32(Arc::new(vec![0; len]))])
+    }
 }
 
 pub(crate) fn number_column(numbers: Vec<u64>) -> Array {

@@ -10,7 +10,6 @@ use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
 
-use super::paths::Paths;
 use super::plan::Plan;
 use super::source::{Log, Source};
 use super::stream::Stream;
@@ -261,7 +260,6 @@ pub(crate) fn scan<'py>(
             columns,
             on_corruption: options.on_corruption,
             threads,
-            paths: Paths::new(&sources)?,
             latest: Mutex::new(Arc::new([])),
         }),
         sources,

@@ -1,7 +1,6 @@
 //! Logs as a table, for everything that reads Arrow.
 
 mod class;
-mod paths;
 mod plan;
 mod source;
 mod stream;

@@ -4,16 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cordwood::OnCorruption;
 
-use super::paths::Paths;
 use crate::arrow::columns::Column;
 use crate::reader::skipped::Skipped;
 
-/// The options, the paths and the findings: the same for all streams of a scan.
+/// The options and the findings: the same for all streams of a scan.
 pub(super) struct Plan {
     pub(super) columns: Vec<Column>,
     pub(super) on_corruption: OnCorruption,
     pub(super) threads: usize,
-    pub(super) paths: Paths,
     /// The most recently started reading.
     pub(super) latest: Mutex<Reading>,
 }

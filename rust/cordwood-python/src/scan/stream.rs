@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::plan::{Plan, Reading};
 use super::source::Log;
-use crate::arrow::columns::{Column, bool_column, number_column, offset_column, record_column};
+use crate::arrow::columns::{Column, bool_column, number_column, offset_column, path_column, record_column};
 use crate::arrow::failure::{attached, failure, io_failure};
 use crate::arrow::{self, Array, Failure, Field};
 use crate::memory::batch_pool::PooledBatch;
@@ -104,7 +104,7 @@ impl Stream {
                 let ends = records.offsets().windows(2);
                 number_column(ends.map(|ends| (ends[1] - ends[0]) as u64).collect())
             }
-            Column::Path => self.plan.paths.column(self.source, rows.len()),
+            Column::Path => path_column(self.sources[self.source].source.path.as_deref(), rows.len()),
             Column::Salvaged => bool_column(&rows.clone().map(|row| records.is_salvaged(row)).collect::<Vec<_>>()),
         });
         Array::table(rows.len(), columns.collect())
