@@ -1055,8 +1055,14 @@ fn a_part_of_a_signature_shows_no_format() {
 #[test]
 fn a_record_of_prometheus_has_a_type_a_length_and_a_checksum() {
     let prometheus = Detection::Foreign(Foreign::Prometheus);
+    // Prometheus writes big-endian numbers.
     let record = |flags: u8, len: u16, checksum: u32, payload: &[u8]| {
-        [&[flags][..], &len.to_be_bytes(), &checksum.to_be_bytes(), payload].concat()
+        let reversed = |mut bytes: Vec<u8>| {
+            bytes.reverse();
+            bytes
+        };
+        let (len, checksum) = (len.to_le_bytes().to_vec(), checksum.to_le_bytes().to_vec());
+        [&[flags][..], &reversed(len), &reversed(checksum), payload].concat()
     };
     for flags in [1, 4, 8 + 1, 16 + 4] {
         assert_eq!(detect(&record(flags, 3, 0xcfc4_ae1d, b"foo")), prometheus, "{flags}");

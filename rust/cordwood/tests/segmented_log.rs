@@ -453,7 +453,8 @@ fn waiting_for_a_log_offset_syncs_only_if_it_is_in_the_last_segment() -> Result<
 /// While one thread waits for the disk, others append; the next sync is for all of them.
 #[test]
 fn a_slow_sync_blocks_no_append() -> Result<(), Error> {
-    let waits: [fn(&SegmentedLog) -> Result<(), Error>; 4] = [
+    type Wait = fn(&SegmentedLog) -> Result<(), Error>;
+    let waits: [Wait; 4] = [
         |log| log.append_sync(b"001").map(drop),
         |log| log.extend([b"001", b"002"]).map(drop),
         |log| log.append(b"001").and_then(|_| log.sync()),
