@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from cordwood._text import base64_text
@@ -45,17 +44,18 @@ def jsonable(value: object) -> object:  # noqa: PLR0911 - one for each type
     return value
 
 
+# One encoder for all values: creating one takes as long as encoding a line.
+_encode: list[Callable[[object], str]] = []
+
+
 def json_text(value: object) -> str:
     """A value as JSON, on one line."""
-    return _encode()(value)
+    if not _encode:
+        # Many of those who import this module write no JSON.
+        import json
 
-
-@cache
-def _encode() -> Callable[[object], str]:
-    # One encoder for all values: creating one takes as long as encoding a line. Many write no JSON.
-    import json
-
-    return json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+        _encode.append(json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode)
+    return _encode[0](value)
 
 
 def database_fields(database: Database) -> dict[str, Any]:
