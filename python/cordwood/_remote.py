@@ -127,7 +127,7 @@ def with_options(source: Any, storage_options: Mapping[str, Any] | None) -> Any:
             urls.append(_Url(part))
             urls[-1].storage_options = dict(storage_options)
             return urls[-1]
-        kind = cast("type[Any]", type(part))
+        kind: type[object] = part.__class__
         if issubclass(kind, list | Iterator) and not hasattr(part, "read"):
             return list(map(given, part))
         # A `Split` has another type, and the options with which it was planned.

@@ -38,7 +38,18 @@ from cordwood.payload import (
     wandb,
     write_batch,
 )
-from cordwood.types import BitFlip, Fragment, FragmentKind, FragmentPart, Outcome, OutcomeKind, Reason, Severity
+from cordwood.types import (
+    BitFlip,
+    Database,
+    Fragment,
+    FragmentKind,
+    FragmentPart,
+    Outcome,
+    OutcomeKind,
+    ProblemKind,
+    Reason,
+    Severity,
+)
 from cordwood.typing import DialectName
 
 with cordwood.open("example.log") as reader:
@@ -224,10 +235,8 @@ assert_type(cordwood.verify("example.log").ok, bool | Any)
 assert_type(cordwood.stat(Path("example.log")), Stat | Any)
 assert_type(cordwood.map("example.log").damaged_len, int | Any)
 info = cordwood.info("example.log", threads=2)
-assert_type(info.databases, tuple[cordwood.types.Database, ...])
-assert_type(
-    [problem.kind for database in info.databases for problem in database.problems], list[cordwood.types.ProblemKind]
-)
+assert_type(info.databases, tuple[Database, ...])
+assert_type([problem.kind for database in info.databases for problem in database.problems], list[ProblemKind])
 assert_type(cordwood.info(["example.log", Path("directory")]).ok, bool)
 reports = cordwood.verify(["example.log", Path("directory"), *cordwood.plan_splits([("example.log", 10)], 1)])
 assert_type(reports, Results[Report])
