@@ -302,7 +302,7 @@ def test_it_is_shown_in_one_short_line(name):
 @pytest.mark.parametrize("name", ["BitFlip", "Fragment", "NotYet", "Outcome", "Record", "SkippedRegion"])
 def test_the_repr_makes_it_again(name):
     """Only these classes: all others are shown in angle brackets, or hold the contents of a log."""
-    assert eval(repr(VALUES[name]), vars(cordwood)) == VALUES[name]  # noqa: S307 - our own
+    assert eval(repr(VALUES[name]), {**vars(cordwood), **vars(cordwood.types)}) == VALUES[name]  # noqa: S307 - our own
 
 
 FRAGMENT = {"offset": 40_000, "end_offset": 40_010, "kind": "full", "block": 1}
@@ -335,7 +335,7 @@ def test_values_that_differ_are_shown_differently(class_, attributes, more):
     values = class_(**attributes), class_(**attributes, **more)
     assert values[0] != values[1]
     assert repr(values[0]) != repr(values[1])
-    assert [eval(repr(value), vars(cordwood)) for value in values] == [*values]  # noqa: S307 - our own
+    assert [eval(repr(value), {**vars(cordwood), **vars(cordwood.types)}) for value in values] == [*values]  # noqa: S307 - our own
 
 
 def test_long_data_is_not_shown():
