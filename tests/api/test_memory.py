@@ -229,3 +229,28 @@ print(json.dumps(peak_len() - before))
 
 def test_opening_to_append_does_not_need_the_memory_that_a_frame_states(tmp_path):
     assert run(APPEND, tmp_path / "some.log") < 64 * MIB
+
+
+MANY = """
+import pyarrow
+directory = Path(sys.argv[2])
+log = fragment(1, bytes(100)) * 5
+for index in range(4_000):
+    (directory / f"{index:04}.log").write_bytes(log)
+    if index == 1:
+        # This loads the modules.
+        pyarrow.table(cordwood.scan(directory))
+before = peak_len()
+table = pyarrow.table(cordwood.scan(directory))
+print(json.dumps({"rows": len(table), "growth": peak_len() - before}))
+"""
+
+
+def test_a_table_of_many_short_logs_takes_memory_for_their_records(tmp_path, capsys):
+    """And not for the block that each batch has room for, which would be 200 MiB."""
+    pytest.importorskip("pyarrow")
+    result = run(MANY, tmp_path)
+    with capsys.disabled():
+        print(f"[4,000 logs: peak memory grew by {result['growth'] / MIB:.1f} MiB]", end=" ")  # noqa: T201
+    assert result["rows"] == 20_000
+    assert result["growth"] < 64 * MIB

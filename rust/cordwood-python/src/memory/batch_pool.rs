@@ -80,6 +80,14 @@ impl PooledBatch {
         std::mem::take(&mut self.records)
     }
 
+    /// Gives back most of the memory, if the records need little of it.
+    pub(crate) fn shrink(&mut self) {
+        let used = self.records.data().len() + size_of::<u64>() * 2 * self.records.len();
+        if self.records.capacity() / 4 > used {
+            self.records.shrink_to_fit();
+        }
+    }
+
     pub(crate) fn records(&self) -> &RecordBatch {
         &self.records
     }

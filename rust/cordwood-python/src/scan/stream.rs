@@ -57,8 +57,12 @@ impl arrow::Batches for Stream {
                 attached(|py| log::log(py, messages, path))?;
             }
             match batch {
-                Ok(batch) => {
+                Ok(mut batch) => {
                     self.log = Some((cursor, opening));
+                    // A table keeps the batches of all logs, and many logs are short.
+                    if let Some(batch) = Arc::get_mut(&mut batch) {
+                        batch.shrink();
+                    }
                     return Ok(Some(self.table(&batch)));
                 }
                 Err(Stop::Skipped(_)) => self.log = Some((cursor, opening)),

@@ -184,6 +184,24 @@ impl RecordBatch {
         self.data.capacity() + size_of::<u64>() * (self.offsets.capacity() + self.record_offsets.capacity())
     }
 
+    /// Gives back the memory that no record needs. A batch has room for a block, even if it contains
+    /// one record: without this, thousands of batches of short logs keep that much each.
+    ///
+    /// ```
+    /// use cordwood_log::read::RecordBatch;
+    /// let mut batch = RecordBatch::default();
+    /// batch.push(&[7; 1000], 0, 1007)?;
+    /// batch.remove_first(1);
+    /// batch.shrink_to_fit();
+    /// assert!(batch.capacity() < 1000);
+    /// # Ok::<(), std::collections::TryReserveError>(())
+    /// ```
+    pub fn shrink_to_fit(&mut self) {
+        self.data.shrink_to_fit();
+        self.offsets.shrink_to_fit();
+        self.record_offsets.shrink_to_fit();
+    }
+
     /// Adds a record that spans `offset` to `end_offset` in a file.
     ///
     /// # Errors
