@@ -4,15 +4,17 @@
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::sync::PyOnceLock;
 
 use crate::interpreter::python_code::{PythonCode, module};
+use crate::memory::buffer::no_memory;
 
 /// A class whose members have strings as values.
 pub(crate) struct Enum {
     module: &'static str,
     name: &'static str,
-    members: PyOnceLock<Vec<(String, Py<PyAny>)>>,
+    members: PyOnceLock<Vec<(PyBackedStr, Py<PyAny>)>>,
 }
 
 impl Enum {
@@ -27,19 +29,23 @@ impl Enum {
     /// The member with this value.
     pub(crate) fn member<'py>(&self, py: Python<'py>, value: &str) -> PyResult<Bound<'py, PyAny>> {
         let members = self.members.get_or_try_init(py, || self.import(py))?;
-        let found = members.iter().find(|(of_member, _)| of_member == value);
+        let found = members.iter().find(|(of_member, _)| **of_member == *value);
         found
             .map(|(_, member)| member.bind(py).clone())
             .ok_or_else(|| PyKeyError::new_err(value.to_owned()))
     }
 
-    fn import(&self, py: Python<'_>) -> PyResult<Vec<(String, Py<PyAny>)>> {
-        let members = module(py, self.module)?.getattr(self.name)?;
-        let members = members.items()?.map(|member| {
+    /// An error may be the first to need it, also the one that there is no memory: that must not end
+    /// the process.
+    fn import(&self, py: Python<'_>) -> PyResult<Vec<(PyBackedStr, Py<PyAny>)>> {
+        let class = module(py, self.module)?.getattr(self.name)?;
+        let mut members = Vec::new();
+        for member in class.items()? {
             let member = member?;
-            Ok((member.extract()?, member.unbind()))
-        });
-        members.collect()
+            members.try_reserve(1).map_err(|_| no_memory())?;
+            members.push((member.extract()?, member.unbind()));
+        }
+        Ok(members)
     }
 }
 
