@@ -29,6 +29,8 @@ myst_heading_anchors = 6
 default_role = "code"
 napoleon_use_ivar = True
 napoleon_numpy_docstring = False
+# `cordwood.open` lists its options in two groups.
+napoleon_custom_sections = [("Options for reading", "params_style"), ("Options for writing", "params_style")]
 
 html_theme = "furo"
 html_title = "cordwood"
