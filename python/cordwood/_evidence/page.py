@@ -14,7 +14,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from cordwood._databases import database_lines
-from cordwood._evidence.values import (
+from cordwood._evidence.limits import (
     DETAILED_MAX,
     FIRST_LEN,
     FOLLOWED_LEN_MAX,

@@ -13,8 +13,7 @@ from os.path import basename
 from typing import Any, Literal, NamedTuple
 
 from cordwood._databases import judged
-from cordwood._evidence.page import Evidence, rank
-from cordwood._evidence.values import (
+from cordwood._evidence.limits import (
     DETAILED_MAX,
     FIRST_LEN,
     FOLLOWED_LEN_MAX,
@@ -22,6 +21,7 @@ from cordwood._evidence.values import (
     KEY_LEN_MAX,
     LISTED_MAX,
 )
+from cordwood._evidence.page import Evidence, rank
 from cordwood._fold import Fold
 from cordwood._inputs.each import Progress, is_gone
 from cordwood._inputs.files import files_of, is_stream, sha256_of
