@@ -200,9 +200,9 @@ def ranges_of_url(url: str, file_len: int | None = None, version: str | None = N
     return _OnFilesystem(*_filesystem_of(url), url, file_len, version)
 
 
-def ranges_of_listed(url: str, file_len: int, version: str | None) -> RangeReadable:
-    """The same for a file that is looked at before it is read: the bytes of its start are kept."""
-    return _Listed(*_filesystem_of(url), url, file_len, version)
+def ranges_read_twice(url: str, file_len: int | None, version: str | None) -> RangeReadable:
+    """The same for a file that is opened more than once: its length and the bytes of its start are kept."""
+    return _ReadTwice(*_filesystem_of(url), url, file_len, version)
 
 
 def is_listed(name: str) -> bool:
@@ -319,7 +319,7 @@ class _OnFilesystem:
         size: int | None = info.get("size")
         if size is None:
             raise OSError("its length is not known: pass an open file, which is read from its start")
-        self.version = _version_of(info)
+        self.version, self._file_len = _version_of(info), size
         return size
 
     def current_version(self) -> str | None:
@@ -337,8 +337,8 @@ class _OnFilesystem:
         return data
 
 
-class _Listed(_OnFilesystem):
-    """A file of a listing. It is looked at before it is read, and its start is requested once."""
+class _ReadTwice(_OnFilesystem):
+    """A file that is opened more than once. Its length and its start are requested once."""
 
     _start: memoryview | None = None
 

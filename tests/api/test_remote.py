@@ -524,6 +524,11 @@ def test_storage_options_need_a_url(source):
             function(source, storage_options={"user": "right"})
 
 
+def test_info_requests_a_length_and_a_start_once(counted):
+    assert cordwood.info("counted://logs/1.log").record_count == len(list(cordwood.Reader(counted)))
+    assert (CountingFileSystem.infos, CountingFileSystem.requests) == (["/logs/1.log"], [(0, len(counted))])
+
+
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
 def test_a_named_dialect_costs_no_request(function, counted):
     function("counted://logs/")

@@ -12,7 +12,7 @@ from cordwood._inputs.files import listed_beside
 from cordwood._inputs.input import Input
 from cordwood._inputs.kind import without_fragment
 from cordwood._native import detect, is_log_name
-from cordwood._remote import is_url, ranges_of_listed, source_of
+from cordwood._remote import is_url, ranges_read_twice, source_of
 from cordwood.errors import CordwoodError, DialectError
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def result_of(
                 source_of(file.name)
             except (ValueError, ModuleNotFoundError) as error:
                 return error
-            if file.file_len and file.source is None:
-                file = file._replace(source=ranges_of_listed(file.name, file.file_len, file.version))
+            if file.source is None:
+                file = file._replace(source=ranges_read_twice(file.name, file.file_len or None, file.version))
         if format_ := file.format or (file.is_in_directory and without_fragment(file.name, file.opened)):
             return format_
         if file.is_in_directory and dialect:
