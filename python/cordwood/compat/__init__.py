@@ -11,5 +11,5 @@ original returns damaged data, crashes, or stops silently, its drop-in does not:
 it does differently. The points that apply to all of them are listed only here:
 
 * **limit**: A record longer than 1 GiB counts as damage, with the reason `record_too_large`.
-* **private**: The private names of the originals are missing, except for the few that scripts have been seen to use.
+* **private**: The private names of the originals are missing, except for a few that scripts use.
 """

@@ -23,22 +23,20 @@ On an undamaged file, the reader returns and the writer writes the same as Googl
 damage up to the next block and reports it to a logger. The deviations:
 
 * **logger**: The logger is `cordwood`, not the root logger. `RecordsReader.reader.skipped` lists the skipped regions.
-* **unknown-type**: Only the fragment of an unknown type is skipped, as in LevelDB. The original skips the rest of
-  its block.
-* **joined**: A record is not returned if a part of it was skipped. The original joins the pieces
-  around a block of zeros.
-* **read-ahead**: The file is read ahead: `RecordsReader.tell` says where the records are, the file's own `tell`
-  does not. Only `RecordsReader.seek` may change the file's position.
-* **torn-tail**: At the end, `tell` is where an incomplete record starts, and once the record is whole, `read`
-  returns it, if the file can seek. The original's `tell` is after the bytes it could read, and it returns no more
-  records.
-* **tell**: At damage, `tell` may differ: it is after the regions skipped so far.
-* **append**: A writer on a file that is not at the start of a block fills this block with zeros and continues in
-  the next one; so does a writer that is used after `close`. In both cases, the original miscounts its position in the
-  block, and readers lose the records it writes there.
-* **close**: Closing twice fills one block. The original writes as many zeros again, after the end of the block.
-* **only-read**: A file needs no `tell`: without it, its position is offset 0. The original raises an `AttributeError`.
-* **bytes**: Records are bytes: `str` raises a `TypeError`, and so does a file opened in text mode.
+* **unknown-type**: Only the fragment of an unknown type is skipped, as in LevelDB. The original skips the rest of its
+  block.
+* **joined**: A record is not returned if a part of it was skipped. The original joins the pieces around a block of
+  zeros.
+* **read-ahead**: The file is read ahead: `RecordsReader.tell` tells you where the records are, the file's own `tell`
+  does not. Only `RecordsReader.seek` may move the file.
+* **torn-tail**: At the end, `tell` is where an incomplete record starts. Once the record is whole, `read` returns it,
+  if the file can seek. The original returns no more records.
+* **tell**: At damage, `tell` is after the regions skipped so far, and may differ.
+* **append**: A writer on a file that is not at the start of a block fills the block with zeros and continues in the
+  next one. So does a writer that is used after `close`. The original miscounts, and readers lose its records.
+* **close**: Closing twice fills one block. The original writes as many zeros again.
+* **only-read**: A file without `tell` starts at offset 0. The original raises an `AttributeError`.
+* **bytes**: Records are bytes: `str` and a file in text mode raise a `TypeError`.
 """
 
 from __future__ import annotations

@@ -21,23 +21,22 @@ to::
 On an undamaged log, it returns the same as dfindexeddb, except for the first of the deviations:
 
 * **empty**: A fragment of length 0 is a fragment. dfindexeddb takes it for the end of its block and loses the records
-  after it; where a record starts with one, in the last seven bytes of a block, it returns the offset of another record.
-* **checksums**: Checksums are verified. dfindexeddb does not verify them, and returns damaged data as valid. (It takes
-  a checksum of 0 for the end of the block.)
-* **continues**: Damage is skipped and reported to the logger `cordwood`. All valid records are returned, including
-  those after damage in the same block (the policy `"salvage"`). dfindexeddb raises a `DecoderError`, `ParserError` or
-  `ValueError` for much of it, and the records after it are lost.
+  after it. Where a record starts with one in the last seven bytes of a block, it returns the offset of another
+  record.
+* **checksums**: Checksums are verified. dfindexeddb does not verify them, and takes a checksum of 0 for the end of
+  the block.
+* **continues**: Damage is skipped and reported to the logger `cordwood`. All other valid records are returned (the
+  policy `"salvage"`). dfindexeddb raises a `DecoderError`, `ParserError` or `ValueError` for much of it, and the
+  records after it are lost.
 * **torn-tail**: A last record that a crash has cut ends the iteration. dfindexeddb raises a `DecoderError`.
 * **joined**: A record without its first or last fragment is not returned. dfindexeddb joins the fragments it has.
-* **not-a-batch**: A record that is not a batch is skipped and reported to the logger, and so is an operation
-  that is neither a put nor a delete, with the rest of its batch; only RocksDB's no-operations and log data are
-  skipped on their own. dfindexeddb raises a `ValueError` or `DecoderError`.
-* **count**: All operations of a batch are returned; if their number is not `WriteBatch.count`, the one that the batch
-  states, that is reported to the logger. dfindexeddb returns as many as are stated, and raises a `DecoderError` if
-  there are fewer.
-* **only-logs**: `FromDecoder`, `FromStream` and `FromBytes` of the classes are missing, and so are the modules for
-  tables and descriptors, `errors` and `utils`. `definitions` contains only `InternalRecordType` and
-  `LogFilePhysicalRecordType`.
+* **not-a-batch**: A record that is not a batch is skipped and reported to the logger. So is an operation that is
+  neither a put nor a delete, with the rest of its batch, except RocksDB's no-operations and log data. dfindexeddb
+  raises a `ValueError` or `DecoderError`.
+* **count**: All operations of a batch are returned, and a count that differs from `WriteBatch.count` is reported to
+  the logger. dfindexeddb returns as many as are stated, and raises a `DecoderError` if there are fewer.
+* **only-logs**: `FromDecoder`, `FromStream` and `FromBytes` of the classes are missing. So are the modules for tables
+  and descriptors, `errors` and `utils`. `definitions` has only `InternalRecordType` and `LogFilePhysicalRecordType`.
 """
 
 from __future__ import annotations

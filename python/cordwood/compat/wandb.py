@@ -27,38 +27,35 @@ protocol buffers: `wandb.proto.wandb_internal_pb2`, which newer versions of wand
 
 On an undamaged file, all calls return the same as wandb's. The deviations:
 
-* **exception**: Damage raises a `DamagedError`, which is an `AssertionError`, as scripts expect, and a
-  `cordwood.CorruptionError` with offset and reason. It is also raised under `python -O`, where wandb returns
-  damaged data, and for an unknown type, where wandb raises an `IndexError`.
-* **continues**: After damage, `get_offset` is where it starts, and the next `scan_data` continues after it: all valid
-  records are returned, including those in the same block (the policy `"salvage"`). wandb continues where the length
-  in the damaged header says, right or wrong.
-* **torn-tail**: The incomplete end of a run that was killed or is still running ends the scan: `scan_data` returns
-  `None`, and a later call returns the record once it is complete. `store.reader.outcome` shows it. wandb raises an
-  `AssertionError`, or returns `None` if the file was cut between two pieces of a record. `scan_record` raises, as
-  wandb's does.
+* **exception**: Damage raises a `DamagedError`. It is an `AssertionError`, as scripts expect, and a
+  `cordwood.CorruptionError` with offset and reason. It is raised under `python -O` too, where wandb returns damaged
+  data, and for an unknown type, where wandb raises an `IndexError`.
+* **continues**: After damage, the next `scan_data` returns the next valid record, even in the same block (the policy
+  `"salvage"`). wandb continues where the damaged header says.
+* **torn-tail**: The incomplete end of a run ends the scan: `scan_data` returns `None`, and a later call returns the
+  record once it is complete. wandb raises an `AssertionError`, or returns `None` if the file was cut between two
+  pieces. `scan_record` raises, as wandb's does.
 * **length**: A header that states another length than that of the data is damage. wandb accepts a last record with
-  such a header as whole.
-* **zeros**: `scan_data` skips zeros up to the end of the file or of a block, as in a preallocated file; wandb's
-  raises an `AssertionError`. `scan_record` raises; wandb's returns fragments of type 0.
-* **trailer**: The contents of a block's trailer do not matter, and the file may end before it or in it. wandb
-  raises an `AssertionError`.
-* **old-files**: `scan_data` reads files of wandb-core before 0.17.6, which have different checksums. wandb's does not.
-* **read-only**: A file that is scanned is opened for reading only, and `write` raises an `io.UnsupportedOperation`.
-  wandb also opens it for writing, which fails if that is forbidden; `write` puts a record wherever the scan is.
-  A file descriptor is read from the start of the file, in wandb from its position.
+  such a header.
+* **zeros**: `scan_data` skips zeros up to the end of the file or of a block. wandb's raises an `AssertionError`.
+  `scan_record` raises; wandb's returns fragments of type 0.
+* **trailer**: The contents of a block's trailer do not matter, and the file may end in it. wandb raises an
+  `AssertionError`.
+* **old-files**: `scan_data` reads files of wandb-core before 0.17.6, which have other checksums. wandb's does not.
+* **read-only**: A scanned file is opened for reading, and `write` raises an `io.UnsupportedOperation`. wandb also
+  opens it for writing, and `write` overwrites the place of the scan. A file descriptor is read from the start of the
+  file; wandb reads it from its position.
 * **file-header**: A wrong file header raises a `FileHeaderError`, which is an `AssertionError`. wandb raises an
-  `AssertionError` if the header is cut short, and an `Exception` otherwise.
-* **append**: `open_for_append` continues after the last record, and raises a `TornTailError` or `CorruptionError` if
-  the file does not end with a whole one. wandb cuts the file to 0 bytes and writes records without a file header.
-* **write**: `write` accepts any object with `SerializeToString`, and does not call its `ByteSize`. A file that is
-  being written is locked against a second writer. Records are gathered in a buffer of 256 KiB (wandb: Python's,
-  of 8 KiB) until `ensure_flushed`, `close`, or a record in several pieces. The file header is written with the first
-  record, or by `close`. A path is required, not a file descriptor. `seek` raises an `io.UnsupportedOperation`; after
-  a `seek` in wandb, records overwrite the old bytes.
-* **reuse**: A store can write a second file. wandb's continues to count where the first one ended, and so splits the
-  records of the second in the wrong places.
-* **logger**: There is no `logger`, which wandb uses to report files that are opened and closed.
+  `Exception` unless the header is cut short.
+* **append**: `open_for_append` continues after the last record. It raises a `TornTailError` or `CorruptionError` if
+  the file does not end with a whole one. wandb truncates the file to 0 bytes and writes records without a file
+  header.
+* **write**: `write` takes any object with `SerializeToString` and does not call `ByteSize`. A file that is being
+  written is locked. Up to 256 KiB stay in a buffer until `ensure_flushed`, `close` or a record in several pieces
+  (wandb: 8 KiB). The file header is written with the first record or by `close`. A path is required. `seek` raises an
+  `io.UnsupportedOperation`; in wandb, later records overwrite old bytes.
+* **reuse**: A store can write a second file. wandb's splits the records of the second in the wrong places.
+* **logger**: wandb reports opened and closed files to `logger`; here it does not exist.
 """
 
 from __future__ import annotations
