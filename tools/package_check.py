@@ -33,6 +33,7 @@ SOURCE = OUT / "source"
 CRATES = {"cordwood-log": "cordwood", "cordwood-payload": "payload"}
 VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["package"]["version"]
 
+PAGES = {"Documentation", "Source", "Issues", "Changelog"}
 LICENCES = {"LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY"}
 WHEEL_LEN_MAX = 2 << 20
 CRATE_LEN_MAX = 512 << 10
@@ -105,7 +106,8 @@ def check_wheel(wheel: Path, tag: str) -> None:
         metadata = archive.read(f"{info}/METADATA").decode()
         required = re.findall(r"^Requires-Dist: (?!.*extra ==).*$", metadata, re.MULTILINE)
         check(not required, f"{wheel.name} requires {required}")
-        check("Project-URL: " in metadata, f"{wheel.name} does not say where the project is")
+        linked = set(re.findall(r"^Project-URL: (\w+), https://", metadata, re.MULTILINE))
+        check(linked == PAGES, f"{wheel.name} links to {linked}")
         check(
             f"License-Expression: {licences.EXPRESSION}\n" in metadata, f"{wheel.name} has another licence expression"
         )

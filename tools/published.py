@@ -2,7 +2,8 @@
 
 A README is also shown where its neighbours are not, on PyPI and on crates.io. So its links to them are made absolute:
 to the repository that Cargo.toml names, at the version that it names. Doc comments of the crates are shown on docs.rs:
-the name of a page in them, such as `docs/format/reading.md`, becomes a link of the same kind.
+the name of a page in them, such as `docs/format/reading.md`, becomes a link of the same kind. And pyproject.toml names
+the pages about the project, which PyPI shows beside the README.
 """
 
 import re
@@ -46,6 +47,21 @@ def with_links(code: str, repository: str, version: str) -> str:
     return re.sub(r"^ *//[/!].*$", lambda line: re.sub(name, link, line[0]), code, flags=re.MULTILINE)
 
 
+def with_urls(pyproject: str, homepage: str, repository: str) -> str:
+    """The text of pyproject.toml, with the pages about the project."""
+    dynamic = 'dynamic = ["version", "urls"]'
+    if pyproject.count(dynamic) != 1:
+        raise ValueError(f"pyproject.toml does not say {dynamic}")
+    urls = {
+        "Documentation": homepage,
+        "Source": repository,
+        "Issues": f"{repository}/issues",
+        "Changelog": f"{repository}/blob/main/CHANGELOG.md",
+    }
+    named = "".join(f'urls.{name} = "{url}"\n' for name, url in urls.items())
+    return pyproject.replace(dynamic, f'{named}dynamic = ["version"]')
+
+
 def tracked() -> list[str]:
     """The files of the repository, and those that will be in its next commit."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -66,6 +82,9 @@ def publish(directory: Path) -> None:
     for name in READMES:
         text = (ROOT / name).read_text(encoding="utf-8")
         (directory / name).write_text(absolute(text, str(PurePosixPath(name).parent), *address), encoding="utf-8")
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    text = with_urls(text, PACKAGE["homepage"], PACKAGE["repository"])
+    (directory / "pyproject.toml").write_text(text, encoding="utf-8")
     for name in tracked():
         if name.startswith(CRATES):
             text = (ROOT / name).read_text(encoding="utf-8")

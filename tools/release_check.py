@@ -23,10 +23,12 @@ EARLY = re.compile(
 
 
 def problems(tag: str | None) -> list[str]:
-    version, repository = PACKAGE["version"], PACKAGE["repository"]
-    found = []
-    if ".invalid/" in repository:
-        found.append(f"Cargo.toml names no repository of the project, only {repository}, which stands for one")
+    version = PACKAGE["version"]
+    found = [
+        f"Cargo.toml names no {part} of the project, only {PACKAGE[part]}, which stands for one"
+        for part in ("repository", "homepage")
+        if ".invalid/" in PACKAGE[part]
+    ]
     if tag not in {None, f"v{version}"}:
         found.append(f"the tag is {tag}, but the version in Cargo.toml is {version}")
     if not re.search(rf"^## {re.escape(version)} \(\d{{4}}-\d\d-\d\d\)$", text_of("CHANGELOG.md"), re.MULTILINE):

@@ -2,6 +2,7 @@
 
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,20 @@ def test_the_name_of_a_page_in_a_doc_comment_is_published_as_a_link():
     assert with_links(code + unchanged, "https://r.example/r", "1.2.3") == (
         f"    /// {linked}, {linked}.\n//! {linked}\n{unchanged}"
     )
+
+
+def test_a_published_package_names_the_pages_of_the_project():
+    from published import with_urls
+
+    text = with_urls((ROOT / "pyproject.toml").read_text(encoding="utf-8"), "https://s.example", "https://r.example/r")
+    project = tomllib.loads(text)["project"]
+    assert project["urls"] == {
+        "Documentation": "https://s.example",
+        "Source": "https://r.example/r",
+        "Issues": "https://r.example/r/issues",
+        "Changelog": "https://r.example/r/blob/main/CHANGELOG.md",
+    }
+    assert project["dynamic"] == ["version"]
 
 
 def test_each_page_that_a_doc_comment_names_is_published_as_a_link():
@@ -104,11 +119,11 @@ def test_a_style_from_another_host_is_found(tmp_path):
 def test_a_release_without_the_address_of_the_project_or_of_another_version_is_refused(monkeypatch):
     import release_check
 
-    monkeypatch.setattr(
-        release_check, "PACKAGE", {"version": "1.2.3", "repository": "https://repository.invalid/cordwood"}
-    )
+    addresses = {"repository": "https://repository.invalid/cordwood", "homepage": "https://site.invalid/cordwood"}
+    monkeypatch.setattr(release_check, "PACKAGE", {"version": "1.2.3", **addresses})
     found = release_check.problems("v1.2.2")
-    assert [problem for problem in found if "https://repository.invalid/cordwood" in problem]
+    for address in addresses.values():
+        assert [problem for problem in found if address in problem]
     assert [problem for problem in found if "the tag is v1.2.2" in problem]
     locked = [problem.partition(" ")[0] for problem in found if "Cargo.lock has another version than 1.2.3" in problem]
     directories = "", "benches/compare/", "benches/durable/", "rust/exhaustive/", "rust/fuzz/"
