@@ -34,7 +34,7 @@ endif
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo dev check test lint lint-benches test-rust test-aarch64 test-windows model loom exhaustive asan wheel install test-python test-pythons test-remote test-engines conformance conformance-archive conformance-reader survival verdicts soak types test-abi3 wheel-abi3 sdist package-check release-check deny docs bench-abi3 bench bench-pipelines bench-memory bench-durable fuzz mutants fmt clean
+.PHONY: help demo dev check test lint lint-benches test-rust test-aarch64 test-windows model loom exhaustive asan wheel install test-python test-pythons test-remote test-engines conformance conformance-archive conformance-reader survival verdicts soak types test-abi3 wheel-abi3 sdist package-check release-check deny advisories docs bench-abi3 bench bench-pipelines bench-memory bench-durable fuzz mutants fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -331,6 +331,10 @@ fuzz: $(CARGO_FUZZ)  ## Fuzz each target for a minute
 CARGO_DENY := target/tools/bin/cargo-deny
 deny: $(CARGO_DENY)  ## Check the licences, the sources and the versions of all dependencies of the crates
 	$(CARGO_DENY) --locked --all-features check licenses bans sources
+
+# Not part of `deny`: its outcome changes without a change here. It fetches the list of RustSec.
+advisories: $(CARGO_DENY)  ## Look for known vulnerabilities of the crates' dependencies
+	$(CARGO_DENY) --locked --all-features check advisories
 
 $(CARGO_DENY):
 	cargo install cargo-deny --version 0.20.2 --locked --root target/tools --target-dir target/tools/build
