@@ -1,5 +1,5 @@
 //! Fragments with a log number, of types 5 to 8, and an encoder that is independent of the crate:
-//! `docs/format/reading.md`, "Dialects".
+//! `docs/format/numbered.md`.
 
 use crate::model::{fragment as plain, left_in_block};
 

@@ -93,7 +93,7 @@ impl Decoder {
         // If not all of the block is lost, the decoder reads the rest.
         let is_read = is_one_fragment || self.policy.on_corruption == OnCorruption::Salvage;
 
-        // The rules D7b to D7h of `docs/format/reading.md`, "Log numbers". The first that applies decides
+        // The rules D7b to D7h of `docs/format/numbered.md`. The first that applies decides
         // how the ambiguity is resolved, and whether it includes this block.
         let (resolution, includes) = match found {
             Found::Incomplete => return false,
