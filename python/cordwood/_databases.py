@@ -713,7 +713,7 @@ def _current_texts(database: Database, names: Mapping[ProblemKind, list[str]]) -
 _OF_LOGS = {
     Engine.LEVELDB: (
         "{{}} damaged: {} drops the rest of each damaged block",
-        "{{}} cut off or empty, which {} does not report: a newer log has later writes",
+        "{{}} truncated or empty although a newer log has later writes; {} does not report this",
     ),
     Engine.ROCKSDB: (
         "{{}} damaged: {} would refuse the database, or drop the writes that follow",
@@ -770,12 +770,12 @@ def database_lines(database: Database, *, is_brief: bool = False) -> list[tuple[
         (ProblemKind.TABLE_NEWER, "a newer log may be missing: {} newer than the MANIFEST"),
         (ProblemKind.LOG_SHORT, "{} shorter than the part that was synced"),
         (ProblemKind.LOG_DAMAGED, damaged.format(database.engine)),
-        (ProblemKind.LOG_ABSENT, f"{{}} not there: {database.engine} may have had nothing to write to it"),
+        (ProblemKind.LOG_ABSENT, f"{{}} missing; {database.engine} may never have written to it"),
         (ProblemKind.LOG_CUT, cut.format(database.engine)),
         (ProblemKind.LOG_TORN, "{} followed by a newer log, and torn: writes after the incomplete record may be lost"),
         (ProblemKind.LOG_EMPTY, "{} without a record: no write reached it, or its writes were lost"),
         (ProblemKind.LOG_BEHIND, behind),
-        (ProblemKind.DATABASE_EMPTY, "there is neither a log nor a table: no key was written, or all were lost"),
+        (ProblemKind.DATABASE_EMPTY, "no log and no table: no key was written, or all were lost"),
     ):
         if names[kind]:
             lines.append(("log", text.format(_listed(names[kind])), Problem(kind, "").severity == Severity.CORRUPTION))

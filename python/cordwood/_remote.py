@@ -499,7 +499,7 @@ class RangeFile:
                 raise self._changed(start, length)
 
     def _changed(self, offset: int, length: int) -> LogChangedError:
-        text = f"it was replaced while it was read: its bytes from {offset} to {offset + length} are not the same"
+        text = f"it was replaced while it was read: bytes {offset} to {offset + length} differ"
         return LogChangedError(text, path=self.name, offset=offset, length=length, hint=Hint.START_AGAIN)
 
     def close(self) -> None:

@@ -154,7 +154,7 @@ class _Log(NamedTuple):
             with FileSystems.open(self.path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
                 file.seek(start)
                 if crc32c(file.read(length)) != checksum:
-                    text = f"it was replaced since it was found: its first {length} bytes are not the same"
+                    text = f"it was replaced since it was found: its first {length} bytes differ"
                     raise LogChangedError(text, path=self.path, offset=start, length=length)
 
     @contextmanager

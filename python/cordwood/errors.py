@@ -262,7 +262,7 @@ class LogChangedError(CordwoodError):
 
     Attributes:
         path: The path of the log.
-        offset: The file offset of the first byte of those that are not the same, or are missing.
+        offset: The file offset of the first byte that differs or is missing.
         length: How many bytes these are.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -274,7 +274,7 @@ class LogChangedError(CordwoodError):
     ...     index[0]
     ... except cordwood.LogChangedError as error:
     ...     print(error)
-    example.log: this is not the log that was read before: its bytes from 0 to 10 are not the same
+    example.log: this is not the log that was read before: bytes 0 to 10 differ
     """
 
     length: int = 0

@@ -842,7 +842,7 @@ class ProblemKind(StrEnum):
             default, RocksDB refuses the database, or opens it without the newer log. With absolute consistency, it
             refuses each such log, and so does Pebble.
         LOG_TORN: A log ends in an incomplete record, and a newer log follows. Writes may have been lost.
-        LOG_ABSENT: The oldest log that RocksDB or Pebble would read is not there. It may never have been written.
+        LOG_ABSENT: The oldest log that RocksDB or Pebble would read is missing. It may never have been written.
         LOG_DAMAGED: A log that the engine reads is damaged, or is not a log. LevelDB drops the rest of each damaged
             block. RocksDB refuses the database, or drops the writes that follow, or only damaged ones, by its
             `wal_recovery_mode`. Pebble refuses the database, or drops the writes that follow.

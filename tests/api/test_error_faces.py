@@ -92,14 +92,14 @@ KINDS = {
         ONE,
         append_too_long,
         cordwood.RecordTooLargeError,
-        "a record of 4 bytes was not written: it is longer than the limit of 3",
+        "cannot write a record of 4 bytes: the limit is 3",
         "raise_record_len_max_of_writer",
     ),
     "truncated": (
         ONE,
         lambda name: read(name, start=11),
         cordwood.LogTruncatedError,
-        "the file has 10 bytes, but reading was to start at 11: it was cut, or the offset belongs to another file",
+        "offset 11 is past the end of the file (10 bytes): it was truncated, or the offset belongs to another file",
         None,
     ),
     "foreign": (
@@ -113,7 +113,7 @@ KINDS = {
         numbered(6),
         lambda name: lambda: cordwood.salvage(name, "new.log", log_number=9),
         cordwood.OtherLogError,
-        "the whole file belongs to log 6; expected log 9, by its name or an option",
+        "the whole file belongs to log 6; expected log 9 (from the file's name or an option)",
         "name_log_number",
     ),
     "torn tail": (
@@ -141,7 +141,7 @@ KINDS = {
         ONE,
         lambda name: append(name, dialect="wandb"),
         cordwood.DialectError,
-        "cannot append in the dialect wandb: readers of this log, which is leveldb, would not find the record",
+        "cannot append in dialect wandb: readers of this leveldb log would not find the record",
         "name_detected_dialect",
     ),
     "never appended": (
@@ -162,7 +162,7 @@ KINDS = {
         numbered(6),
         pack,
         cordwood.DialectError,
-        "pebble logs with a log number are never packed: they could not be made again from the new log",
+        "cannot pack pebble logs with a log number: they could not be restored from the packed copy",
         None,
     ),
     "closed": (ONE, use_closed, cordwood.ClosedError, "the writer is closed", None),
@@ -255,7 +255,7 @@ def test_a_forked_child_is_an_os_error(name):
             try:
                 writer.append(b"x")
             except OSError as error:
-                assert "the log was opened by another process" in str(error), error
+                assert "before the process forked" in str(error), error
                 assert error.hint == "reopen"
                 os._exit(7)
             os._exit(1)
@@ -274,7 +274,7 @@ def test_a_followed_log_that_is_cut(name):
             next(follower)
     assert (caught.value.path, caught.value.offset, caught.value.file_len) == (name, 20, 5)
     assert caught.value.message == (
-        "the log ends at 5, but reading was to continue at 20: it was cut, or the offset belongs to another log"
+        "offset 20 is past the end of the log (5 bytes): it was truncated, or the offset belongs to another log"
     )
 
 

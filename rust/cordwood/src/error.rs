@@ -102,7 +102,7 @@ pub enum ErrorKind {
     /// [indexed](crate::RecordIndex).
     #[non_exhaustive]
     Changed {
-        /// The file offset of the first byte of those that are not the same, or that are missing.
+        /// The file offset of the first byte that differs or is missing.
         offset: u64,
         /// The file offset after the last one.
         end_offset: u64,
@@ -464,7 +464,7 @@ impl fmt::Display for ErrorKind {
                 ..
             } => write!(
                 f,
-                "a record of {record_len} bytes was not written: it is longer than the limit of {record_len_max}"
+                "cannot write a record of {record_len} bytes: the limit is {record_len_max}"
             ),
             &ErrorKind::OverBudget {
                 offset,
@@ -473,22 +473,19 @@ impl fmt::Display for ErrorKind {
                 ..
             } => show_over_budget(offset, data_len, record_len_max, f),
             ErrorKind::Truncated { offset, file_len } => {
-                match file_len {
-                    Some(file_len) => write!(f, "the file has {file_len} bytes")?,
-                    None => write!(f, "the file ends earlier")?,
+                write!(f, "offset {offset} is past the end of the file")?;
+                if let Some(file_len) = file_len {
+                    write!(f, " ({file_len} bytes)")?;
                 }
-                write!(
-                    f,
-                    ", but reading was to start at {offset}: it was cut, or the offset belongs to another file"
-                )
+                write!(f, ": it was truncated, or the offset belongs to another file")
             }
             ErrorKind::Pruned { offset, first_offset } => write!(
                 f,
-                "the log starts at {first_offset}, but reading was to go on at {offset}: the records between were pruned"
+                "cannot read from offset {offset}: records before {first_offset} were pruned"
             ),
             ErrorKind::Changed { offset, end_offset } => write!(
                 f,
-                "this is not the log that was read before: its bytes from {offset} to {end_offset} are not the same"
+                "this is not the log that was read before: bytes {offset} to {end_offset} differ"
             ),
             ErrorKind::Foreign { foreign } => write!(f, "{foreign}"),
             ErrorKind::OtherLog {
@@ -496,12 +493,12 @@ impl fmt::Display for ErrorKind {
                 other_log_number,
             } => write!(
                 f,
-                "the whole file belongs to log {other_log_number}; expected log {log_number}, by its name or an option"
+                "the whole file belongs to log {other_log_number}; expected log {log_number} (from the file's name or an option)"
             ),
             ErrorKind::TornTail { region } => write!(f, "{region}; records appended after it would be lost"),
             ErrorKind::WrongDialect { named, found } => write!(
                 f,
-                "cannot append in the dialect {named}: readers of this log, which is {found}, would not find the record"
+                "cannot append in dialect {named}: readers of this {found} log would not find the record"
             ),
             &ErrorKind::NeverAppended { format } => {
                 show_logs(format, f)?;
@@ -514,19 +511,20 @@ impl fmt::Display for ErrorKind {
                 format,
                 metadata_offset,
             } => {
+                write!(f, "cannot pack ")?;
                 match (metadata_offset, format.dialect.version()) {
-                    (Some(offset), _) => write!(f, "{} logs with metadata, as at offset {offset},", format.dialect)?,
+                    (Some(offset), _) => write!(f, "{} logs with metadata (at offset {offset})", format.dialect)?,
                     (None, Some(version)) => write!(f, "{} logs of version {version}", format.dialect)?,
                     (None, None) => show_logs(format, f)?,
                 }
-                write!(f, " are never packed: they could not be made again from the new log")
+                write!(f, ": they could not be restored from the packed copy")
             }
             ErrorKind::Unsupported { dialect, unsupported } => show_unsupported(*dialect, *unsupported, f),
             ErrorKind::NotASegment => write!(
                 f,
                 "this file is not a segment of a log, and a directory with other files is not a segmented log"
             ),
-            ErrorKind::Forked => write!(f, "the log was opened by another process, of which this one is a fork"),
+            ErrorKind::Forked => write!(f, "this log was opened before the process forked"),
             ErrorKind::Locked => write!(
                 f,
                 "another writer has this log open; a log can have only one writer at a time"

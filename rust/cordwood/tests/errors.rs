@@ -101,7 +101,7 @@ fn cases() -> Vec<Case> {
             Some(Hint::RaiseRecordLenMax),
         ),
         (
-            "a record of 4 bytes was not written: it is longer than the limit of 3",
+            "cannot write a record of 4 bytes: the limit is 3",
             ONE.to_vec(),
             |path| {
                 let log = LogFile::append_to(path, LogFileOptions::default().with_record_len_max(3)).unwrap();
@@ -110,7 +110,7 @@ fn cases() -> Vec<Case> {
             Some(Hint::RaiseRecordLenMaxOfWriter),
         ),
         (
-            "the file has 10 bytes, but reading was to start at 11: it was cut, or the offset belongs to another file",
+            "offset 11 is past the end of the file (10 bytes): it was truncated, or the offset belongs to another file",
             ONE.to_vec(),
             |path| read(path, ReadOptions::default().with_range(11..)),
             None,
@@ -122,7 +122,7 @@ fn cases() -> Vec<Case> {
             Some(Hint::NameDialect),
         ),
         (
-            "the whole file belongs to log 6; expected log 9, by its name or an option",
+            "the whole file belongs to log 6; expected log 9 (from the file's name or an option)",
             numbered(6),
             |path| {
                 let mut options = SalvageOptions::default();
@@ -150,7 +150,7 @@ fn cases() -> Vec<Case> {
             Some(Hint::CreateLog),
         ),
         (
-            "cannot append in the dialect wandb: readers of this log, which is leveldb, would not find the record",
+            "cannot append in dialect wandb: readers of this leveldb log would not find the record",
             ONE.to_vec(),
             |path| append(path, LogFileOptions::default().with_dialect(Some(Dialect::WANDB))),
             Some(Hint::NameDetectedDialect),
@@ -168,7 +168,7 @@ fn cases() -> Vec<Case> {
             Some(Hint::Salvage),
         ),
         (
-            "recyclable logs with a log number are never packed: they could not be made again from the new log",
+            "cannot pack recyclable logs with a log number: they could not be restored from the packed copy",
             numbered(6),
             pack,
             None,

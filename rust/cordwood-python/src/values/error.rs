@@ -183,7 +183,7 @@ pub(crate) fn not_followed(py: Python<'_>, is_rotated: bool, path: &Path, offset
     let message = match is_rotated {
         true => format!("the file was replaced or removed; the old one was read up to offset {offset}"),
         false => format!(
-            "the log ends at {file_len}, but reading was to continue at {offset}: it was cut, or the offset belongs to \
+            "offset {offset} is past the end of the log ({file_len} bytes): it was truncated, or the offset belongs to \
              another log"
         ),
     };
