@@ -56,6 +56,7 @@ SIDEBAR = {
         "guides/forensics",
         "guides/tables",
         "guides/databases",
+        "guides/change-feed",
         "guides/troubleshooting",
         "guides/which-log",
     ],

@@ -27,6 +27,7 @@ PAGES = [
     "docs/reference/arrow.md",
     "docs/reference/compat.md",
     "docs/reference/exports.md",
+    "docs/guides/change-feed.md",
     "docs/guides/forensics.md",
     "docs/guides/libraries.md",
     "docs/guides/own-log.md",
