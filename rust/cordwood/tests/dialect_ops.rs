@@ -142,7 +142,7 @@ fn a_compressed_log() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Salvages `file`, under the name `name` in an empty directory, and returns the new log and the
-/// report.
+/// report. A copy in memory is the same.
 fn salvage_as(
     file: &[u8],
     name: &str,
@@ -151,7 +151,40 @@ fn salvage_as(
     let directory = tempfile::tempdir().expect("a directory");
     let destination = directory.path().join(name);
     let report = ops::salvage(SliceSource::new(file), &destination, options)?;
-    Ok((std::fs::read(destination).expect("a new log"), report))
+    let copy = std::fs::read(destination).expect("a new log");
+    let mut in_memory = Vec::new();
+    let again = ops::salvage_to(SliceSource::new(file), &mut in_memory, options)?;
+    assert!((&in_memory, &again) == (&copy, &report));
+    Ok((copy, report))
+}
+
+/// A destination that is full is an error, and so is one that cannot be flushed.
+#[test]
+fn salvage_to_a_writer_that_fails() {
+    struct Full {
+        is_flushed: bool,
+    }
+    impl std::io::Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            if self.is_flushed {
+                Ok(bytes.len())
+            } else {
+                Err(std::io::ErrorKind::StorageFull.into())
+            }
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Err(std::io::ErrorKind::StorageFull.into())
+        }
+    }
+    for is_flushed in [false, true] {
+        let source = SliceSource::new(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo");
+        let error = ops::salvage_to(source, Full { is_flushed }, &SalvageOptions::default()).unwrap_err();
+        let is_full = |source: &std::io::Error| source.kind() == std::io::ErrorKind::StorageFull;
+        assert!(
+            matches!(&error.kind, ErrorKind::Io { source, .. } if is_full(source)),
+            "{error}"
+        );
+    }
 }
 
 /// An undamaged log is copied byte for byte: no trailer is added, no number is lost or added.

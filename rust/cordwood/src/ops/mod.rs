@@ -7,10 +7,10 @@ mod fragment_at;
 mod fragments;
 #[cfg(feature = "fs")]
 mod new_log;
+mod output;
 #[cfg(feature = "fs")]
 mod pack;
 pub(crate) mod parallel;
-#[cfg(feature = "fs")]
 mod salvage;
 pub(crate) mod stat;
 pub(crate) mod verify;
@@ -24,8 +24,9 @@ pub use fragments::{Fragments, fragments};
 #[cfg(feature = "fs")]
 pub use pack::{PackOptions, pack, pack_file};
 pub use parallel::split_ranges;
+pub use salvage::{SalvageOptions, salvage_to};
 #[cfg(feature = "fs")]
-pub use salvage::{SalvageOptions, salvage, salvage_file};
+pub use salvage::{salvage, salvage_file};
 #[cfg(feature = "fs")]
 pub use stat::stat_file;
 pub use stat::{Stat, stat};

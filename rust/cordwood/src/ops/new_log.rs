@@ -2,18 +2,14 @@
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::decode::RecordSpan;
+use super::output::Output;
 use crate::dialect::LogFormat;
-use crate::encode::Encoder;
 use crate::error::{Error, Hint};
 use crate::reader::{Reader, Source};
 use crate::segments::{name_of, offset_of};
-
-/// The number of bytes per write.
-const WRITE_LEN: usize = 1 << 20;
 
 /// A log that is being written, under a temporary name. Unless it is [published](Self::publish), it
 /// is removed.
@@ -22,11 +18,8 @@ pub(super) struct NewLog<'a> {
     /// Whether the source is a segmented log, and so the new one: a directory, with one segment.
     has_segments: bool,
     // Closed before its name is removed.
-    file: File,
+    pub(super) output: Output<'a, File>,
     temporary: Temporary,
-    pub(super) encoder: Encoder,
-    /// Bytes not yet written.
-    pub(super) out: Vec<u8>,
 }
 
 impl<'a> NewLog<'a> {
@@ -60,41 +53,14 @@ impl<'a> NewLog<'a> {
         Ok(NewLog {
             destination,
             has_segments,
-            file,
+            output: Output::new(file, Some(destination), format),
             temporary,
-            encoder: Encoder::unchecked(0, format),
-            out: Vec::new(),
         })
-    }
-
-    /// Appends the record that `reader` returned last.
-    pub(super) fn append<S: Source>(&mut self, reader: &Reader<S>, span: RecordSpan) -> Result<(), Error> {
-        let NewLog {
-            destination,
-            file,
-            encoder,
-            out,
-            ..
-        } = self;
-        let data = reader.data(span);
-        encoder
-            .try_reserve_frame(data.len())
-            .map_err(|_| reader.out_of_memory())?;
-        encoder.encode_in_pieces(data, out, |out| write(file, out, WRITE_LEN, destination))?;
-        // Of a record that joins a container, no piece was offered.
-        self.write()
-    }
-
-    /// Writes `out` if it is long.
-    pub(super) fn write(&mut self) -> Result<(), Error> {
-        write(&mut self.file, &mut self.out, WRITE_LEN, self.destination)
     }
 
     /// Writes the rest, and returns the temporary name of the whole log.
     pub(super) fn finish(&mut self) -> Result<&Path, Error> {
-        self.encoder.start(&mut self.out);
-        self.encoder.end_container(&mut self.out);
-        write(&mut self.file, &mut self.out, 0, self.destination)?;
+        self.output.finish()?;
         Ok(&self.temporary.path)
     }
 
@@ -103,22 +69,12 @@ impl<'a> NewLog<'a> {
     pub(super) fn publish(mut self) -> Result<(), Error> {
         self.finish()?;
         let (temporary, destination) = (self.temporary, self.destination);
-        let published = self.file.sync_all().and_then(|()| match self.has_segments {
+        let published = self.output.to.sync_all().and_then(|()| match self.has_segments {
             true => temporary.publish_segment(destination),
             false => temporary.publish(destination),
         });
         published.map_err(|source| Error::io(source, Some(destination)))
     }
-}
-
-/// Writes `out` and clears it, if it is longer than `len_min` bytes.
-fn write(file: &mut File, out: &mut Vec<u8>, len_min: usize, destination: &Path) -> Result<(), Error> {
-    if out.len() > len_min {
-        file.write_all(out)
-            .map_err(|source| Error::io(source, Some(destination)))?;
-        out.clear();
-    }
-    Ok(())
 }
 
 fn refuse_existing(path: &Path) -> io::Result<()> {

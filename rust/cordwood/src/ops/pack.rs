@@ -178,7 +178,7 @@ fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, options: &PackOpt
             },
         };
         match step {
-            Step::Record(span) => new.append(reader, span),
+            Step::Record(span) => new.output.append(reader, span),
             Step::Skipped(region) => check_skipped(region, reader),
             Step::NeedMore | Step::End(_) => Ok(()),
         }

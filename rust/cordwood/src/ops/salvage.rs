@@ -1,12 +1,18 @@
 //! Writes the readable records of a damaged log to a new one.
 
+use std::io::Write;
+#[cfg(feature = "fs")]
 use std::path::Path;
 
+#[cfg(feature = "fs")]
 use super::new_log::NewLog;
+use super::output::Output;
 use super::verify::{NotKept, Report, report};
 use crate::damage::{Reason, SkippedRegion};
 use crate::decode::{OnCorruption, RECORD_LEN_MAX, ReadOptions, Step, log_options};
-use crate::detect::{check_number, log_number_of};
+use crate::detect::check_number;
+#[cfg(feature = "fs")]
+use crate::detect::log_number_of;
 use crate::dialect::{Compression, Dialect, Form, GivenFormat, LogFormat, Metadata, Role};
 use crate::error::{Error, ErrorKind, unsupported};
 use crate::reader::{Reader, Source};
@@ -126,6 +132,7 @@ impl SalvageOptions {
 ///   the options state. No log is written.
 /// * The other errors of [`Reader::open`] and [`Reader::next_event`], such as [`ErrorKind::Foreign`] and
 ///   [`ErrorKind::OverBudget`], but never [`ErrorKind::Corruption`]. No log is written.
+#[cfg(feature = "fs")]
 pub fn salvage_file(
     source: impl AsRef<Path>,
     destination: impl AsRef<Path>,
@@ -152,18 +159,60 @@ pub fn salvage_file(
 ///
 /// As [`salvage_file`]. If `source` cannot be read, the error has its [path](Source::path), if it is
 /// known.
+#[cfg(feature = "fs")]
 pub fn salvage<S: Source>(source: S, destination: impl AsRef<Path>, options: &SalvageOptions) -> Result<Report, Error> {
     let mut reader = Reader::with_source(source, options.reading());
     write_records(&mut reader, destination.as_ref())
 }
 
+/// [`salvage`] to any destination, such as a buffer or a socket, of which no name is checked.
+///
+/// ```
+/// use cordwood_log::ops;
+/// use cordwood_log::read::SliceSource;
+/// let source = SliceSource::new(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo torn");
+/// let mut clean = Vec::new();
+/// let report = ops::salvage_to(source, &mut clean, &ops::SalvageOptions::default())?;
+/// assert_eq!(report.record_count, 1);
+/// assert_eq!(clean, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo");
+/// # Ok::<(), cordwood_log::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`salvage`], but `destination` may have received a part of the log.
+pub fn salvage_to<S: Source, W: Write>(source: S, destination: W, options: &SalvageOptions) -> Result<Report, Error> {
+    let mut reader = Reader::with_source(source, options.reading());
+    let format = format_to_write(&mut reader)?;
+    copy(&mut reader, &mut Output::new(destination, None, format), format, None)
+}
+
+#[cfg(feature = "fs")]
 fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Result<Report, Error> {
     NewLog::check(destination)?;
+    let format = format_to_write(reader)?;
+    let mut new = NewLog::create(destination, format, reader)?;
+    let report = copy(reader, &mut new.output, format, log_number_of(destination))?;
+    new.publish()?;
+    Ok(report)
+}
+
+/// The format of the log, and of its copy.
+fn format_to_write<S: Source>(reader: &mut Reader<S>) -> Result<LogFormat, Error> {
     let format = reader.format()?;
     unsupported(format.check_to_write(), reader.path())?;
-    let destination_number = log_number_of(destination);
+    Ok(format)
+}
+
+/// Copies all records of `reader` to `output`, whose name states the number `destination_number`.
+fn copy<S: Source, W: Write>(
+    reader: &mut Reader<S>,
+    output: &mut Output<'_, W>,
+    format: LogFormat,
+    destination_number: Option<u32>,
+) -> Result<Report, Error> {
     let mut copy = Copy {
-        new: NewLog::create(destination, format, reader)?,
+        output,
         format,
         form: reader.form_in_memory(),
         number: None,
@@ -175,15 +224,15 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
             Step::Record(span) => {
                 let number = reader.decoder.format().log_number;
                 copy.start_record(reader.decoder.record_form(span), span.is_salvaged, number);
-                copy.new.append(reader, span)?;
+                copy.output.append(reader, span)?;
             }
             Step::Skipped(region) => copy.region(region, reader),
             Step::NeedMore | Step::End(_) => {}
         }
         if let Some(number) = copy.number {
-            check_number(destination_number, number).map_err(|source| Error::io(source, Some(destination)))?;
+            check_number(destination_number, number).map_err(|source| Error::io(source, copy.output.path))?;
         }
-        copy.new.write()
+        copy.output.write()
     })?;
     if let (Some(other_log_number), Some(log_number)) = (report.other_log_number, report.format.log_number) {
         return Err(Error::new(
@@ -199,8 +248,8 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
 }
 
 /// The new log, and the facts about the old one.
-struct Copy<'a> {
-    new: NewLog<'a>,
+struct Copy<'a, 'b, W> {
+    output: &'a mut Output<'b, W>,
     format: LogFormat,
     /// The form of the log's own fragments, if known. A salvaged record may have another.
     form: Option<Form>,
@@ -210,7 +259,7 @@ struct Copy<'a> {
     not_kept: Vec<NotKept>,
 }
 
-impl Copy<'_> {
+impl<W: Write> Copy<'_, '_, W> {
     /// Prepares for a record that was read from fragments with headers of this form.
     fn start_record(&mut self, form: Form, is_salvaged: bool, number: Option<u32>) {
         if form == Form::Synced {
@@ -223,7 +272,7 @@ impl Copy<'_> {
         // readers would take one of them for an older log.
         let number = number.filter(|_| self.form.unwrap_or(form).has_log_number());
         self.number = number.or(self.number);
-        self.new.encoder.set_number(number);
+        self.output.encoder.set_number(number);
     }
 
     /// Copies the usable part of a skipped region of the source, the last one that `reader`
@@ -233,7 +282,7 @@ impl Copy<'_> {
         match region.reason {
             // The reader's dialect has the version that the file header states.
             Reason::FileHeader | Reason::BadFileHeader | Reason::UnknownVersion { .. } => {
-                self.new.encoder.set_dialect(reader.decoder.format().dialect);
+                self.output.encoder.set_dialect(reader.decoder.format().dialect);
             }
             Reason::Metadata { kind } => {
                 let bytes = reader.bytes(region);
@@ -247,7 +296,7 @@ impl Copy<'_> {
                         let valid = dialect.valid(bytes, true);
                         let number = valid.and_then(|valid| Dialect::log_number_at(bytes, valid.form));
                         self.number = number.or(self.number);
-                        self.new.encoder.copy_fragment(bytes, &mut self.new.out);
+                        self.output.encoder.copy_fragment(bytes, &mut self.output.out);
                     }
                 }
             }
@@ -281,14 +330,14 @@ impl Copy<'_> {
     }
 
     /// Ends the log as the source ends, and returns the properties that could not be kept.
-    fn finish(mut self) -> Result<Vec<NotKept>, Error> {
+    fn finish(self) -> Result<Vec<NotKept>, Error> {
         if self.has_end_trailer {
-            let NewLog { encoder, out, .. } = &mut self.new;
+            let Output { encoder, out, .. } = &mut *self.output;
             encoder.start(out);
             encoder.set_number(self.format.log_number.or(self.number));
             encoder.end(out);
         }
-        self.new.publish()?;
+        self.output.finish()?;
         Ok(self.not_kept)
     }
 }

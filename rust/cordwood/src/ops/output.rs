@@ -1,0 +1,65 @@
+//! A log that an operation writes, to a file or any other destination.
+
+use std::io::Write;
+use std::path::Path;
+
+use crate::decode::RecordSpan;
+use crate::dialect::LogFormat;
+use crate::encode::Encoder;
+use crate::error::Error;
+use crate::reader::{Reader, Source};
+
+/// The number of bytes per write.
+const WRITE_LEN: usize = 1 << 20;
+
+/// A log that is being encoded and written to `to`, which is the file at `path` or no file.
+pub(super) struct Output<'a, W> {
+    pub(super) to: W,
+    pub(super) path: Option<&'a Path>,
+    pub(super) encoder: Encoder,
+    /// Bytes not yet written.
+    pub(super) out: Vec<u8>,
+}
+
+impl<'a, W: Write> Output<'a, W> {
+    /// Starts a log in this format, which has been checked.
+    pub(super) fn new(to: W, path: Option<&'a Path>, format: LogFormat) -> Self {
+        let encoder = Encoder::unchecked(0, format);
+        let out = Vec::new();
+        Output { to, path, encoder, out }
+    }
+
+    /// Appends the record that `reader` returned last.
+    pub(super) fn append<S: Source>(&mut self, reader: &Reader<S>, span: RecordSpan) -> Result<(), Error> {
+        let Output { to, path, encoder, out } = self;
+        let data = reader.data(span);
+        encoder
+            .try_reserve_frame(data.len())
+            .map_err(|_| reader.out_of_memory())?;
+        encoder.encode_in_pieces(data, out, |out| write(to, out, WRITE_LEN, *path))?;
+        // Of a record that joins a container, no piece was offered.
+        self.write()
+    }
+
+    /// Writes `out` if it is long.
+    pub(super) fn write(&mut self) -> Result<(), Error> {
+        write(&mut self.to, &mut self.out, WRITE_LEN, self.path)
+    }
+
+    /// Writes the rest.
+    pub(super) fn finish(&mut self) -> Result<(), Error> {
+        self.encoder.start(&mut self.out);
+        self.encoder.end_container(&mut self.out);
+        write(&mut self.to, &mut self.out, 0, self.path)?;
+        self.to.flush().map_err(|source| Error::io(source, self.path))
+    }
+}
+
+/// Writes `out` and clears it, if it is longer than `len_min` bytes.
+fn write(to: &mut impl Write, out: &mut Vec<u8>, len_min: usize, path: Option<&Path>) -> Result<(), Error> {
+    if out.len() > len_min {
+        to.write_all(out).map_err(|source| Error::io(source, path))?;
+        out.clear();
+    }
+    Ok(())
+}
