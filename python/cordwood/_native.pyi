@@ -137,11 +137,12 @@ class Record:
 class Position:
     """An offset in a log, with marks by which the log is recognised: `Follower.position` returns one.
 
-    An offset is valid in one log only. A position also keeps checksums of bytes of that log: of its
-    first block and of the block before the offset, as far as they are before the offset; in a segmented
-    log also of the end of the segment before. Whoever starts at a position compares them, and another
-    log is a `LogChangedError`. The log may have grown, been copied or been renamed since, and have lost
-    its oldest segments. A block in which there is damage is not compared. At offset 0, any log fits.
+    An offset is valid in one log only. A position also keeps checksums of bytes of that log before
+    the offset: in its first block and in the block before the offset. In a segmented log, it keeps
+    one of the end of the segment before. Whoever starts at a position compares them, and another
+    log is a `LogChangedError`. The log may have grown, been copied or been renamed since, and have
+    lost its oldest segments. A block in which there is damage is not compared. At offset 0, any log
+    fits.
 
     `str` returns its text, which is short and has no line break; `Position(text)` is the same
     position. Positions can be pickled and compared.
@@ -798,7 +799,7 @@ class Writer:
     When an unclosed writer is dropped or its cycle is collected, it writes its buffer and warns
     (`ResourceWarning`). A failure at that point is reported through `sys.unraisablehook`; an
     exception that is already being raised is kept. At the end of the program, each unclosed writer
-    does the same, also if a thread that still runs uses it; it is then closed.
+    does the same and is closed, even if a running thread uses it.
 
     Args:
         sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose position
@@ -825,7 +826,7 @@ class Writer:
         sync: When to wait until records are on the disk, in addition to `sync()` and
             `append(..., sync=True)`. `"never"`: not at all; `"close"`: when the writer is closed;
             `"append"`: before each `append` returns. Every setting except `"never"` also syncs on
-            close, and so does `sync_interval`. Default: `"never"`.
+            close. So does `sync_interval`. Default: `"never"`.
         sync_interval: Instead of `sync`: sync within the first `append` made at least this many
             seconds after the last sync. Without an `append` there is no sync: no thread runs in the
             background. Default: `None`.
@@ -1016,7 +1017,7 @@ class Writer:
     def prune_before(self, offset: int, /) -> int:
         """Removes the segments that end at or before an offset, the oldest first, and never the last.
 
-        Appends go on meanwhile. After a crash, the segments from one of them on are there.
+        Appends go on meanwhile. After a crash, the segments from one of them on exist.
 
         Args:
             offset: A log offset, in bytes: no record from here on is removed.
@@ -1689,9 +1690,9 @@ def scan(
     """Returns the records of one or more logs as a table, for everything that reads Arrow.
 
     Pass it to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
-    DataFusion and others. Each of them reads the sources again, in batches of about 256 KiB, of
-    which one is in memory at a time unless the consumer keeps them. Before then, only files in
-    directories are opened, to see which are logs.
+    DataFusion and others. Each reads the sources again, in batches of about 256 KiB. One is in
+    memory at a time, unless the consumer keeps them. Before then, only files in directories are
+    opened, to see which are logs.
 
     Errors are raised by the consumer, as exceptions of its own with cordwood's message. After an
     error, a stream returns no more batches.

@@ -133,7 +133,7 @@ impl Object {
 /// When an unclosed writer is dropped or its cycle is collected, it writes its buffer and warns
 /// (`ResourceWarning`). A failure at that point is reported through `sys.unraisablehook`; an
 /// exception that is already being raised is kept. At the end of the program, each unclosed writer
-/// does the same, also if a thread that still runs uses it; it is then closed.
+/// does the same and is closed, even if a running thread uses it.
 ///
 /// Args:
 ///     sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose position
@@ -160,7 +160,7 @@ impl Object {
 ///     sync: When to wait until records are on the disk, in addition to `sync()` and
 ///         `append(..., sync=True)`. `"never"`: not at all; `"close"`: when the writer is closed;
 ///         `"append"`: before each `append` returns. Every setting except `"never"` also syncs on
-///         close, and so does `sync_interval`. Default: `"never"`.
+///         close. So does `sync_interval`. Default: `"never"`.
 ///     sync_interval: Instead of `sync`: sync within the first `append` made at least this many
 ///         seconds after the last sync. Without an `append` there is no sync: no thread runs in the
 ///         background. Default: `None`.
@@ -490,7 +490,7 @@ impl Writer {
 
     /// Removes the segments that end at or before an offset, the oldest first, and never the last.
     ///
-    /// Appends go on meanwhile. After a crash, the segments from one of them on are there.
+    /// Appends go on meanwhile. After a crash, the segments from one of them on exist.
     ///
     /// Args:
     ///     offset: A log offset, in bytes: no record from here on is removed.

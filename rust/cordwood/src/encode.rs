@@ -468,7 +468,7 @@ impl<R: AsRef<[u8]>, I: Iterator<Item = R>> Job for EncodeRun<'_, I> {
 }
 
 /// The output of a run, taken out of its place so that the compiler can keep its length in a
-/// register. It is put back, and the encoder's offset advanced, also if `as_ref` panics.
+/// register. It is put back, and the encoder's offset advances, even if `as_ref` panics.
 struct Taken<'a> {
     out: Vec<u8>,
     len_before: usize,

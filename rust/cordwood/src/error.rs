@@ -165,8 +165,8 @@ pub enum ErrorKind {
         /// The feature that the dialect or this build does not support.
         unsupported: Unsupported,
     },
-    /// A directory is not a log in [`segments`](crate::segments): it contains a file, which the
-    /// path names, that is neither a segment nor [ignored](crate::segments::list).
+    /// A directory is not a log in [`segments`](crate::segments): the path names a file in it that
+    /// is neither a segment nor [ignored](crate::segments::list).
     NotASegment,
     /// A [`LogFile`](crate::LogFile) was used in a process that did not open it: a forked child.
     /// Its file is left as it is.
@@ -235,8 +235,8 @@ pub enum Hint {
     CheckOffset,
     /// If the file is trusted, raise [`record_len_max`](crate::ReadOptions::record_len_max).
     RaiseRecordLenMax,
-    /// Raise [`record_len_max`](crate::WriterOptions::record_len_max) of the writer; above 1 GiB, also
-    /// that of its readers.
+    /// Raise [`record_len_max`](crate::WriterOptions::record_len_max) of the writer; above 1 GiB,
+    /// raise that of its readers too.
     RaiseRecordLenMaxOfWriter,
     /// Try again, or lower [`record_len_max`](crate::ReadOptions::record_len_max) to skip the
     /// record.

@@ -76,8 +76,8 @@ pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
     system_read_at(file, &mut buffer[..wanted], offset)
 }
 
-/// Fills `buffer` from `offset` on, as far as the file goes, and returns how many bytes it read. A
-/// read that is interrupted by a signal is repeated.
+/// Reads into `buffer` from `offset` until it is full or the file ends. Returns how many bytes it
+/// read. A read that is interrupted by a signal is repeated.
 pub(crate) fn read_full_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

@@ -28,10 +28,10 @@ const IDLE_MAX: usize = 64;
 /// 8 bytes for each record, and reads the record alone. In a packed log it starts with the block of
 /// their container; [`read`](Self::read) opens each container once a call.
 ///
-/// Any number of threads may read at a time: each call reads at positions of its own, also in a
-/// forked process. A log may grow; its new records have no numbers. It must not change: another log
-/// under the path is an error when its file is opened, and so is a record that does not start where
-/// it did. Files stay open for the next calls, and are not compared again.
+/// Any number of threads and forked processes can read at a time: each call reads at positions of
+/// its own. A log may grow; its new records have no numbers. It must not change: another log under
+/// the path is an error when its file is opened, and so is a record that does not start where it
+/// did. Files stay open for the next calls, and are not compared again.
 ///
 /// ```
 /// use cordwood_log::{Error, LogFile, LogFileOptions, ReadOptions, RecordIndex};
@@ -204,7 +204,7 @@ impl RecordIndex {
         self.visit(indices, |place, _, _, record| each(place, record))
     }
 
-    /// [`read`](Self::read), also with the number of the log and the offset of each record.
+    /// Like [`read`](Self::read), with the number of the log and the offset of each record.
     fn visit<E: From<Error>>(
         &self,
         indices: &[u64],

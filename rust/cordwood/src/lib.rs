@@ -29,10 +29,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`LogFile`] documents which records survive a crash; a [`SegmentedLog`] is one in several files,
-//! of which the oldest can be removed. [`Reader::seek`] moves to a record, a [`RecordIndex`] returns
-//! records by their indices, and a [`Follower`] reads a log while it is being written. Without a
-//! file on disk, use [`Writer`], [`Reader::new`] and [`Reader::from_slice`].
+//! [`LogFile`] documents which records survive a crash; a [`SegmentedLog`] has several files, and
+//! you can remove the oldest. [`Reader::seek`] moves to a record, a [`RecordIndex`] returns records
+//! by their indices, and a [`Follower`] reads a log while it is being written. Without a file on
+//! disk, use [`Writer`], [`Reader::new`] and [`Reader::from_slice`].
 //!
 //! [`Reader::record_batch`] gathers many records in one buffer. [`ops::split_ranges`] divides a file
 //! into ranges that start at blocks, and [`Reader::another`] reads one of them: each record is in

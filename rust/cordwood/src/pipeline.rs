@@ -56,8 +56,8 @@ pub enum Next<T> {
 }
 
 impl<T> Queue<T> {
-    /// A queue for the parts 0 to `count`, exclusive, of which at most `window` are claimed but not
-    /// yet taken at any time.
+    /// A queue for the parts `0..count`. At any time, at most `window` of them are claimed and not
+    /// yet taken.
     pub fn new(count: u64, window: usize) -> Self {
         Queue {
             state: Mutex::new(State {
@@ -96,7 +96,7 @@ impl<T> Queue<T> {
     pub fn put(&self, part: u64, result: T) {
         let mut state = self.lock();
         let at = part.checked_sub(state.first).and_then(|at| usize::try_from(at).ok());
-        // If there is no place for it, the queue was stopped, and nobody takes the result.
+        // If it has no place, the queue was stopped, and the result is dropped.
         if let Some(place) = at.and_then(|at| state.results.get_mut(at)) {
             *place = Some(result);
             if at == Some(0) {

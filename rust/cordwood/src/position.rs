@@ -16,12 +16,11 @@ use crate::format::BLOCK_LEN;
 
 /// An offset in a log, with marks by which the log is recognised.
 ///
-/// An offset is valid in one log only. A position also keeps the checksums of bytes of that log: of its
-/// first block and of the block before the offset, as far as they are before the offset. Whoever
-/// continues at a position compares them, and another log is
-/// [`ErrorKind::Changed`](crate::ErrorKind::Changed). The log may have grown, been copied or been
-/// renamed since. It may also have been damaged: a block with damage is not compared. At offset 0,
-/// any log fits.
+/// An offset is valid in one log only. A position also keeps checksums of bytes of that log before
+/// the offset: in its first block, and in the block before the offset. Whoever continues at a
+/// position compares them, and another log is [`ErrorKind::Changed`](crate::ErrorKind::Changed).
+/// The log may have grown, been copied or been renamed since. It may also have been damaged: a
+/// block with damage is not compared. At offset 0, any log fits.
 ///
 /// To keep a position, use its text form: [`Display`](fmt::Display) and [`FromStr`].
 ///
@@ -285,8 +284,8 @@ mod files {
             Ok(Position::of_start(&bytes, base, format))
         }
 
-        /// Checks that a file or a directory is the log of this position, as far as it has the bytes: a
-        /// reader finds that a log ends before the offset.
+        /// Checks that a file or a directory is the log of this position, by the bytes that it has.
+        /// If the log ends before the offset, the reader reports that.
         ///
         /// # Errors
         ///

@@ -31,7 +31,7 @@ pub const LOCK_NAME: &str = "LOCK";
 /// As many as the largest `u64` has.
 const DIGITS: usize = 20;
 
-/// No file ends after this offset, nor does a log.
+/// No file and no log ends after this offset.
 pub(crate) const OFFSET_MAX: u64 = i64::MAX as u64;
 
 /// One file of a segmented log.

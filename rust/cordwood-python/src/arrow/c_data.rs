@@ -203,8 +203,8 @@ macro_rules! released {
     ($structure:ty, $release:ident, $kept:ty) => {
         /// # Safety
         ///
-        /// The structure was made here, may have been moved, has not been released, and is used by
-        /// nobody else.
+        /// The structure was made here. It may have been moved, was not released, and has no other
+        /// user.
         unsafe extern "C" fn $release(structure: *mut $structure) {
             // SAFETY: the caller's promise. `private_data` was set to a box of this type when the
             // structure was made, and is taken only once: `release` is null from here on.

@@ -255,7 +255,8 @@ impl RecordArray {
         (!data.is_null()).then(|| unsafe { slice::from_raw_parts(data.add(start), len) })
     }
 
-    /// The address of a buffer, of which the array has more than `index`; null if it is absent.
+    /// The address of a buffer; the array has more than `index` of them. Null if the buffer is
+    /// absent.
     fn buffer(&self, index: usize) -> *const u8 {
         // SAFETY: `n_buffers`, which is more than `index`, is the number of pointers.
         unsafe { *self.array.buffers.add(index) }.cast()

@@ -403,7 +403,7 @@ impl Follower {
         })
     }
 
-    /// Its findings and its position, also of a closed follower.
+    /// Its findings and its position, even after it was closed.
     fn seen(&self, py: Python<'_>) -> PyResult<Seen> {
         Ok(self.state.lock(py)?.seen())
     }

@@ -162,8 +162,8 @@ impl<'py> Iterator for Items<'py> {
     }
 }
 
-/// A reference to an object of the user. If it is the last one, the object is released at once, also
-/// by a thread without the interpreter, and its end may run Python code, such as the `close` of a
+/// A reference to an object of the user. If it is the last one, the object is released at once,
+/// even by a thread without the interpreter. That can run Python code, such as the `close` of a
 /// file.
 pub(crate) struct Held(Py<PyAny>);
 

@@ -341,7 +341,7 @@ struct BufferInput {
 
 #[derive(Clone)]
 enum Content {
-    /// `bytes`, which never change, and so are read without the interpreter.
+    /// `bytes` never change, so they are read without the interpreter.
     Bytes(Arc<PyBackedBytes>),
     /// Any other buffer. Other threads may write to it meanwhile, so each piece is copied before it
     /// is used. This is a `memoryview` that we created, which keeps the buffer in place, and which

@@ -36,9 +36,8 @@ pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyUntypedBuffer, positi
     //   does not access, so the two do not overlap.
     // - `u8` has no invalid values and no alignment requirement.
     // - A raw copy creates no reference to the source, so the source may change. A write by another
-    //   thread at the same moment is nevertheless a data race, about which neither Rust nor C makes
-    //   a promise. There is no portable way to exclude it, and CPython also reads buffers like
-    //   this.
+    //   thread at the same moment is still a data race. Neither Rust nor C promises anything about
+    //   it. There is no portable way to exclude it, and CPython also reads buffers like this.
     unsafe {
         std::ptr::copy_nonoverlapping(source.buf_ptr().cast::<u8>().add(position), target.as_mut_ptr(), len);
     }

@@ -36,7 +36,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Of a source of `len` bytes, if that is known.
+    /// For a source of `len` bytes, if the length is known.
     pub(crate) fn new(progress: Option<&Bound<'_, PyAny>>, len: Option<u64>) -> Arc<Self> {
         Arc::new(Watch {
             progress: progress.map(|progress| progress.clone().unbind()),

@@ -292,7 +292,7 @@ impl Cursor {
             Err(Stop::Failed(error)) => {
                 if let ErrorKind::Corruption { region, .. } = error.kind {
                     self.skip(region);
-                    // To continue after threads, the core's reader is moved here, too.
+                    // To continue after threads, the core's reader moves here too.
                     if error.hint == Some(Hint::CheckOffset) && self.sought != Some(region.start) {
                         error.hint = Some(Hint::OnCorruption);
                     }

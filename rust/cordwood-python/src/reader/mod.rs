@@ -482,7 +482,7 @@ impl Reader {
         used.unwrap_or_else(|| Err(closed(py, "reader", self.path.as_deref())))
     }
 
-    /// The regions skipped so far, also of a closed reader.
+    /// The regions skipped so far, even after the reader was closed.
     fn skipped_regions(&self, py: Python<'_>) -> PyResult<Skipped> {
         Ok(match &*self.state.lock(py)? {
             State::Open(Cursor { skipped, .. }) | State::Closed(skipped) => skipped.clone(),

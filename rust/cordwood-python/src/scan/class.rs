@@ -128,9 +128,9 @@ impl Scan {
 /// Returns the records of one or more logs as a table, for everything that reads Arrow.
 ///
 /// Pass it to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
-/// DataFusion and others. Each of them reads the sources again, in batches of about 256 KiB, of
-/// which one is in memory at a time unless the consumer keeps them. Before then, only files in
-/// directories are opened, to see which are logs.
+/// DataFusion and others. Each reads the sources again, in batches of about 256 KiB. One is in
+/// memory at a time, unless the consumer keeps them. Before then, only files in directories are
+/// opened, to see which are logs.
 ///
 /// Errors are raised by the consumer, as exceptions of its own with cordwood's message. After an
 /// error, a stream returns no more batches.
@@ -267,7 +267,7 @@ pub(crate) fn scan<'py>(
     Ok(Bound::new(py, scan)?.into_any())
 }
 
-/// The options for one source: those of the scan, in the place of which a `Split` has its own.
+/// The options for one source: those of a `Split`, otherwise those of the scan.
 fn options_of_part(split: &Bound<'_, PyAny>, options: &ReadOptions) -> PyResult<ReadOptions> {
     if split.is_none() {
         return Ok(options.clone());

@@ -1,4 +1,4 @@
-//! The sources of a scan, each of which can be opened again.
+//! The sources of a scan. Each can be opened again.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -35,7 +35,7 @@ impl Enum {
             .ok_or_else(|| PyKeyError::new_err(value.to_owned()))
     }
 
-    /// An error may be the first to need it, also the one that there is no memory: that must not end
+    /// An error may be the first to need it, even an error about missing memory. That must not end
     /// the process.
     fn import(&self, py: Python<'_>) -> PyResult<Vec<(PyBackedStr, Py<PyAny>)>> {
         let class = module(py, self.module)?.getattr(self.name)?;

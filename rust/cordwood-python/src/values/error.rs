@@ -151,8 +151,8 @@ pub(crate) fn with_hint(py: Python<'_>, exception: PyErr, hint: Hint) -> PyErr {
     }
 }
 
-/// An exception of one of the classes written in Python: of the one that `set` names, with the
-/// attributes that it sets; or the exception raised while making it.
+/// An exception of the class that `set` names, one of those written in Python, with the attributes
+/// that it sets. Or the exception that was raised while making it.
 fn raised<'py>(
     py: Python<'py>,
     message: String,

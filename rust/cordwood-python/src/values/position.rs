@@ -10,11 +10,12 @@ use crate::values::options::{compression_of, dialect_of, range_of};
 
 /// An offset in a log, with marks by which the log is recognised: `Follower.position` returns one.
 ///
-/// An offset is valid in one log only. A position also keeps checksums of bytes of that log: of its
-/// first block and of the block before the offset, as far as they are before the offset; in a segmented
-/// log also of the end of the segment before. Whoever starts at a position compares them, and another
-/// log is a `LogChangedError`. The log may have grown, been copied or been renamed since, and have lost
-/// its oldest segments. A block in which there is damage is not compared. At offset 0, any log fits.
+/// An offset is valid in one log only. A position also keeps checksums of bytes of that log before
+/// the offset: in its first block and in the block before the offset. In a segmented log, it keeps
+/// one of the end of the segment before. Whoever starts at a position compares them, and another
+/// log is a `LogChangedError`. The log may have grown, been copied or been renamed since, and have
+/// lost its oldest segments. A block in which there is damage is not compared. At offset 0, any log
+/// fits.
 ///
 /// `str` returns its text, which is short and has no line break; `Position(text)` is the same
 /// position. Positions can be pickled and compared.

@@ -20,7 +20,7 @@ use crate::wal_metadata::LogInfo;
 /// Finds the records in the bytes of a file, one event a call, without I/O.
 ///
 /// It does not detect the dialect of a log: pass the result of [`detect`](crate::ops::detect) to
-/// [`ReadOptions::with_format`]. It has no errors: damage is [`Step::Skipped`], also under
+/// [`ReadOptions::with_format`]. It has no errors: damage is [`Step::Skipped`], even under
 /// [`OnCorruption::Fail`].
 ///
 /// A window may be of any length, but some results need the whole rest of a block; 256 KiB at a

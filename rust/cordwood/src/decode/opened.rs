@@ -99,7 +99,7 @@ impl Opened {
     /// Where a record is in the data.
     #[inline]
     fn place(&self, index: usize) -> Range<usize> {
-        // In this order, one check shows the compiler that both are there.
+        // In this order, one check shows the compiler that both exist.
         let end = self.offsets[index + 1];
         self.offsets[index]..end
     }

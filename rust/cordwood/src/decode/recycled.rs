@@ -34,7 +34,7 @@ impl Recycled {
 }
 
 /// Apparent damage in a log whose file may contain the rest of an older one. If valid fragments of
-/// this log follow, it is damage; if only those of another log do, this one ended there.
+/// this log follow, it is damage. If only fragments of another log follow, this one ended there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ambiguity {
     pub(super) start: u64,

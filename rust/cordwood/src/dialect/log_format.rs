@@ -81,7 +81,8 @@ pub struct LogFormat {
     pub compression: Option<Compression>,
 }
 
-/// A log of which only the dialect is known, or that has no number and is not compressed.
+/// A log with this dialect, no number and no compression, or whose number and compression are not
+/// known.
 impl From<Dialect> for LogFormat {
     fn from(dialect: Dialect) -> Self {
         LogFormat::new(dialect)
@@ -89,8 +90,8 @@ impl From<Dialect> for LogFormat {
 }
 
 impl LogFormat {
-    /// A log in this dialect, without a number and not compressed; or one of which only the dialect
-    /// is known.
+    /// A log in this dialect without a number and compression, or whose number and compression are
+    /// not known.
     pub const fn new(dialect: Dialect) -> Self {
         LogFormat {
             dialect,

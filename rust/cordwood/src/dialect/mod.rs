@@ -62,7 +62,7 @@ struct Spec {
     /// The first bytes of the file header, by which a file is detected even if those after them are
     /// damaged.
     signature: &'static [u8],
-    /// Whether the last byte of the file header is a version, of which there are several.
+    /// Whether the last byte of the file header is a version.
     has_version: bool,
     /// File offset of the first block.
     grid_offset: u64,

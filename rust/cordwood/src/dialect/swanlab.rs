@@ -73,8 +73,8 @@ impl Dialect {
         self.version().is_none_or(is_known)
     }
 
-    /// The same dialect in the version of the log that starts with `first_block`: the one that its
-    /// file header states, unless that cannot be the version of its first record.
+    /// The same dialect in the version of the log that starts with `first_block`. The file header
+    /// states the version, unless its first record cannot have it.
     pub(crate) fn in_version_of(self, first_block: &[u8]) -> Self {
         let Some((file_header, block)) = first_block.split_at_checked(self.prefix().len()) else {
             return self;

@@ -421,8 +421,8 @@ impl Frames {
     }
 }
 
-/// The open container while records are added in a loop: apart from it, so that the compiler can keep
-/// what changes in registers. It is put back, also if `as_ref` panics.
+/// The open container while records are added in a loop: apart from it, so that the compiler can
+/// keep what changes in registers. It is put back, even if `as_ref` panics.
 struct Filling<'a> {
     filled: Filled,
     packing: &'a mut Packing,

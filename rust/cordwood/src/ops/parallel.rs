@@ -107,8 +107,8 @@ impl Parts {
         self.count
     }
 
-    /// Whether this many threads are faster than one: not if there are only a few parts, nor on one
-    /// processor.
+    /// Whether this many threads are faster than one. They are not on one processor, or for a few
+    /// parts.
     pub fn are_worth(&self, threads: usize) -> bool {
         let has_processors = || thread::available_parallelism().is_ok_and(|count| count.get() > 1);
         threads > 1 && self.count >= 2 * threads as u64 && has_processors()

@@ -47,7 +47,7 @@ pub struct Stat {
     pub middle_count: u64,
     /// LAST fragments of the records.
     pub last_count: u64,
-    /// Containers of a packed log of which a record was returned. Each is counted in the range in
+    /// Containers of a packed log from which a record was returned. Each is counted in the range in
     /// which it starts.
     pub container_count: u64,
     /// Bytes of payload in the fragments of these containers.
@@ -289,7 +289,8 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
             Ok(Step::End(end)) => {
                 stat.format = reader.format()?;
                 stat.trailer_len += match (end, position) {
-                    // A range may end inside a container, of which the last record extends to its end.
+                    // A range can end inside a container. The last record of a container extends to
+                    // its end.
                     (End::Clean { offset }, Some(position)) => offset.saturating_sub(position),
                     // A torn record whose first fragment is the last of its block, and empty.
                     (End::TornTail { .. }, Some(position)) => {

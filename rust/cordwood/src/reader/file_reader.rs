@@ -11,7 +11,7 @@ use crate::file;
 /// another thread or a forked process, can move.
 ///
 /// A clone reads the same open file from the same position on, even if its path names another file
-/// by now. A pipe or a device has no positions: it is read from its current state, also by clones.
+/// by now. A pipe or a device has no positions: all clones read on from its current state.
 #[derive(Debug, Clone)]
 pub struct FileReader {
     file: Arc<File>,
@@ -49,8 +49,8 @@ impl FileReader {
         }
     }
 
-    /// Fills `buffer` from the file offset `offset` on, as far as the file goes, and returns how
-    /// many bytes it read. The position stays where it is.
+    /// Reads into `buffer` from the file offset `offset` until it is full or the file ends. Returns
+    /// how many bytes it read. The position stays where it is.
     pub(super) fn read_full_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         file::read_full_at(&self.file, buffer, offset)
     }

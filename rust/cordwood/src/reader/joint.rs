@@ -28,9 +28,9 @@ impl Joint {
         is_taken
     }
 
-    /// The break between `file_end`, where the file ends, and `next`, where the next one starts. Of a break
-    /// that ranges divide, each range reports its own part, so that no missing byte is skipped
-    /// silently, and none is reported twice. `has_grown`: the file has bytes after `next`.
+    /// The break between `file_end`, where the file ends, and `next`, where the next one starts. If
+    /// ranges divide a break, each reports its own part. So no missing byte is skipped silently,
+    /// and none is reported twice. `has_grown`: the file has bytes after `next`.
     pub(super) fn region(self, file_end: u64, next: u64, has_grown: bool, range: Range<u64>) -> Option<SkippedRegion> {
         let start = self.torn_since.unwrap_or(file_end).max(range.start).min(next);
         let end = range.end.min(next);

@@ -142,8 +142,8 @@ impl Reader<StreamSource<FileReader>> {
         Ok(reader)
     }
 
-    /// Goes to the block in which the range starts: of the bytes before it, only those are read that
-    /// show the format of the log.
+    /// Goes to the block in which the range starts. Before that block, it reads only the bytes that
+    /// show the log's format.
     fn start_range(&mut self) -> Result<(), Error> {
         let start = self.options.start;
         // All bytes of a pipe have to be read, and opening it waits for none of them.
@@ -268,9 +268,10 @@ impl<S: SeekSource> Reader<S> {
         Ok(())
     }
 
-    /// [`seek`](Self::seek) to the start of a range, of which no more bytes are read at once. The
-    /// caller stops at its end: the decoder finds runs of records only where it may read the whole block.
-    /// In a container that is open, the reader stays where it is, up to `range.start`.
+    /// Like [`seek`](Self::seek), to the start of a range, and reads no bytes beyond the range at
+    /// once. The caller stops at its end: the decoder finds runs of records only where it may read
+    /// the whole block. In a container that is open, the reader stays where it is, up to
+    /// `range.start`.
     pub(crate) fn seek_range(&mut self, range: Range<u64>, stays: bool) -> Result<(), Error> {
         let next = self.decoder.peek_of_container();
         // In a segment that was opened within a range, the decoder stops at the end of that range.
@@ -288,7 +289,7 @@ impl<S: SeekSource> Reader<S> {
             self.options.end = before;
             return Err(error);
         }
-        // Nobody chose this offset: damage there is damage.
+        // The caller did not choose this offset, so damage there is damage.
         self.sought = None;
         self.decoder.set_end(u64::MAX);
         Ok(())
@@ -311,8 +312,8 @@ impl<S: SeekSource> Reader<S> {
     /// # Errors
     ///
     /// * [`ErrorKind::Io`] if the source cannot seek there.
-    /// * [`ErrorKind::Pruned`] if the range starts before the first offset of a segmented log, also
-    ///   if it starts at 0.
+    /// * [`ErrorKind::Pruned`] if the range starts before the first offset of a segmented log, even
+    ///   at 0.
     pub fn restart(&mut self, options: ReadOptions) -> Result<(), Error> {
         self.in_file_of(options.start, |reader| {
             let origin = reader.place().map_or(0, |place| place.origin);
@@ -520,7 +521,7 @@ impl<S: Source> Reader<S> {
         Record::new(span, self.data(span))
     }
 
-    /// The next step that is not [`Step::NeedMore`], which is taken.
+    /// Takes the next step that is not [`Step::NeedMore`].
     #[inline]
     pub(crate) fn step(&mut self) -> Result<Step, Error> {
         match self.decoder.next_of_run() {
@@ -621,7 +622,8 @@ impl<S: Source> Reader<S> {
         self.options.on_corruption = policy;
     }
 
-    /// Checks, at the end of the log, that the file extends to where reading was to start.
+    /// At the end of the log, checks that the file is long enough for the offset at which reading
+    /// should start.
     fn check_start(&self) -> Result<(), Error> {
         let (window, offset) = (self.source.window(), self.decoder.start());
         if !window.is_last || window.end_offset() >= offset {
@@ -694,8 +696,8 @@ impl<S: Source> Reader<S> {
         None
     }
 
-    /// The bytes of `region`, which must be the one that was returned last, as far as they are in
-    /// memory: at least those of its last block. If a bit of them was flipped back, as they are
+    /// The bytes of `region`, which must be the last one returned. Only bytes in memory are
+    /// included, at least those of its last block. If a bit of them was flipped back, as they are
     /// without it.
     pub(crate) fn bytes(&self, region: SkippedRegion) -> &[u8] {
         if let Some(repaired) = self.decoder.repaired_at(region.start) {

@@ -288,8 +288,8 @@ impl RecordBatch {
         let _ = self.record_offsets.try_reserve_exact(count);
     }
 
-    /// Makes room for `count` more records of `len` bytes in total, the first of which need not
-    /// immediately follow the last one in the batch.
+    /// Makes room for `count` more records of `len` bytes in total. The first need not follow the
+    /// last record of the batch.
     pub(super) fn reserve(&mut self, count: usize, len: usize) -> Result<(), TryReserveError> {
         self.offsets.try_reserve(count)?;
         self.record_offsets.try_reserve(count)?;

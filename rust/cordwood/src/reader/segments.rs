@@ -1,4 +1,4 @@
-//! The files of a segmented log, of which a source reads one at a time.
+//! The files of a segmented log. A source reads one at a time.
 
 use std::fmt;
 use std::io;

@@ -69,7 +69,7 @@ pub trait Source {
     }
 }
 
-/// The files of a log, of which a source reads one at a time.
+/// The files of a log. A source reads one at a time.
 pub trait Files {
     /// The place in the log of the file that is open, if the log has several.
     fn place(&self) -> Option<Place>;
@@ -313,7 +313,7 @@ impl<R: Read> StreamSource<R> {
         self.open.read
     }
 
-    /// Whether the log has several files, of which this source reads one at a time.
+    /// Whether the log has several files. This source reads one at a time.
     pub fn is_segmented(&self) -> bool {
         self.segments.is_some()
     }

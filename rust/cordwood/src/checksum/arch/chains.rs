@@ -15,7 +15,7 @@ static SHIFTS: [u32; 2 * WORDS_MAX + 1] = shifts(8);
 /// The data is split into three parts with a chain each, and the states of the first two are then
 /// advanced over the bytes after them.
 ///
-/// `crc` advances a state over a word; both states have 64 bits, of which the upper 32 are zero: on
+/// `crc` advances a state over a word; both states have 64 bits, and the upper 32 are zero. On
 /// x86-64 an instruction that clears them would lengthen a chain by a third. `sum_of_products` is
 /// `a * x + b * y` for `[a, b]` and `[x, y]`, not yet reduced. Both are closures made in a function
 /// with `#[target_feature]`, so that they may use its instructions. This function is inlined into

@@ -65,7 +65,8 @@ const LOOKS_PER_LIST: u32 = 20;
 pub(super) struct Next {
     /// The log offset of its first byte.
     pub(super) origin: u64,
-    /// Whether the followed file has been removed, so that others before this one may have been, too.
+    /// Whether the followed file has been removed. Then other files before this one may have been
+    /// removed too.
     pub(super) is_after_pruning: bool,
 }
 

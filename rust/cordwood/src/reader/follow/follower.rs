@@ -56,7 +56,7 @@ pub(super) enum State {
     Identifying,
     /// Returns the next record or region.
     Reading,
-    /// Waits for the end of a damaged block, of which all that was written has been reported.
+    /// Waits for the end of a damaged block. Everything that was written to it has been reported.
     DamagedRest(Rest),
     /// Returns the final result again.
     Ended(Poll<'static>),
@@ -129,7 +129,7 @@ pub struct Follower {
     pub(super) options: FollowOptions,
     pub(super) file: LiveFile,
     pub(super) state: State,
-    /// The format of the log, as far as it is known.
+    /// What is known of the log's format.
     pub(super) format: LogFormat,
     pub(super) decoder: Decoder,
     /// The file offset after the last reported event.

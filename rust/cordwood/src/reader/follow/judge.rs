@@ -228,8 +228,8 @@ fn is_hole(header: Header) -> bool {
     (header.kind, header.len) == (0, 0)
 }
 
-/// Whether more of a fragment than `written_len` bytes is to come, in a block of which `left` bytes
-/// are left. An unknown type, where there may be types to come, may have two headers.
+/// Whether a fragment has more than the `written_len` bytes that were written, in a block with
+/// `left` bytes left. An unknown type, where there may be types to come, may have two headers.
 fn is_part_of_fragment(format: &LogFormat, header: Header, written_len: usize, left: usize) -> bool {
     let LogFormat { dialect, .. } = format;
     let is_to_come = || {

@@ -40,7 +40,7 @@ pub(super) struct LiveFile {
     absolute: PathBuf,
     file: File,
     identity: FileId,
-    /// The segmented log of which this is a file. All offsets are then those of the log.
+    /// The segmented log that has this file. All offsets are then those of the log.
     pub(super) directory: Option<Directory>,
     /// The bytes from the file offset `offset` on; the first `len` are those of the file.
     buffer: Vec<u8>,
@@ -71,7 +71,8 @@ impl LiveFile {
             }
             let directory = Directory::open(path, &absolute, start)?;
             match open_identified(&directory.file()).map_err(|error| directory.not_opened(error, directory.origin)) {
-                // The first segment was pruned since it was listed, and nobody chose its offset.
+                // The first segment was pruned after it was listed, and the caller did not choose
+                // its offset.
                 Err(Error {
                     kind: ErrorKind::Pruned { .. },
                     ..
@@ -240,7 +241,7 @@ impl LiveFile {
         Ok(())
     }
 
-    /// Fills `buffer` from the file offset `offset` on, as far as the file goes.
+    /// Reads into `buffer` from the file offset `offset` until it is full or the file ends.
     pub(super) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         read_full_at(&self.file, buffer, offset.saturating_sub(self.origin()))
     }

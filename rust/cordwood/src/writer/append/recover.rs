@@ -97,7 +97,7 @@ pub(in crate::writer) fn recover(
 }
 
 /// The format in which to append to a log: in the given dialect, or else in the one that it is in.
-/// If a dialect is given, also the detected foreign format.
+/// If a dialect is given, this also holds the detected foreign format.
 ///
 /// A packed log is continued with the compression that its mark states or, if the mark is lost, with
 /// that of its first container. The given one counts only if the file has neither.

@@ -428,8 +428,8 @@ impl LogFile {
     /// # Errors
     ///
     /// * [`ErrorKind::Io`] if `offset` is after the end of the log ([`io::ErrorKind::InvalidInput`]).
-    /// * [`ErrorKind::Write`] after a permanent failure, also if it was known before that the bytes
-    ///   are on the disk; [`ErrorKind::Closed`], [`ErrorKind::Forked`]. See
+    /// * [`ErrorKind::Write`] after a permanent failure, even if the bytes were already known to be
+    ///   on the disk; [`ErrorKind::Closed`], [`ErrorKind::Forked`]. See
     ///   [Failures](LogFile#failures).
     ///
     /// ```

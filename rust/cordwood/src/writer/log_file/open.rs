@@ -192,8 +192,8 @@ impl LogFile {
         Ok(log)
     }
 
-    /// The same log as one of several segments, of which another precedes it: a reader that comes from there
-    /// may have used up its budget.
+    /// The same log as a segment that another one precedes: a reader that comes from there may have
+    /// used up its budget.
     pub(in crate::writer) fn after_another(mut self) -> Self {
         if let Ok(state) = self.state.get_mut() {
             state.encoder.use_up_budget();

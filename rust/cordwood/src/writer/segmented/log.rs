@@ -104,9 +104,9 @@ impl SegmentedLog {
     /// Opens the log in a directory to append to it. If there is no directory, creates it; its
     /// parent must exist.
     ///
-    /// Options: [`checkpoint`](LogFileOptions::checkpoint) is a log offset. The
-    /// [`dialect`](LogFileOptions::dialect), if it is not given, is that of the segments that are
-    /// there. [`on_torn_tail`](LogFileOptions::on_torn_tail) applies to the last segment.
+    /// Options: [`checkpoint`](LogFileOptions::checkpoint) is a log offset. Without a
+    /// [`dialect`](LogFileOptions::dialect), the existing segments decide.
+    /// [`on_torn_tail`](LogFileOptions::on_torn_tail) applies to the last segment.
     ///
     /// # Errors
     ///
@@ -587,8 +587,8 @@ fn check_dialect(dialect: Dialect, path: Option<&Path>) -> Result<(), Error> {
     unsupported(checked, path)
 }
 
-/// Checks the format of the segments that are there. If the newest one does not show its format yet,
-/// sets that of the one before.
+/// Checks the format of the existing segments. If the newest one does not show its format yet, sets
+/// that of the one before.
 fn set_format(
     options: &mut LogFileOptions,
     directory: &dyn Directory,

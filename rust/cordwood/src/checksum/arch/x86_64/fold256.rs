@@ -37,8 +37,8 @@ pub(super) fn update(state: u32, data: &[u8]) -> u32 {
 
 /// `state` advanced over `data`, which has at least [`LANES`] bytes.
 ///
-/// Not inlined, nor are the others for long data, so that `update` stays small enough to be inlined
-/// into every loop over short records.
+/// The functions for long data are not inlined, so `update` stays small enough to be inlined into
+/// every loop over short records.
 #[target_feature(enable = "sse4.2,pclmulqdq,avx2,vpclmulqdq")]
 #[inline(never)]
 fn fold(state: u32, data: &[u8]) -> u32 {

@@ -124,7 +124,7 @@ fn before_tail(data: &[u8]) -> (&[[u8; LANES]], &[u8]) {
     (registers.as_chunks().0, tail)
 }
 
-/// `sum` advanced over `registers`, of which there are fewer than 8.
+/// `sum` advanced over fewer than 8 `registers`.
 ///
 /// Without a loop: the compiler would move the copies out of it, and call `memcpy`.
 #[target_feature(enable = "avx512bw,vpclmulqdq")]
