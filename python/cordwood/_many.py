@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from cordwood._databases import judged
 from cordwood._fold import Fold
 from cordwood._inputs.destinations import check_new_directory, new_directories
-from cordwood._inputs.each import Progress, Read, each
+from cordwood._inputs.each import Progress, Read, each, each_start
 from cordwood._inputs.exports import export_text, exports_of
 from cordwood._inputs.files import expand, is_one_file, is_path, is_plain_file, list_of_export
 from cordwood._inputs.input import Input
@@ -213,7 +213,7 @@ def logs_of(
         return wanted is not None and other_kind(file.name, wanted, **options) is not None
 
     found: list[tuple[object, Split | None]] = []
-    for file, is_left_out in each(files, is_other_kind):
+    for file, is_left_out in each_start(files, is_other_kind):
         if isinstance(file.source, Split):
             found.append((part_of(file.source, {})[0], file.source))
         elif file.source is not None:

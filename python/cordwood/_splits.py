@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import Any, Literal, TypeAlias
 
-from cordwood._inputs.each import result_of
+from cordwood._inputs.each import each_start
 from cordwood._inputs.files import is_plain_file, named_files, segments_in
 from cordwood._inputs.input import Input
 from cordwood._native import NUMBERED_DIALECTS, Position, Reader, detect, start_at, start_of
@@ -18,10 +18,6 @@ from cordwood.typing import CompressionName, DialectName, FsspecFile, ObjectStor
 
 InStore: TypeAlias = RangeReadable | FsspecFile | tuple[ObjectStore, str]
 """A file in a store that is not named by a URL."""
-
-
-_REQUESTS_MAX = 16
-"""At most this many remote files are asked for their lengths at a time."""
 
 
 def plan_splits(
@@ -96,29 +92,14 @@ def plan_splits(
         name = os.fsdecode(sources)
         return cut(name, 0, os.stat(name).st_size, *_format_of(name, named))
 
-    def splits_of(file: Input) -> list[Split]:
-        planned = result_of(
-            file, lambda file, _threads, _progress: _planned(file, named), dialect=named and named.dialect
-        )
+    splits: list[Split] = []
+    files = named_files(sources)
+    for file, planned in each_start(files, lambda file, *_: _planned(file, named), named and named.dialect):
         if isinstance(planned, Exception):
             raise planned
-        if isinstance(planned, str):
-            return []
-        return [split._replace(source=file.source) for split in cut(file.name, *planned)]
-
-    files = named_files(sources)
-    if not any(file.is_requested for file in files):
-        return [split for file in files for split in splits_of(file)]
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(_REQUESTS_MAX) as pool:
-        try:
-            planned = pool.map(splits_of, files)
-        except RuntimeError:
-            # The system has no more threads.
-            pool.shutdown(wait=False, cancel_futures=True)
-            planned = map(splits_of, files)
-        return [split for splits in planned for split in splits]
+        if not isinstance(planned, str):
+            splits += (split._replace(source=file.source) for split in cut(file.name, *planned))
+    return splits
 
 
 def _format_of(name: str, named: LogFormat | None) -> tuple[LogFormat | None, Position | None]:

@@ -248,7 +248,16 @@ def test_small_splits_are_grouped():
         cordwood.group_splits(splits, 0)
 
 
-def test_a_scan_leaves_out_a_log_that_has_disappeared_and_finds_the_new_one(tmp_path, monkeypatch):
+def scanned(sources):
+    return pyarrow.table(cordwood.scan(sources)).column("record").to_pylist()
+
+
+def planned(sources):
+    return [record for split in cordwood.plan_splits(sources, 1 << 20) for record in cordwood.open(split)]
+
+
+@pytest.mark.parametrize(("module", "records_in"), [("_many", scanned), ("_splits", planned)])
+def test_a_log_that_has_disappeared_is_left_out_and_the_new_one_is_found(module, records_in, tmp_path, monkeypatch):
     """A live database starts a log and removes the one before."""
     for name in ("000003", "000004"):
         (tmp_path / f"{name}.log").write_bytes(reference.encode([name.encode()]))
@@ -260,11 +269,10 @@ def test_a_scan_leaves_out_a_log_that_has_disappeared_and_finds_the_new_one(tmp_
             first.rename(new)
         return detect(name)
 
-    monkeypatch.setattr("cordwood._many.detect", removes)
-    found = pyarrow.table(cordwood.scan(tmp_path))
-    assert found.column("record").to_pylist() == [b"000004", b"000003"]
+    monkeypatch.setattr(f"cordwood.{module}.detect", removes)
+    assert records_in(tmp_path) == [b"000004", b"000003"]
     with pytest.raises(OSError, match="No such file"):
-        pyarrow.table(cordwood.scan([first]))
+        records_in([first])
 
 
 def test_the_command_and_the_library_give_the_same_answers(directory, capsys):

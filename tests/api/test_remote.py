@@ -17,6 +17,7 @@ import threading
 import time
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 
 import fsspec
 import obstore
@@ -545,8 +546,22 @@ def test_a_named_dialect_costs_no_request(function, counted):
     assert (len(CountingFileSystem.requests), CountingFileSystem.infos) == (without, [])
 
 
-@pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
-@pytest.mark.parametrize("of", ["directory", "splits"])
+def scanned(sources, threads):
+    table = pyarrow.table(cordwood.scan(sources, threads=threads))
+    return {path: SimpleNamespace(record_count=1) for path in table["path"].to_pylist()}
+
+
+@pytest.mark.parametrize(
+    ("function", "of"),
+    [
+        (cordwood.verify, "directory"),
+        (cordwood.verify, "splits"),
+        (cordwood.stat, "directory"),
+        (cordwood.stat, "splits"),
+        # It looks at the files of a directory in threads, and then reads each by itself.
+        (scanned, "directory"),
+    ],
+)
 def test_small_files_in_a_store_are_read_by_several_threads(function, of, monkeypatch):
     for number in range(40):
         fsspec.filesystem("counted").pipe_file(f"counted://many/{number:02}", reference.encode([b"%d" % number]))

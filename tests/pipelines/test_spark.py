@@ -142,6 +142,15 @@ def test_the_records_that_decode_leaves_out_are_a_table(spark, tmp_path):
     assert "JSON" in row.error
 
 
+def test_a_value_of_another_type_names_its_column_which_can_be_a_string(spark, tmp_path):
+    write(tmp_path / "logs" / "a.log", [b'{"n": 1}', b'{"n": "x"}', b'{"n": null}'])
+    frames = spark.read.format("cordwood").options(decode="json", on_corruption="skip")
+    with pytest.raises(PySparkException, match="record at offset 15: the column 'n' is int32"):
+        frames.schema("n INT").load(str(tmp_path / "logs")).count()
+    rows = frames.schema("n STRING").load(str(tmp_path / "logs")).selectExpr("n", "try_cast(n AS INT)").collect()
+    assert sorted(map(tuple, rows), key=str) == [("1", 1), ("x", None), (None, None)]
+
+
 def test_a_wrong_option_fails_before_a_task_starts(spark, logs):
     for given in ({"onCorruption": "skip"}, {"on_corruption": "ignore"}, {"table": "damage"}):
         with pytest.raises(PySparkException, match=r"(?i)on_?corruption|table"):

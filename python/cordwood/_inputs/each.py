@@ -32,6 +32,9 @@ Result: TypeAlias = tuple[Input, T | str | Exception]
 THREADS_MAX = 256
 """The functions for one log accept no more."""
 
+REQUESTS_MAX = 16
+"""How many files of a store are looked at together, before they are read."""
+
 LEN_MIN = 1 << 21
 """A shorter file on a disk is read when its turn comes: handing it to a thread takes longer than reading it."""
 
@@ -121,6 +124,12 @@ def each(
         if not files:
             return
         known.update(file.name for file in files)
+
+
+def each_start(files: Sequence[Input], look: Read[T], dialect: str | None = None) -> Iterator[Result[T]]:
+    """The same for a look at the start of each file, several in a store at a time."""
+    threads = REQUESTS_MAX if any(file.is_requested for file in files) else 1
+    return each(files, look, threads, dialect=dialect)
 
 
 def _each_once(
