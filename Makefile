@@ -34,7 +34,7 @@ endif
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo dev check test lint lint-benches test-rust test-aarch64 test-windows model loom exhaustive asan wheel install test-python test-pythons test-remote test-engines conformance conformance-archive conformance-reader survival verdicts soak types test-abi3 wheel-abi3 sdist package-check release-check deny advisories docs bench-abi3 bench bench-pipelines bench-memory bench-durable fuzz mutants fmt clean
+.PHONY: help demo dev check test lint lint-benches test-rust test-aarch64 test-windows model loom exhaustive asan wheel install test-python test-pythons test-remote test-engines conformance conformance-archive conformance-reader survival verdicts soak types test-abi3 wheel-abi3 sdist package-check release-check deny advisories docs bench-abi3 bench bench-pipelines bench-memory bench-durable bench-survival fuzz mutants fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -106,6 +106,7 @@ lint: $(VENV)/lint.stamp  ## Check format and lints, and that the documented fig
 	$(BIN)/python tools/layers.py
 	$(BIN)/python tools/matrix.py --check
 	$(BIN)/python benches/plot.py --check
+	$(BIN)/python benches/survival/page.py --check
 	$(BIN)/zizmor --offline --quiet .github
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
@@ -380,6 +381,13 @@ bench-durable: $(VENV)/test.stamp install  ## See what other logs lose in a cras
 	$(DURABLE) read
 	$(BIN)/python benches/durable/durable.py
 
+# Not part of the tests: the others are downloaded, and it takes a quarter of an hour. In memory, where possible.
+bench-survival: export TMPDIR := $(or $(wildcard /dev/shm),$(TMPDIR),/tmp)
+bench-survival: $(VENV)/survival.stamp install  ## See what 24 formats and logs lose by a flipped bit, a lost page, a cut and a kill
+	$(BIN)/pip --python $(VENV)/survival/bin/python install --quiet --force-reinstall --no-deps --no-index $(WHEELS)/cordwood-*.whl
+	$(VENV)/survival/bin/python benches/survival/survive.py --json benches/survival/record.json
+	$(BIN)/python benches/survival/page.py
+
 # By hand ---------------------------------------------------------------------------------------
 
 fmt: $(VENV)/lint.stamp  ## Format the sources and apply the safe lint fixes
@@ -443,6 +451,11 @@ $(VENV)/beam.stamp: $(VENV)/pip.stamp pyproject.toml
 $(VENV)/libraries.stamp: $(VENV)/pip.stamp pyproject.toml
 	$(BIN)/python -m venv --without-pip $(VENV)/libraries
 	$(BIN)/pip --python $(VENV)/libraries/bin/python install --quiet --group libraries
+	@touch $@
+
+$(VENV)/survival.stamp: $(VENV)/pip.stamp pyproject.toml
+	$(BIN)/python -m venv --without-pip $(VENV)/survival
+	$(BIN)/pip --python $(VENV)/survival/bin/python install --quiet --group survival
 	@touch $@
 
 $(VENV)/spark.stamp: $(VENV)/pip.stamp pyproject.toml
