@@ -153,22 +153,30 @@ def draw_panel(panel: Panel, left: float, y_range: tuple[float, float]) -> Itera
         yield f'<text class="{line.colour}{strong}" x="{label}" y="{place + 4}">{escape(line.label)}</text>'
 
 
-def draw(panels: list[Panel], description: str) -> str:
-    """An SVG file: panels side by side, with a common scale."""
-    ranges = [panel.y_range() for panel in panels if panel.lines]
+def draw(panels: dict[str, Panel], description: str) -> dict[str, str]:
+    """An SVG file for each panel, all with the same scale. Side by side, they would be too wide for a phone."""
+    ranges = [panel.y_range() for panel in panels.values() if panel.lines]
     y_range = min(low for low, _ in ranges), max(high for _, high in ranges)
-    step = LEFT + PLOT_WIDTH + LABELS
-    width, height = step * len(panels) + 8, TOP + PLOT_HEIGHT + BOTTOM
-    parts = [
+    width, height = LEFT + PLOT_WIDTH + LABELS + 8, TOP + PLOT_HEIGHT + BOTTOM
+    head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" height="{height}"',
         f' viewBox="0 0 {width} {height}">',
-        f"<title>{escape(description)}</title>",
-        f"<style>{style()}</style>",
-        f'<rect class="paper" width="{width}" height="{height}" rx="6"/>',
-    ]
-    for index, panel in enumerate(panels):
-        parts += draw_panel(panel, LEFT + index * step, y_range)
-    return "\n".join([*parts, "</svg>", ""])
+    )
+    paper = f'<rect class="paper" width="{width}" height="{height}" rx="6"/>'
+    return {
+        f"{name}.svg": "\n".join(
+            [
+                *head,
+                f"<title>{escape(panel.title)}: {escape(description)}</title>",
+                f"<style>{style()}</style>",
+                paper,
+                *draw_panel(panel, LEFT, y_range),
+                "</svg>",
+                "",
+            ]
+        )
+        for name, panel in panels.items()
+    }
 
 
 def by_size(figures: dict[str, Any], names: dict[str, tuple[str, str]]) -> list[Line]:
@@ -248,30 +256,35 @@ def pictures(record: dict[str, Any]) -> dict[str, str]:
     """The contents of each SVG file."""
     python, compare = record["python"], record["compare"]
     rivals = OURS | {"rusty-leveldb": ("rusty-leveldb", "blue")}
-    return {
-        "checksum.svg": draw([checksum_panel(record)], "CRC-32C by length, gigabytes a second"),
-        "rust.svg": draw(
-            [
-                record_panel("Reading, in Rust", by_size(compare["read"], rivals)),
-                record_panel("Writing, in Rust", by_size(compare["write"], rivals)),
-            ],
-            "Reading and writing a log in memory in Rust, time for a record by its length",
-        ),
-        "read.svg": draw(
-            [
-                record_panel("Reading this format", by_size(python["read"], READERS)),
-                record_panel("Reading other files of records", by_size(python["read"], READERS_OF_OTHERS)),
-            ],
-            "Reading in Python, time for a record by its length",
-        ),
-        "write.svg": draw(
-            [
-                record_panel("Writing this format", by_size(python["write"], WRITERS)),
-                record_panel("Writing other files of records", by_size(python["write"], WRITERS_OF_OTHERS)),
-            ],
-            "Writing in Python, time for a record by its length",
-        ),
-    }
+    by_length = "time for a record by its length"
+    return (
+        draw({"checksum": checksum_panel(record)}, "gigabytes a second by length")
+        | draw(
+            {
+                "rust-read": record_panel("Reading, in Rust", by_size(compare["read"], rivals)),
+                "rust-write": record_panel("Writing, in Rust", by_size(compare["write"], rivals)),
+            },
+            by_length,
+        )
+        | draw(
+            {
+                "read": record_panel("Reading this format", by_size(python["read"], READERS)),
+                "read-others": record_panel(
+                    "Reading other files of records", by_size(python["read"], READERS_OF_OTHERS)
+                ),
+            },
+            by_length,
+        )
+        | draw(
+            {
+                "write": record_panel("Writing this format", by_size(python["write"], WRITERS)),
+                "write-others": record_panel(
+                    "Writing other files of records", by_size(python["write"], WRITERS_OF_OTHERS)
+                ),
+            },
+            by_length,
+        )
+    )
 
 
 # Tables ----------------------------------------------------------------------------------------------------------
@@ -391,6 +404,20 @@ def contenders(record: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+GAINED = ("wandb", "swanlab", "leveldb-export", "plain Python + crc32c", "mcap", "tfrecord", "array-record", "sqlite3")
+
+
+def gain(record: dict[str, Any]) -> str:
+    """How long others take, as multiples of cordwood's time."""
+    sizes = ("100", "1024", "10240")
+    verbs = ("read", "write")
+    rows = [["", *(f"{verb} {length(size)}" for verb in verbs for size in sizes)], ["---", *["--:"] * 6]]
+    for name in GAINED:
+        cells = [record["python"][verb][size].get(name) for verb in verbs for size in sizes]
+        rows.append([name, *(multiple(cell["ratio"][1]) if cell else "-" for cell in cells)])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
 def machine(record: dict[str, Any]) -> str:
     facts = record["machine"]
     python = record["python"]
@@ -434,6 +461,7 @@ def sections(record: dict[str, Any]) -> dict[str, str]:
 
     return {
         "machine": machine(record),
+        "gain": gain(record),
         "checksum": table(compare["checksum"]),
         "checksum-python": table(record["checksums"]["checksum"]),
         "checksum-net": table(record["checksums"]["net"]),

@@ -87,7 +87,10 @@ def main() -> None:
     arguments = parser.parse_args()
 
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
-    commit = output_of("git", "describe", "--always", "--dirty")
+    commit = output_of("git", "describe", "--always")
+    # The parts of a record are measured one by one, and change it and the pages that show it.
+    if output_of("git", "status", "--porcelain", "--untracked-files=no", "--", ":!benches/record", ":!docs"):
+        commit += "-dirty"
     name = re.sub(r"[^a-z0-9]+", "-", cpu().lower()).strip("-")
     path = ROOT / f"benches/record/{date}-{name}.json"
     record = json.loads(path.read_text()) if path.exists() else {}
