@@ -4,7 +4,7 @@
     python tools/words.py PAGE ...      these pages
 
 A word of prose contains a letter and is outside blocks of code. A piece of inline code counts
-as one word. Addresses of links do not count.
+as one word. Addresses of links and figures that a program writes do not count.
 """
 
 import re
@@ -13,6 +13,7 @@ from pathlib import Path
 
 DOCS = Path("docs")
 BLOCK = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.MULTILINE | re.DOTALL)
+FIGURES = re.compile(r"<!-- (?!end)[\w-]+ -->.*?<!-- (?:end|/[\w-]+) -->", re.DOTALL)
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 INLINE = re.compile(r"`[^`\n]+`")
 ADDRESS = re.compile(r"\]\([^)\s]*\)|<https?:[^>]*>|^\[[^]]+\]: \S+", re.MULTILINE)
@@ -21,7 +22,7 @@ WORD = re.compile(r"\S*[^\W\d_]\S*")
 
 def words(text: str) -> int:
     """The words of prose in a Markdown page."""
-    prose = INLINE.sub("code", COMMENT.sub("", BLOCK.sub("", text)))
+    prose = INLINE.sub("code", COMMENT.sub("", FIGURES.sub("", BLOCK.sub("", text))))
     return len(WORD.findall(ADDRESS.sub("]", prose)))
 
 
