@@ -91,6 +91,7 @@ def test_an_answer_without_records_or_without_the_written_file_is_a_difference(t
 
 GOOD = {"id": "ID", "dialects": ["leveldb"], "policies": ["skip"], "features": []}
 ONE = "A FIRST ends a record that is not complete"
+ONE_SALVAGED = "A flipped bit of a checksum"
 
 
 def run(capsys, answers, *, names=(ONE,), known=None, must=False, timeout=10):
@@ -216,9 +217,24 @@ def test_salvage_repair_and_detection_are_no_must(tmp_path, capsys):
         (task.policy, task.level) for task in suite.tasks_of(next(c for c in CASES if c["name"] == ONE), tmp_path)
     )
     assert levels == {("skip", "must"): 1, ("stop", "must"): 1, ("raise", "must"): 1, ("salvage", "may"): 1}
-    salvager = ("good.replace('skip', 'salvage')", NO_ANSWER)
-    assert run(capsys, salvager)[0] == 1
-    assert run(capsys, salvager, must=True)[0] == 3
+    none = ("good.replace('skip', 'salvage').replace('\"leveldb\"', '')", NO_ANSWER)
+    assert run(capsys, none, must=True)[0] == 3
+
+
+def test_a_salvager_may_return_more_or_other_records_but_must_return_those_by_skip(capsys):
+    """S10."""
+    found = {
+        "all": [[[0, 10, 3, "2a94b2e9"], [10, 20, 3, "00000001"]], 0],
+        "without offsets": [[[None, None, 3, "2a94b2e9"]], 0],
+        "none": [[], 1],
+        "another": [[[0, 10, 3, "00000001"]], 1],
+    }
+    for name, (records, status) in found.items():
+        salvager = ("good.replace('skip', 'salvage')", f"json.dumps(right | {{'records': {records}}})")
+        assert run(capsys, salvager, names=(ONE_SALVAGED,))[0] == 1, name
+        must, output = run(capsys, salvager, names=(ONE_SALVAGED,), must=True)
+        assert must == status, (name, output)
+        assert ("which `skip` returns (S10)" in output) is bool(status)
 
 
 def test_a_known_difference_is_none_and_a_known_case_that_is_equal_is_one(capsys, tmp_path):
