@@ -129,7 +129,7 @@ def test_a_segmented_log_has_the_records_of_a_column(tmp_path):
 
 @pytest.mark.parametrize("data_type", BINARY_TYPES, ids=str)
 @pytest.mark.parametrize("at", [0, 1, 7, 8, 2_500])
-def test_a_null_is_an_error_with_its_index_and_the_records_before_it_are_in_the_log(data_type, at):
+def test_a_null_is_an_error_with_its_index_after_the_records_before_it(data_type, at):
     records = [*RECORDS[:at], None, *RECORDS[at:]]
     for column in [
         pyarrow.array(records, data_type),

@@ -546,7 +546,7 @@ def test_two_names_that_become_one_are_an_error_with_a_schema(values, tmp_path):
     assert pa.table(cordwood.scan(path, decode="json", schema=other))["c"].to_pylist() == [1, None]
 
 
-def test_a_lone_surrogate_in_a_column_of_json_is_its_escape_with_and_without_a_schema(tmp_path):
+def test_a_lone_surrogate_is_escaped_with_and_without_a_schema(tmp_path):
     path = written(tmp_path / "log", [rb'{"a":"\ud800"}', rb'{"a":{"\ud800":["x\udfff"]}}', b'{"a":1}'])
     whole = pa.table(cordwood.scan(path, decode="json"))
     assert whole["a"].to_pylist() == [r'"\\ud800"', r'{"\\ud800":["x\\udfff"]}', "1"]

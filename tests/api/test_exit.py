@@ -224,7 +224,7 @@ is_started.wait()
 
 
 @pytest.mark.parametrize("name", ["a buffered log", "a packed log", "a segmented log", "a file object"])
-def test_each_record_is_in_the_log_that_a_daemon_thread_has_appended_before_the_end(name, tmp_path):
+def test_records_of_a_daemon_thread_are_in_the_log_at_exit(name, tmp_path):
     done = run_program(APPENDS.replace("OPEN", OPEN[name]), tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     acknowledged = (tmp_path / "acknowledged").read_bytes().split()
@@ -287,7 +287,7 @@ log.append(b"two")
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("name", OPEN)
-def test_a_forked_child_writes_its_own_logs_at_its_end_and_not_those_of_its_parent(name, tmp_path):
+def test_a_forked_child_closes_its_own_logs_but_not_its_parents(name, tmp_path):
     sink = HELD[: HELD.index("is_written")]
     done = run_program(sink + FORKS.replace("OPEN", OPEN[name]), tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

@@ -306,7 +306,7 @@ def test_ctrl_c_inside_of_a_batch_from_a_pipe():
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers are missing here")
-def test_a_signal_handler_may_close_a_follower_whose_records_code_in_c_takes(tmp_path):
+def test_a_signal_handler_can_close_a_follower_that_c_code_iterates(tmp_path):
     path = tmp_path / "log"
     write_long_log(path)
     follower = cordwood.follow(path)

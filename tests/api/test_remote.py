@@ -658,7 +658,7 @@ def test_planning_asks_for_several_lengths_at_a_time(counted, monkeypatch):
     assert len(cordwood.plan_splits(["counted://logs/1.log", "counted://logs/2.log"], 1 << 20)) == 2
 
 
-def test_the_last_range_of_a_split_includes_the_block_that_its_last_record_needs():
+def test_the_last_split_includes_the_block_of_its_last_record():
     file, offsets = log_of("leveldb", 6, 3_000_000)
     end = 64 * BLOCK_LEN
     assert end not in offsets
@@ -741,7 +741,7 @@ def test_every_byte_is_requested_once(long_log):
         assert requests[-1][1] == len(file)
 
 
-def test_a_split_of_64_mib_costs_six_requests_one_for_its_version_and_one_for_a_length_that_is_not_known():
+def test_a_split_of_64_mib_costs_at_most_eight_requests():
     with cordwood.Writer(file := io.BytesIO()) as writer:
         writer.extend([bytes(100_000)] * 2_000)
     fsspec.filesystem("counted").pipe_file("/bucket/long.log", file.getvalue())

@@ -203,7 +203,7 @@ def test_a_file_that_is_too_long_is_damage_that_covers_no_byte(orders):
     assert report.record_count == stat.record_count == len(records)
 
 
-def test_a_reader_that_seeks_to_the_end_of_the_log_or_beyond_reads_the_files_started_since(orders):
+def test_seeking_to_the_end_finds_segments_started_since(orders):
     directory, records = orders
     with cordwood.open(directory) as reader:
         assert list(reader) == [record for _, record in records]
@@ -230,7 +230,7 @@ def test_a_follower_that_waits_for_no_record_reports_a_missing_file(orders):
         assert [(region.offset, region.length) for region in follower.skipped] == [(start, end - start)]
 
 
-def test_a_directory_without_segments_is_a_directory_and_other_files_are_refused(tmp_path):
+def test_a_directory_without_segments_is_refused_and_so_are_other_files(tmp_path):
     for read in (cordwood.open, cordwood.follow):
         with pytest.raises(IsADirectoryError) as raised:
             read(tmp_path)
@@ -272,7 +272,7 @@ def test_no_copy_has_the_name_of_a_segment(orders, tmp_path):
     assert list(tmp_path.iterdir()) == [directory]
 
 
-def test_a_follower_returns_every_record_once_however_often_the_log_was_rotated(tmp_path):
+def test_a_follower_returns_each_record_once_across_many_rotations(tmp_path):
     with cordwood.open(tmp_path / "orders", "a", segment_len=1000) as log:
         follower = cordwood.follow(tmp_path / "orders", timeout=0)
         for count in (0, 1, 20, 3, 0, 50):
@@ -447,7 +447,7 @@ def test_a_list_or_a_picture_of_fragments_is_refused_with_advice(orders):
 
 
 @pytest.mark.parametrize("policy", ["skip", "salvage"])
-def test_a_damaged_segment_does_not_end_the_log_whatever_the_name_of_the_directory(policy, tmp_path):
+def test_a_damaged_segment_never_hides_later_ones(policy, tmp_path):
     records = [b"record %d " % number * 7 for number in range(6)]
     directory, offset = tmp_path / "orders", 0
     directory.mkdir()

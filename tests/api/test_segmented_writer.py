@@ -283,7 +283,7 @@ def test_opening_reads_at_most_the_last_segment(directory):
 
 
 @pytest.mark.skipif(not CAN_FAIL, reason="only on Linux, x86-64")
-def test_opening_syncs_the_name_of_a_directory_that_another_process_may_have_created(directory):
+def test_opening_syncs_a_directory_that_another_process_may_have_created(directory):
     directory.mkdir()
     with failing("fsync"), pytest.raises(OSError, match=os.strerror(errno.ENOTTY)) as caught:
         opened(directory)
@@ -291,7 +291,7 @@ def test_opening_syncs_the_name_of_a_directory_that_another_process_may_have_cre
     assert list(directory.iterdir()) == []
 
 
-def test_a_log_is_opened_though_the_newest_segment_has_lost_its_first_sector(directory):
+def test_a_log_opens_even_if_its_last_segment_lost_its_first_sector(directory):
     synced = [b"synced %d" % number for number in range(100)]
     directory.mkdir()
     first = reference.encode(synced)

@@ -229,7 +229,7 @@ def test_a_log_starts_at_the_position_of_a_file_object():
         assert list(reader) == RECORDS
 
 
-def test_a_range_of_an_object_that_can_seek_reads_little_more_than_the_range(tmp_path):
+def test_a_range_of_a_seekable_object_reads_little_more_than_the_range(tmp_path):
     """Even if the dialect has to be detected from the file's start: in a remote file, each byte costs time."""
 
     class Counting(io.FileIO):

@@ -130,7 +130,7 @@ def test_the_metadata_of_an_export_is_verified(export, capfd):
     assert "\n  1 file is not a log: text\n" in capfd.readouterr().out
 
 
-def test_a_directory_of_nothing_but_metadata_of_an_export_is_an_export_without_an_entity(tmp_path, capfd):
+def test_a_directory_with_only_metadata_is_an_empty_export(tmp_path, capfd):
     (tmp_path / "x.export_metadata").write_bytes(list_of_files([]))
     assert main(["verify", str(tmp_path)]) == 0
     out, err = capfd.readouterr()
@@ -741,7 +741,7 @@ def test_an_export_without_an_entity_converts_to_no_rows(form, tmp_path, capsys)
     assert main(["cat", str(directory)]) == 0
 
 
-def test_a_list_that_is_named_alone_is_judged_alike_in_python_and_by_the_command(export, capsys):
+def test_python_and_the_command_judge_a_lone_export_list_alike(export, capsys):
     [metadata] = export.glob("all_namespaces/kind_Task/*.export_metadata")
     assert main(["verify", str(metadata)]) == 0
     out, err = capsys.readouterr()

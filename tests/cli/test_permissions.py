@@ -148,9 +148,7 @@ def test_a_new_log_of_the_library_has_the_mode_of_its_source(directory):
 @pytest.mark.parametrize(
     ("directory_mode", "mode", "expected"), [(0o755, 0o644, 0o644), (0o755, 0o600, 0o600), (0o700, 0o644, 0o600)]
 )
-def test_a_file_made_from_a_segmented_log_has_the_modes_of_all_its_files_and_no_executable_one(
-    directory_mode, mode, expected
-):
+def test_a_file_made_from_a_segmented_log_is_as_private_as_its_segments(directory_mode, mode, expected):
     with cordwood.open("orders", "a", segment_len=100) as log:
         log.extend([b'{"a": 1}'] * 20)
     segments = list(Path("orders").glob("*.log"))

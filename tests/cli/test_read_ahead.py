@@ -186,7 +186,7 @@ def test_the_progress_is_that_of_the_file_whose_turn_it_is():
     assert all(done_len % 7 == 0 for done_len in first)
 
 
-def test_a_caller_that_stops_early_waits_only_for_the_files_that_were_started():
+def test_stopping_early_waits_only_for_started_files():
     started = []
 
     def read(file, _threads, progress):

@@ -80,7 +80,7 @@ def test_a_library_that_ends_the_process_when_it_is_loaded(tmp_path):
     assert (done.returncode, [path.name for path in tmp_path.iterdir()]) == (7, ["a.log"])
 
 
-def test_an_unfinished_file_is_removed_if_there_is_no_memory_to_list_a_directory(monkeypatch, tmp_path, capfd):
+def test_an_unfinished_file_is_removed_even_without_memory_to_list_a_directory(monkeypatch, tmp_path, capfd):
     (tmp_path / "a.log").write_bytes(LOG)
 
     def refuse(path):

@@ -361,7 +361,10 @@ def test_a_needed_log_that_lacks_its_last_writes_is_a_fault(part, crashed, tmp_p
     assert main(["verify", str(directory)]) == 3
     assert main(["info", str(directory)]) == 3
     printed = " ".join(capsys.readouterr().out.split())
-    assert f"log {log.name} is truncated or empty although a newer log has later writes; LevelDB does not report this" in printed
+    assert (
+        f"log {log.name} is truncated or empty although a newer log has later writes; LevelDB does not report this"
+        in printed
+    )
     repair = (
         f"repair before you open {directory}: the engine's own repair, such as plyvel.repair_db if you have a copy of "
     )
@@ -713,7 +716,7 @@ os.kill(os.getpid(), 9)
 """
 
 
-def test_sequence_numbers_show_that_a_manifest_of_rocksdb_lacks_its_last_edits(tmp_path, capsys):
+def test_sequence_numbers_reveal_lost_edits_of_a_rocksdb_manifest(tmp_path, capsys):
     """RocksDB opens the database without an error, and removes the tables that are not listed."""
     subprocess.run([sys.executable, "-c", FLUSHED, str(tmp_path / "db")], check=False)
     assert verdict(tmp_path / "db").ok
@@ -1108,7 +1111,7 @@ def notes_of_logs(directory):
     return [note for note in kinds(directory) if note[0] != "log_absent"]
 
 
-def test_an_incomplete_record_that_rocksdb_left_before_a_newer_log_is_mentioned(tmp_path, capsys):
+def test_info_mentions_a_torn_rocksdb_log_before_a_newer_one(tmp_path, capsys):
     """It continues in the newer log with the number of the write that the crash interrupted."""
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory)
@@ -1174,7 +1177,7 @@ def test_an_older_log_of_rocksdb_without_a_record_is_mentioned(content, tmp_path
     assert keys_in_rocksdb(directory) < 298
 
 
-def test_a_newer_log_that_starts_before_the_next_write_is_dropped_and_a_fault(tmp_path):
+def test_a_newer_log_that_does_not_continue_a_torn_one_is_a_fault(tmp_path):
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory)
     shutil.copy(logs[1], logs[0])

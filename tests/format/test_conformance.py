@@ -221,7 +221,7 @@ def test_salvage_repair_and_detection_are_no_must(tmp_path, capsys):
     assert run(capsys, none, must=True)[0] == 3
 
 
-def test_a_salvager_may_return_more_or_other_records_but_must_return_those_by_skip(capsys):
+def test_a_salvager_must_return_at_least_the_records_of_skip(capsys):
     """S10."""
     found = {
         "all": [[[0, 10, 3, "2a94b2e9"], [10, 20, 3, "00000001"]], 0],

@@ -289,7 +289,7 @@ def test_a_torn_late_record_is_cut_off(length, tmp_path):
 
 
 @pytest.mark.parametrize("whole", [SIZES, RECORD], ids=["a record of RocksDB's own", "a record"])
-def test_damage_that_a_crash_can_have_left_is_refused_before_a_whole_record(whole, tmp_path):
+def test_crash_damage_before_a_whole_record_is_refused(whole, tmp_path):
     path = tmp_path / "a.log"
     # A sector of the file that was not written.
     damaged = bytearray(RECORD + fragment(1, b"x" * 2000, {}))
@@ -340,7 +340,7 @@ def test_salvage_keeps_late_records_at_their_place(tmp_path):
     assert kinds[-3:] == ["timestamp_sizes", "full", "predecessor"]
 
 
-def test_salvage_says_that_a_late_record_after_damage_in_its_block_is_not_kept(tmp_path):
+def test_salvage_reports_a_late_metadata_record_that_it_cannot_keep(tmp_path):
     damaged = bytearray(LOG)
     damaged[9] ^= 1
     report = cordwood.salvage(bytes(damaged), tmp_path / "new.log")

@@ -363,7 +363,7 @@ def after(data: bytes, made: Log, end: bytes) -> Log:
 
 @pytest.mark.cell("one-file segmented packed", "follow-pad")
 @appends
-def test_a_follower_continues_in_the_next_block_once_a_writer_has_padded_a_torn_record(kind, tmp_path):
+def test_a_follower_continues_after_a_padded_torn_record(kind, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed)
         start = torn(made, seed)

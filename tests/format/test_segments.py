@@ -66,7 +66,7 @@ def test_the_records_of_all_files_are_read_in_order(segments):
 @pytest.mark.parametrize("policy", ["skip", "salvage"])
 @settings(max_examples=40)
 @given(broken())
-def test_a_break_between_two_files_is_a_region_and_all_other_bytes_are_read_as_in_the_file(policy, segments):
+def test_a_break_between_two_segments_is_one_region(policy, segments):
     with tempfile.TemporaryDirectory() as parent:
         directory = directory_of(segments, parent)
         events, end = expected(segments, salvage=policy == "salvage")

@@ -116,7 +116,7 @@ def test_a_style_from_another_host_is_found(tmp_path):
     assert problems(tmp_path) == ["style.css loads from another host: https://elsewhere.example/f.woff2"]
 
 
-def test_a_release_without_the_address_of_the_project_or_of_another_version_is_refused(monkeypatch):
+def test_a_release_with_the_wrong_address_or_version_is_refused(monkeypatch):
     import release_check
 
     addresses = {"repository": "https://repository.invalid/cordwood", "homepage": "https://site.invalid/cordwood"}

@@ -187,7 +187,7 @@ def test_the_description_of_a_run(end, state, code, tmp_path):
     assert wandb.run(records)["exit_code"] is None
 
 
-def test_records_of_the_environment_each_state_a_part_and_the_last_record_of_the_run_all():
+def test_environment_records_add_up_and_the_last_run_record_is_complete():
     parts = [{"program": "a.py", "args": ["-x"], "host": "h"}, {"git": {"commit": "c0"}}, {"executable": "/py"}]
     runs = [{"run_id": "r", "notes": "one", "tags": ["a"]}, {"run_id": "r"}]
     records = [message_of(environment=part) for part in parts] + [message_of(run=run) for run in runs]
@@ -584,7 +584,7 @@ def test_a_decoder_is_given_a_buffer_and_the_name_of_a_payload():
     assert RecordDecoder("wandb-run").value(record) is None
 
 
-def test_a_lone_surrogate_is_its_escape_and_two_names_that_become_one_are_an_error():
+def test_a_lone_surrogate_is_escaped_and_equal_names_are_an_error():
     history = HistoryRecord()
     item(history.item, "a", r'{"\ud83d": ["\udcff\ud83d\ude00"]}')
     assert wandb.history_row(message_of(history=history)) == {"a": {r"\ud83d": ["\\udcff\U0001f600"]}}

@@ -554,7 +554,7 @@ list(sink.finalize_write(sys.argv[3], sys.argv[4:], None))
 """
 
 
-def test_a_worker_that_is_killed_leaves_no_record_twice_and_no_part_of_a_log(tmp_path):
+def test_a_killed_worker_leaves_no_duplicate_and_no_partial_log(tmp_path):
     """While it writes a bundle, and after it has renamed the first file. What Beam does then is done by hand."""
     prefix = str(tmp_path / "a")
 
@@ -956,7 +956,7 @@ def test_a_stream_writes_each_window_under_a_name_of_its_own(template, tmp_path)
 
 
 @pytest.mark.parametrize("is_in_order", [True, False])
-def test_each_of_three_windows_has_its_records_in_whichever_order_they_come(is_in_order, tmp_path):
+def test_three_windows_get_their_records_in_any_order(is_in_order, tmp_path):
     times = [5, 30, 65, 90, 125, 150]
     # Until the watermark has passed the first window, records of the others may come before its own.
     marks = [at - 1 for at in times] if is_in_order else range(1, 7)
@@ -979,7 +979,7 @@ def test_a_window_has_as_many_logs_as_it_has_shards(tmp_path):
     assert sorted(record for records in logs.values() for record in records) == [b"one", b"three", b"two"]
 
 
-def test_a_stream_in_the_global_window_is_written_in_windows_of_the_given_length(tmp_path):
+def test_a_global_stream_is_written_in_windows_of_the_given_length(tmp_path):
     written_stream(WriteToLog(str(tmp_path / "some"), ".log", triggering_frequency=60), windows=None)
     assert records_by_name(tmp_path) == BY_WINDOW
 

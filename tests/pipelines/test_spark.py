@@ -123,7 +123,7 @@ def test_a_subset_of_the_columns(spark, logs):
         spark.read.format("cordwood").schema("value BINARY").load(str(logs / "whole")).count()
 
 
-def test_a_temporary_view_is_a_table_of_sql_and_one_in_the_catalog_is_refused_in_words(spark, tmp_path):
+def test_a_temporary_view_works_in_sql_and_a_catalog_table_is_refused(spark, tmp_path):
     write(tmp_path / "logs" / "a.log", [b"one", b"two"])
     options = f"using cordwood options (path '{tmp_path / 'logs'}')"
     spark.sql(f"create temporary view some_logs {options}")
@@ -307,9 +307,7 @@ def test_a_batch_that_is_repeated_is_not_written_twice(spark, tmp_path):
 
 
 @pytest.mark.parametrize("limit", [None, 7])
-def test_a_query_of_what_is_available_now_delivers_all_of_it_also_after_a_batch_that_was_not_committed(
-    spark, tmp_path, limit
-):
+def test_available_now_delivers_everything_even_after_an_uncommitted_batch(spark, tmp_path, limit):
     source, target, checkpoint = tmp_path / "in", tmp_path / "out", tmp_path / "checkpoint"
 
     def run():

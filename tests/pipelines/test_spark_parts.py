@@ -421,7 +421,7 @@ def test_attempts_that_spark_does_not_count_leave_no_record(directory):
     assert hidden(directory) == []
 
 
-def test_an_attempt_that_still_writes_when_the_job_is_committed_adds_no_record(directory):
+def test_a_late_attempt_adds_no_record_to_a_committed_job(directory):
     def slow():
         yield from batches_of(b"late")
         first.commit([kept])
@@ -626,7 +626,7 @@ def test_a_log_with_a_number_is_not_cut_in_a_stream_however_its_format_is_named(
     assert (records, offsets(end)) == (RECORDS[:60], {str(path): path.stat().st_size})
 
 
-def test_a_torn_tail_is_not_passed_and_its_record_is_returned_once_it_is_whole(tmp_path):
+def test_a_follower_waits_at_a_torn_tail_until_the_record_is_whole(tmp_path):
     path, data = tmp_path / "a.log", reference.encode([b"one", b"two"])
     path.write_bytes(data[:-1])
     given = stream_of(tmp_path)
@@ -866,7 +866,7 @@ def test_offsets_of_logs_that_come_and_go_stay_short(tmp_path):
         path.unlink()
 
 
-def test_a_stream_that_may_lose_records_reads_another_log_or_a_pruned_one_from_its_start(tmp_path):
+def test_with_fail_on_data_loss_off_a_replaced_or_pruned_log_is_read_from_its_start(tmp_path):
     path, given = tmp_path / "a.log", stream_of(tmp_path, failondataloss="false")
     path.write_bytes(reference.encode([b"old"] * 10))
     _, start = read_batch(given, {})

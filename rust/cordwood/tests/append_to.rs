@@ -613,7 +613,7 @@ fn file_id(inode: u64) -> Option<FileId> {
 /// After a failed sync, Linux takes the pages for clean: bytes that can be read are not on the
 /// disk, and another sync succeeds.
 #[test]
-fn after_a_failed_sync_the_bytes_are_written_again_before_they_are_vouched_for() -> Result<(), Error> {
+fn after_a_failed_sync_the_bytes_are_rewritten_before_they_count_as_durable() -> Result<(), Error> {
     let double = Double::default();
     double.state().identity = file_id(1);
     let log = LogFile::create_in(double.boxed(), options()).expect("an empty file");

@@ -239,7 +239,7 @@ fn fragments_after_a_few_bytes_decide() {
 /// `reading.md`, "Which dialect": after damage, the first two fragments with a number decide, unless
 /// more without a number come before. Payloads are not searched.
 #[test]
-fn of_several_groups_of_fragments_after_damage_the_first_with_a_number_decides() {
+fn after_damage_the_first_numbered_group_of_fragments_decides() {
     let plain = |count: usize| Wire::Plain.full(b"plain").repeat(count);
     let numbered = |number: u32, count: usize| Wire::Recyclable(number).full(b"numbered").repeat(count);
     let damage = || vec![0xff; 20];

@@ -537,7 +537,7 @@ fn an_error_of_the_caller_ends_the_reading() {
 /// Two blocks start with a destroyed header, within the records that the index reads together. In
 /// the second one, a value contains a log of another form.
 #[test]
-fn two_destroyed_headers_and_an_inner_log_do_not_change_the_records_of_an_index() {
+fn an_index_agrees_with_iteration_after_two_destroyed_headers() {
     const BLOCK: usize = 32_768;
     let (wire, mut random) = (Wire::Recyclable(9), Random(1));
     let (mut file, mut count) = (Vec::new(), 0);

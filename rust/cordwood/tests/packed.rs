@@ -314,7 +314,7 @@ fn vector_11_a_later_version_is_an_error_under_each_policy() {
 
 #[test]
 #[cfg(feature = "zstd")]
-fn vector_12_a_container_that_states_more_than_256_mib_is_an_error_under_each_policy() {
+fn vector_12_a_container_over_256_mib_is_an_error_under_every_policy() {
     let start = b"\xb7\x5b\xd2\x2d\x12\x20\x40\x01\x01\x28\xb5\x2f\xfd\xa0\x01\x00\x00\x10";
     let blocks = b"\x20\x00\x00\xfd\xff\xff\x7f\xea\xff\x0f\x00";
     let runs = b"\x02\x00\x10\x00".repeat(2_046);

@@ -212,7 +212,7 @@ fn a_text_that_is_no_position_is_refused() {
 
 /// A running follower learns of another log as one that resumes does.
 #[test]
-fn a_file_that_is_written_again_from_its_start_is_an_error_of_a_running_follower() {
+fn a_follower_raises_when_its_file_is_rewritten_from_the_start() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     for format in formats() {
@@ -247,7 +247,7 @@ fn segmented(path: &Path, written: &[Vec<u8>], format: LogFormat, pruned: usize)
 }
 
 #[test]
-fn a_position_in_a_segmented_log_is_valid_after_rotation_and_pruning_and_in_each_copy() {
+fn a_segmented_position_survives_rotation_pruning_and_copying() {
     for format in [LogFormat::new(Dialect::LEVELDB), LogFormat::new(Dialect::PACKED)] {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("log");

@@ -286,7 +286,7 @@ fn stat_adds_up_if_the_file_grew_after_it_was_opened() -> Result<(), Box<dyn std
 /// A fragment of more than 32,754 bytes after the file header does not fit into a block that starts
 /// at offset 0.
 #[test]
-fn a_torn_run_file_of_the_old_grid_is_detected_by_the_length_of_its_first_fragment() {
+fn a_torn_old_run_file_is_detected_by_its_first_length() {
     let mut file = b":W&B\xe1\xbe\x00".to_vec();
     Wire::Ieee.append(&mut file, 7, &[b'x'; 200_000]);
     for len in (14..3 * BLOCK).step_by(997) {
@@ -307,7 +307,7 @@ fn a_torn_run_file_of_the_old_grid_is_detected_by_the_length_of_its_first_fragme
 
 /// The last record of the file lies where a block that starts at offset 0 would end.
 #[test]
-fn a_short_run_file_of_the_old_grid_is_detected_by_a_fragment_across_the_edge() {
+fn a_short_old_run_file_is_detected_by_a_fragment_across_a_block_edge() {
     for first_len in 32_741..=32_754 {
         let mut file = b":W&B\xe1\xbe\x00".to_vec();
         Wire::Ieee.append(&mut file, 7, &vec![b'x'; first_len]);
@@ -354,7 +354,7 @@ fn salvage() -> ReadOptions {
 
 /// The checksum proves the true length, wherever the damaged one leads.
 #[test]
-fn a_flipped_bit_of_a_length_that_leads_to_another_fragment_costs_one_record() {
+fn a_flipped_length_bit_that_points_to_another_fragment_costs_one_record() {
     let file: Vec<u8> = (0..1500)
         .flat_map(|number| Wire::Plain.full(format!("{number:09}").as_bytes()))
         .collect();
@@ -1173,7 +1173,7 @@ fn where_a_recycled_log_ends_does_not_depend_on_how_its_bytes_arrive() {
 /// A block that starts with a fragment of an older log and contains one of this log is damage: the
 /// log continued, and a write to the start of the block was lost.
 #[test]
-fn a_fragment_of_the_log_after_an_older_one_in_the_same_block_makes_it_damage() {
+fn a_stale_fragment_before_one_of_this_log_is_damage() {
     let own = Wire::Recyclable(7);
     let format = LogFormat::new(Dialect::ROCKSDB).with_log_number(7);
     for older in [Wire::Plain, Wire::Recyclable(6)] {

@@ -1258,7 +1258,7 @@ fn a_database_in_use_is_not_a_segmented_log() {
 /// Only its name shows that the first segment is one, if the machine has stopped before a byte of its
 /// first record reached the disk.
 #[test]
-fn the_first_segment_without_a_byte_of_a_log_is_one_if_the_directory_has_its_lock() -> Result<(), Error> {
+fn an_empty_first_segment_counts_if_the_directory_has_its_lock() -> Result<(), Error> {
     let lost = |rest: &[u8]| [&[0; 512][..], rest].concat();
     let files = [
         lost(&[b'x'; 3_000]),
@@ -1344,7 +1344,7 @@ fn nothing_is_appended_once_the_next_name_is_taken() -> Result<(), Error> {
 }
 
 #[test]
-fn pruning_fails_at_a_name_that_it_cannot_remove_and_not_at_one_that_is_gone() -> Result<(), Error> {
+fn pruning_fails_at_a_segment_it_cannot_remove_but_not_at_a_missing_one() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), options())?;
     fill(&log, 0..25);

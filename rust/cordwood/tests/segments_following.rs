@@ -50,7 +50,7 @@ fn write(directory: &Path, offset: u64, bytes: &[u8]) {
 }
 
 #[test]
-fn every_record_is_returned_once_however_often_the_log_was_rotated_between_two_polls() {
+fn a_follower_returns_each_record_once_across_many_rotations() {
     for format in [Dialect::LEVELDB.into(), LogFormat::new(Dialect::PACKED)] {
         let directory = tempfile::tempdir().expect("a directory");
         let log = SegmentedLog::open(directory.path(), options(format)).expect("a log");
@@ -211,7 +211,7 @@ fn first_region(follower: &mut Follower) -> SkippedRegion {
 }
 
 #[test]
-fn a_file_that_is_missing_cut_or_longer_is_damage_and_following_continues_in_the_next() {
+fn a_follower_reports_a_missing_short_or_long_segment_and_continues() {
     let one = file_of(&[b"one", b"two"]);
     let torn = &file_of(&[b"three"])[..9];
     let cases = [
@@ -657,7 +657,7 @@ fn rotating_writer() {
 }
 
 #[test]
-fn another_process_rotates_ten_thousand_times_and_every_record_is_returned_once() {
+fn a_follower_returns_each_record_once_across_ten_thousand_rotations() {
     // In memory, if the system has such a directory: each rotation is synced, which is not tested
     // here.
     let directory = tempfile::tempdir_in("/dev/shm")

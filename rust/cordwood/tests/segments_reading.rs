@@ -431,7 +431,7 @@ fn an_offset_before_the_first_one_is_an_error_that_names_it() {
 }
 
 #[test]
-fn a_range_that_starts_within_a_missing_file_misses_only_the_bytes_from_there_on() {
+fn a_range_that_starts_in_a_missing_segment_reports_only_its_part() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     log.remove(1);
     let (missing, next) = (log.files[1].0, log.files[2].0);
@@ -696,7 +696,7 @@ fn threads_read_a_log_whose_oldest_files_were_pruned() {
 }
 
 #[test]
-fn the_findings_in_a_log_with_a_missing_file_do_not_depend_on_the_number_of_threads() {
+fn a_missing_segment_is_reported_alike_by_any_number_of_threads() {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), LogFileOptions::default().with_segment_len(2 << 20)).expect("a log");
     let offsets = [0u8; 100].map(|byte| log.append(&[byte; 100_000]).expect("an append"));
@@ -771,7 +771,7 @@ fn a_destroyed_segment_hides_no_later_one() {
 }
 
 #[test]
-fn a_destroyed_last_segment_is_damage_for_a_writer_whatever_the_directory_is_called() {
+fn a_writer_reports_a_destroyed_last_segment_in_any_directory() {
     let directory = tempfile::tempdir().expect("a directory");
     let orders = directory.path().join("orders");
     fs::create_dir(&orders).expect("a directory");

@@ -116,7 +116,7 @@ fn a_run_is_one_row_and_a_log_without_records_is_none_unless_it_is_a_run() {
 }
 
 #[test]
-fn the_last_record_of_a_run_describes_all_of_it_and_those_of_the_environment_each_a_part() {
+fn the_last_run_record_is_complete_and_environment_records_add_up() {
     let first = [field(1, b"r"), field(9, b"one"), field(10, b"a"), field(13, b"h1")].concat();
     let second = [
         field(1, b"r2"),

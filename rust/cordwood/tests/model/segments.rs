@@ -960,7 +960,7 @@ fn a_segment_with_a_padded_tail_keeps_its_promises_in_every_state() {
 
 /// The second base: its first block ends soon after the 27th byte, if blocks are counted from 0.
 #[test]
-fn a_segment_at_any_offset_with_a_padded_tail_keeps_its_promises_in_every_state() {
+fn a_padded_segment_at_any_offset_keeps_its_promises() {
     for base in [107, 32_768 - 27] {
         check_padded(base);
     }

@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_directory_that_another_user_created_may_be_in_one_that_cannot_be_read() {
+    fn an_unreadable_parent_is_accepted_only_for_an_existing_directory() {
         let synced = |kind: io::ErrorKind, is_new| sync_name(&Err(kind.into()), is_new).is_ok();
         assert!(synced(io::ErrorKind::PermissionDenied, false));
         assert!(!synced(io::ErrorKind::PermissionDenied, true));
