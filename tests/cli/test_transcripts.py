@@ -42,9 +42,11 @@ def test_a_session_that_shows_fields_compares_their_values_and_no_others(shown, 
 def test_each_verb_has_a_session_and_examples():
     from cordwood.cli import VERBS
 
-    texts = "".join(path.read_text(encoding="utf-8") for path in SESSIONS)
     for verb in VERBS:
-        assert f"$ cordwood {verb} " in texts or f"| cordwood {verb} " in texts, verb
+        page = ROOT / f"docs/cli/{verb}.md"
+        assert page in SESSIONS, verb
+        text = page.read_text(encoding="utf-8")
+        assert re.search(rf"^\$ (.*\| )?cordwood {verb} .*\n[^$`]", text, re.MULTILINE), verb
         shown = subprocess.run(
             [sys.executable, "-m", "cordwood", verb, "--help"], capture_output=True, check=True, text=True
         )
