@@ -7,20 +7,23 @@ from its stubs and docstrings. Nothing is loaded from another host.
 import re
 import shutil
 import sys
+from html import escape
 from pathlib import Path
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
-from published import PACKAGE, absolute  # noqa: E402 - needs the path above
+from docutils import nodes  # noqa: E402 - needs the path above
+from published import PACKAGE, absolute  # noqa: E402
+from sphinx.domains.python import PythonDomain  # noqa: E402
 from sphinx.ext import napoleon  # noqa: E402
 
 project = "cordwood"
 author = "the cordwood developers"
 release = version = PACKAGE["version"]
 
-extensions = ["myst_parser", "autoapi.extension", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "autoapi.extension", "sphinx.ext.napoleon", "sphinx_copybutton"]
 suppress_warnings = [
     "ref.python",  # An exception is in cordwood and in cordwood.errors: a link leads to one of them.
 ]
@@ -34,6 +37,9 @@ napoleon_custom_sections = [("Options for reading", "params_style"), ("Options f
 
 html_theme = "furo"
 html_title = "cordwood"
+html_baseurl = PACKAGE["homepage"] + "/"
+html_favicon = "_static/favicon.svg"
+html_search_scorer = str(DOCS / "search_scorer.js")
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
@@ -44,13 +50,20 @@ html_theme_options = {
     "top_of_page_buttons": ["view"],
 }
 
+# A command is copied without its prompt and its output.
+copybutton_prompt_text = r"\$ |>>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+copybutton_selector = "div:not(.highlight-text) > div.highlight pre"
+
 # The first pages of each section of the sidebar; the others of its directories follow in the order of their names.
 SIDEBAR = {
-    "Start": ["tutorial"],
+    "Start": ["install", "tutorial"],
     "Guides": [
         "guides/own-log",
         "guides/service",
         "guides/many-logs",
+        "engines",
+        "guides/libraries",
         "guides/training",
         "guides/rescue",
         "guides/forensics",
@@ -68,8 +81,9 @@ SIDEBAR = {
         "format/writing",
         "format/following",
         "format/packed",
+        "format/damage",
     ],
-    "Behind it": ["guarantees", "safety", "performance", "engines", "versions", "design", "glossary"],
+    "Behind it": ["survival", "performance", "guarantees", "safety", "versions", "changelog", "design", "glossary"],
 }
 DIRECTORIES = {"Guides": "guides", "Reference": "reference", "The format": "format", "Behind it": "."}
 
@@ -113,6 +127,9 @@ def prepare(_app, page: str, text: list[str]) -> None:
             text[0] = re.sub(private, public, text[0])
         return
     directory = (Path("docs") / page).parent.as_posix()
+    if page == "changelog":
+        directory, text[0] = ".", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+        text[0] = text[0].replace("](docs/", "](")
     text[0] = absolute(text[0], directory, PACKAGE["repository"], PACKAGE["version"], kept="docs")
     if page == "index":
         text[0] += sidebar()
@@ -180,7 +197,55 @@ def publish(_app, _what, _name, member, *_) -> None:
         member.return_annotation = re.sub(DEFINED, "cordwood.", member.return_annotation)
 
 
+# Search, and the head of each page ----------------------------------------------------------------
+
+objects_of = PythonDomain.get_objects
+
+
+def one_for_each_name(domain: PythonDomain) -> list[tuple]:
+    """The names that the search finds: a class of `cordwood` is not found in `cordwood.types` a second time."""
+    found = list(objects_of(domain))
+    names = {name for name, *_ in found}
+    is_repeated = re.compile(r"cordwood\.(?:types|errors|typing)\.")
+    return [
+        (name, *rest, -1 if is_repeated.sub("cordwood.", name, count=1) in names - {name} else priority)
+        for name, *rest, priority in found
+    ]
+
+
+PythonDomain.get_objects = one_for_each_name
+
+
+def describe(_app, page: str, _template, context: dict, document) -> None:
+    """Adds the description of a page, its first paragraph, and a card for those who link to it."""
+    paragraph = next(document.findall(nodes.paragraph), None) if document else None
+    if paragraph is None:
+        return
+    text = " ".join(paragraph.astext().split())
+    text = text if len(text) <= 200 else text[:200].rsplit(" ", 1)[0] + " ..."
+    title = re.sub(r"<[^>]*>", "", context["title"])
+    tags = {
+        "og:type": "website",
+        "og:site_name": project,
+        "og:title": title if page == "index" else f"{title} - {project}",
+        "og:description": text,
+        "og:url": context["pageurl"],
+        "og:image": f"{html_baseurl}_static/card.png",  # 1,200 by 630, with cli/map.svg.
+    }
+    lines = [f'<meta name="description" content="{escape(text)}">']
+    lines += [f'<meta property="{name}" content="{escape(content)}">' for name, content in tags.items()]
+    context["metatags"] += "\n".join(lines)
+
+
+def missing_page(app, _error) -> None:
+    """The page for an address that does not exist. Its own address is any, so it loads no file."""
+    text = (DOCS / "missing.html").read_text(encoding="utf-8")
+    (Path(app.outdir) / "404.html").write_text(text.replace("HOME", html_baseurl), encoding="utf-8")
+
+
 def setup(app) -> None:
     """Sphinx calls it."""
+    app.connect("html-page-context", describe)
+    app.connect("build-finished", missing_page)
     app.connect("autoapi-skip-member", publish)
     app.connect("source-read", prepare)

@@ -44,7 +44,8 @@ class Page(HTMLParser):
             self.ids.add(named["id"])
         if tag == "a" and "href" in named:
             self.links.add(named["href"])
-        if named.get(LOADED.get(tag, "")):
+        # The address of the page itself is not loaded.
+        if named.get(LOADED.get(tag, "")) and named.get("rel") != "canonical":
             self.loaded.add(named[LOADED[tag]])
 
 

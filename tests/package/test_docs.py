@@ -21,6 +21,7 @@ PACKAGE = Path(cordwood.__file__).parent
 ROOT = Path(__file__).parents[2]
 PAGES = [
     "README.md",
+    "docs/index.md",
     "docs/cli/evidence.md",
     "docs/format/implement.md",
     "docs/engines.md",

@@ -82,6 +82,7 @@ def test_a_page_of_the_site_keeps_its_links_to_other_pages():
         ('<a href="#none">', "a place that does not exist: #none"),
         ('<img src="none.png">', "a file that does not exist: none.png"),
         ('<script src="https://elsewhere.example/a.js"></script>', "another host: https://elsewhere.example/a.js"),
+        ('<link rel="canonical" href="https://elsewhere.example/page.html">', None),
         ('<link rel="stylesheet" href="//elsewhere.example/a.css">', "another host: //elsewhere.example/a.css"),
     ],
 )
