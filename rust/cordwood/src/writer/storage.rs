@@ -151,6 +151,8 @@ pub(super) fn open_directory_of(path: &Path) -> io::Result<File> {
 
 /// Waits until the names in a directory are on the disk.
 pub(super) fn sync_directory(directory: &io::Result<File>) -> io::Result<()> {
+    #[cfg(all(test, target_os = "linux"))]
+    tests::note_sync(directory);
     match directory {
         Ok(directory) => match directory.sync_all() {
             // The error of a file system that cannot sync a directory. PostgreSQL also ignores it
@@ -245,10 +247,29 @@ pub(super) fn read_at_most(storage: &dyn Storage, offset: u64, len: u64) -> io::
 }
 
 #[cfg(all(test, target_os = "linux"))]
+pub(super) use tests::take_synced;
+
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use std::cell::RefCell;
     use std::os::unix::fs::OpenOptionsExt;
 
     use super::*;
+
+    thread_local! {
+        /// The directories that this thread has synced: no file system shows that.
+        static SYNCED: RefCell<Vec<FileId>> = const { RefCell::new(Vec::new()) };
+    }
+
+    pub(super) fn note_sync(directory: &io::Result<File>) {
+        let identity = directory.as_ref().ok().and_then(|file| FileId::of(file).ok());
+        SYNCED.with_borrow_mut(|synced| synced.extend(identity));
+    }
+
+    /// The directories that this thread has synced since the last call, in order.
+    pub(in crate::writer) fn take_synced() -> Vec<FileId> {
+        SYNCED.take()
+    }
 
     #[test]
     fn a_directory_that_cannot_be_opened_is_an_error_and_one_without_sync_is_not() {

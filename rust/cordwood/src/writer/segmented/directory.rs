@@ -202,4 +202,30 @@ mod tests {
         directory.lock.directory = Err(io::ErrorKind::PermissionDenied.into());
         directory.sync().expect_err("a directory that is not open");
     }
+
+    /// A name is on the disk only if its directory is synced: that of the log in its parent, and that
+    /// of the lock in the log's.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_new_directory_and_a_new_lock_are_synced_before_the_log_is_used() {
+        use crate::file::FileId;
+        use crate::writer::storage::take_synced;
+
+        let place = tempfile::tempdir().expect("a directory");
+        let path = place.path().join("log");
+        let parent = FileId::at(place.path()).expect("a directory");
+        let synced_by = |is_created| {
+            take_synced();
+            DiskDirectory::open(&path, is_created).expect("a log");
+            take_synced()
+        };
+        let created = synced_by(true);
+        let own = FileId::at(&path).expect("a directory");
+        assert_eq!(created, [parent, own]);
+        // Another process may have created it, and have ended before it was synced.
+        assert_eq!(synced_by(true), [parent]);
+        assert_eq!(synced_by(false), []);
+        fs::remove_file(path.join(LOCK_NAME)).expect("the lock");
+        assert_eq!(synced_by(false), [own]);
+    }
 }
