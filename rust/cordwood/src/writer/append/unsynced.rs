@@ -57,3 +57,23 @@ pub(in crate::writer) fn forget(file: Option<FileId>) {
         COUNT.store(unsynced.len(), Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_greatest_offset_is_remembered_until_the_file_is_forgotten() {
+        let file = tempfile::tempfile().expect("a file");
+        let file = Some(FileId::of(&file).expect("an identity"));
+        assert_eq!(known_offset(file), None);
+        for (durable_offset, known) in [(10, 10), (5, 10), (20, 20)] {
+            remember(file, durable_offset);
+            assert_eq!(known_offset(file), Some(known));
+        }
+        remember(None, 30);
+        assert_eq!((known_offset(file), known_offset(None)), (Some(20), None));
+        forget(file);
+        assert_eq!(known_offset(file), None);
+    }
+}
