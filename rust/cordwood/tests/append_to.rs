@@ -365,6 +365,44 @@ fn the_worst_that_follows_the_last_record_is_reported() {
     }
 }
 
+/// A torn record after zeros is worse than the zeros.
+#[test]
+fn a_torn_record_after_zeros_is_reported_as_torn() {
+    let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
+    let start = file.len() as u64;
+    file.resize(BLOCK_LEN, 0);
+    file.extend(&common::fragment(1, b"torn")[..10]);
+    for policy in [OnTornTail::Truncate, OnTornTail::PadToBlock] {
+        let (_, log) = open(&file, options().with_on_torn_tail(policy));
+        let tail = log.expect("torn").discarded_tail().expect("a tail");
+        let expected = (start, file.len() as u64, Reason::TornTail);
+        assert_eq!((tail.start, tail.end, tail.reason), expected, "{policy:?}");
+    }
+}
+
+/// The first byte of the padding keeps it from completing a torn record. Zeros before it are none.
+#[test]
+fn padding_after_damage_and_zeros_is_zeros_alone() {
+    let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
+    file.resize(BLOCK_LEN, 0xff);
+    file.resize(BLOCK_LEN + 600, 0);
+    let (double, log) = open(&file, options().with_on_torn_tail(OnTornTail::PadToBlock));
+    drop(log.expect("a log"));
+    file.resize(2 * BLOCK_LEN, 0);
+    assert!(double.bytes() == file);
+}
+
+/// Its first fragment is valid, and so is evidence of a log, although the record is torn.
+#[test]
+fn a_torn_record_of_two_blocks_is_cut_from_a_file_of_its_own() {
+    let whole = log_of(LogFormat::new(Dialect::LEVELDB), [&[b'x'; 40_000]]);
+    for len in [BLOCK_LEN, BLOCK_LEN + 3, BLOCK_LEN + 5_000] {
+        let (double, log) = open(&whole[..len], options().with_on_torn_tail(OnTornTail::Truncate));
+        drop(log.expect("torn"));
+        assert_eq!(double.bytes(), [], "{len}");
+    }
+}
+
 /// The disk wrote part of the first and none of the second of two blocks.
 #[test]
 fn zeros_in_the_block_after_damage_show_that_it_is_a_torn_write() {
