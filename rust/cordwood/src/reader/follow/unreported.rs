@@ -109,3 +109,69 @@ pub(super) struct Retrying {
     pub(super) since: Instant,
     pub(super) polls: u32,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: u64 = BLOCK_LEN as u64;
+
+    /// The blocks that a poll probes, as numbers; `found` is one for which the answer is yes.
+    fn probed(probes: &mut Probes, first: u64, block_count: u64, is_rotated: bool, found: Option<u64>) -> Vec<u64> {
+        let status = FileStatus {
+            file_len: block_count * BLOCK,
+            is_rotated,
+            is_replaced: false,
+            next: None,
+        };
+        let mut blocks = Vec::new();
+        let answer = probes.any(first * BLOCK, status, |start| {
+            blocks.push(start / BLOCK);
+            Ok(found == Some(start / BLOCK))
+        });
+        let is_found = found.is_some() && blocks.last().copied() == found;
+        assert_eq!(answer.expect("no error"), is_found);
+        blocks
+    }
+
+    fn first_and(first: u64, others: std::ops::Range<u64>) -> Vec<u64> {
+        std::iter::once(first).chain(others).collect()
+    }
+
+    #[test]
+    fn each_poll_probes_the_first_block_and_the_next_ones_in_turn() {
+        let mut probes = Probes::default();
+        for others in [1..256, 256..511, 511..600, 1..256] {
+            assert_eq!(probed(&mut probes, 0, 600, false, None), first_and(0, others));
+            assert!(!probes.is_unfinished());
+        }
+        // The first one has moved on, and then past those probed last.
+        assert_eq!(probed(&mut probes, 3, 600, false, None), first_and(3, 256..511));
+        assert_eq!(probed(&mut probes, 590, 600, false, None), first_and(590, 591..600));
+        assert_eq!(probed(&mut probes, 600, 600, false, None), []);
+        // A block that is found is found again by the next poll.
+        assert_eq!(probed(&mut probes, 0, 600, false, Some(7)), first_and(0, 1..8));
+        assert_eq!(probed(&mut probes, 0, 600, false, Some(7)), [0, 7]);
+        assert_eq!(probed(&mut probes, 0, 9, false, Some(0)), [0]);
+    }
+
+    #[test]
+    fn all_blocks_of_a_replaced_file_are_probed_before_that_is_reported() {
+        let mut probes = Probes::default();
+        assert_eq!(probed(&mut probes, 0, 300, false, None), first_and(0, 1..256));
+        // From the start, in case its writer has continued in the meantime.
+        assert_eq!(probed(&mut probes, 0, 300, true, None), first_and(0, 1..256));
+        assert!(probes.is_unfinished());
+        assert_eq!(probed(&mut probes, 0, 300, true, None), first_and(0, 256..300));
+        assert!(!probes.is_unfinished());
+        // Until it is reported, no second round is needed.
+        assert_eq!(probed(&mut probes, 0, 300, true, None), first_and(0, 1..256));
+        assert!(!probes.is_unfinished());
+        probes.has_probed_all = None;
+        assert_eq!(probed(&mut probes, 0, 300, true, None), first_and(0, 1..256));
+        assert!(probes.is_unfinished());
+        // It has its name again.
+        assert_eq!(probed(&mut probes, 0, 300, false, None), first_and(0, 256..300));
+        assert!(!probes.is_unfinished());
+    }
+}
