@@ -241,4 +241,27 @@ mod tests {
         assert_eq!(ends, [(0, 14), (14, 21), (30, 37)]);
         assert_eq!(findings.len_by("unknown_kind"), 28);
     }
+
+    #[test]
+    fn the_zeros_at_the_end_are_adjacent_regions_up_to_there() {
+        let zeros = |start, end| Finding::new(SkippedRegion::new(start..end, Reason::ZeroFill));
+        assert_eq!(Findings::default().zeros_before(0), None);
+        let mut findings = Findings::default();
+        for (region, since) in [((10, 20), 10), ((20, 30), 10), ((40, 50), 40), ((50, 50), 40)] {
+            findings.add(zeros(region.0, region.1));
+            assert_eq!(findings.zeros_before(region.1), Some(since), "{region:?}");
+            assert_eq!(findings.zeros_before(region.1 + 1), None, "{region:?}");
+        }
+        // Those of the next range may continue them.
+        let mut next = Findings::default();
+        findings.append(next.clone());
+        assert_eq!(findings.zeros_before(50), Some(40));
+        next.add(zeros(50, 55));
+        findings.append(next);
+        assert_eq!(findings.zeros_before(55), Some(40));
+        // Other regions do not count.
+        findings.add(finding(60, 77));
+        assert_eq!(findings.zeros_before(55), Some(40));
+        assert_eq!(findings.zeros_before(67), None);
+    }
 }
