@@ -748,3 +748,27 @@ fn after_a_seek_a_record_is_still_salvaged() {
     reader.seek(81).expect("a seek");
     assert_eq!(salvaged(&mut reader), after);
 }
+
+/// In records of several fragments, also where one is much longer than all before it.
+#[test]
+fn a_flipped_bit_in_any_fragment_is_flipped_back() {
+    let long: Vec<u8> = (0..70_000_u32).map(|index| (index % 251) as u8).collect();
+    let records = [
+        vec![1; BLOCK_LEN - HEADER_LEN - 100],
+        long,
+        vec![2; 300],
+        b"last".to_vec(),
+    ];
+    let log = Log::new(records);
+    let directory = tempfile::tempdir().expect("a directory");
+    assert_eq!(log.fragments.len(), 7);
+    for &(at, _) in &log.fragments {
+        let mut damaged = log.bytes.clone();
+        damaged[at + HEADER_LEN + 2] ^= 0x20;
+        let destination = directory.path().join(format!("{at}.log"));
+        let options = SalvageOptions::default().with_repair_bit_flips(true);
+        let report = ops::salvage(SliceSource::new(&damaged), &destination, &options).expect("a log");
+        assert_eq!((report.record_count, report.repaired_count), (4, 1), "{at}");
+        assert!(std::fs::read(&destination).expect("a log") == log.bytes, "{at}");
+    }
+}
