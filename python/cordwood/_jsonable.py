@@ -6,10 +6,12 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
+from cordwood._native import RecordDecoder
 from cordwood._text import base64_text
 
 if TYPE_CHECKING:
     from cordwood.types import Database, Export
+    from cordwood.typing import ReadableBuffer
 
 
 def jsonable(value: object) -> object:  # noqa: PLR0911 - one for each type
@@ -46,6 +48,14 @@ def jsonable(value: object) -> object:  # noqa: PLR0911 - one for each type
 
 # One encoder for all values: creating one takes as long as encoding a line.
 _encode: list[Callable[[object], str]] = []
+
+
+def json_value(payload: str, record: ReadableBuffer, dialect: str | None = None) -> dict[str, object]:
+    """The value of a record that the native module decodes."""
+    import json
+
+    value: dict[str, object] = json.loads(RecordDecoder(payload, dialect).json(record) or "null")
+    return value
 
 
 def json_text(value: object) -> str:

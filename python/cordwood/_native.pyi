@@ -11,7 +11,6 @@ from cordwood._tables.scan import DecodedScan
 from cordwood._tables.schema import ColumnType
 from cordwood.errors import PayloadError
 from cordwood.payload.entity import Entity
-from cordwood.payload.version_edit import Field, NewFile
 from cordwood.payload.write_batch import Operation
 from cordwood.types import Fragment, LogFormat, NotYet, Outcome, Report, SkippedRegion, Stat
 from cordwood.typing import (
@@ -53,7 +52,6 @@ __all__ = [
     "crc32c",
     "decode_entity",
     "detect",
-    "encoded_version_edit",
     "entity_kinds",
     "fragments",
     "index",
@@ -64,7 +62,6 @@ __all__ = [
     "marks_of",
     "mask_crc",
     "moved_to",
-    "operation_count",
     "pack",
     "reason_in_words",
     "restored_index",
@@ -1159,7 +1156,7 @@ class WriteBatchReader:
     def note(self) -> str | None:
         """The uncertain point that the batches so far have shown, in words; `None` if there is none."""
 
-def version_edit_field(record: bytes, offset: int, /) -> tuple[Field, int] | None:
+def version_edit_field(record: bytes, offset: int, /) -> tuple[str, int, object, int] | None:
     """A field of a version edit, and the offset of the next one.
 
     Fields are decoded one at a time: a decoded field takes up many times its size in the record.
@@ -1169,7 +1166,7 @@ def version_edit_field(record: bytes, offset: int, /) -> tuple[Field, int] | Non
         offset: The offset of the field in the record, in bytes.
 
     Returns:
-        The field and the offset after it; `None` at the end of the record.
+        The name of its kind, its tag, its value and the offset after it; `None` at the end of the record.
 
     Raises:
         PayloadError: The bytes at the offset are not a field.
@@ -1210,20 +1207,6 @@ def build_write_batch(sequence: int, operations: Iterable[Operation], engine: st
         OverflowError: A number is negative or has too many bits.
     """
 
-def operation_count(record: bytes, engine: str, /) -> int:
-    """How many operations a write batch has. All of them are decoded.
-
-    Args:
-        record: The record.
-        engine: `"rocksdb"` or `"pebble"`.
-
-    Returns:
-        Their number, including those that do not count.
-
-    Raises:
-        PayloadError: The batch is damaged.
-    """
-
 @final
 class VersionState:
     """The state of a database after the edits in its MANIFEST: its tables, and the last value of each number."""
@@ -1245,7 +1228,7 @@ class VersionState:
             the smallest number of a log that it needs; for each log that RocksDB keeps track of, its synced
             length in bytes; and whether LevelDB knows all fields.
         """
-    def tables(self) -> list[tuple[int, bytes | None, NewFile]]:
+    def tables(self) -> list[tuple[int, bytes | None, object]]:
         """The tables, by column family, level and number.
 
         Returns:
@@ -1265,18 +1248,6 @@ def checked_version_edit(record: ReadableBuffer, /) -> bytes:
     Raises:
         PayloadError: The record is not a version edit.
         TypeError: `record` is not bytes-like.
-    """
-
-def encoded_version_edit(record: bytes, /) -> bytes:
-    """The fields of a version edit, encoded again.
-
-    A comparison with the record shows whether a byte was lost.
-
-    Args:
-        record: The record.
-
-    Returns:
-        The same bytes.
     """
 
 @overload
@@ -2061,7 +2032,6 @@ def decode_entity(record: ReadableBuffer, /) -> Entity:
         TypeError: `record` is not bytes-like.
     """
 
-@final
 class Table:
     """Turns the records of logs into a table.
 
@@ -2104,8 +2074,8 @@ class Table:
         level_count_max: int,
         row_count_max: int,
         cell_count_max: int,
-    ) -> Table: ...
-    def start(
+    ) -> Self: ...
+    def start_log(
         self,
         first: Sequence[tuple[str, str | None]],
         *,
@@ -2123,7 +2093,7 @@ class Table:
             is_run: Whether it is a run of Weights & Biases even without a record.
             has_salvaged: Whether rows with the offset of their record say whether it is salvaged.
         """
-    def feed(
+    def take(
         self, source: RecordBatch | Sequence[Record], start: int, only: Sequence[int] | None = None, /
     ) -> tuple[int, list[Any], list[tuple[int, str, PayloadError]], int]:
         """Takes the rows of records.
@@ -2146,31 +2116,33 @@ class Table:
             HasFirstError: A row has a column with which each row starts.
             MisfitError: A value does not fit its column, or is in none.
         """
-    def rest(self) -> tuple[bool, list[Any], list[tuple[int, str, PayloadError]], int]:
+    def take_rest(self) -> tuple[bool, list[Any], list[tuple[int, str, PayloadError]], int]:
         """Takes the rows that are complete only at the end of a log.
 
         Returns:
             Whether these are all: if not, it must be called again. And the output and the faults, as for
-            `feed`.
+            `take`.
         """
-    def rest_of_all(self) -> tuple[bool, list[Any], list[tuple[int, str, PayloadError]], int]:
+    def take_held(self) -> tuple[bool, list[Any], list[tuple[int, str, PayloadError]], int]:
         """Takes the rows that are held back until all logs were read.
 
         Returns:
-            As for `rest`.
+            As for `take_rest`.
         """
-    def columns(self) -> list[tuple[str, ColumnType]]:
-        """The learned columns, with those that are always there.
+    @property
+    def columns(self) -> dict[str, ColumnType]:
+        """The columns that are known, or those that were learned, in their order, each with its type."""
+    def __arrow_c_schema__(self) -> object:
+        """The columns and their types: a capsule of the Arrow C schema interface.
 
         Returns:
-            The name of each column and its type, as in `cordwood._tables.schema`.
+            The capsule.
         """
-    def conflicts(self) -> tuple[list[tuple[str, list[str]]], list[str]]:
-        """The columns that are JSON.
+    @property
+    def conflicts(self) -> tuple[dict[str, list[str]], list[str]]:
+        """The columns that are JSON: those with values of several types, and these; and those that are too wide.
 
-        Returns:
-            The names of those with values of several types, and these types; and the names of those with
-            too many fields.
+        `a.b` is a field of `a`, and `a[]` are its items.
         """
     @property
     def note(self) -> str | None:

@@ -2,7 +2,7 @@
 
 `read FILE...` prints the SDK's findings in exports, and `rows FILE...` those of leveldb-export. `make SEED` prints
 records made by the SDK, in hexadecimal, with the contents of each. The JSON is that of
-`cordwood.payload.entity.to_json`.
+`cordwood.payload.entity.to_dict`.
 """
 
 import base64

@@ -4,6 +4,7 @@ A payload is a function of `Record`s and of `left_out`, which gets each fault: w
 `cordwood._tables.table.Fault`, and the record.
 """
 
+import base64
 import struct
 
 from naive_json import NaiveError, document
@@ -37,8 +38,20 @@ def entity_rows(records, left_out):
             left_out("record", record)
             continue
         row |= {"__key__": found.key, **found.properties}
-        others = entity.other_fields(found)
+        others = list(other_fields(found))
         yield {**row, "__other_fields__": others} if others else row
+
+
+def other_fields(value):
+    """The fields that are not interpreted, of an entity and of all entities in it."""
+    if isinstance(value, entity.Entity):
+        for field in value.other_fields:
+            yield {**field._asdict(), "data": {"base64": base64.b64encode(field.data).decode()}}
+        for item in value.properties.values():
+            yield from other_fields(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from other_fields(item)
 
 
 def key_cells(key):

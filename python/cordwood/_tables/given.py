@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from cordwood._tables.schema import ColumnType, GivenAs, ListOf, StructOf, check_names
+from cordwood._tables.schema import ColumnType, GivenAs, ListOf, StructOf, check_schema
 from cordwood._tables.table import Table
 
 if TYPE_CHECKING:
@@ -18,12 +18,11 @@ class GivenTable(Table):
     The native module makes columns of other types, which pyarrow casts: it only takes values that stay the same.
     """
 
-    schema: Any = None
-
-    def __init__(self, payload: Payload, schema: Any) -> None:
+    def __new__(cls, payload: Payload, schema: Any) -> Self:  # pyright: ignore[reportIncompatibleMethodOverride]
         """A table of a `pyarrow.Schema`."""
-        super().__init__(payload, "arrow", columns_of(schema))
-        self.schema = schema
+        table = super().__new__(cls, payload, "arrow", columns_of(schema))
+        table.schema = schema
+        return table
 
     def _array(self, array: Any, kind: Any) -> Any:
         return _cast(array, kind)
@@ -35,7 +34,7 @@ def columns_of(schema: Any) -> dict[str, ColumnType]:
     Raises:
         SameNamesError: Two columns, or two fields of one, have the same name.
     """
-    check_names(schema.names, "columns")
+    check_schema(schema)
     return {field.name: _type_of(field.name, field) for field in schema}
 
 
@@ -50,7 +49,6 @@ def _type_of(path: str, field: Any) -> GivenAs:  # noqa: PLR0911 - one for each 
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         return _type_of(path, field.with_type(kind.value_type))
     if types.is_struct(kind):
-        check_names((inside.name for inside in kind), f"fields of the column {path!r}")
         return given(StructOf(tuple((inside.name, _type_of(f"{path}.{inside.name}", inside)) for inside in kind)))
     if types.is_map(kind):
         pair = StructOf(tuple((name, _type_of(f"{path}[]", inside)) for name, inside in _pair_of(kind).items()))

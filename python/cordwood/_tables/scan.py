@@ -14,7 +14,7 @@ from cordwood._pickling import refuse
 from cordwood._tables.given import GivenTable, columns_of
 from cordwood._tables.payloads import PAYLOADS, Payload, origin_of
 from cordwood._tables.schema import ColumnType, HasFirstError, MisfitError, arrow_name
-from cordwood._tables.table import Fault, Table, schema_of
+from cordwood._tables.table import Fault, Table
 from cordwood.errors import PayloadError
 from cordwood.types import Outcome, OutcomeKind, SkippedRegion
 
@@ -144,7 +144,7 @@ class DecodedScan:
         if self._given is not None:
             return self._given
 
-        return schema_of(self._columns_known())
+        return self._table(self._columns_known()).schema
 
     def _columns_known(self) -> dict[str, ColumnType]:
         self._find_columns(keeps=False)

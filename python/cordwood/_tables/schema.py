@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 
 class ListOf(NamedTuple):
@@ -70,12 +69,33 @@ def arrow_name(name: str) -> str:
     return utf8(name.replace("\0", r"\x00"))
 
 
-def check_names(names: Iterable[str], what: str) -> None:
-    """Checks the names of columns or fields as they are in Arrow.
+def check_schema(schema: Any) -> None:
+    """Checks that no two columns of a `pyarrow.Schema`, and no two fields of one, have the same name.
 
     Raises:
-        SameNamesError: Two are the same.
+        SameNamesError: Two have.
     """
+    _check_names(schema.names, "columns")
+    for field in schema:
+        _check_type(field.type, field.name)
+
+
+def _check_type(kind: Any, path: str) -> None:
+    """Checks the type of a column, of its items, which are `path[]`, or of a field, which is `path.name`."""
+    if hasattr(kind, "item_type"):
+        for inside in (kind.key_type, kind.item_type):
+            _check_type(inside, f"{path}[]")
+    elif hasattr(kind, "value_type"):
+        # A list, or values that are stored once.
+        _check_type(kind.value_type, f"{path}[]" if hasattr(kind, "value_field") else path)
+    elif fields := list(kind) if hasattr(kind, "get_field_index") else []:
+        _check_names([field.name for field in fields], f"fields of the column {path!r}")
+        for field in fields:
+            _check_type(field.type, f"{path}.{field.name}")
+
+
+def _check_names(names: list[str], what: str) -> None:
+    # A table can have 10,000 columns.
     seen: set[str] = set()
     for name in names:
         if name in seen:

@@ -9,13 +9,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, cast
 
 from cordwood._inputs.input import dialect_of_empty_run
 from cordwood._jsonable import json_text
 from cordwood._native import Reader, Record, RecordBatch
 from cordwood._native import Table as NativeTable
-from cordwood._tables.schema import ColumnType, GivenAs, ListOf, StructOf, arrow_name, check_names, utf8
+from cordwood._tables.schema import ColumnType, check_schema, utf8
 from cordwood.errors import DialectError, PayloadError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Fault(NamedTuple):
 Report: TypeAlias = Callable[[Fault], None]
 
 
-class Table:
+class Table(NativeTable):
     """A table of the records of logs, made a batch at a time.
 
     Attributes:
@@ -60,8 +60,14 @@ class Table:
             not.
     """
 
-    def __init__(
-        self,
+    stop_offset: int | None = None
+    _last: Record | None = None
+    _payload: Payload
+    _form: str
+    _limit: int | None
+
+    def __new__(
+        cls,
         payload: Payload,
         form: Literal["arrow", "ndjson", "csv"],
         columns: Mapping[str, ColumnType] | None = None,
@@ -72,7 +78,7 @@ class Table:
         opens_early: bool = True,
         bytes_as: str = "object",
         escapes_formulas: bool = False,
-    ) -> None:
+    ) -> Self:
         """A table with these columns, or with those that it learns, if that is `None`.
 
         Args:
@@ -88,13 +94,8 @@ class Table:
                 is a fault.
             escapes_formulas: Whether text in CSV that a spreadsheet takes for a formula gets an apostrophe.
         """
-        self.stop_offset: int | None = None
-        self._last: Record | None = None
-        self._payload = payload
-        self._limit = limit
-        self._form = form
-        self._known = dict(columns) if columns is not None else None
-        self._native = NativeTable(
+        table = super().__new__(
+            cls,
             payload.name,
             form,
             None if columns is None else list(columns.items()),
@@ -110,44 +111,8 @@ class Table:
             row_count_max=ROW_COUNT_MAX,
             cell_count_max=CELL_COUNT_MAX,
         )
-
-    @property
-    def columns(self) -> dict[str, ColumnType]:
-        """The columns that are known, or those that were learned, in their order."""
-        return dict(self._native.columns()) if self._known is None else self._known
-
-    @property
-    def conflicts(self) -> tuple[dict[str, list[str]], list[str]]:
-        """The columns that are JSON: those with values of several types, and these; and those with too many fields.
-
-        `a.b` is a field of `a`, and `a[]` are its items.
-        """
-        conflicts, overfull = self._native.conflicts()
-        return dict(conflicts), overfull
-
-    @property
-    def is_open(self) -> bool:
-        """Whether its rows are written. If not at the end, it must be made again with all columns."""
-        return self._native.is_open
-
-    def only_learn(self) -> None:
-        """Lets the rows that follow only teach, as if the columns had grown."""
-        self._native.only_learn()
-
-    @property
-    def is_full(self) -> bool:
-        """Whether there are as many rows as are wanted."""
-        return self._native.is_full
-
-    @property
-    def row_count(self) -> int:
-        """The number of rows."""
-        return self._native.row_count
-
-    @property
-    def missing(self) -> tuple[list[str], list[str]]:
-        """The wanted columns that no row had, and the names of columns that rows had."""
-        return self._native.missing
+        table._payload, table._form, table._limit = payload, form, limit
+        return table
 
     @functools.cached_property
     def schema(self) -> Any:
@@ -156,7 +121,9 @@ class Table:
         Raises:
             SameNamesError: Two columns, or two fields of one, have the same name in Arrow.
         """
-        return schema_of(self.columns)
+        schema = import_module("pyarrow").schema(self)
+        check_schema(schema)
+        return schema
 
     def read(
         self,
@@ -196,7 +163,7 @@ class Table:
                 if starts and count:
                     starts(record_of(source, 0))
                     starts = None
-                if notes and (note := self._native.note):
+                if notes and (note := self.note):
                     notes(note)
                     notes = None
                 yield count, made
@@ -206,7 +173,7 @@ class Table:
         """Starts a log, as `read` does."""
         payload = self._payload
         self._last = None
-        self._native.start(
+        self.start_log(
             [(name, None if text is None else utf8(text)) for name, text in first.items()],
             dialect=reader.dialect,
             families=_family_names(reader.path) if payload.name == "write-batch" and reader.path else {},
@@ -234,7 +201,7 @@ class Table:
         if len(decoded) < len(source):
             yield len(source) - len(decoded), []
         while start < count and not self.is_full:
-            end, made, faults, more_count = self._native.feed(decoded, start, only)
+            end, made, faults, more_count = self.take(decoded, start, only)
             found = (Fault(cast("Any", part), record_of(decoded, index), error) for index, part, error in faults)
             _pass_on(report, found, more_count)
             if end > start:
@@ -251,7 +218,7 @@ class Table:
         """
         is_all = False
         while not is_all and not self.is_full:
-            is_all, made, faults, more_count = self._native.rest()
+            is_all, made, faults, more_count = self.take_rest()
             found = (Fault(cast("Any", part), self._last, error) for _, part, error in faults if self._last)
             _pass_on(report, found, more_count)
             yield 0, self._whole(made)
@@ -260,7 +227,7 @@ class Table:
         """Makes the rows that are held back until all logs were read."""
         is_all = False
         while not is_all:
-            is_all, made, *_ = self._native.rest_of_all()
+            is_all, made, *_ = self.take_held()
             yield from self._whole(made)
 
     def _records(self, reader: Reader, target_len: int) -> Iterator[list[Record]]:
@@ -342,41 +309,6 @@ def _messages(source: RecordBatch | list[Record], report: Report) -> list[Record
                 Record(offset=record.offset, end_offset=record.end_offset, data=data, salvaged=record.salvaged)
             )
     return messages
-
-
-def schema_of(columns: Mapping[str, ColumnType]) -> Any:
-    """The `pyarrow.Schema` of columns.
-
-    Raises:
-        SameNamesError: Two columns, or two fields of one, have the same name in Arrow.
-    """
-    pa: Any = import_module("pyarrow")
-    schema = pa.schema([(arrow_name(name), _arrow_type(pa, name, kind)) for name, kind in columns.items()])
-    check_names(schema.names, "columns")
-    return schema
-
-
-def _arrow_type(pa: Any, path: str, kind: ColumnType) -> Any:
-    """The Arrow type of a column, of its items, which are `path[]`, or of a field, which is `path.name`."""
-    if isinstance(kind, GivenAs):
-        return _arrow_type(pa, path, kind.made_as)
-    if isinstance(kind, ListOf):
-        return pa.list_(_arrow_type(pa, f"{path}[]", kind.item))
-    if isinstance(kind, StructOf):
-        fields = [(arrow_name(name), _arrow_type(pa, f"{path}.{name}", inside)) for name, inside in kind.fields]
-        check_names((name for name, _ in fields), f"fields of the column {path!r}")
-        return pa.struct(fields)
-    types: dict[ColumnType, Any] = {
-        "bool": pa.bool_,
-        "int": pa.int64,
-        "uint": pa.uint64,
-        "float": pa.float64,
-        "text": pa.string,
-        "bytes": pa.binary,
-        "time": lambda: pa.timestamp("us", tz="UTC"),
-        "json": pa.string,
-    }
-    return types[kind]()
 
 
 def _is_run(reader: Reader) -> bool:

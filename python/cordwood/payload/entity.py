@@ -13,15 +13,14 @@ A document of Firestore is an entity to Datastore, a collection is a kind, and a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
-from cordwood._jsonable import jsonable
+from cordwood._jsonable import json_value
 from cordwood._native import decode_entity
-from cordwood._text import base64_text
 
-__all__ = ["Entity", "GeoPoint", "Key", "OtherField", "User", "Value", "decode", "other_fields", "to_dict", "to_json"]
+__all__ = ["Entity", "GeoPoint", "Key", "OtherField", "User", "Value", "decode", "to_dict"]
 
 
 class Key(NamedTuple):
@@ -153,87 +152,13 @@ def to_dict(record: bytes) -> dict[str, object]:
         record: The record of an export.
 
     Returns:
-        `key` and `properties`, each value as from `to_json`; and `other_fields`, if there are any. The meanings of
-        values and which are indexed are left out: `decode` returns them.
+        `key` and `properties`, and `other_fields`, if there are any. A time becomes text as in RFC 3339; bytes become
+        `{"base64": "..."}`; a place `{"latitude": ..., "longitude": ...}`; a key an object with its `path` in one list;
+        a user an object; an entity an object of its properties, with the key as `__key__` if it has one: no property
+        has such a name. Numbers that JSON lacks become `"NaN"`, `"Infinity"` and `"-Infinity"`, as in the JSON of
+        protocol buffers. The meanings of values and which are indexed are left out: `decode` returns them.
 
     Raises:
         PayloadError: The record is not an entity.
     """
-    entity = decode_entity(record)
-    out: dict[str, object] = {"key": to_json(entity.key), "properties": _properties(entity)}
-    others = other_fields(entity)
-    return {**out, "other_fields": others} if others else out
-
-
-def other_fields(entity: Entity) -> list[dict[str, object]]:
-    """The uninterpreted fields of an entity and of all entities in it, as JSON values: `other_fields` of `to_dict`.
-
-    Args:
-        entity: The result of `decode`.
-
-    Returns:
-        For each field the message, its number, its offset in the record in bytes, and its bytes.
-    """
-    return list(_other_fields(entity))
-
-
-def to_json(value: Value) -> object:  # noqa: PLR0911 - one for each type
-    """The value of a property, as a JSON value.
-
-    A time becomes text as in RFC 3339; bytes become `{"base64": "..."}`; a place `{"latitude": ..., "longitude": ...}`;
-    a key an object with its `path` in one list; a user an object; an entity an object of its properties, with the key
-    as `__key__` if it has one: no property has such a name. Numbers that JSON lacks become `"NaN"`,
-    `"Infinity"` and `"-Infinity"`, as in the JSON of protocol buffers.
-
-    Args:
-        value: A value of `Entity.properties`.
-
-    Returns:
-        A value that `json.dumps` accepts.
-
-    >>> from cordwood.payload import entity
-    >>> entity.to_json(b"one"), entity.to_json(entity.Key("s~app", (("List", 7), ("Task", "x"))))
-    ({'base64': 'b25l'}, {'app': 's~app', 'path': ['List', 7, 'Task', 'x']})
-    """
-    match value:
-        case bytes():
-            return {"base64": base64_text(value)}
-        case datetime():
-            return value.isoformat().replace("+00:00", "Z")
-        case float():
-            return jsonable(value)
-        case Key():
-            path = [part for element in value.path for part in element]
-            return _without_none({**value._asdict(), "path": path[:-1] if path[-1:] == [None] else path})
-        case GeoPoint():
-            return {name: to_json(degrees) for name, degrees in value._asdict().items()}
-        case User():
-            return _without_none(value._asdict())
-        case Entity():
-            # Firestore's maps have a key without a meaning.
-            key = {"__key__": to_json(value.key)} if value.key not in (None, Key("", ())) else {}
-            return {**key, **_properties(value)}
-        case list():
-            return [to_json(item) for item in value]
-        case _:
-            return value
-
-
-def _properties(entity: Entity) -> dict[str, object]:
-    return {name: to_json(value) for name, value in entity.properties.items()}
-
-
-def _other_fields(value: Value) -> Iterator[dict[str, object]]:
-    """Those of an entity and of all entities in it."""
-    if isinstance(value, Entity):
-        for field in value.other_fields:
-            yield {**field._asdict(), "data": to_json(field.data)}
-        for item in value.properties.values():
-            yield from _other_fields(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _other_fields(item)
-
-
-def _without_none(fields: dict[str, object]) -> dict[str, object]:
-    return {name: value for name, value in fields.items() if value is not None}
+    return json_value("entity", record)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from itertools import islice, starmap
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, final
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast, final
 
-from cordwood._native import RecordDecoder, VersionState, checked_version_edit, encoded_version_edit, version_edit_field
+from cordwood._jsonable import json_value
+from cordwood._native import VersionState, checked_version_edit, version_edit_field
 
 if TYPE_CHECKING:
     from cordwood.typing import ReadableBuffer
@@ -283,13 +284,36 @@ class Field(NamedTuple):
     value: Value
 
 
+_CLASSES: dict[str, Any] = {
+    "blob_file_addition": BlobFileAddition,
+    "blob_file_garbage": BlobFileGarbage,
+    "compact_pointer": CompactPointer,
+    "deleted_file": DeletedFile,
+    "new_file": NewFile,
+    "wal_addition": WalAddition,
+}
+
+
+def _value(kind: str, value: object) -> Any:
+    """The value of a field, of whose parts the native module makes a dictionary."""
+    if not isinstance(value, dict):
+        return value
+    parts = cast("dict[str, Any]", value)
+    for name, part in parts.items():
+        if isinstance(part, dict):
+            parts[name] = InternalKey(**cast("dict[str, Any]", part))
+        elif isinstance(part, list):
+            fields = cast("list[dict[str, Any]]", part)
+            parts[name] = tuple(CustomField(CustomFieldKind(one["kind"]), one["tag"], one["value"]) for one in fields)
+    return _CLASSES[kind](*map(parts.get, _CLASSES[kind]._fields))
+
+
 @final
 class VersionEdit:
     r"""A record of a LevelDB or RocksDB MANIFEST: the changes of one version of the database.
 
     Iterating yields the same as `fields`, but one at a time: as objects, the fields of a long
-    record take up many times its size. `bytes(edit)` encodes the fields again, which reproduces the
-    record byte for byte.
+    record take up many times its size. `bytes(edit)` is the record.
 
     Args:
         record: The record. All of it is decoded.
@@ -324,8 +348,8 @@ class VersionEdit:
     def __iter__(self) -> Iterator[Field]:
         offset = 0
         while step := version_edit_field(self._record, offset):
-            field, offset = step
-            yield field
+            kind, tag, value, offset = step
+            yield Field(FieldKind(kind), tag, _value(kind, value))
 
     def to_dict(self) -> dict[str, object]:
         r"""The edit in a form that JSON can represent.
@@ -340,14 +364,11 @@ class VersionEdit:
         >>> VersionEdit(b"\x02\x04").to_dict()
         {'fields': [{'kind': 'log_number', 'tag': 2, 'value': 4}]}
         """
-        import json
-
-        decoded: dict[str, object] = json.loads(RecordDecoder("version-edit").json(self._record) or "")
-        return decoded
+        return json_value("version-edit", self._record)
 
     def __bytes__(self) -> bytes:
-        """The fields, encoded again: the record, byte for byte."""
-        return encoded_version_edit(self._record)
+        """The record."""
+        return self._record
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, VersionEdit) and self._record == other._record
@@ -404,7 +425,7 @@ def live_files(records: Iterable[bytes]) -> list[LiveFile]:
     state = VersionState()
     for record in records:
         state.apply(record)
-    return list(starmap(LiveFile, state.tables()))
+    return [LiveFile(family, name, _value("new_file", file)) for family, name, file in state.tables()]
 
 
 def to_dict(record: bytes) -> dict[str, object]:

@@ -10,7 +10,8 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple, final
 
-from cordwood._native import RecordDecoder, WriteBatchOperations, build_write_batch, operation_count, write_batch_header
+from cordwood._jsonable import json_value
+from cordwood._native import WriteBatchOperations, build_write_batch, write_batch_header
 
 if TYPE_CHECKING:
     from cordwood.typing import ReadableBuffer
@@ -247,13 +248,10 @@ class WriteBatch:
         >>> WriteBatch.build(7, [delete]).to_dict()["operations"]
         [{'kind': 'delete', 'sequence': 7, 'column_family': 0, 'key': 'k'}]
         """
-        import json
-
-        decoded: dict[str, object] = json.loads(RecordDecoder("write-batch", self._engine).json(self._record) or "")
-        return decoded
+        return json_value("write-batch", self._record, self._engine)
 
     def __len__(self) -> int:
-        return operation_count(self._record, self._engine)
+        return sum(1 for _ in self)
 
     def __bool__(self) -> bool:
         return len(self._record) > _HEADER_LEN

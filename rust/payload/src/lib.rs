@@ -23,8 +23,8 @@
 //!
 //! # One encoding per value
 //!
-//! Every write batch and version edit that decodes here encodes to the same bytes; the other records
-//! are only decoded. An engine would also read a number padded with zeros, an explicit column
+//! No two write batches and no two version edits decode to the same values: a batch encodes to its
+//! bytes again, and nothing of an edit is lost. An engine would also read a number padded with zeros, an explicit column
 //! family 0, or extra bytes after the number in a field; but no engine writes these, and they could
 //! not be written back. So they are an error,
 //! [`PayloadReason::NonCanonical`] or [`PayloadReason::BadLength`], and are not silently
@@ -35,11 +35,11 @@
 mod entity;
 mod entity_key;
 mod error;
-mod new_file;
 mod operation;
 mod proto;
 mod swanlab;
 pub mod table;
+mod value;
 mod version_edit;
 mod version_state;
 mod wandb;
@@ -50,11 +50,11 @@ mod write_batch_reader;
 pub use entity::{Entity, EntityValue, Property, PropertyValue, PropertyValues, User};
 pub use entity_key::{EntityKey, PathElement, PathId};
 pub use error::{PayloadError, PayloadReason};
-pub use new_file::{CustomField, InternalKey, NewFile, NewFileForm};
 pub use operation::{Engine, Operation, Parts};
 pub use proto::OtherField;
 pub use swanlab::SwanlabScalar;
-pub use version_edit::{BlobFileAddition, BlobFileGarbage, Field, Fields, VersionEdit, WalAddition};
+pub use value::{Item, Value};
+pub use version_edit::{Field, Fields, VersionEdit};
 pub use version_state::VersionState;
 pub use wandb::{WandbChange, WandbEnvironment, WandbItem, WandbItems, WandbOutput, WandbPath, WandbRecord, WandbRun};
 pub use write_batch::{Operations, WriteBatch};

@@ -1,8 +1,8 @@
 //! The record of a MANIFEST: the changes from one version of the database to the next.
 
 use super::error::{PayloadError, PayloadReason};
-use super::new_file::{InternalKey, NON_SAFE_IGNORE_MASK, NewFile, tagged};
-use super::wire::{Cursor, put_nested_varint, put_string, put_varint, wrong_tag};
+use super::value::{Item, Value};
+use super::wire::Cursor;
 
 /// The record of a MANIFEST of LevelDB or RocksDB: fields that state the changes, each preceded by
 /// its tag.
@@ -12,14 +12,13 @@ use super::wire::{Cursor, put_nested_varint, put_string, put_varint, wrong_tag};
 /// keys, virtual tables and blob files; those are [unknown](PayloadReason::UnknownTag) here.
 ///
 /// ```
-/// use cordwood_payload::{Field, VersionEdit};
+/// use cordwood_payload::{Field, Value, VersionEdit};
 ///
 /// let record = b"\x01\x1aleveldb.BytewiseComparator\x02\x00\x03\x02\x04\x00"; // The first of a new LevelDB.
-/// let edit = VersionEdit::new(record);
-/// let fields: Vec<Field<'_>> = edit.fields().collect::<Result<_, _>>()?;
-/// assert_eq!(fields[0], Field::Comparator(b"leveldb.BytewiseComparator"));
-/// assert_eq!(fields[1..], [Field::LogNumber(0), Field::NextFileNumber(2), Field::LastSequence(0)]);
-/// assert_eq!(VersionEdit::encode(&fields)?, record);
+/// let fields: Vec<Field<'_>> = VersionEdit::new(record).fields().collect::<Result<_, _>>()?;
+/// let comparator = Value::Bytes(b"leveldb.BytewiseComparator".into());
+/// assert_eq!((fields[0].tag, fields[0].kind, &fields[0].value), (1, "comparator", &comparator));
+/// assert_eq!((fields[2].tag, fields[2].kind, &fields[2].value), (3, "next_file_number", &Value::UInt(2)));
 /// # Ok::<(), cordwood_payload::PayloadError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,13 +50,13 @@ impl<'a> VersionEdit<'a> {
     /// Fails if there is no field at `offset`.
     ///
     /// ```
-    /// use cordwood_payload::{Field, VersionEdit};
+    /// use cordwood_payload::{Value, VersionEdit};
     ///
-    /// let edit = VersionEdit::new(b"\x02\x04\x09\x00\x63");
-    /// assert_eq!(edit.field_at(0)?, Some((Field::LogNumber(4), 2)));
-    /// assert_eq!(edit.field_at(2)?, Some((Field::PrevLogNumber(0), 4)));
-    /// assert!(edit.field_at(4).is_err());
-    /// assert_eq!(edit.field_at(5)?, None);
+    /// let edit = VersionEdit::new(b"\x02\x04\x63");
+    /// let (field, end_offset) = edit.field_at(0)?.unwrap();
+    /// assert_eq!((field.kind, field.value, end_offset), ("log_number", Value::UInt(4), 2));
+    /// assert!(edit.field_at(2).is_err());
+    /// assert_eq!(edit.field_at(3)?, None);
     /// # Ok::<(), cordwood_payload::PayloadError>(())
     /// ```
     pub fn field_at(&self, offset: usize) -> Result<Option<(Field<'a>, usize)>, PayloadError> {
@@ -67,24 +66,6 @@ impl<'a> VersionEdit<'a> {
         }
         let field = Field::decode(&mut cursor)?;
         Ok(Some((field, cursor.offset())))
-    }
-
-    /// The record with these fields, in this order.
-    ///
-    /// # Errors
-    ///
-    /// * [`TooLarge`](PayloadReason::TooLarge) for a string of 4 GiB or more, or for a sequence
-    ///   number of more than 56 bits in a key.
-    /// * [`UnknownTag`](PayloadReason::UnknownTag) for a field of a later version whose tag is
-    ///   known, or marked as not safe to ignore: a reader would take it for another field.
-    /// * [`OutOfMemory`](PayloadReason::OutOfMemory) if there is no memory for a string. For numbers,
-    ///   the process is aborted, as by [`Vec::push`].
-    pub fn encode<'b>(fields: impl IntoIterator<Item = &'b Field<'b>>) -> Result<Vec<u8>, PayloadError> {
-        let mut record = Vec::new();
-        for field in fields {
-            field.encode(&mut record)?;
-        }
-        Ok(record)
     }
 }
 
@@ -110,326 +91,241 @@ impl<'a> Iterator for Fields<'a> {
 
 impl std::iter::FusedIterator for Fields<'_> {}
 
-/// A field of a [`VersionEdit`]: `Tag` of LevelDB's `db/version_edit.cc` and RocksDB's
-/// `db/version_edit.h`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-#[expect(missing_docs, reason = "the variants describe their fields")]
-pub enum Field<'a> {
-    /// 1: the name of the comparator that orders the keys.
-    Comparator(&'a [u8]),
-    /// 2: logs with smaller numbers are not needed, except the one in
-    /// [`PrevLogNumber`](Field::PrevLogNumber).
-    LogNumber(u64),
-    /// 3: the number that the next file gets.
-    NextFileNumber(u64),
-    /// 4: the last sequence number that was assigned.
-    LastSequence(u64),
-    /// 5: where the next compaction of this level starts.
-    CompactPointer { level: u32, key: InternalKey<'a> },
-    /// 6: this table is removed from this level.
-    DeletedFile { level: u32, file_number: u64 },
-    /// 7, 100, 102 and 103: a table is added to this level.
-    NewFile(NewFile<'a>),
-    /// 9: one older log that is needed. Always 0 since 2011.
-    PrevLogNumber(u64),
-    /// 10: RocksDB: logs with smaller numbers are not needed by any column family.
-    MinLogNumberToKeep(u64),
-    /// 200: RocksDB: the column family that this edit concerns, if it is not the default one.
-    ColumnFamily(u32),
-    /// 201: RocksDB: the column family is new, and this is its name.
-    ColumnFamilyAdd(&'a [u8]),
-    /// 202: RocksDB: the column family is dropped.
-    ColumnFamilyDrop,
-    /// 203: RocksDB: the largest number that a column family has had.
-    MaxColumnFamily(u32),
-    /// 300: RocksDB: the edit takes effect together with this many edits that follow.
-    InAtomicGroup(u32),
-    /// 400: RocksDB: a blob file is added.
-    BlobFileAddition(BlobFileAddition<'a>),
-    /// 401: RocksDB: part of a blob file is garbage.
-    BlobFileGarbage(BlobFileGarbage<'a>),
-    /// 8193: RocksDB: the identifier of the database.
-    DbId(&'a [u8]),
-    /// 8196 and 8199: RocksDB: a write-ahead log exists, or has been synced.
-    WalAddition(WalAddition),
-    /// 8197 and 8200: RocksDB: write-ahead logs with smaller numbers are gone. `length_prefixed`:
-    /// written with tag 8200.
-    WalDeletion { log_number: u64, length_prefixed: bool },
-    /// 8198: RocksDB: user-defined timestamps older than this one are not needed.
-    FullHistoryTsLow(&'a [u8]),
-    /// 8201: RocksDB: whether user-defined timestamps are kept in files.
-    PersistUserDefinedTimestamps(bool),
-    /// 8202: RocksDB: the progress of a compaction that can be resumed. Its contents are not
-    /// decoded.
-    SubcompactionProgress(&'a [u8]),
-    /// 8203: RocksDB: the length of the MANIFEST when it was last rewritten, in bytes.
-    LastCompactedManifestFileSize(u64),
-    /// A field of a later RocksDB that its tag marks as safe to ignore (bit 13 is set).
-    Ignorable { tag: u32, value: &'a [u8] },
+/// A field of a [`VersionEdit`] (`Tag` of LevelDB's `db/version_edit.cc` and RocksDB's
+/// `db/version_edit.h`), or a further field of a file in one (`NewFileCustomTag` there).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Field<'a> {
+    /// The number that precedes it. Some kinds have several: the engines have changed how they write
+    /// them.
+    pub tag: u32,
+    /// The name of its kind, such as `"log_number"`: part of the interface, the same in Python.
+    pub kind: &'static str,
+    /// Its value: null if fields of its kind have none.
+    pub value: Value<'a>,
 }
 
-/// A blob file that RocksDB has written (`db/blob/blob_file_addition.cc`).
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct BlobFileAddition<'a> {
-    /// The number in the file's name.
-    pub file_number: u64,
-    /// The number of values in it.
-    pub blob_count: u64,
-    /// The number of bytes that they take.
-    pub blob_len: u64,
-    /// The name of the checksum of the whole file; empty if there is none.
-    pub checksum_method: &'a [u8],
-    /// That checksum.
-    pub checksum: &'a [u8],
-    /// Fields of later versions, as tag and content. None is known.
-    pub custom_fields: Vec<(u32, &'a [u8])>,
-    /// Whether it is written with tag 8194, as by older versions, and not with 400.
-    pub deprecated_tag: bool,
-}
-
-/// Values of a blob file that are no longer referred to (`db/blob/blob_file_garbage.cc`).
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct BlobFileGarbage<'a> {
-    /// The number in the file's name.
-    pub file_number: u64,
-    /// The number of values.
-    pub blob_count: u64,
-    /// The number of bytes that they take.
-    pub blob_len: u64,
-    /// Fields of later versions, as tag and content. None is known.
-    pub custom_fields: Vec<(u32, &'a [u8])>,
-    /// Whether it is written with tag 8195, as by older versions, and not with 401.
-    pub deprecated_tag: bool,
-}
-
-/// A write-ahead log that RocksDB keeps track of (`db/wal_edit.cc`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct WalAddition {
-    /// The number in the log's name.
-    pub log_number: u64,
-    /// The number of bytes of it that are synced, if stated.
-    pub synced_len: Option<u64>,
-    /// Whether it is written with tag 8199, and not with 8196.
-    pub length_prefixed: bool,
-}
+/// A kind, and a value of it.
+type Kind<'a> = (&'static str, Value<'a>);
 
 /// An unknown field is safe to ignore if its tag has this bit.
 const SAFE_IGNORE_MASK: u32 = 1 << 13;
+
+/// An unknown field of a file is safe to ignore if its tag does not have this bit.
+const NON_SAFE_IGNORE_MASK: u32 = 1 << 6;
 
 impl<'a> Field<'a> {
     fn decode(cursor: &mut Cursor<'a>) -> Result<Self, PayloadError> {
         let start = cursor.offset();
         let tag = cursor.varint32()?;
-        Ok(match tag {
-            1 => Field::Comparator(cursor.string()?),
-            2 => Field::LogNumber(cursor.varint64()?),
-            3 => Field::NextFileNumber(cursor.varint64()?),
-            4 => Field::LastSequence(cursor.varint64()?),
-            5 => Field::CompactPointer {
-                level: cursor.varint32()?,
-                key: InternalKey::decode(cursor)?,
-            },
-            6 => Field::DeletedFile {
-                level: cursor.varint32()?,
-                file_number: cursor.varint64()?,
-            },
-            7 | 100 | 102 | 103 => Field::NewFile(NewFile::decode(cursor, tag)?),
-            9 => Field::PrevLogNumber(cursor.varint64()?),
-            10 => Field::MinLogNumberToKeep(cursor.varint64()?),
-            200 => Field::ColumnFamily(cursor.varint32()?),
-            201 => Field::ColumnFamilyAdd(cursor.string()?),
-            202 => Field::ColumnFamilyDrop,
-            203 => Field::MaxColumnFamily(cursor.varint32()?),
-            300 => Field::InAtomicGroup(cursor.varint32()?),
-            400 | 8194 => Field::BlobFileAddition(BlobFileAddition {
-                file_number: cursor.varint64()?,
-                blob_count: cursor.varint64()?,
-                blob_len: cursor.varint64()?,
-                checksum_method: cursor.string()?,
-                checksum: cursor.string()?,
-                custom_fields: blob_fields(cursor)?,
-                deprecated_tag: tag == 8194,
-            }),
-            401 | 8195 => Field::BlobFileGarbage(BlobFileGarbage {
-                file_number: cursor.varint64()?,
-                blob_count: cursor.varint64()?,
-                blob_len: cursor.varint64()?,
-                custom_fields: blob_fields(cursor)?,
-                deprecated_tag: tag == 8195,
-            }),
-            8193 => Field::DbId(cursor.string()?),
-            8196 => Field::WalAddition(WalAddition::decode(cursor, false)?),
-            8199 => Field::WalAddition(cursor.nested_value(|inside| WalAddition::decode(inside, true))?),
-            8197 => Field::WalDeletion {
-                log_number: cursor.varint64()?,
-                length_prefixed: false,
-            },
-            8200 => Field::WalDeletion {
-                log_number: cursor.nested_value(Cursor::varint64)?,
-                length_prefixed: true,
-            },
-            8198 => Field::FullHistoryTsLow(cursor.string()?),
-            8201 => Field::PersistUserDefinedTimestamps(cursor.nested_value(Cursor::bool)?),
-            8202 => Field::SubcompactionProgress(cursor.string()?),
-            8203 => Field::LastCompactedManifestFileSize(cursor.nested_value(Cursor::varint64)?),
-            tag if tag & SAFE_IGNORE_MASK != 0 => Field::Ignorable {
-                tag,
-                value: cursor.string()?,
-            },
+        let (kind, value) = match tag {
+            1 => ("comparator", bytes(cursor)?),
+            2 => ("log_number", long(cursor)?),
+            3 => ("next_file_number", long(cursor)?),
+            4 => ("last_sequence", long(cursor)?),
+            5 => (
+                "compact_pointer",
+                object([("level", short(cursor)?), ("key", key(cursor)?)]),
+            ),
+            6 => (
+                "deleted_file",
+                object([("level", short(cursor)?), ("file_number", long(cursor)?)]),
+            ),
+            7 | 100 | 102 | 103 => ("new_file", new_file(cursor, tag)?),
+            9 => ("prev_log_number", long(cursor)?),
+            10 => ("min_log_number_to_keep", long(cursor)?),
+            // Of RocksDB only, as all after it.
+            200 => ("column_family", short(cursor)?),
+            201 => ("column_family_add", bytes(cursor)?),
+            202 => ("column_family_drop", Value::Null),
+            203 => ("max_column_family", short(cursor)?),
+            300 => ("in_atomic_group", short(cursor)?),
+            // The second tag is that of older versions.
+            400 | 8194 => ("blob_file_addition", blob_file(cursor, true)?),
+            401 | 8195 => ("blob_file_garbage", blob_file(cursor, false)?),
+            8193 => ("db_id", bytes(cursor)?),
+            8196 => ("wal_addition", wal_addition(cursor)?),
+            8199 => ("wal_addition", cursor.nested_value(wal_addition)?),
+            8197 => ("wal_deletion", long(cursor)?),
+            8200 => ("wal_deletion", cursor.nested_value(long)?),
+            8198 => ("full_history_ts_low", bytes(cursor)?),
+            8201 => ("persist_user_defined_timestamps", cursor.nested_value(flag)?),
+            // Its contents are not decoded.
+            8202 => ("subcompaction_progress", bytes(cursor)?),
+            8203 => ("last_compacted_manifest_file_size", cursor.nested_value(long)?),
+            tag if tag & SAFE_IGNORE_MASK != 0 => ("ignorable", bytes(cursor)?),
             tag => return Err(cursor.error(start, PayloadReason::UnknownTag { tag })),
-        })
+        };
+        Ok(Field { tag, kind, value })
     }
 
-    fn encode(&self, out: &mut Vec<u8>) -> Result<(), PayloadError> {
-        let start = out.len();
-        put_varint(out, self.tag().into());
-        match self {
-            Field::LogNumber(number)
-            | Field::NextFileNumber(number)
-            | Field::LastSequence(number)
-            | Field::PrevLogNumber(number)
-            | Field::MinLogNumberToKeep(number) => put_varint(out, *number),
-            Field::ColumnFamily(number) | Field::MaxColumnFamily(number) | Field::InAtomicGroup(number) => {
-                put_varint(out, (*number).into());
-            }
-            Field::ColumnFamilyDrop => {}
-            Field::Comparator(bytes)
-            | Field::ColumnFamilyAdd(bytes)
-            | Field::DbId(bytes)
-            | Field::FullHistoryTsLow(bytes)
-            | Field::SubcompactionProgress(bytes) => put_string(out, bytes)?,
-            Field::Ignorable { tag, value } => {
-                put_string(out, value)?;
-                if Field::decode(&mut Cursor::new(out, start)).as_ref() != Ok(self) {
-                    return Err(wrong_tag(out, start, *tag));
-                }
-            }
-            Field::CompactPointer { level, key } => {
-                put_varint(out, (*level).into());
-                key.encode(out)?;
-            }
-            Field::DeletedFile { level, file_number } => {
-                put_varint(out, (*level).into());
-                put_varint(out, *file_number);
-            }
-            Field::NewFile(file) => file.encode(out)?,
-            Field::BlobFileAddition(blob) => {
-                put_varint(out, blob.file_number);
-                put_varint(out, blob.blob_count);
-                put_varint(out, blob.blob_len);
-                put_string(out, blob.checksum_method)?;
-                put_string(out, blob.checksum)?;
-                put_blob_fields(out, &blob.custom_fields)?;
-            }
-            Field::BlobFileGarbage(blob) => {
-                put_varint(out, blob.file_number);
-                put_varint(out, blob.blob_count);
-                put_varint(out, blob.blob_len);
-                put_blob_fields(out, &blob.custom_fields)?;
-            }
-            Field::WalAddition(wal) if wal.length_prefixed => {
-                let mut inside = Vec::new();
-                wal.encode(&mut inside);
-                put_string(out, &inside)?;
-            }
-            Field::WalAddition(wal) => wal.encode(out),
-            Field::WalDeletion {
-                log_number,
-                length_prefixed: false,
-            } => put_varint(out, *log_number),
-            Field::WalDeletion { log_number: number, .. } | Field::LastCompactedManifestFileSize(number) => {
-                put_nested_varint(out, *number);
-            }
-            Field::PersistUserDefinedTimestamps(is_set) => put_string(out, &[u8::from(*is_set)])?,
+    /// The field as an object.
+    pub(super) fn into_items(self) -> Vec<Item<'a>> {
+        let mut items = vec![
+            ("kind".into(), Value::Text(self.kind.into())),
+            ("tag".into(), Value::UInt(self.tag.into())),
+        ];
+        if self.value != Value::Null {
+            items.push(("value".into(), self.value));
         }
-        Ok(())
+        items
     }
 }
 
-tagged! { Field:
-    Field::Comparator(_) => 1, "comparator";
-    Field::LogNumber(_) => 2, "log_number";
-    Field::NextFileNumber(_) => 3, "next_file_number";
-    Field::LastSequence(_) => 4, "last_sequence";
-    Field::CompactPointer { .. } => 5, "compact_pointer";
-    Field::DeletedFile { .. } => 6, "deleted_file";
-    Field::NewFile(file) => file.tag(), "new_file";
-    Field::PrevLogNumber(_) => 9, "prev_log_number";
-    Field::MinLogNumberToKeep(_) => 10, "min_log_number_to_keep";
-    Field::ColumnFamily(_) => 200, "column_family";
-    Field::ColumnFamilyAdd(_) => 201, "column_family_add";
-    Field::ColumnFamilyDrop => 202, "column_family_drop";
-    Field::MaxColumnFamily(_) => 203, "max_column_family";
-    Field::InAtomicGroup(_) => 300, "in_atomic_group";
-    Field::BlobFileAddition(blob) => [400, 8194][blob.deprecated_tag as usize], "blob_file_addition";
-    Field::BlobFileGarbage(blob) => [401, 8195][blob.deprecated_tag as usize], "blob_file_garbage";
-    Field::DbId(_) => 8193, "db_id";
-    Field::WalAddition(wal) => [8196, 8199][wal.length_prefixed as usize], "wal_addition";
-    Field::WalDeletion { length_prefixed, .. } => [8197, 8200][*length_prefixed as usize], "wal_deletion";
-    Field::FullHistoryTsLow(_) => 8198, "full_history_ts_low";
-    Field::PersistUserDefinedTimestamps(_) => 8201, "persist_user_defined_timestamps";
-    Field::SubcompactionProgress(_) => 8202, "subcompaction_progress";
-    Field::LastCompactedManifestFileSize(_) => 8203, "last_compacted_manifest_file_size";
-    Field::Ignorable { tag, .. } => *tag, "ignorable";
+fn bytes<'a>(cursor: &mut Cursor<'a>) -> Result<Value<'a>, PayloadError> {
+    Ok(Value::Bytes(cursor.string()?.into()))
 }
 
-impl WalAddition {
-    const TERMINATE: u32 = 1;
-    const SYNCED_SIZE: u32 = 2;
-
-    fn decode(cursor: &mut Cursor<'_>, length_prefixed: bool) -> Result<Self, PayloadError> {
-        let log_number = cursor.varint64()?;
-        let mut synced_len = None;
-        loop {
-            let start = cursor.offset();
-            match cursor.varint32()? {
-                Self::TERMINATE => break,
-                Self::SYNCED_SIZE if synced_len.is_none() => synced_len = Some(cursor.varint64()?),
-                Self::SYNCED_SIZE => return Err(cursor.error(start, PayloadReason::NonCanonical)),
-                tag => return Err(cursor.error(start, PayloadReason::UnknownTag { tag })),
-            }
-        }
-        Ok(WalAddition {
-            log_number,
-            synced_len,
-            length_prefixed,
-        })
-    }
-
-    fn encode(&self, out: &mut Vec<u8>) {
-        put_varint(out, self.log_number);
-        if let Some(synced_len) = self.synced_len {
-            put_varint(out, Self::SYNCED_SIZE.into());
-            put_varint(out, synced_len);
-        }
-        put_varint(out, Self::TERMINATE.into());
-    }
+fn short<'a>(cursor: &mut Cursor<'a>) -> Result<Value<'a>, PayloadError> {
+    Ok(Value::UInt(cursor.varint32()?.into()))
 }
 
-/// The custom fields of a blob file, up to the final tag 0.
-fn blob_fields<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(u32, &'a [u8])>, PayloadError> {
+fn long<'a>(cursor: &mut Cursor<'a>) -> Result<Value<'a>, PayloadError> {
+    cursor.varint64().map(Value::UInt)
+}
+
+fn byte<'a>(cursor: &mut Cursor<'a>) -> Result<Value<'a>, PayloadError> {
+    Ok(Value::UInt(cursor.byte()?.into()))
+}
+
+fn flag<'a>(cursor: &mut Cursor<'a>) -> Result<Value<'a>, PayloadError> {
+    cursor.bool().map(Value::Bool)
+}
+
+fn object<'a, const COUNT: usize>(items: [(&'static str, Value<'a>); COUNT]) -> Value<'a> {
+    Value::Object(items.map(|(name, value)| (name.into(), value)).into())
+}
+
+/// A key as stored in the tables of a database: the user's key, followed by 8 bytes with the
+/// sequence number and the type of the entry (`ParsedInternalKey` of `db/dbformat.h`). With
+/// user-defined timestamps, the user's key ends with the timestamp.
+fn key<'a>(cursor: &mut Cursor<'a>) -> Result<Value<'a>, PayloadError> {
+    let start = cursor.offset();
+    let Some((user_key, packed)) = cursor.string()?.split_last_chunk() else {
+        return Err(cursor.error(start, PayloadReason::BadKey));
+    };
+    let packed = u64::from_le_bytes(*packed);
+    Ok(object([
+        ("user_key", Value::Bytes(user_key.into())),
+        ("sequence", Value::UInt(packed >> 8)),
+        ("value_type", Value::UInt(packed & 0xff)),
+    ]))
+}
+
+/// A table that is added to a level. Each of its forms has a tag of its own: LevelDB writes 7,
+/// current versions of RocksDB 103. RocksDB: the largest key is not in the file if it has the maximum
+/// sequence number and the type of a range deletion.
+fn new_file<'a>(cursor: &mut Cursor<'a>, tag: u32) -> Result<Value<'a>, PayloadError> {
+    let (level, file_number) = (short(cursor)?, long(cursor)?);
+    // The number of the directory among RocksDB's `db_paths`.
+    let mut path_id = if tag == 102 { short(cursor)? } else { Value::UInt(0) };
+    let mut items: Vec<Item<'a>> = Vec::with_capacity(9);
+    items.push(("level".into(), level));
+    items.push(("file_number".into(), file_number));
+    items.push(("file_len".into(), long(cursor)?));
+    items.push(("smallest".into(), key(cursor)?));
+    items.push(("largest".into(), key(cursor)?));
+    if tag != 7 {
+        items.push(("smallest_sequence".into(), long(cursor)?));
+        items.push(("largest_sequence".into(), long(cursor)?));
+    }
+    let mut custom_fields = Vec::new();
+    if tag == 103 {
+        custom_fields = further_fields(cursor, 1, custom_field)?;
+        // Of several, the last one counts, as it does in RocksDB.
+        if let Some(field) = custom_fields.iter().rfind(|field| field.kind == "path_id") {
+            path_id = field.value.clone();
+        }
+    }
+    items.push(("path_id".into(), path_id));
+    items.push(("custom_fields".into(), list(custom_fields)));
+    Ok(Value::Object(items))
+}
+
+/// A further field of a table; `None` for an unknown tag.
+fn custom_field<'a>(cursor: &mut Cursor<'a>, tag: u32) -> Result<Option<Kind<'a>>, PayloadError> {
+    Ok(Some(match tag {
+        2 => ("need_compaction", cursor.nested_value(flag)?),
+        3 => (
+            "min_log_number_to_keep",
+            Value::UInt(cursor.nested_value(Cursor::fixed64)?),
+        ),
+        4 => ("oldest_blob_file_number", cursor.nested_value(long)?),
+        5 => ("oldest_ancester_time", cursor.nested_value(long)?),
+        6 => ("file_creation_time", cursor.nested_value(long)?),
+        7 => ("file_checksum", bytes(cursor)?),
+        8 => ("file_checksum_func_name", bytes(cursor)?),
+        9 => ("temperature", cursor.nested_value(byte)?),
+        10 => ("min_timestamp", bytes(cursor)?),
+        11 => ("max_timestamp", bytes(cursor)?),
+        12 => ("unique_id", bytes(cursor)?),
+        13 => ("epoch_number", cursor.nested_value(long)?),
+        14 => ("compensated_range_deletion_size", cursor.nested_value(long)?),
+        15 => ("tail_size", cursor.nested_value(long)?),
+        16 => ("user_defined_timestamps_persisted", cursor.nested_value(flag)?),
+        17 => ("file_open_metadata", bytes(cursor)?),
+        65 => ("path_id", cursor.nested_value(byte)?),
+        _ => return Ok(None),
+    }))
+}
+
+/// A blob file that RocksDB has written (`db/blob/blob_file_addition.cc`), or values in one that are
+/// no longer referred to (`db/blob/blob_file_garbage.cc`). No further field of either is known.
+fn blob_file<'a>(cursor: &mut Cursor<'a>, has_checksum: bool) -> Result<Value<'a>, PayloadError> {
+    let mut items: Vec<Item<'a>> = Vec::with_capacity(6);
+    items.push(("file_number".into(), long(cursor)?));
+    items.push(("blob_count".into(), long(cursor)?));
+    items.push(("blob_len".into(), long(cursor)?));
+    if has_checksum {
+        items.push(("checksum_method".into(), bytes(cursor)?));
+        items.push(("checksum".into(), bytes(cursor)?));
+    }
+    let fields = further_fields(cursor, 0, |_, _| Ok(None))?;
+    items.push(("custom_fields".into(), list(fields)));
+    Ok(Value::Object(items))
+}
+
+/// The further fields of a file, up to the tag `end`.
+fn further_fields<'a>(
+    cursor: &mut Cursor<'a>,
+    end: u32,
+    read: impl Fn(&mut Cursor<'a>, u32) -> Result<Option<Kind<'a>>, PayloadError>,
+) -> Result<Vec<Field<'a>>, PayloadError> {
     let mut fields = Vec::new();
     loop {
         let start = cursor.offset();
-        match cursor.varint32()? {
-            0 => return Ok(fields),
-            tag if tag & NON_SAFE_IGNORE_MASK != 0 => {
+        let tag = cursor.varint32()?;
+        if tag == end {
+            return Ok(fields);
+        }
+        let (kind, value) = match read(cursor, tag)? {
+            Some(known) => known,
+            None if tag & NON_SAFE_IGNORE_MASK != 0 => {
                 return Err(cursor.error(start, PayloadReason::UnknownTag { tag }));
             }
-            tag => fields.push((tag, cursor.string()?)),
-        }
+            None => ("ignorable", bytes(cursor)?),
+        };
+        fields.push(Field { tag, kind, value });
     }
 }
 
-fn put_blob_fields(out: &mut Vec<u8>, fields: &[(u32, &[u8])]) -> Result<(), PayloadError> {
-    for &(tag, value) in fields {
-        if tag == 0 || tag & NON_SAFE_IGNORE_MASK != 0 {
-            return Err(wrong_tag(out, out.len(), tag));
+fn list(fields: Vec<Field<'_>>) -> Value<'_> {
+    let fields = fields.into_iter().map(|field| Value::Object(field.into_items()));
+    Value::Array(fields.collect())
+}
+
+/// A write-ahead log that RocksDB keeps track of: that it exists, or how many bytes of it are synced
+/// (`db/wal_edit.cc`).
+fn wal_addition<'a>(cursor: &mut Cursor<'a>) -> Result<Value<'a>, PayloadError> {
+    const TERMINATE: u32 = 1;
+    const SYNCED_SIZE: u32 = 2;
+    let mut items: Vec<Item<'a>> = vec![("log_number".into(), long(cursor)?)];
+    loop {
+        let start = cursor.offset();
+        match cursor.varint32()? {
+            TERMINATE => return Ok(Value::Object(items)),
+            SYNCED_SIZE if items.len() == 1 => items.push(("synced_len".into(), long(cursor)?)),
+            SYNCED_SIZE => return Err(cursor.error(start, PayloadReason::NonCanonical)),
+            tag => return Err(cursor.error(start, PayloadReason::UnknownTag { tag })),
         }
-        put_varint(out, tag.into());
-        put_string(out, value)?;
     }
-    out.push(0);
-    Ok(())
 }

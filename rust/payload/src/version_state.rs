@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::mem;
 
 use super::error::PayloadError;
-use super::new_file::NewFile;
+use super::value::Value;
 use super::version_edit::{Field, VersionEdit};
 use super::wire::make_room;
 
@@ -15,26 +15,26 @@ use super::wire::make_room;
 /// Blob files are not kept.
 ///
 /// ```
-/// use cordwood_payload::VersionState;
+/// use cordwood_payload::{Value, VersionState};
 ///
 /// let mut state = VersionState::default();
 /// let key = b"\x09a\x01\x01\0\0\0\0\0\0";
 /// state.apply(&[b"\x02\x04\x03\x07\x07\x01\x06\x2a", &key[..], &key[..]].concat())?;
 /// state.apply(b"\x02\x05")?;
 /// assert_eq!(state.numbers(), [("log_number", 5), ("next_file_number", 7)]);
-/// let tables: Vec<_> = state.tables().map(|(family, file)| (family, file.level, file.file_number)).collect();
-/// assert_eq!(tables, [(0, 1, 6)]);
+/// let tables: Vec<_> = state.tables().collect();
+/// assert_eq!((tables[0].0, tables[0].1.get("file_number")), (0, Some(&Value::UInt(6))));
 /// # Ok::<(), cordwood_payload::PayloadError>(())
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct VersionState {
     numbers: BTreeMap<&'static str, u64>,
-    log_numbers: BTreeMap<u32, u64>,
+    log_numbers: BTreeMap<u64, u64>,
     synced_lens: BTreeMap<u64, u64>,
     has_other_tags: bool,
-    names: BTreeMap<u32, Vec<u8>>,
+    names: BTreeMap<u64, Vec<u8>>,
     /// By column family, level and number: the field, as it is in the record.
-    tables: BTreeMap<(u32, u32, u64), Vec<u8>>,
+    tables: BTreeMap<(u64, u64, u64), Vec<u8>>,
     /// Records that take effect together with some that follow.
     group: Vec<Vec<u8>>,
 }
@@ -46,17 +46,7 @@ impl VersionState {
     ///
     /// If the record is not a version edit. The state is then that before it.
     pub fn apply(&mut self, record: &[u8]) -> Result<(), PayloadError> {
-        // One field at a time: a decoded field takes up many times its size in the record.
-        let (mut family, mut rest) = (None, None);
-        for field in VersionEdit::new(record).fields() {
-            match field? {
-                // RocksDB writes the log number before the family that it is about.
-                Field::ColumnFamily(number) => family = family.or(Some(number)),
-                Field::InAtomicGroup(number) => rest = rest.or(Some(number)),
-                _ => {}
-            }
-        }
-        let family = family.unwrap_or(0);
+        let (family, rest) = scope(record)?;
         for field in VersionEdit::new(record).fields() {
             self.apply_number(&field?, family);
         }
@@ -71,73 +61,50 @@ impl VersionState {
                 if rest > 0 {
                     return Ok(());
                 }
-                mem::take(&mut self.group).iter().try_for_each(|record| {
-                    let is_family = |field: &Result<Field<'_>, _>| matches!(field, Ok(Field::ColumnFamily(_)));
-                    let family = VersionEdit::new(record).fields().find(is_family);
-                    let family = match family.transpose()? {
-                        Some(Field::ColumnFamily(number)) => number,
-                        _ => 0,
-                    };
-                    self.apply_tables(record, family)
-                })
+                let mut group = mem::take(&mut self.group).into_iter();
+                group.try_for_each(|record| self.apply_tables(&record, scope(&record)?.0))
             }
         }
     }
 
-    fn apply_number(&mut self, field: &Field<'_>, family: u32) {
+    fn apply_number(&mut self, field: &Field<'_>, family: u64) {
         // The fields that LevelDB knows have smaller tags.
-        self.has_other_tags |= field.tag() >= 10;
-        let number = match *field {
-            Field::LogNumber(number) => {
-                self.log_numbers.insert(family, number);
-                number
-            }
-            Field::WalDeletion { log_number, .. } => {
-                self.synced_lens = self.synced_lens.split_off(&log_number);
-                log_number
-            }
-            Field::NextFileNumber(number)
-            | Field::LastSequence(number)
-            | Field::PrevLogNumber(number)
-            | Field::MinLogNumberToKeep(number)
-            | Field::LastCompactedManifestFileSize(number) => number,
-            Field::ColumnFamily(number) | Field::MaxColumnFamily(number) | Field::InAtomicGroup(number) => {
-                number.into()
-            }
-            Field::ColumnFamilyDrop => {
-                self.log_numbers.remove(&family);
-                return;
-            }
-            Field::WalAddition(wal) => {
-                if let Some(len) = wal.synced_len {
-                    self.synced_lens.insert(wal.log_number, len);
+        self.has_other_tags |= field.tag >= 10;
+        match (field.kind, &field.value) {
+            ("column_family_drop", _) => drop(self.log_numbers.remove(&family)),
+            ("wal_addition", wal) => {
+                if let Some(&Value::UInt(len)) = wal.get("synced_len") {
+                    self.synced_lens.insert(part(wal, "log_number"), len);
                 }
-                return;
             }
-            _ => return,
-        };
-        self.numbers.insert(field.as_str(), number);
+            (kind, &Value::UInt(number)) => {
+                match kind {
+                    "log_number" => drop(self.log_numbers.insert(family, number)),
+                    "wal_deletion" => self.synced_lens = self.synced_lens.split_off(&number),
+                    _ => {}
+                }
+                self.numbers.insert(kind, number);
+            }
+            _ => {}
+        }
     }
 
-    fn apply_tables(&mut self, record: &[u8], family: u32) -> Result<(), PayloadError> {
+    fn apply_tables(&mut self, record: &[u8], family: u64) -> Result<(), PayloadError> {
         let edit = VersionEdit::new(record);
+        let key = |file: &Value<'_>| (family, part(file, "level"), part(file, "file_number"));
         // The engines delete first, in any order of the fields: a file can return to where it was.
         for field in edit.fields() {
-            if let Field::DeletedFile { level, file_number } = field? {
-                self.tables.remove(&(family, level, file_number));
+            let field = field?;
+            if field.kind == "deleted_file" {
+                self.tables.remove(&key(&field.value));
             }
         }
         let mut start = 0;
         while let Some((field, end)) = edit.field_at(start)? {
-            match field {
-                Field::NewFile(file) => {
-                    let field = copied(&record[start..end])?;
-                    self.tables.insert((family, file.level, file.file_number), field);
-                }
-                Field::ColumnFamilyAdd(name) => {
-                    self.names.insert(family, copied(name)?);
-                }
-                Field::ColumnFamilyDrop => self.tables.retain(|&(other, ..), _| other != family),
+            match (field.kind, &field.value) {
+                ("new_file", file) => drop(self.tables.insert(key(file), copied(&record[start..end])?)),
+                ("column_family_add", Value::Bytes(name)) => drop(self.names.insert(family, copied(name)?)),
+                ("column_family_drop", _) => self.tables.retain(|&(other, ..), _| other != family),
                 _ => {}
             }
             start = end;
@@ -151,7 +118,7 @@ impl VersionState {
     }
 
     /// For each column family, the smallest number of a log that it needs.
-    pub fn log_numbers(&self) -> &BTreeMap<u32, u64> {
+    pub fn log_numbers(&self) -> &BTreeMap<u64, u64> {
         &self.log_numbers
     }
 
@@ -166,23 +133,51 @@ impl VersionState {
     }
 
     /// The name of a column family, if the MANIFEST states it; it does not for the default one.
-    pub fn name(&self, family: u32) -> Option<&[u8]> {
+    pub fn name(&self, family: u64) -> Option<&[u8]> {
         self.names.get(&family).map(Vec::as_slice)
     }
 
     /// The tables by column family, level and number: the number of the column family, and the table.
-    pub fn tables(&self) -> impl Iterator<Item = (u32, NewFile<'_>)> {
-        self.tables.iter().filter_map(
-            |(&(family, ..), field)| match VersionEdit::new(field).fields().next()? {
-                Ok(Field::NewFile(file)) => Some((family, file)),
-                _ => None,
-            },
-        )
+    pub fn tables(&self) -> impl Iterator<Item = (u64, Value<'_>)> {
+        let fields = self.tables.iter();
+        fields.filter_map(|(&(family, ..), field)| Some((family, VersionEdit::new(field).fields().next()?.ok()?.value)))
     }
 
     /// Removes the first of [`tables`](Self::tables).
     pub(super) fn remove_first_table(&mut self) {
         self.tables.pop_first();
+    }
+}
+
+/// The column family that an edit is about, and how many edits that take effect together with it follow,
+/// if it says so. All of it is decoded: one field at a time, since a decoded field takes up many times
+/// its size in the record.
+fn scope(record: &[u8]) -> Result<(u64, Option<u64>), PayloadError> {
+    let (mut family, mut rest) = (None, None);
+    for field in VersionEdit::new(record).fields() {
+        match field? {
+            // RocksDB writes the log number before the family that it is about.
+            Field {
+                kind: "column_family",
+                value: Value::UInt(number),
+                ..
+            } => family = family.or(Some(number)),
+            Field {
+                kind: "in_atomic_group",
+                value: Value::UInt(number),
+                ..
+            } => rest = rest.or(Some(number)),
+            _ => {}
+        }
+    }
+    Ok((family.unwrap_or(0), rest))
+}
+
+/// A number in the value of a field.
+fn part(value: &Value<'_>, name: &str) -> u64 {
+    match value.get(name) {
+        Some(&Value::UInt(number)) => number,
+        _ => 0,
     }
 }
 

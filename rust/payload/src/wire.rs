@@ -223,23 +223,6 @@ pub(super) fn make_room(out: &mut Vec<u8>, len: usize) -> Result<(), PayloadErro
     })
 }
 
-/// Writes a number in a string of its own.
-pub(super) fn put_nested_varint(out: &mut Vec<u8>, value: u64) {
-    let mut inside = Vec::new();
-    put_varint(&mut inside, value);
-    out.push(inside.len() as u8); // 10 at most.
-    out.extend(inside);
-}
-
-/// The error for a field at `start` of `out` that would be read as another one.
-pub(super) fn wrong_tag(out: &[u8], start: usize, tag: u32) -> PayloadError {
-    PayloadError {
-        offset: start,
-        len: out.len() - start,
-        reason: PayloadReason::UnknownTag { tag },
-    }
-}
-
 /// The error for `len` bytes that cannot be appended to `out`.
 pub(super) fn too_large(out: &[u8], len: usize) -> PayloadError {
     PayloadError {

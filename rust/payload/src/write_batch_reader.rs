@@ -70,10 +70,11 @@ impl WriteBatchReader {
         Ok((batch, fault))
     }
 
-    /// Whether RocksDB and Pebble read one of the batches so far differently, when none had decided
-    /// the engine.
-    pub fn is_ambiguous(&self) -> bool {
-        self.is_ambiguous
+    /// The uncertain point that the batches so far have shown, in words: RocksDB and Pebble read one of
+    /// them differently, and none before it had decided the engine.
+    pub fn note(&self) -> Option<&'static str> {
+        let note = "RocksDB and Pebble read this log differently, and it is read as one from RocksDB";
+        self.is_ambiguous.then_some(note)
     }
 }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cordwood_payload::table::{
-    Array, Builder, Decoder, Facts, Fault, Fits, Given, Item, Learner, Limits, Record, Row, Rows, Selection, Sink,
-    Type, Value, Values,
+    Builder, Column, Decoder, Facts, Fault, Fits, Given, Learner, Limits, Names, Record, Row, Rows, Sink, Type, Values,
 };
+use cordwood_payload::{Item, Value};
 
 const CELL_COUNT_MAX: usize = 1 << 22;
 
@@ -51,7 +51,7 @@ fn structure<const COUNT: usize>(fields: [(&str, Type); COUNT]) -> Type {
     Type::Struct(std::sync::Arc::new(fields.into_iter().collect()))
 }
 
-fn columns(records: &[&str]) -> Vec<(usize, Array)> {
+fn columns(records: &[&str]) -> Vec<(usize, Column)> {
     let mut builder = Builder::new(types(records), CELL_COUNT_MAX);
     for record in records {
         assert_eq!(of_json(record, |row| builder.add(row)), Some(Ok(true)), "{record}");
@@ -136,13 +136,16 @@ fn a_column_with_too_many_fields_is_json_and_takes_no_room_from_the_others() {
 #[test]
 fn nulls_are_marked_in_a_column_that_has_any() {
     let found = columns(&[r#"{"a": 1, "b": "x"}"#, r#"{"b": "yz"}"#, r#"{"a": 3, "b": null}"#]);
-    let [(0, first), (1, second)] = &found[..] else {
-        panic!("{found:?}")
+    let [(0, first), (1, second)]: [_; 2] = found.try_into().unwrap() else {
+        panic!("other columns")
     };
-    assert_eq!((first.null_count, first.validity.as_deref()), (1, Some(&[0b101][..])));
-    assert!(matches!(&first.values, Values::I64(values) if values[..] == [1, 0, 3]));
-    assert_eq!((second.len, second.validity.as_deref()), (3, Some(&[0b011][..])));
-    assert!(matches!(&second.values, Values::Bytes { offsets, data } if offsets[..] == [0, 1, 3, 3] && data == b"xyz"));
+    assert_eq!((first.null_count(), second.len()), (1, 3));
+    let (validity, values) = first.into_parts();
+    assert_eq!(validity, Some(vec![0b101]));
+    assert!(matches!(values, Values::I64(values) if values[..] == [1, 0, 3]));
+    let (validity, values) = second.into_parts();
+    assert_eq!(validity, Some(vec![0b011]));
+    assert!(matches!(values, Values::Bytes { offsets, data } if offsets[..] == [0, 1, 3, 3] && data == b"xyz"));
 }
 
 #[test]
@@ -173,7 +176,7 @@ fn a_row_that_does_not_fit_is_refused_and_the_builder_can_still_be_used() {
     assert_eq!(add(r#"{"a": 2}"#), Some(Ok(true)));
     let batch = builder.take().unwrap();
     assert_eq!(batch.row_count, 1);
-    assert!(matches!(&batch.columns[..], [(0, Array { values: Values::I64(values), .. })] if values[..] == [2]));
+    assert!(matches!(&batch.columns[..], [(0, Column { values: Values::I64(values), .. })] if values[..] == [2]));
 }
 
 #[test]
@@ -198,37 +201,35 @@ fn a_value_that_does_not_fit_is_named_by_its_place() {
 
 #[test]
 fn values_of_rows_that_no_record_has_are_columns_too() {
-    let items: [Item<'_>; 3] = [
+    let items: [Item<'_>; 2] = [
         ("n".into(), Value::Huge("18446744073709551615".into())),
         ("b".into(), Value::Bytes(b"\xff".into())),
-        ("t".into(), Value::Time(5)),
     ];
     let mut learner = Learner::new(Limits::default());
     assert!(learner.add(&Row::of_items(&items)));
     assert_eq!(
         learner.types().into_iter().map(|(_, kind)| kind).collect::<Vec<_>>(),
-        [Type::Json, Type::Bytes, Type::Time]
+        [Type::Json, Type::Bytes]
     );
-    let columns = [("n", Type::UInt), ("b", Type::Bytes), ("t", Type::Time)];
+    let columns = [("n", Type::UInt), ("b", Type::Bytes)];
     let mut builder = Builder::new(columns, CELL_COUNT_MAX);
     assert_eq!(builder.add(&Row::of_items(&items)), Ok(true));
     let columns = builder.take().unwrap().columns;
     assert!(matches!(&columns[0].1.values, Values::U64(values) if values[..] == [u64::MAX]));
     assert!(matches!(&columns[1].1.values, Values::Bytes { data, .. } if data == b"\xff"));
-    assert!(matches!(&columns[2].1.values, Values::I64(values) if values[..] == [5]));
 }
 
 #[test]
 fn a_selection_chooses_columns_and_fields_in_its_order() {
     let record = r#"{"a": {"b": {"c": 1, "d.e": 2}}, "a.b": {"c": 3}, "x.y": 4, "z": null}"#;
     let names = ["z", "x.y", "a.b.c", "a.b.d.e", "a.b", "missing", "x.z"];
-    let selection: Selection = names.into_iter().collect();
+    let selection: Names = names.into_iter().collect();
     let mut learner = Learner::new(Limits::default());
     of_json(record, |row| learner.add(&row.select(&selection)));
     let found: Vec<String> = learner.types().into_iter().map(|(name, _)| name).collect();
     assert_eq!(found, ["z", "x.y", "a.b.c", "a.b.d.e", "a.b"]);
     let mut builder = Builder::new([("a.b.c", Type::Int)], CELL_COUNT_MAX);
-    let selection: Selection = ["a.b.c"].into_iter().collect();
+    let selection: Names = ["a.b.c"].into_iter().collect();
     of_json(record, |row| builder.add(&row.select(&selection)));
     // The longest name of a column counts.
     assert!(matches!(&builder.take().unwrap().columns[0].1.values, Values::I64(values) if values[..] == [3]));
@@ -332,7 +333,7 @@ fn given(name: &str, made_as: Type, fits: Fits, is_nullable: bool) -> Type {
 }
 
 /// The columns of given types, or the message of the first row that is not added.
-fn given_columns<const COUNT: usize>(types: [(&str, Type); COUNT], records: &[&str]) -> Result<Vec<Array>, String> {
+fn given_columns<const COUNT: usize>(types: [(&str, Type); COUNT], records: &[&str]) -> Result<Vec<Column>, String> {
     let mut builder = Builder::new(types, CELL_COUNT_MAX);
     for record in records {
         let added = of_json(record, |row| builder.add(row)).unwrap();
@@ -356,7 +357,7 @@ fn a_given_column_takes_only_values_that_stay_the_same() {
     );
     let [array] = &found.unwrap()[..] else { panic!() };
     assert!(matches!(&array.values, Values::I64(values) if values[..2] == [-128, 127]));
-    assert_eq!((array.len, array.null_count), (3, 1));
+    assert_eq!((array.len(), array.null_count()), (3, 1));
 
     let text = given("string", Type::Json, Fits::Same, true);
     let found = given_columns([("a", text)], &[r#"{"a": "x\""}"#, r#"{"a": ["x", 1]}"#]).unwrap();
@@ -410,7 +411,7 @@ fn a_given_column_without_nulls_is_in_each_row() {
     let found = given_columns([("a", outside.clone())], &[r#"{"a": {}}"#]);
     assert_eq!(found.unwrap_err(), message("a.x"));
     assert_eq!(
-        given_columns([("a", outside)], &["{}", r#"{"a": {"x": true}}"#]).unwrap()[0].null_count,
+        given_columns([("a", outside)], &["{}", r#"{"a": {"x": true}}"#]).unwrap()[0].null_count(),
         1
     );
 }
@@ -433,10 +434,10 @@ fn a_null_among_lists_of_a_fixed_size_has_items() {
     let pairs = given("pairs", Type::List(Box::new(item)), Fits::Count(2), true);
     let records = ["{}", r#"{"a": [1, null]}"#, "{}", r#"{"a": [3, 4]}"#, "{}"];
     let found = given_columns([("a", pairs.clone())], &records).unwrap();
-    let Values::List { offsets, items } = &found[0].values else {
+    let Values::List { offsets, items, .. } = &found[0].values else {
         panic!()
     };
-    assert_eq!((&offsets[..], items.len), (&[0, 2, 4, 6, 8, 10][..], 10));
+    assert_eq!((&offsets[..], items.len()), (&[0, 2, 4, 6, 8, 10][..], 10));
     assert!(matches!(&items.values, Values::I64(values) if values[..] == [0, 0, 1, 0, 0, 0, 3, 4, 0, 0]));
     let message = "the column 'a' is pairs, and cannot have a value of type list: it has 3 items";
     assert_eq!(
@@ -456,10 +457,10 @@ fn an_object_as_a_given_map_is_a_list_of_keys_and_values() {
         &[r#"{"a": {"x": true, "y": null}}"#, r#"{"a": {}}"#],
     )
     .unwrap();
-    let Values::List { offsets, items } = &found[0].values else {
+    let Values::List { offsets, items, .. } = &found[0].values else {
         panic!()
     };
-    assert_eq!((&offsets[..], items.len), (&[0, 2, 2][..], 2));
+    assert_eq!((&offsets[..], items.len()), (&[0, 2, 2][..], 2));
     let message = "the column 'a[].value' is bool, and cannot have a value of type int";
     assert_eq!(
         given_columns([("a", map.clone())], &[r#"{"a": {"x": 1}}"#]).unwrap_err(),

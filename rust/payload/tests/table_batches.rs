@@ -2,7 +2,7 @@
 
 mod rows;
 
-use cordwood_payload::table::{Decoder, Facts, Note, Record, Rows};
+use cordwood_payload::table::{Decoder, Facts, Record, Rows};
 use cordwood_payload::{Engine, WriteBatchReader};
 
 use rows::{Lines, lines, lines_with_room, value};
@@ -87,7 +87,6 @@ fn an_empty_batch_is_a_row() {
 #[test]
 fn a_row_says_whether_its_record_is_salvaged_and_the_name_of_its_column_family() {
     let mut facts = of_engine(Engine::RocksDb);
-    facts.has_salvaged = true;
     facts.families = [(0, b"default".to_vec()), (3, b"n\xff".to_vec())].into();
     let (first, empty) = (
         batch(7, 3, &[b"\x04\x03\x01k", b"\x04\x05\x01k", b"\x00\x01k", b"\x03\x00"]),
@@ -95,11 +94,12 @@ fn a_row_says_whether_its_record_is_salvaged_and_the_name_of_its_column_family()
     );
     let records = [
         Record {
-            is_salvaged: true,
+            is_salvaged: Some(true),
             ..Record::of(&first)
         },
         Record {
             offset: 40,
+            is_salvaged: Some(false),
             ..Record::of(&empty)
         },
     ];
@@ -195,7 +195,7 @@ fn the_batches_of_a_log_decide_its_engine() {
         let mut reader = WriteBatchReader::new(None);
         let read = |record: &&[u8]| reader.read(record).unwrap().0.engine();
         assert_eq!(records.iter().map(read).collect::<Vec<_>>(), engines, "{records:?}");
-        assert_eq!(reader.is_ambiguous(), is_ambiguous, "{records:?}");
+        assert_eq!(reader.note().is_some(), is_ambiguous, "{records:?}");
     }
 }
 
@@ -209,7 +209,7 @@ fn the_batches_of_a_log_of_a_known_engine_decide_nothing() {
             usize::from(fault.is_some())
         };
         assert_eq!([SAME, ROCKSDB, PEBBLE, EITHER, NEITHER].map(&mut read), fault_counts);
-        assert!(!reader.is_ambiguous());
+        assert_eq!(reader.note(), None);
     }
 }
 
@@ -229,11 +229,8 @@ fn a_log_that_may_be_of_either_engine_is_noted() {
     let of_rocksdb = r#"offset: 0, sequence: 7, kind: "put_entity", column_family: 1, key: b"\x01", value: b"""#;
     let of_pebble = r#"offset: 0, sequence: 7, kind: "delete_sized", key: b"\x01", value: b"\x00""#;
     let either = note(Facts::default(), &[SAME, EITHER]);
-    assert_eq!(either, (Some(Note::Engines), Some(of_rocksdb.to_owned())));
-    assert_eq!(
-        Note::Engines.to_string(),
-        "RocksDB and Pebble read this log differently, and it is read as one from RocksDB"
-    );
+    let words = "RocksDB and Pebble read this log differently, and it is read as one from RocksDB";
+    assert_eq!(either, (Some(words), Some(of_rocksdb.to_owned())));
     let decided = note(Facts::default(), &[PEBBLE, EITHER]);
     assert_eq!(decided, (None, Some(of_pebble.to_owned())));
     let given = note(of_engine(Engine::Pebble), &[EITHER]);

@@ -33,9 +33,8 @@ fn json(record: &[u8]) -> String {
 
 #[test]
 fn an_edit_is_a_row_with_its_fields() {
-    let record = Record {
+    let mut record = Record {
         offset: 7,
-        is_salvaged: true,
         ..Record::of(b"\x02\x04\xca\x01\xc9\x01\x02\xffn")
     };
     let fields = concat!(
@@ -45,11 +44,10 @@ fn an_edit_is_a_row_with_its_fields() {
     );
     let place = [format!("offset: 7, fields: {fields}")];
     assert_eq!(lines(Rows::VersionEdit, &Facts::default(), &[record]), place);
-    let mut facts = Facts::default();
-    facts.has_salvaged = true;
+    record.is_salvaged = Some(true);
     let place = [format!("offset: 7, salvaged: true, fields: {fields}")];
-    assert_eq!(lines(Rows::VersionEdit, &facts, &[record]), place);
-    let mut decoder = Decoder::new(Rows::VersionEdit, facts);
+    assert_eq!(lines(Rows::VersionEdit, &Facts::default(), &[record]), place);
+    let mut decoder = Decoder::new(Rows::VersionEdit, Facts::default());
     assert_eq!(
         value(&mut decoder, record.data),
         Ok(Some(format!("{{fields: {fields}}}")))

@@ -147,15 +147,12 @@ _OTHER_FILES = 64
 class _Kinds:
     """The tables of all kinds."""
 
-    is_full = False
-    stop_offset = None
-
     def __init__(self, new_target: Callable[[str | None], OneTable]) -> None:
         """A table for each kind, made by `new_target` when the first record of the kind is met."""
         self.targets: dict[str | None, OneTable] = {}
         self._new_target = new_target
         # It gets the records that cannot be read, for their faults.
-        self._faulty = Table(PAYLOADS["entity"], "arrow", opens_early=False)
+        self.table = Table(PAYLOADS["entity"], "arrow", opens_early=False)
 
     def read(
         self,
@@ -170,10 +167,10 @@ class _Kinds:
     ) -> Iterator[int]:
         """Takes the rows of a log."""
         started: set[str | None] = set()
-        self._faulty.start(reader, {}, on_corruption=on_corruption)
+        self.table.start(reader, {}, on_corruption=on_corruption)
         for source in reader.record_batches(target_len=target_len, threads=threads):
             kinds, left_out = entity_kinds(source)
-            for _made in self._faulty.feed(source, report, left_out):
+            for _made in self.table.feed(source, report, left_out):
                 pass
             for kind, indices in kinds:
                 if kind not in self.targets:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from cordwood._summary import summary_of
@@ -48,32 +48,16 @@ class _First(NamedTuple):
 
 
 class Target(Protocol):
-    """Takes the rows of logs: a table and its sink, or several."""
+    """Takes the rows of logs: a table and its sink, or several.
 
-    def read(
-        self,
-        reader: Reader,
-        report: Report,
-        *,
-        starts: Callable[[Record], None],
-        notes: Callable[[str], None],
-        taken: list[Record],
-        first: Mapping[str, str | None],
-        on_corruption: str,
-        target_len: int,
-        threads: int,
-    ) -> Iterator[int]:
+    Attributes:
+        table: The table, or one that is never full.
+    """
+
+    table: Table
+
+    def read(self, *arguments: Any, **options: Any) -> Iterator[int]:
         """Takes the rows of a log, with the arguments of `Table.read`. Yields how many records were taken."""
-        ...
-
-    @property
-    def is_full(self) -> bool:
-        """Whether there are as many rows as are wanted."""
-        ...
-
-    @property
-    def stop_offset(self) -> int | None:
-        """Where reading stopped because there were enough rows; `None` if it did not."""
         ...
 
 
@@ -84,16 +68,6 @@ class OneTable:
         self.table = table
         self._new_sink = new_sink
         self._sink: Sink | None = None
-
-    @property
-    def is_full(self) -> bool:
-        """Whether there are as many rows as are wanted."""
-        return self.table.is_full
-
-    @property
-    def stop_offset(self) -> int | None:
-        """Where reading stopped because there were enough rows; `None` if it did not."""
-        return self.table.stop_offset
 
     def read(self, reader: Reader, report: Report, **options: Any) -> Iterator[int]:
         """Takes the rows of a log."""
@@ -317,14 +291,14 @@ class Logs:
             except MisfitError as error:
                 raise changed_meanwhile(name, "rewritten") from error
             self.is_whole = is_whole
-            self._is_full = target.is_full
+            self._is_full = target.table.is_full
             if first:
                 if record_count != first.record_count:
                     raise changed_meanwhile(name, "rewritten")
                 return Status.CLEAN
             self.firsts[name] = _First(reader.tell(), record_count)
-            if target.stop_offset is not None:
-                self._report_stop(name, target.stop_offset)
+            if target.table.stop_offset is not None:
+                self._report_stop(name, target.table.stop_offset)
             faults.end(record_count)
             return faults.judge(summary_of(reader, record_count, path=name))
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cordwood::ReadOptions;
-use cordwood_payload::{Field, VersionEdit};
+use cordwood_payload::VersionEdit;
 
 /// Whether the new log at `path`, which was salvaged from a damaged one, is a MANIFEST that no engine
 /// opens: none of its edits states a number that each database needs. Source: LevelDB
@@ -23,13 +23,10 @@ pub(crate) fn lacks_an_edit(path: &Path, old: Option<&Path>, options: ReadOption
     let mut is_manifest = name.as_encoded_bytes().starts_with(b"MANIFEST-");
     while let Some(record) = reader.next_record()? {
         for field in VersionEdit::new(record.data).fields() {
-            match field {
-                Ok(Field::NextFileNumber(_)) => has_next_file = true,
-                Ok(Field::LogNumber(_)) => has_log = true,
-                Ok(Field::LastSequence(_)) => has_sequence = true,
-                Ok(_) => {}
-                Err(_) => return Ok(false),
-            }
+            let Ok(field) = field else { return Ok(false) };
+            has_next_file |= field.kind == "next_file_number";
+            has_log |= field.kind == "log_number";
+            has_sequence |= field.kind == "last_sequence";
             is_manifest = true;
         }
     }

@@ -5,7 +5,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyString};
 
-use super::table::{ROWS, facts_of, named};
+use super::records::{ROWS, facts_of, named};
 use crate::exclusive::Exclusive;
 use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
@@ -132,8 +132,8 @@ impl RecordDecoder {
 
     /// The uncertain point that the records have shown so far; `None` if there is none.
     #[getter]
-    fn note(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        Ok(self.decoder.lock(py)?.note().map(|note| note.to_string()))
+    fn note(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
+        Ok(self.decoder.lock(py)?.note())
     }
 }
 

@@ -1,51 +1,22 @@
 //! The class `Table`: `cordwood_payload::table` for Python.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::sync::Arc;
 
 use cordwood_payload::table::{
-    self, BytesAs, Decoder, Facts, Fits, Form, Given, Limits, Made, NotAdded, Options, Part, Record, Rows, Sink, Stop,
-    Type, Values,
+    self, BytesAs, Column, Decoder, Facts, Fits, Form, Given, Limits, Made, NotAdded, Options, Part, Rows, Stop, Type,
+    Values,
 };
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyCapsule, PyList, PyString};
+use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
 
-use super::write_batch::engine_of_log;
-use crate::arrow::{Array, DataType, Field, Memory, array_capsules};
+use super::records::{ROWS, Records, facts_of, named};
+use crate::arrow::{Array, DataType, Field, Memory, array_capsules, schema_capsule};
 use crate::exclusive::Exclusive;
-use crate::interpreter::interned;
 use crate::interpreter::python_code::{PythonCode, module};
-use crate::memory::batch_pool::PooledBatch;
 use crate::memory::buffer::{no_memory, try_bytes};
-use crate::reader::record_batch::RecordBatch;
 use crate::values::error::payload_fault;
-
-/// The value with this name.
-pub(super) fn named<T: Copy>(names: &[(&str, T)], name: &str) -> PyResult<T> {
-    let found = names.iter().find(|(other, _)| *other == name);
-    let value = found.map(|&(_, value)| value);
-    value.ok_or_else(|| PyValueError::new_err(format!("'{name}' is not known")))
-}
-
-pub(super) const ROWS: [(&str, Rows); 14] = [
-    ("raw", Rows::Raw),
-    ("write-batch", Rows::WriteBatch),
-    ("version-edit", Rows::VersionEdit),
-    ("live-files", Rows::LiveFiles),
-    ("entity", Rows::Entity),
-    ("json", Rows::Json),
-    ("wandb", Rows::Message),
-    ("wandb-run", Rows::Run),
-    ("wandb-history", Rows::History),
-    ("wandb-summary", Rows::Summary),
-    ("wandb-config", Rows::Config),
-    ("wandb-metrics", Rows::Metrics),
-    ("wandb-output", Rows::Output),
-    ("swanlab-history", Rows::Swanlab),
-];
 
 const FORMS: [(&str, Form); 3] = [("arrow", Form::Columns), ("ndjson", Form::Ndjson), ("csv", Form::Csv)];
 
@@ -89,18 +60,52 @@ type Faults<'py> = Vec<(usize, &'static str, Bound<'py, PyAny>)>;
 ///     level_count_max: The maximum number of levels of lists and structures in a column.
 ///     row_count_max: The maximum number of rows in an Arrow batch.
 ///     cell_count_max: The maximum number of cells in an Arrow batch. One row may have more.
-#[pyclass(frozen, module = "cordwood._native")]
+#[pyclass(frozen, subclass, module = "cordwood._native")]
 pub(crate) struct Table {
     rows: Rows,
-    form: Form,
     parts: Exclusive<Parts>,
 }
 
 struct Parts {
     table: table::Table,
     decoder: Decoder,
-    /// The types in Arrow of the columns, once the table is open.
+    /// Whether rows with the offset of their record say whether it is salvaged.
+    has_salvaged: bool,
+    /// The columns, if they are known.
+    known: Option<Vec<(String, Type)>>,
+    /// The types in Arrow of the columns, once there is a batch.
     fields: Vec<Field>,
+}
+
+impl Parts {
+    /// The types in Arrow of the columns.
+    fn new_fields(&self) -> Vec<Field> {
+        self.columns().iter().map(|(name, kind)| field_of(name, kind)).collect()
+    }
+
+    fn columns(&self) -> Vec<(String, Type)> {
+        self.known.clone().unwrap_or_else(|| self.table.columns())
+    }
+
+    /// The output, for Python.
+    fn object<'py>(&mut self, py: Python<'py>, made: Made) -> PyResult<Bound<'py, PyAny>> {
+        let rows = match made {
+            Made::Text(text) => return Ok(try_bytes(py, text.as_bytes())?.into_any()),
+            Made::Batch(rows) => rows,
+        };
+        if self.fields.is_empty() {
+            self.fields = self.new_fields();
+        }
+        let (mut numbers, mut fields, mut arrays) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, column) in rows.columns {
+            numbers.push(number);
+            fields.push(self.fields[number].clone());
+            arrays.push(Array::from(column));
+        }
+        let capsules: (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>) =
+            array_capsules(py, &fields, Array::table(rows.row_count, arrays))?;
+        Ok((numbers, rows.row_count, capsules).into_pyobject(py)?.into_any())
+    }
 }
 
 #[pymethods]
@@ -127,9 +132,8 @@ impl Table {
         cell_count_max: usize,
     ) -> PyResult<Self> {
         let rows = named(&ROWS, payload)?;
-        let form = named(&FORMS, form)?;
         let options = Options {
-            form,
+            form: named(&FORMS, form)?,
             always: types_of(always)?,
             wanted,
             row_count_max: limit,
@@ -147,15 +151,12 @@ impl Table {
         let columns = columns.map(types_of).transpose()?;
         Ok(Table {
             rows,
-            form,
             parts: Exclusive::new(Parts {
                 table: table::Table::new(options, columns.as_deref()),
                 decoder: Decoder::new(rows, Facts::default()),
-                fields: columns
-                    .iter()
-                    .flatten()
-                    .map(|(name, kind)| field_of(name, kind))
-                    .collect(),
+                has_salvaged: false,
+                known: columns,
+                fields: Vec::new(),
             }),
         })
     }
@@ -169,7 +170,7 @@ impl Table {
     ///     is_run: Whether it is a run of Weights & Biases even without a record.
     ///     has_salvaged: Whether rows with the offset of their record say whether it is salvaged.
     #[pyo3(signature = (first, *, dialect = None, families = BTreeMap::new(), is_run = false, has_salvaged = false))]
-    fn start(
+    fn start_log(
         &self,
         py: Python<'_>,
         first: Vec<(String, Option<String>)>,
@@ -181,8 +182,8 @@ impl Table {
         let mut facts = facts_of(dialect);
         facts.families = families;
         facts.is_run = is_run;
-        facts.has_salvaged = has_salvaged;
         let mut parts = self.parts.lock(py)?;
+        parts.has_salvaged = has_salvaged;
         parts.table.start(first);
         parts.decoder = Decoder::new(self.rows, facts);
         Ok(())
@@ -208,97 +209,90 @@ impl Table {
     ///     HasFirstError: A row has a column with which each row starts.
     ///     MisfitError: A value does not fit its column, or is in none.
     #[pyo3(signature = (source, start, only = None, /))]
-    fn feed<'py>(
+    fn take<'py>(
         &self,
         py: Python<'py>,
         source: &Bound<'py, PyAny>,
         start: usize,
         only: Option<Vec<usize>>,
     ) -> PyResult<(usize, Vec<Bound<'py, PyAny>>, Faults<'py>, u64)> {
-        let records = Records::of(source)?;
-        let mut guard = self.parts.lock(py)?;
-        let parts = &mut *guard;
-        let (next, faults, more, made) = py.detach(|| {
-            let Parts { table, decoder, .. } = &mut *parts;
-            let next = match &only {
-                Some(only) => table.feed(
-                    decoder,
-                    only[start..].iter().map_while(|&index| records.get(index)),
-                    start,
-                ),
-                None => table.feed(decoder, (start..).map_while(|index| records.get(index)), start),
-            };
-            let (faults, more) = table.take_faults();
-            (next, faults, more, table.take())
-        });
-        let stop = parts.table.stop().cloned();
-        let made = made.map_err(|_| no_memory())?;
-        let made = self.objects(py, parts, made)?;
-        drop(guard);
-        let index_of = |index: usize| only.as_ref().map_or(index, |only| only[index]);
+        let has_salvaged = self.parts.lock(py)?.has_salvaged;
+        let records = Records::of(source, has_salvaged)?;
+        let index_of = |at: usize| only.as_ref().map_or(Some(at), |only| only.get(at).copied());
+        let record_at = |at: usize| records.get(index_of(at)?);
+        let taken = self.taken(py, |table, decoder| {
+            table.feed(decoder, (start..).map_while(&record_at), start)
+        })?;
         // Faults before it are returned first: the next call raises it.
-        let stop = stop.filter(|_| faults.is_empty());
-        if let Some(error) = stop.and_then(|stop| stopped(py, stop).transpose()) {
-            let error = error?;
-            if let Some(record) = records.get(index_of(next)) {
+        if taken.faults.is_empty()
+            && let Some(error) = taken.stop
+        {
+            let error = stopped(py, error)?;
+            if let Some(record) = record_at(taken.result) {
                 error.value(py).setattr("offset", record.offset)?;
             }
             return Err(error);
         }
-        Ok((next, made, faults_of(py, faults, index_of)?, more))
+        let faults = faults_of(py, taken.faults, |at| index_of(at).unwrap_or(at))?;
+        Ok((taken.result, taken.made, faults, taken.more_count))
     }
 
     /// Takes the rows that are complete only at the end of a log.
     ///
     /// Returns:
     ///     Whether these are all: if not, it must be called again. And the output and the faults, as for
-    ///     `feed`.
-    fn rest<'py>(&self, py: Python<'py>) -> PyResult<(bool, Vec<Bound<'py, PyAny>>, Faults<'py>, u64)> {
+    ///     `take`.
+    fn take_rest<'py>(&self, py: Python<'py>) -> PyResult<(bool, Vec<Bound<'py, PyAny>>, Faults<'py>, u64)> {
         self.end(py, table::Table::rest)
     }
 
     /// Takes the rows that are held back until all logs were read.
     ///
     /// Returns:
-    ///     As for `rest`.
-    fn rest_of_all<'py>(&self, py: Python<'py>) -> PyResult<(bool, Vec<Bound<'py, PyAny>>, Faults<'py>, u64)> {
+    ///     As for `take_rest`.
+    fn take_held<'py>(&self, py: Python<'py>) -> PyResult<(bool, Vec<Bound<'py, PyAny>>, Faults<'py>, u64)> {
         self.end(py, |table, _| table.end())
     }
 
-    /// The learned columns, with those that are always there.
-    ///
-    /// Returns:
-    ///     The name of each column and its type, as in `cordwood._tables.schema`.
-    fn columns<'py>(&self, py: Python<'py>) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
-        let columns = self.parts.lock(py)?.table.columns();
-        let columns = columns.into_iter().map(|(name, kind)| {
-            let kind = type_object(py, &kind)?;
-            Ok((name, kind))
-        });
-        columns.collect()
+    /// The columns that are known, or those that were learned, in their order, each with its type.
+    #[getter]
+    fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let columns = self.parts.lock(py)?.columns();
+        let found = PyDict::new(py);
+        for (name, kind) in columns {
+            found.set_item(name, type_object(py, &kind)?)?;
+        }
+        Ok(found)
     }
 
-    /// The columns that are JSON.
+    /// The columns and their types: a capsule of the Arrow C schema interface.
     ///
     /// Returns:
-    ///     The names of those with values of several types, and these types; and the names of those with
-    ///     too many fields.
-    #[expect(clippy::type_complexity, reason = "a tuple of Python")]
-    fn conflicts(&self, py: Python<'_>) -> PyResult<(Vec<(String, Vec<String>)>, Vec<String>)> {
-        let parts = self.parts.lock(py)?;
+    ///     The capsule.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.parts.lock(py)?.new_fields())
+    }
+
+    /// The columns that are JSON: those with values of several types, and these; and those that are too wide.
+    ///
+    /// `a.b` is a field of `a`, and `a[]` are its items.
+    #[getter]
+    fn conflicts<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, Vec<String>)> {
+        let (found, parts) = (PyDict::new(py), self.parts.lock(py)?);
         let Some(learner) = parts.table.learner() else {
-            return Ok(Default::default());
+            return Ok((found, Vec::new()));
         };
-        let conflicts = learner.conflicts().into_iter();
-        let conflicts = conflicts.map(|(name, kinds)| (name, kinds.into_iter().collect()));
+        for (name, kinds) in learner.conflicts() {
+            found.set_item(name, kinds.into_iter().collect::<Vec<_>>())?;
+        }
         let overfull = learner.overfull().into_iter().map(str::to_owned);
-        Ok((conflicts.collect(), overfull.collect()))
+        Ok((found, overfull.collect()))
     }
 
     /// The uncertain point that the records of this log have shown so far; `None` if there is none.
     #[getter]
-    fn note(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        Ok(self.parts.lock(py)?.decoder.note().map(|note| note.to_string()))
+    fn note(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
+        Ok(self.parts.lock(py)?.decoder.note())
     }
 
     /// Whether its rows are written. If not at the end, it must be made again with all columns.
@@ -334,53 +328,57 @@ impl Table {
     }
 }
 
+/// The result of a step of a table, its output and its faults, and why it takes no more records.
+struct Taken<'py, T> {
+    result: T,
+    made: Vec<Bound<'py, PyAny>>,
+    faults: Vec<(usize, table::Fault)>,
+    more_count: u64,
+    stop: Option<Stop>,
+}
+
 impl Table {
+    fn taken<'py, T: Send>(
+        &self,
+        py: Python<'py>,
+        step: impl FnOnce(&mut table::Table, &mut Decoder) -> T + Send,
+    ) -> PyResult<Taken<'py, T>> {
+        let mut guard = self.parts.lock(py)?;
+        let parts = &mut *guard;
+        let (result, (faults, more_count), made) = py.detach(|| {
+            let result = step(&mut parts.table, &mut parts.decoder);
+            (result, parts.table.take_faults(), parts.table.take())
+        });
+        let made = made.map_err(|_| no_memory())?;
+        let stop = parts.table.stop().filter(|stop| **stop != Stop::Full);
+        Ok(Taken {
+            result,
+            faults,
+            more_count,
+            stop: stop.cloned(),
+            made: made
+                .map(|made| parts.object(py, made))
+                .transpose()?
+                .into_iter()
+                .collect(),
+        })
+    }
+
     fn end<'py>(
         &self,
         py: Python<'py>,
-        take: impl FnOnce(&mut table::Table, &mut Decoder) -> bool + Send,
+        step: impl FnOnce(&mut table::Table, &mut Decoder) -> bool + Send,
     ) -> PyResult<(bool, Vec<Bound<'py, PyAny>>, Faults<'py>, u64)> {
-        let mut guard = self.parts.lock(py)?;
-        let parts = &mut *guard;
-        let (is_all, (faults, more), made) = py.detach(|| {
-            let Parts { table, decoder, .. } = &mut *parts;
-            let is_all = take(table, decoder);
-            (is_all, table.take_faults(), table.take())
-        });
-        let made = self.objects(py, parts, made.map_err(|_| no_memory())?)?;
-        let stop = parts.table.stop().cloned();
-        drop(guard);
-        match stop.and_then(|stop| stopped(py, stop).transpose()) {
-            Some(error) => Err(error?),
-            None => Ok((is_all, made, faults_of(py, faults, |index| index)?, more)),
+        let taken = self.taken(py, step)?;
+        match taken.stop {
+            Some(stop) => Err(stopped(py, stop)?),
+            None => Ok((
+                taken.result,
+                taken.made,
+                faults_of(py, taken.faults, |at| at)?,
+                taken.more_count,
+            )),
         }
-    }
-
-    /// The output, for Python.
-    fn objects<'py>(&self, py: Python<'py>, parts: &mut Parts, made: Vec<Made>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        if self.form == Form::Columns && parts.fields.is_empty() && !made.is_empty() {
-            parts.fields = parts
-                .table
-                .columns()
-                .iter()
-                .map(|(name, kind)| field_of(name, kind))
-                .collect();
-        }
-        let object = |made| match made {
-            Made::Text(text) => Ok(try_bytes(py, text.as_bytes())?.into_any()),
-            Made::Batch(rows) => {
-                let (mut numbers, mut fields, mut arrays) = (Vec::new(), Vec::new(), Vec::new());
-                for (number, array) in rows.columns {
-                    numbers.push(number);
-                    fields.push(parts.fields[number].clone());
-                    arrays.push(Array::from(array));
-                }
-                let capsules: (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>) =
-                    array_capsules(py, &fields, Array::table(rows.row_count, arrays))?;
-                Ok((numbers, rows.row_count, capsules).into_pyobject(py)?.into_any())
-            }
-        };
-        made.into_iter().map(object).collect()
     }
 }
 
@@ -398,132 +396,16 @@ fn faults_of<'py>(
     faults.collect()
 }
 
-/// The exception for a table that takes no more records; `None` if there are enough rows.
-fn stopped(py: Python<'_>, stop: Stop) -> PyResult<Option<PyErr>> {
-    let schema = |class: &str, message: String| {
-        let error = module(py, "cordwood._tables.schema")?.getattr(class)?.run((message,))?;
-        Ok(Some(PyErr::from_value(error)))
+/// The exception for a table that takes no more records.
+fn stopped(py: Python<'_>, stop: Stop) -> PyResult<PyErr> {
+    let (class, message) = match stop {
+        Stop::TooManyColumns => ("TooManyColumnsError", "there are too many columns".to_owned()),
+        Stop::HasFirst(name) => ("HasFirstError", name),
+        Stop::NotAdded(NotAdded::NoMemory) | Stop::Full => return Ok(no_memory()),
+        Stop::NotAdded(error) => ("MisfitError", error.to_string()),
     };
-    match stop {
-        Stop::TooManyColumns => schema("TooManyColumnsError", "there are too many columns".to_owned()),
-        Stop::HasFirst(name) => schema("HasFirstError", name),
-        Stop::NotAdded(NotAdded::Misfit(misfit)) => schema("MisfitError", misfit.to_string()),
-        Stop::NotAdded(error @ NotAdded::SameNames(_)) => schema("MisfitError", error.to_string()),
-        Stop::NotAdded(NotAdded::NoMemory) => Ok(Some(no_memory())),
-        Stop::Full => Ok(None),
-    }
-}
-
-/// Records of a batch, or of a list.
-enum Records {
-    Batch(Arc<PooledBatch>),
-    List(Vec<(u64, u64, bool, PyBackedBytes)>),
-}
-
-impl Records {
-    /// A `RecordBatch`, or a list of `Record`.
-    fn of(records: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if let Ok(batch) = records.cast::<RecordBatch>() {
-            return Ok(Records::Batch(batch.get().shared()));
-        }
-        let py = records.py();
-        let (offset, end_offset) = (interned!(py, "offset")?, interned!(py, "end_offset")?);
-        let (salvaged, data) = (interned!(py, "salvaged")?, interned!(py, "data")?);
-        let records = records.cast::<PyList>()?.iter().map(|record| {
-            Ok((
-                record.getattr(offset)?.extract()?,
-                record.getattr(end_offset)?.extract()?,
-                record.getattr(salvaged)?.extract()?,
-                record.getattr(data)?.extract()?,
-            ))
-        });
-        Ok(Records::List(records.collect::<PyResult<_>>()?))
-    }
-
-    fn get(&self, index: usize) -> Option<Record<'_>> {
-        match self {
-            Records::Batch(batch) => Some(Record {
-                offset: batch.records().record_offsets().get(index).copied()?,
-                ..Record::of(batch.records().get(index)?)
-            }),
-            Records::List(records) => records
-                .get(index)
-                .map(|(offset, end_offset, is_salvaged, data)| Record {
-                    offset: *offset,
-                    end_offset: *end_offset,
-                    is_salvaged: *is_salvaged,
-                    data,
-                }),
-        }
-    }
-}
-
-/// The kinds of the entities in records.
-///
-/// Args:
-///     source: A `RecordBatch`, or a list of `Record`.
-///
-/// Returns:
-///     Each kind, and the indices of its records; `None` is the kind of entities without a key. And
-///     the indices of the records that cannot be read.
-#[pyfunction]
-#[pyo3(signature = (source, /))]
-#[expect(clippy::type_complexity, reason = "a tuple of Python")]
-pub(crate) fn entity_kinds(source: &Bound<'_, PyAny>) -> PyResult<(Vec<(Option<String>, Vec<usize>)>, Vec<usize>)> {
-    struct KindOf(Option<String>);
-
-    impl Sink for KindOf {
-        fn row(&mut self, row: &table::Row<'_>) -> bool {
-            self.0 = row.text("__kind__").map(str::to_owned);
-            true
-        }
-
-        fn fault(&mut self, _: table::Fault) {}
-    }
-
-    let records = Records::of(source)?;
-    Ok(source.py().detach(|| {
-        let mut decoder = Decoder::new(Rows::Entity, Facts::default());
-        let mut numbers = HashMap::new();
-        let mut kinds: Vec<(Option<String>, Vec<usize>)> = Vec::new();
-        let mut left_out = Vec::new();
-        for (index, record) in (0..).map_while(|index| Some((index, records.get(index)?))) {
-            let mut kind = KindOf(None);
-            if decoder.record(&record, &mut kind).is_err() {
-                left_out.push(index);
-                continue;
-            }
-            let number = *numbers.entry(kind.0).or_insert_with_key(|kind| {
-                kinds.push((kind.clone(), Vec::new()));
-                kinds.len() - 1
-            });
-            kinds[number].1.push(index);
-        }
-        (kinds, left_out)
-    }))
-}
-
-/// Whether a record is of the kind that a payload is about, all of it.
-///
-/// Args:
-///     payload: The name of the payload.
-///     record: The record.
-///     dialect: The dialect of its log, if it is known.
-///
-/// Returns:
-///     Whether it can be decoded without a fault.
-#[pyfunction]
-#[pyo3(signature = (payload, record, dialect, /))]
-pub(crate) fn is_decoded(payload: &str, record: &[u8], dialect: Option<&str>) -> PyResult<bool> {
-    let mut decoder = Decoder::new(named(&ROWS, payload)?, facts_of(dialect));
-    Ok(matches!(decoder.value(record, &mut |_| ()), Ok(true)))
-}
-
-/// The facts that the dialect of a log shows.
-pub(super) fn facts_of(dialect: Option<&str>) -> Facts {
-    let mut facts = Facts::default();
-    facts.engine = engine_of_log(dialect);
-    facts
+    let class = module(py, "cordwood._tables.schema")?.getattr(class)?;
+    Ok(PyErr::from_value(class.run((message,))?))
 }
 
 /// The types of columns.
@@ -532,39 +414,41 @@ fn types_of(columns: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<Vec<(String, T
     types.collect()
 }
 
+/// The types that contain no others: their names in `cordwood._tables.schema`, and their types in Arrow.
+const TYPES: [(&str, Type, DataType); 8] = [
+    ("bool", Type::Bool, DataType::BOOL),
+    ("int", Type::Int, DataType::INT64),
+    ("uint", Type::UInt, DataType::UINT64),
+    ("float", Type::Float, DataType::FLOAT64),
+    ("text", Type::Text, DataType::TEXT),
+    ("bytes", Type::Bytes, DataType::BINARY),
+    ("time", Type::Time, DataType::TIME),
+    ("json", Type::Json, DataType::TEXT),
+];
+
 /// Converts a `ColumnType` of `cordwood._tables.schema`.
 fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
     if let Ok(name) = kind.cast::<PyString>() {
-        return Ok(match name.to_str()? {
-            "bool" => Type::Bool,
-            "int" => Type::Int,
-            "uint" => Type::UInt,
-            "float" => Type::Float,
-            "text" => Type::Text,
-            "bytes" => Type::Bytes,
-            "time" => Type::Time,
-            "json" => Type::Json,
-            other => return Err(PyValueError::new_err(format!("no value is {other}"))),
-        });
+        let types = TYPES.map(|(name, kind, _)| (name, kind));
+        return named(&types, name.to_str()?);
     }
     if kind.hasattr("made_as")? {
-        let count = kind.getattr("size")?.extract()?;
-        let fits: String = kind.getattr("fits")?.extract()?;
+        let size = kind.getattr("size")?.extract()?;
+        let fits = [
+            ("same", Fits::Same),
+            ("nothing", Fits::Nothing),
+            ("integers", Fits::Integers(size)),
+            ("digits", Fits::Digits(size)),
+            ("floats", Fits::Floats(size)),
+            ("bytes", Fits::Bytes),
+            ("count", Fits::Count(size)),
+            ("times", Fits::Times(size)),
+            ("map", Fits::Map),
+        ];
         return Ok(Type::Given(Arc::new(Given {
             name: kind.getattr("name")?.extract()?,
             made_as: type_of(&kind.getattr("made_as")?)?,
-            fits: match fits.as_str() {
-                "same" => Fits::Same,
-                "nothing" => Fits::Nothing,
-                "integers" => Fits::Integers(count),
-                "digits" => Fits::Digits(count),
-                "floats" => Fits::Floats(count),
-                "bytes" => Fits::Bytes,
-                "count" => Fits::Count(count),
-                "times" => Fits::Times(count),
-                "map" => Fits::Map,
-                other => return Err(PyValueError::new_err(format!("no values are {other}"))),
-            },
+            fits: named(&fits, &kind.getattr("fits")?.extract::<String>()?)?,
             is_nullable: kind.getattr("is_nullable")?.extract()?,
         })));
     }
@@ -578,42 +462,37 @@ fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
     Ok(Type::Struct(Arc::new(fields.collect::<PyResult<_>>()?)))
 }
 
-/// The `ColumnType` of `cordwood._tables.schema` for a type that was learned.
+/// The `ColumnType` of `cordwood._tables.schema` for a type, without what is given.
 fn type_object<'py>(py: Python<'py>, kind: &Type) -> PyResult<Bound<'py, PyAny>> {
     let schema = || module(py, "cordwood._tables.schema");
-    let name = match kind.made_as() {
-        Type::Bool => "bool",
-        Type::Int => "int",
-        Type::UInt => "uint",
-        Type::Float => "float",
-        Type::Text => "text",
-        Type::Bytes => "bytes",
-        Type::Time => "time",
-        Type::Json | Type::Given(_) => "json",
-        Type::List(item) => return schema()?.getattr("ListOf")?.run((type_object(py, item)?,)),
+    match kind.made_as() {
+        Type::List(item) => schema()?.getattr("ListOf")?.run((type_object(py, item)?,)),
         Type::Struct(fields) => {
             let fields = fields.iter().map(|(name, kind)| Ok((name, type_object(py, kind)?)));
-            let fields = pyo3::types::PyTuple::new(py, fields.collect::<PyResult<Vec<_>>>()?)?;
-            return schema()?.getattr("StructOf")?.run((fields,));
+            let fields = PyTuple::new(py, fields.collect::<PyResult<Vec<_>>>()?)?;
+            schema()?.getattr("StructOf")?.run((fields,))
         }
-    };
-    Ok(PyString::new(py, name).into_any())
+        plain => {
+            let name = TYPES
+                .iter()
+                .find(|(_, kind, _)| kind == plain)
+                .map_or("json", |(name, ..)| name);
+            Ok(PyString::new(py, name).into_any())
+        }
+    }
 }
 
 /// The field of Arrow with this name and type.
 fn field_of(name: &str, kind: &Type) -> Field {
     let (data_type, children) = match kind.made_as() {
-        Type::Bool => (DataType::BOOL, Vec::new()),
-        Type::Int => (DataType::INT64, Vec::new()),
-        Type::UInt => (DataType::UINT64, Vec::new()),
-        Type::Float => (DataType::FLOAT64, Vec::new()),
-        Type::Text | Type::Json | Type::Given(_) => (DataType::TEXT, Vec::new()),
-        Type::Bytes => (DataType::BINARY, Vec::new()),
-        Type::Time => (DataType::TIME, Vec::new()),
         Type::List(item) => (DataType::LIST, vec![field_of("item", item)]),
         Type::Struct(fields) => {
             let children = fields.iter().map(|(name, kind)| field_of(name, kind));
             (DataType::STRUCT, children.collect())
+        }
+        plain => {
+            let found = TYPES.into_iter().find(|(_, kind, _)| kind == plain);
+            (found.map_or(DataType::TEXT, |(.., data_type)| data_type), Vec::new())
         }
     };
     Field {
@@ -625,28 +504,29 @@ fn field_of(name: &str, kind: &Type) -> Field {
     }
 }
 
-impl From<table::Array> for Array {
-    fn from(array: table::Array) -> Self {
+impl From<Column> for Array {
+    fn from(column: Column) -> Self {
         let bytes = |bytes| Memory::Bytes(Arc::new(bytes));
-        let validity = array.validity.map_or(Memory::Absent, bytes);
-        let (buffers, children) = match array.values {
-            Values::Bits(bits) => (vec![validity, bytes(bits)], Vec::new()),
-            Values::I64(values) => (vec![validity, Memory::I64(values)], Vec::new()),
-            Values::U64(values) => (vec![validity, Memory::U64(values)], Vec::new()),
-            Values::F64(values) => (vec![validity, Memory::F64(values)], Vec::new()),
-            Values::Bytes { offsets, data } => {
-                (vec![validity, Memory::I32(Arc::new(offsets)), bytes(data)], Vec::new())
+        let (len, null_count) = (column.len(), column.null_count());
+        let (validity, values) = column.into_parts();
+        let mut buffers = vec![validity.map_or(Memory::Absent, bytes)];
+        let mut children = Vec::new();
+        match values {
+            Values::Bool(bits) => buffers.push(bytes(bits.into_bytes())),
+            Values::I64(values) => buffers.push(Memory::I64(values)),
+            Values::U64(values) => buffers.push(Memory::U64(values)),
+            Values::F64(values) => buffers.push(Memory::F64(values)),
+            Values::Bytes { offsets, data } => buffers.extend([Memory::I32(Arc::new(offsets)), bytes(data)]),
+            Values::List { offsets, items, .. } => {
+                buffers.push(Memory::I32(Arc::new(offsets)));
+                children.push(Array::from(*items));
             }
-            Values::List { offsets, items } => (
-                vec![validity, Memory::I32(Arc::new(offsets))],
-                vec![Array::from(*items)],
-            ),
-            Values::Struct(fields) => (vec![validity], fields.into_iter().map(Array::from).collect()),
-        };
+            Values::Struct(fields) => children.extend(fields.into_iter().map(Array::from)),
+        }
         Array {
-            null_count: array.null_count,
+            null_count,
             children,
-            ..Array::plain(array.len, buffers)
+            ..Array::plain(len, buffers)
         }
     }
 }

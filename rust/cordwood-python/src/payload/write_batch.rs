@@ -1,6 +1,5 @@
 //! The functions of `cordwood.payload.WriteBatch`.
 
-use cordwood_payload::table::Note;
 use cordwood_payload::{self as payload, Engine};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -75,28 +74,6 @@ pub(crate) fn build_write_batch<'py>(
     try_bytes(py, &record.map_err(|error| payload_error(py, error))?)
 }
 
-/// How many operations a write batch has. All of them are decoded.
-///
-/// Args:
-///     record: The record.
-///     engine: `"rocksdb"` or `"pebble"`.
-///
-/// Returns:
-///     Their number, including those that do not count.
-///
-/// Raises:
-///     PayloadError: The batch is damaged.
-#[pyfunction]
-#[pyo3(signature = (record, engine, /))]
-pub(crate) fn operation_count(
-    record: &Bound<'_, PyBytes>,
-    #[pyo3(from_py_with = engine_of)] engine: Engine,
-) -> PyResult<usize> {
-    let mut operations = core(record, engine)?.operations();
-    let count = operations.try_fold(0, |count, operation| operation.map(|_| count + 1));
-    count.map_err(|error| payload_error(record.py(), error))
-}
-
 /// Checks the write batches of one log, and finds the engine that wrote them.
 ///
 /// Args:
@@ -138,9 +115,8 @@ impl WriteBatchReader {
 
     /// The uncertain point that the batches so far have shown, in words; `None` if there is none.
     #[getter]
-    fn note(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        let is_ambiguous = self.0.lock(py)?.is_ambiguous();
-        Ok(is_ambiguous.then(|| Note::Engines.to_string()))
+    fn note(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
+        Ok(self.0.lock(py)?.note())
     }
 }
 

@@ -3,9 +3,9 @@
 
 use std::collections::TryReserveError;
 
-/// Bits. The first bit in a byte is its lowest.
+/// Bits: for Booleans, or for validity. The first bit in a byte is its lowest.
 #[derive(Debug, Default)]
-pub(super) struct Bits {
+pub struct Bits {
     bytes: Vec<u8>,
     len: usize,
 }
@@ -44,7 +44,8 @@ impl Bits {
         Ok(())
     }
 
-    pub(super) fn into_bytes(self) -> Vec<u8> {
+    /// The bytes; the bits after the last one are zeros.
+    pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 }

@@ -1,22 +1,22 @@
-//! Columns made from values, row by row.
+//! Columns made from values, row by row, in the memory layout of Arrow.
 
 use std::collections::TryReserveError;
-use std::error;
-use std::fmt;
 use std::sync::Arc;
 
-use super::array::{self, Array};
 use super::bits::Bits;
 use super::given;
 use super::json::{Text, write_base64, write_json};
-use super::learner::{Kind, Kinds};
+use super::kind::{Kind, Kinds};
+use super::misfit::NotAdded;
 use super::types::{Fields, Type};
 use super::view::View;
 
-/// A column under construction. It ends with its last value: nulls are added before the next value
-/// or at the end, so that a column without values is free.
+/// A column, or the items of a list, or a field of a structure.
+///
+/// Under construction, it ends with its last value: nulls are added before the next value or at the
+/// end, so that a column without values is almost free.
 #[derive(Debug)]
-pub(super) struct Column {
+pub struct Column {
     kind: Type,
     /// The kinds of values that it can contain.
     possible: Kinds,
@@ -25,133 +25,55 @@ pub(super) struct Column {
     valid_count: usize,
     /// Which values are not null; empty as long as none is null.
     validity: Bits,
-    values: Values,
+    /// The values; those in place of nulls have no meaning.
+    pub values: Values,
 }
 
+/// The values of a [`Column`].
 #[derive(Debug)]
-enum Values {
+pub enum Values {
+    /// Booleans.
     Bool(Bits),
+    /// Integers, or times in microseconds since 1970.
     I64(Vec<i64>),
+    /// Integers without a sign.
     U64(Vec<u64>),
+    /// Floating-point numbers.
     F64(Vec<f64>),
-    /// Texts or bytes, and where each starts and the last one ends.
+    /// Texts, bytes or JSON.
     Bytes {
-        ends: Vec<i32>,
+        /// Where each starts in `data`, and where the last one ends: one more than there are values.
+        offsets: Vec<i32>,
+        /// All texts or bytes, one after another.
         data: Vec<u8>,
     },
-    /// The same, for values of any kind.
-    Json {
-        ends: Vec<i32>,
-        text: Text,
-        /// Whether text is in quotation marks.
-        is_quoted: bool,
-    },
+    /// Lists.
     List {
-        ends: Vec<i32>,
-        item: Box<Column>,
+        /// Where each starts among the items of all, and where the last one ends: one more than there
+        /// are values.
+        offsets: Vec<i32>,
+        /// All items, one after another.
+        items: Box<Column>,
+        /// The number of items.
         count: usize,
         /// The number of Parquet columns of the items.
         width: usize,
         /// The number of items of a null, which are nulls: those of lists of a fixed size.
         null_len: usize,
     },
-    Struct {
-        fields: Arc<Fields>,
-        columns: Vec<Column>,
-    },
+    /// Structures: each field as a column of the same length.
+    Struct(Columns),
 }
 
-/// Why a row was not added.
-#[derive(Debug, Clone, PartialEq)]
-pub enum NotAdded {
-    /// A value does not fit its column.
-    Misfit(Box<Misfit>),
-    /// Two values have this name in Arrow.
-    SameNames(String),
-    /// There is not enough memory.
-    NoMemory,
-}
-
-/// A value that does not fit its column: it is of another type, or there is more than a column can
-/// contain, or no column or field has its name.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Misfit {
-    /// The name of the column. `a.b` is a field of `a`, and `a[]` is an item.
-    pub path: String,
-    /// The type of that column, field or item; `None` if there is no such column or field.
-    pub column: Option<Type>,
-    /// The type of the value.
-    pub value: &'static str,
-    /// Why a value of this type does not fit, if others do.
-    pub why: Option<String>,
-}
-
-impl NotAdded {
-    pub(super) fn misfit(column: Option<&Type>, value: View<'_>) -> Self {
-        NotAdded::Misfit(Box::new(Misfit {
-            path: String::new(),
-            column: column.cloned(),
-            value: match Kind::of(value) {
-                None => "null",
-                // Why a column of floating-point numbers cannot have it.
-                Some(Kind::Large) if column.is_some_and(|column| *column.made_as() == Type::Float) => {
-                    "int of more than 53 bits"
-                }
-                Some(kind) => kind.name(),
-            },
-            why: None,
-        }))
-    }
-
-    /// The same, with the name of the outer column or field before that of the inner one.
-    pub(super) fn within(mut self, outer: &str) -> Self {
-        if let NotAdded::Misfit(misfit) = &mut self {
-            misfit.path.insert_str(0, outer);
-        }
-        self
-    }
-}
-
-impl fmt::Display for NotAdded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NotAdded::Misfit(misfit) => misfit.fmt(f),
-            NotAdded::SameNames(name) => write!(
-                f,
-                "two values have the name '{name}' in a table, where some characters are escaped"
-            ),
-            NotAdded::NoMemory => f.write_str("there is not enough memory"),
-        }
-    }
-}
-
-impl fmt::Display for Misfit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Misfit {
-            path,
-            column,
-            value,
-            why,
-        } = self;
-        match column {
-            Some(column) => {
-                write!(
-                    f,
-                    "the column '{path}' is {column}, and cannot have a value of type {value}"
-                )?;
-                why.as_ref().map_or(Ok(()), |why| write!(f, ": {why}"))
-            }
-            None => write!(f, "the column '{path}' was not there when the columns were found"),
-        }
-    }
-}
-
-impl error::Error for NotAdded {}
-
-impl From<TryReserveError> for NotAdded {
-    fn from(_: TryReserveError) -> Self {
-        NotAdded::NoMemory
-    }
+/// Columns with names: those of a table, or the fields of a structure.
+#[derive(Debug)]
+pub struct Columns {
+    fields: Arc<Fields>,
+    pub(super) columns: Vec<Column>,
+    /// Whether the types are given: values without a column are left out.
+    is_given: bool,
+    /// The number of Parquet columns of the columns with values.
+    pub(super) width: usize,
 }
 
 impl Column {
@@ -168,26 +90,20 @@ impl Column {
                 Type::Int | Type::Time => Values::I64(Vec::new()),
                 Type::UInt => Values::U64(Vec::new()),
                 Type::Float => Values::F64(Vec::new()),
-                Type::Text | Type::Bytes => Values::Bytes {
-                    ends: vec![0],
+                Type::Text | Type::Bytes | Type::Json | Type::Given(_) => Values::Bytes {
+                    offsets: vec![0],
                     data: Vec::new(),
                 },
-                Type::Json | Type::Given(_) => Values::Json {
-                    ends: vec![0],
-                    text: Text::default(),
-                    is_quoted: *kind == Type::Json,
-                },
                 Type::List(item) => Values::List {
-                    ends: vec![0],
-                    item: Box::new(Column::new(item)),
+                    offsets: vec![0],
+                    items: Box::new(Column::new(item)),
                     count: 0,
                     width: item.leaf_count(),
                     null_len: kind.fixed_len(),
                 },
-                Type::Struct(fields) => Values::Struct {
-                    columns: fields.types.iter().map(Column::new).collect(),
-                    fields: Arc::clone(fields),
-                },
+                Type::Struct(fields) => {
+                    Values::Struct(Columns::new(Arc::clone(fields), matches!(kind, Type::Given(_))))
+                }
             },
         }
     }
@@ -211,17 +127,20 @@ impl Column {
             Values::U64(values) => resize(values, len, 0),
             Values::F64(values) => resize(values, len, 0.0),
             Values::List {
-                ends, count, null_len, ..
+                offsets,
+                count,
+                null_len,
+                ..
             } => {
                 *count = count.saturating_add(added.saturating_mul(*null_len));
                 // Of lists of a fixed size, only the items count.
-                resize(ends, len + 1, end_of(*count).unwrap_or(i32::MAX))
+                resize(offsets, len + 1, end_of(*count).unwrap_or(i32::MAX))
             }
-            Values::Bytes { ends, .. } | Values::Json { ends, .. } => {
-                let end = ends.last().copied().unwrap_or_default();
-                resize(ends, len + 1, end)
+            Values::Bytes { offsets, .. } => {
+                let end = offsets.last().copied().unwrap_or_default();
+                resize(offsets, len + 1, end)
             }
-            Values::Struct { .. } => Ok(()),
+            Values::Struct(_) => Ok(()),
         }
     }
 
@@ -275,44 +194,37 @@ impl Column {
             (Values::F64(values), View::Float(value)) => push(values, value)?,
             // Exact: the type was chosen so that it is.
             (Values::F64(values), View::Int(value)) => push(values, value as f64)?,
-            (Values::Bytes { ends, data }, value) => {
-                match value {
-                    View::Text(text) => append(data, text.as_bytes())?,
-                    View::Bytes(bytes) => append(data, bytes)?,
-                    View::Base64(bytes) => {
+            (Values::Bytes { offsets, data }, value) => {
+                match (value, self.kind.made_as()) {
+                    // JSON that is given as text has no quotation marks.
+                    (View::Text(text), _) if self.kind != Type::Json => append(data, text.as_bytes())?,
+                    (View::Bytes(bytes), Type::Bytes) => append(data, bytes)?,
+                    (value, _) => {
                         let mut text = Text::default();
-                        write_base64(&mut text, bytes);
-                        append(data, whole(&text)?.as_bytes())?;
+                        match value {
+                            View::Base64(bytes) if self.kind != Type::Json => write_base64(&mut text, bytes),
+                            value => write_json(&mut text, value),
+                        }
+                        text.check()?;
+                        append(data, text.text.as_bytes())?;
                     }
-                    _ => return Err(misfit()),
                 }
-                push(ends, end_of(data.len()).ok_or_else(misfit)?)?;
-            }
-            (Values::Json { ends, text, is_quoted }, value) => {
-                match value {
-                    View::Text(value) if !*is_quoted => text.push_str(value),
-                    View::Base64(bytes) if !*is_quoted => write_base64(text, bytes),
-                    value => write_json(text, value),
-                }
-                push(ends, end_of(whole(text)?.len()).ok_or_else(misfit)?)?;
+                push(offsets, end_of(data.len()).ok_or_else(misfit)?)?;
             }
             (
                 Values::List {
-                    ends,
-                    item,
+                    offsets,
+                    items,
                     count,
                     width,
                     ..
                 },
                 value,
             ) => {
-                cell_count = set_items(item, count, *width, value)?;
-                push(ends, end_of(*count).ok_or_else(misfit)?)?;
+                cell_count = set_items(items, count, *width, value)?;
+                push(offsets, end_of(*count).ok_or_else(misfit)?)?;
             }
-            (Values::Struct { fields, columns }, value) => {
-                let is_given = matches!(self.kind, Type::Given(_));
-                cell_count = set_fields(fields, columns, index, value, is_given)?;
-            }
+            (Values::Struct(fields), value) => cell_count = fields.set(index, value)?,
             _ => return Err(misfit()),
         }
         Ok(cell_count)
@@ -323,38 +235,109 @@ impl Column {
         self.len > index
     }
 
-    /// The finished column, with `len` rows.
+    /// Ends it with `len` rows.
     ///
     /// # Errors
     ///
     /// There is not enough memory.
-    pub(super) fn finish(mut self, len: usize) -> Result<Array, TryReserveError> {
+    pub(super) fn finish(&mut self, len: usize) -> Result<(), TryReserveError> {
         self.pad(len)?;
-        let has_nulls = self.valid_count < len;
-        Ok(Array {
-            len,
-            null_count: len - self.valid_count,
-            validity: has_nulls.then(|| self.validity.into_bytes()),
-            values: match self.values {
-                Values::Bool(bits) => array::Values::Bits(bits.into_bytes()),
-                Values::I64(values) => array::Values::I64(values),
-                Values::U64(values) => array::Values::U64(values),
-                Values::F64(values) => array::Values::F64(values),
-                Values::Bytes { ends, data } => array::Values::Bytes { offsets: ends, data },
-                Values::Json { ends, text, .. } => array::Values::Bytes {
-                    offsets: ends,
-                    data: text.text.into_bytes(),
-                },
-                Values::List { ends, item, count, .. } => array::Values::List {
-                    offsets: ends,
-                    items: Box::new(item.finish(count)?),
-                },
-                Values::Struct { columns, .. } => {
-                    let fields = columns.into_iter().map(|column| column.finish(len));
-                    array::Values::Struct(fields.collect::<Result<_, _>>()?)
+        match &mut self.values {
+            Values::List { items, count, .. } => items.finish(*count),
+            Values::Struct(fields) => fields.columns.iter_mut().try_for_each(|column| column.finish(len)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The number of values, including nulls.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no values.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The number of nulls.
+    pub fn null_count(&self) -> usize {
+        self.len - self.valid_count
+    }
+
+    /// One bit for each value: 0 for a null. `None` if there is no null. And the values.
+    pub fn into_parts(self) -> (Option<Vec<u8>>, Values) {
+        let has_nulls = self.null_count() > 0;
+        (has_nulls.then(|| self.validity.into_bytes()), self.values)
+    }
+}
+
+impl Columns {
+    pub(super) fn new(fields: Arc<Fields>, is_given: bool) -> Self {
+        Columns {
+            columns: fields.types.iter().map(Column::new).collect(),
+            fields,
+            is_given,
+            width: 0,
+        }
+    }
+
+    /// Sets the values of a row or a structure. Returns the number of the cells of items in them.
+    ///
+    /// # Errors
+    ///
+    /// A value does not fit its column, or is in none, or there is not enough memory. The columns must
+    /// no longer be used.
+    pub(super) fn set(&mut self, index: usize, value: View<'_>) -> Result<usize, NotAdded> {
+        let Columns { fields, columns, .. } = self;
+        let mut cell_count = 0;
+        let mut set = Ok(0);
+        let mut hint = 0;
+        value.all_fields(|name, value| {
+            let number = if self.is_given {
+                given::find(&fields.names, name, hint)
+            } else {
+                fields.names.find(name, hint)
+            };
+            set = match number {
+                Some(number) if self.is_given && columns[number].has(index) => {
+                    Err(NotAdded::SameNames(given::arrow_name(name)))
                 }
-            },
-        })
+                Some(number) => {
+                    hint = number + 1;
+                    let column = &mut columns[number];
+                    let was_empty = column.is_empty();
+                    let set = column.set(index, value);
+                    if was_empty && !column.is_empty() {
+                        self.width += fields.types[number].leaf_count();
+                    }
+                    set
+                }
+                None if self.is_given => Ok(0),
+                None => Err(NotAdded::misfit(None, value)),
+            }
+            .map_err(|error| error.within(&format!(".{name}")));
+            cell_count += *set.as_ref().unwrap_or(&0);
+            set.is_ok()
+        });
+        set?;
+        if self.is_given {
+            for ((name, kind), column) in fields.iter().zip(columns) {
+                if !column.has(index) && !kind.is_nullable() {
+                    return Err(NotAdded::misfit(Some(kind), View::Null).within(&format!(".{name}")));
+                }
+            }
+        }
+        Ok(cell_count)
+    }
+}
+
+/// The columns, in their order.
+impl IntoIterator for Columns {
+    type Item = Column;
+    type IntoIter = std::vec::IntoIter<Column>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.columns.into_iter()
     }
 }
 
@@ -377,56 +360,8 @@ fn set_items(item: &mut Column, count: &mut usize, width: usize, value: View<'_>
     set.map(|_| cell_count)
 }
 
-/// Sets the fields of a structure. Returns the number of the cells of items in them.
-fn set_fields(
-    fields: &Fields,
-    columns: &mut [Column],
-    index: usize,
-    value: View<'_>,
-    is_given: bool,
-) -> Result<usize, NotAdded> {
-    let mut cell_count = 0;
-    let mut set = Ok(0);
-    let mut hint = 0;
-    value.all_fields(|name, value| {
-        let number = if is_given {
-            given::find(&fields.names, name, hint)
-        } else {
-            fields.names.find(name, hint)
-        };
-        set = match number {
-            Some(number) if is_given && columns[number].has(index) => Err(NotAdded::SameNames(given::arrow_name(name))),
-            Some(number) => {
-                hint = number + 1;
-                columns[number].set(index, value)
-            }
-            None if is_given => Ok(0),
-            None => Err(NotAdded::misfit(None, value)),
-        }
-        .map_err(|error| error.within(&format!(".{name}")));
-        cell_count += *set.as_ref().unwrap_or(&0);
-        set.is_ok()
-    });
-    set?;
-    if is_given {
-        let columns = fields.iter().zip(columns);
-        let columns = columns.map(|((name, kind), column)| (name, kind, column.has(index)));
-        given::check_present(columns).map_err(|error| error.within("."))?;
-    }
-    Ok(cell_count)
-}
-
 fn end_of(len: usize) -> Option<i32> {
     i32::try_from(len).ok()
-}
-
-/// All of a text.
-fn whole(text: &Text) -> Result<&str, NotAdded> {
-    if text.is_cut {
-        Err(NotAdded::NoMemory)
-    } else {
-        Ok(&text.text)
-    }
 }
 
 #[inline]

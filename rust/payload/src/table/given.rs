@@ -1,64 +1,10 @@
 //! The types of a given schema: which values fit a column of one, and that no other value does.
 
-use std::sync::Arc;
-
-use super::column::NotAdded;
-use super::learner::{Kind, Kinds};
 use super::names::Names;
-use super::types::Type;
+use super::types::{Fits, Given, Type};
 use super::view::View;
 
-/// A given type of Arrow. Its columns are made as those of another type, which the caller casts.
-#[derive(Debug, PartialEq)]
-pub struct Given {
-    /// Its name in Arrow, for messages.
-    pub name: String,
-    /// The type as which its columns are made: JSON for text, in which text has no quotation marks.
-    /// The types of its fields or items are given, too.
-    pub made_as: Type,
-    /// The values that fit.
-    pub fits: Fits,
-    /// Whether null fits.
-    pub is_nullable: bool,
-}
-
-/// The values that fit a given type. None of them changes in a cast.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fits {
-    /// Those that fit the type as which it is made; of a structure, fields without a name in it are
-    /// left out.
-    Same,
-    /// No value.
-    Nothing,
-    /// Integers of this number of bits, and floating-point numbers that are such an integer.
-    Integers(u64),
-    /// Integers of at most this number of digits. They are made as JSON.
-    Digits(u64),
-    /// Floating-point numbers of this number of bits.
-    Floats(u64),
-    /// Bytes, and text as UTF-8.
-    Bytes,
-    /// Lists of this number of items, or bytes of this number.
-    Count(u64),
-    /// Times that are a multiple of this number of nanoseconds.
-    Times(u64),
-    /// Structures. They are made as lists of a structure of two fields: `key` and `value`.
-    Map,
-}
-
 impl Given {
-    /// The kinds of values that may fit.
-    pub(super) fn kinds(&self) -> Kinds {
-        match self.fits {
-            Fits::Nothing => Kinds::default(),
-            Fits::Integers(_) => Kinds::of(&[Kind::Int, Kind::Large, Kind::Huge, Kind::Float]),
-            Fits::Digits(_) => Kinds::of(&[Kind::Int, Kind::Large, Kind::Huge]),
-            Fits::Bytes => Kinds::of(&[Kind::Bytes, Kind::Text]),
-            Fits::Map => Type::Struct(Arc::default()).kinds(),
-            _ => self.made_as.kinds(),
-        }
-    }
-
     /// The value as its column is to have it, of these kinds; `None` if it does not fit.
     pub(super) fn fit<'v>(&self, value: View<'v>) -> Option<View<'v>> {
         let fits = match (self.fits, value) {
@@ -101,17 +47,6 @@ pub(super) fn find(names: &Names, name: &str, hint: usize) -> Option<usize> {
 /// A name in Arrow, where a NUL is four characters.
 pub(super) fn arrow_name(name: &str) -> String {
     name.replace('\0', "\\x00")
-}
-
-/// Checks that columns have a value in a row if null does not fit them: each is a name, a type, and
-/// whether it has a value.
-pub(super) fn check_present<'c>(columns: impl Iterator<Item = (&'c str, &'c Type, bool)>) -> Result<(), NotAdded> {
-    for (name, kind, has_value) in columns {
-        if !has_value && !kind.is_nullable() {
-            return Err(NotAdded::misfit(Some(kind), View::Null).within(name));
-        }
-    }
-    Ok(())
 }
 
 fn integer(value: View<'_>, bits: u64, is_unsigned: bool) -> Option<View<'_>> {

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
+use super::misfit::NotAdded;
 use super::view::View;
 use crate::{EntityKey, PathId};
 
@@ -53,6 +54,11 @@ impl Text {
         }
     }
 
+    /// Checks that it is whole.
+    pub(super) fn check(&self) -> Result<(), NotAdded> {
+        if self.is_cut { Err(NotAdded::NoMemory) } else { Ok(()) }
+    }
+
     fn len(&self) -> usize {
         self.text.len()
     }
@@ -80,6 +86,15 @@ impl Write for Text {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.push_str(text);
         Ok(())
+    }
+}
+
+impl View<'_> {
+    /// The value as JSON on one line; `None` if there is not enough memory.
+    pub fn to_json(self, bytes: BytesAs) -> Option<String> {
+        let mut text = Text::new(bytes);
+        write_json(&mut text, self);
+        (!text.is_cut).then_some(text.text)
     }
 }
 

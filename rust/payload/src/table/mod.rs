@@ -2,7 +2,7 @@
 //!
 //! A [`Decoder`] passes the rows of each record to a [`Sink`]; [`Rows`] says what the records are. A
 //! [`Learner`] sees all rows, and knows the [`Type`] of each column then. A [`Builder`] appends rows
-//! to columns of these types, and returns some at a time as a [`Batch`] of [`Array`]s.
+//! to columns of these types, and returns some at a time as a [`Batch`] of [`Column`]s.
 //!
 //! ```
 //! use cordwood_payload::table::{Builder, Decoder, Facts, Fault, Learner, Limits, Record, Row, Rows, Sink, Type, Values};
@@ -42,7 +42,7 @@
 //! let batch = build.0.take()?;
 //! assert_eq!(batch.row_count, 2);
 //! let (number, steps) = &batch.columns[0];
-//! assert_eq!((*number, steps.null_count), (0, 0));
+//! assert_eq!((*number, steps.null_count()), (0, 0));
 //! assert!(matches!(&steps.values, Values::I64(values) if values[..] == [1, 2]));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -52,18 +52,18 @@
 //! [has learned](Learner::take_has_changed) of a column that the builder
 //! [does not have](Fields::has_all). Only then must the table be made again.
 
-mod array;
 mod bits;
 mod builder;
 mod column;
 mod decoders;
-mod edit_fields;
+mod fault;
 mod given;
 mod json;
+mod kind;
 mod learner;
+mod misfit;
 mod names;
 mod number;
-mod operations;
 mod print;
 mod row;
 mod tree;
@@ -71,15 +71,16 @@ mod types;
 mod view;
 mod writer;
 
-pub use self::array::{Array, Values};
+pub use self::bits::Bits;
 pub use self::builder::{Batch, Builder};
-pub use self::column::{Misfit, NotAdded};
-pub use self::decoders::{Decoder, Facts, Fault, Note, Part, Record, Rows, Sink};
-pub use self::given::{Fits, Given};
+pub use self::column::{Column, Columns, Values};
+pub use self::decoders::{Decoder, Facts, Record, Rows, Sink};
+pub use self::fault::{Fault, Part};
 pub use self::json::BytesAs;
 pub use self::learner::{Learner, Limits};
-pub use self::row::{Row, Selection};
-pub use self::tree::{Item, Value};
-pub use self::types::{Fields, Type};
+pub use self::misfit::{Misfit, NotAdded};
+pub use self::names::Names;
+pub use self::row::Row;
+pub use self::types::{Fields, Fits, Given, Type};
 pub use self::view::View;
 pub use self::writer::{Form, Made, Missing, Options, Stop, Table};

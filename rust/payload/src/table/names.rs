@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+/// Names of columns or fields, each of which occurs once.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Names {
+pub struct Names {
     names: Vec<Box<str>>,
     keys: Vec<Key>,
     numbers: HashMap<Box<str>, usize>,
@@ -11,6 +12,16 @@ pub(super) struct Names {
     /// Looking there takes much less time than hashing, which resists names that are chosen to
     /// collide.
     slots: Vec<u32>,
+}
+
+impl<N: AsRef<str>> FromIterator<N> for Names {
+    fn from_iter<I: IntoIterator<Item = N>>(all: I) -> Self {
+        let mut names = Names::default();
+        for name in all {
+            names.add(name.as_ref());
+        }
+        names
+    }
 }
 
 /// No name has this number.

@@ -1,15 +1,16 @@
 //! Rows as text: NDJSON and CSV. `tests/helpers/naive_tables.py` has the naive counterpart.
 
-use super::column::NotAdded;
 use super::json::{BytesAs, Text, write_json};
+use super::misfit::NotAdded;
 use super::row::Row;
 use super::types::{Fields, Type};
 use super::view::View;
 
 /// Appends a row to `out` as a line of NDJSON.
-pub(super) fn ndjson(row: &Row<'_>, out: &mut Text) {
+pub(super) fn ndjson(row: &Row<'_>, out: &mut Text) -> Result<(), NotAdded> {
     write_json(out, View::Cells(row.cells()));
     out.push('\n');
+    out.check()
 }
 
 /// Comma-separated values as PostgreSQL writes them: an empty field means no value, `""` is empty
@@ -79,7 +80,7 @@ impl Csv {
         self.cells = cells;
         commas(out, last - at);
         out.push('\n');
-        Ok(())
+        out.check()
     }
 
     fn cell(&mut self, value: View<'_>, number: usize, out: &mut Text) {

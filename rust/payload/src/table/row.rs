@@ -1,33 +1,18 @@
 //! The row of a record: cells, and which of them are wanted.
 
 use super::names::Names;
-use super::tree::Item;
 use super::view::View;
+use crate::Item;
 
 /// The row of a record: names of columns, and a value for each.
 pub struct Row<'v>(Vec<(&'v str, View<'v>)>);
-
-/// The columns that are wanted of each row, in their order: names of columns, or `a.b` for the field
-/// `b` of the column `a`.
-#[derive(Debug, Clone)]
-pub struct Selection(Names);
-
-impl<N: AsRef<str>> FromIterator<N> for Selection {
-    fn from_iter<I: IntoIterator<Item = N>>(columns: I) -> Self {
-        let mut names = Names::default();
-        for name in columns {
-            names.add(name.as_ref());
-        }
-        Selection(names)
-    }
-}
 
 impl<'v> Row<'v> {
     /// The row with these values, each of which has another name.
     pub fn of_items(items: &'v [Item<'v>]) -> Self {
         Row(items
             .iter()
-            .map(|(name, value)| (name.as_ref(), View::of_json(value)))
+            .map(|(name, value)| (name.as_ref(), View::of_value(value)))
             .collect())
     }
 
@@ -43,12 +28,12 @@ impl<'v> Row<'v> {
         Row(first.chain(self.0.iter().copied()).collect())
     }
 
-    /// The row with only the cells in `selection`.
+    /// The row with only the cells that are wanted, in the order of `names`: names of columns, or `a.b`
+    /// for the field `b` of the column `a`.
     ///
     /// A name with dots is that of a column, or else that of a field, of the column with the longest
     /// name that has one.
-    pub fn select<'r>(&'r self, selection: &'r Selection) -> Row<'r> {
-        let Selection(names) = selection;
+    pub fn select<'r>(&'r self, names: &'r Names) -> Row<'r> {
         let mut found: Vec<Option<View<'r>>> = vec![None; names.len()];
         let mut hint = 0;
         for &(name, value) in &self.0 {

@@ -1,89 +1,13 @@
-//! Values as a tree, and JSON text as one. `tests/helpers/naive_json.py` has the same
+//! JSON text as values. `tests/helpers/naive_json.py` has the same
 //! rules.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, TryReserveError};
 use std::iter;
 
-use super::decoders::{Fault, Part};
+use super::fault::{Fault, Part};
 use super::number::{Number, plain_number};
-use crate::{PayloadError, PayloadReason};
-
-/// A value of a row.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Value<'v> {
-    /// No value.
-    Null,
-    /// A truth value.
-    Bool(bool),
-    /// An integer of 64 bits.
-    Int(i64),
-    /// The digits of an integer that needs more bits.
-    Huge(Cow<'v, str>),
-    /// A floating-point number.
-    Float(f64),
-    /// Text.
-    Text(Cow<'v, str>),
-    /// Bytes, which JSON text cannot have.
-    Bytes(Cow<'v, [u8]>),
-    /// Microseconds since 1970 in UTC, which JSON text cannot have.
-    Time(i64),
-    /// A list of values.
-    Array(Vec<Value<'v>>),
-    /// Values with names, each of which occurs once.
-    Object(Vec<Item<'v>>),
-}
-
-impl Value<'_> {
-    /// The value with copies of the texts in it.
-    pub(super) fn into_owned(self) -> Result<Value<'static>, Box<Refused>> {
-        Ok(match self {
-            Value::Null => Value::Null,
-            Value::Bool(value) => Value::Bool(value),
-            Value::Int(value) => Value::Int(value),
-            Value::Float(value) => Value::Float(value),
-            Value::Time(time) => Value::Time(time),
-            Value::Huge(digits) => Value::Huge(owned(digits)?),
-            Value::Text(text) => Value::Text(owned(text)?),
-            Value::Bytes(bytes) => Value::Bytes(bytes.into_owned().into()),
-            Value::Array(values) => {
-                let mut owned = Vec::new();
-                owned.try_reserve_exact(values.len()).map_err(no_memory)?;
-                for value in values {
-                    owned.push(value.into_owned()?);
-                }
-                Value::Array(owned)
-            }
-            Value::Object(items) => {
-                let mut kept = Vec::new();
-                kept.try_reserve_exact(items.len()).map_err(no_memory)?;
-                for (name, value) in items {
-                    kept.push((owned(name)?, value.into_owned()?));
-                }
-                Value::Object(kept)
-            }
-        })
-    }
-}
-
-fn owned(text: Cow<'_, str>) -> Result<Cow<'static, str>, Box<Refused>> {
-    Ok(match text {
-        Cow::Owned(text) => text,
-        Cow::Borrowed(text) => copied(text)?,
-    }
-    .into())
-}
-
-/// A copy of a text from a record.
-pub(super) fn copied(text: &str) -> Result<String, Box<Refused>> {
-    let mut copy = String::new();
-    copy.try_reserve_exact(text.len()).map_err(no_memory)?;
-    copy.push_str(text);
-    Ok(copy)
-}
-
-/// A value in an object or a row, and its name.
-pub type Item<'v> = (Cow<'v, str>, Value<'v>);
+use crate::{Item, PayloadError, PayloadReason, Value};
 
 /// What to do with text that some programs write, and most do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,6 +53,12 @@ pub(super) enum Refused {
 impl From<PayloadError> for Box<Refused> {
     fn from(error: PayloadError) -> Self {
         Fault::from(error).into()
+    }
+}
+
+impl From<TryReserveError> for Box<Refused> {
+    fn from(_: TryReserveError) -> Self {
+        Refused::Memory.into()
     }
 }
 
@@ -238,10 +168,6 @@ fn below(level_count: usize) -> Result<usize, Box<Refused>> {
     level_count.checked_sub(1).ok_or(Refused::Levels.into())
 }
 
-pub(super) fn no_memory(_: TryReserveError) -> Box<Refused> {
-    Refused::Memory.into()
-}
-
 impl<'v> Parser<'v> {
     /// The error for a text that has something else here than it needs.
     #[cold]
@@ -310,7 +236,7 @@ impl<'v> Parser<'v> {
         }
         loop {
             // The length comes from the record.
-            values.try_reserve(1).map_err(no_memory)?;
+            values.try_reserve(1)?;
             values.push(Value::Null);
             self.value(level_count, values.last_mut().ok_or(Refused::Memory)?)?;
             if self.take(b']') {
@@ -434,14 +360,14 @@ impl<'v> Parser<'v> {
             return Ok(Cow::Borrowed(plain));
         }
         let mut text = String::new();
-        text.try_reserve(plain.len() + ESCAPE_LEN).map_err(no_memory)?;
+        text.try_reserve(plain.len() + ESCAPE_LEN)?;
         text.push_str(plain);
         while self.peek() != Some(b'"') {
             self.at += 1;
             self.escape(&mut text)?;
             let plain = self.plain()?;
             // With room for an escape after it.
-            text.try_reserve(plain.len() + ESCAPE_LEN).map_err(no_memory)?;
+            text.try_reserve(plain.len() + ESCAPE_LEN)?;
             text.push_str(plain);
         }
         self.at += 1;
@@ -548,7 +474,7 @@ pub(super) fn push_item<'v>(
 ) -> Result<(), Box<Refused>> {
     // Most objects have a few items: growing by one at a time would copy them several times.
     let count = if items.capacity() == 0 { 8 } else { 1 };
-    items.try_reserve(count).map_err(no_memory)?;
+    items.try_reserve(count)?;
     // In its place: `push` would move it there.
     items.extend(iter::once_with(|| (name, value())));
     Ok(())
@@ -560,7 +486,7 @@ pub(super) fn twice<'i>(items: &'i [Item<'_>]) -> Result<Option<&'i str>, Box<Re
         return Ok(twice_of_few(items));
     }
     let mut names: Vec<&str> = Vec::new();
-    names.try_reserve(items.len()).map_err(no_memory)?;
+    names.try_reserve(items.len())?;
     names.extend(items.iter().map(|(name, _)| name.as_ref()));
     names.sort_unstable();
     Ok(names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]))
@@ -584,8 +510,8 @@ fn twice_of_few<'i>(items: &'i [Item<'_>]) -> Option<&'i str> {
 fn with_last<'v>(items: Vec<Item<'v>>, surrogates: &HashMap<usize, Vec<usize>>) -> Result<Vec<Item<'v>>, Box<Refused>> {
     let mut numbers = HashMap::new();
     let mut kept: Vec<Item<'v>> = Vec::new();
-    numbers.try_reserve(items.len()).map_err(no_memory)?;
-    kept.try_reserve(items.len()).map_err(no_memory)?;
+    numbers.try_reserve(items.len())?;
+    kept.try_reserve(items.len())?;
     for (index, (name, value)) in items.into_iter().enumerate() {
         match numbers.get(&name) {
             Some(&(number, first)) => {

@@ -3,8 +3,7 @@
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
-use super::given::{Fits, Given};
-use super::learner::{Kind, Kinds};
+use super::kind::{Kind, Kinds};
 use super::names::Names;
 
 /// The type of a column, of the items of a list or of a field.
@@ -65,6 +64,44 @@ impl<N: AsRef<str>> FromIterator<(N, Type)> for Fields {
         }
         found
     }
+}
+
+/// A given type of Arrow. Its columns are made as those of another type, which the caller casts.
+#[derive(Debug, PartialEq)]
+pub struct Given {
+    /// Its name in Arrow, for messages.
+    pub name: String,
+    /// The type as which its columns are made: JSON for text, in which text has no quotation marks.
+    /// The types of its fields or items are given, too.
+    pub made_as: Type,
+    /// The values that fit.
+    pub fits: Fits,
+    /// Whether null fits.
+    pub is_nullable: bool,
+}
+
+/// The values that fit a given type. None of them changes in a cast.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fits {
+    /// Those that fit the type as which it is made; of a structure, fields without a name in it are
+    /// left out.
+    Same,
+    /// No value.
+    Nothing,
+    /// Integers of this number of bits, and floating-point numbers that are such an integer.
+    Integers(u64),
+    /// Integers of at most this number of digits. They are made as JSON.
+    Digits(u64),
+    /// Floating-point numbers of this number of bits.
+    Floats(u64),
+    /// Bytes, and text as UTF-8.
+    Bytes,
+    /// Lists of this number of items, or bytes of this number.
+    Count(u64),
+    /// Times that are a multiple of this number of nanoseconds.
+    Times(u64),
+    /// Structures. They are made as lists of a structure of two fields: `key` and `value`.
+    Map,
 }
 
 /// Its name in Arrow.
@@ -182,5 +219,19 @@ impl Type {
 
     fn of_fields<const COUNT: usize>(fields: [(&str, Type); COUNT]) -> Type {
         Type::Struct(Arc::new(fields.into_iter().collect()))
+    }
+}
+
+impl Given {
+    /// The kinds of values that may fit.
+    fn kinds(&self) -> Kinds {
+        match self.fits {
+            Fits::Nothing => Kinds::default(),
+            Fits::Integers(_) => Kinds::of(&[Kind::Int, Kind::Large, Kind::Huge, Kind::Float]),
+            Fits::Digits(_) => Kinds::of(&[Kind::Int, Kind::Large, Kind::Huge]),
+            Fits::Bytes => Kinds::of(&[Kind::Bytes, Kind::Text]),
+            Fits::Map => Type::Struct(Arc::default()).kinds(),
+            _ => self.made_as.kinds(),
+        }
     }
 }

@@ -1,13 +1,9 @@
 //! A value as a table has it, without a copy: which values have fields, and which have items.
 //! `tests/helpers/naive_tables.py` does the same for Python objects.
 
-use super::edit_fields::{all_custom_fields, all_edit_fields};
-use super::json::{BytesAs, Text, write_json};
-use super::operations::all_operations;
-use super::tree::{Item, Value};
 use crate::{
-    CustomField, Entity, EntityKey, EntityValue, OtherField, PathElement, PathId, Property, PropertyValue, User,
-    WriteBatch,
+    Entity, EntityKey, EntityValue, Item, Operation, OtherField, PathElement, PathId, Property, PropertyValue, User,
+    Value, VersionEdit, WriteBatch,
 };
 
 /// A value of a column, of a field or of an item.
@@ -56,16 +52,14 @@ pub enum View<'v> {
     Data(&'v [u8]),
     /// The text in that structure.
     Base64(&'v [u8]),
-    /// A JSON array.
+    /// A list of values.
     Values(&'v [Value<'v>]),
-    /// A JSON object.
+    /// Values with names, a structure.
     Object(&'v [Item<'v>]),
     /// The operations of a write batch, a list.
     Operations(&'v WriteBatch<'v>),
     /// The fields of the version edit in a record, a list.
     EditFields(&'v [u8]),
-    /// The further fields of a file in a version edit, a list.
-    CustomFields(&'v [CustomField<'v>]),
     /// Views with names, a structure.
     Cells(&'v [(&'v str, View<'v>)]),
 }
@@ -100,16 +94,16 @@ impl<'v> View<'v> {
     }
 
     /// The view of a value.
-    pub fn of_json(value: &'v Value<'v>) -> Self {
+    pub fn of_value(value: &'v Value<'v>) -> Self {
         match value {
             Value::Null => View::Null,
             Value::Bool(value) => View::Bool(*value),
             Value::Int(value) => View::Int(*value),
+            Value::UInt(value) => View::UInt(*value),
             Value::Huge(digits) => View::Huge(digits),
             Value::Float(value) => View::Float(*value),
             Value::Text(text) => View::Text(text),
             Value::Bytes(bytes) => View::Bytes(bytes),
-            Value::Time(time) => View::Time(*time),
             Value::Array(values) => View::Values(values),
             Value::Object(items) => View::Object(items),
         }
@@ -117,13 +111,6 @@ impl<'v> View<'v> {
 
     pub(super) fn optional(text: Option<&'v str>) -> Self {
         text.map_or(View::Null, View::Text)
-    }
-
-    /// The value as JSON on one line; `None` if there is not enough memory.
-    pub fn to_json(self, bytes: BytesAs) -> Option<String> {
-        let mut text = Text::new(bytes);
-        write_json(&mut text, self);
-        (!text.is_cut).then_some(text.text)
     }
 
     /// Whether it has items.
@@ -136,7 +123,6 @@ impl<'v> View<'v> {
                 | View::Values(_)
                 | View::Operations(_)
                 | View::EditFields(_)
-                | View::CustomFields(_)
         )
     }
 
@@ -177,7 +163,7 @@ impl<'v> View<'v> {
                     && each("data", View::Data(field.bytes))
             }
             View::Data(bytes) => each("base64", View::Base64(bytes)),
-            View::Object(items) => items.iter().all(|(name, value)| each(name, View::of_json(value))),
+            View::Object(items) => items.iter().all(|(name, value)| each(name, View::of_value(value))),
             View::Cells(cells) => cells.iter().all(|&(name, value)| each(name, value)),
             View::Entity(entity) => {
                 key_of_map(entity).is_none_or(|key| each("__key__", View::Key(key)))
@@ -207,10 +193,13 @@ impl<'v> View<'v> {
             View::Array(values) => values.iter().all(|value| each(View::of(&value.value))),
             View::Path(path) => path.iter().all(|element| each(View::Element(element))),
             View::Others(fields) => fields.iter().all(|field| each(View::Other(field))),
-            View::Values(values) => values.iter().all(|value| each(View::of_json(value))),
+            View::Values(values) => values.iter().all(|value| each(View::of_value(value))),
             View::Operations(batch) => all_operations(batch, each),
-            View::EditFields(record) => all_edit_fields(record, each),
-            View::CustomFields(fields) => all_custom_fields(fields, each),
+            // One field at a time: a decoded field takes up many times its size in the record.
+            View::EditFields(record) => VersionEdit::new(record)
+                .fields()
+                .map_while(Result::ok)
+                .all(|field| each(View::Object(&field.into_items()))),
             _ => true,
         }
     }
@@ -220,4 +209,42 @@ impl<'v> View<'v> {
 fn key_of_map<'v>(entity: &'v Entity<'v>) -> Option<&'v EntityKey<'v>> {
     let key = entity.key.as_ref()?;
     (*key != EntityKey::default()).then_some(key)
+}
+
+/// Calls `each` with the operations of a batch that has no fault, until it returns `false`. Returns
+/// whether it never did.
+fn all_operations(batch: &WriteBatch<'_>, mut each: impl FnMut(View<'_>) -> bool) -> bool {
+    let mut count = 0;
+    batch.operations().map_while(Result::ok).all(|operation| {
+        let mut cells = vec![("kind", View::Text(operation.as_str()))];
+        if operation.is_counted() {
+            cells.push(("sequence", View::UInt(batch.sequence().saturating_add(count))));
+            count += 1;
+        }
+        add_parts(&mut cells, &operation, None);
+        each(View::Cells(&cells))
+    })
+}
+
+/// Appends the parts of an operation, and the name of its column family, if there is one.
+pub(super) fn add_parts<'v>(
+    cells: &mut Vec<(&'v str, View<'v>)>,
+    operation: &Operation<'v>,
+    family_name: Option<&'v [u8]>,
+) {
+    let parts = operation.parts();
+    let found = [
+        (
+            "column_family",
+            parts.column_family.map(|number| View::UInt(number.into())),
+        ),
+        ("column_family_name", family_name.map(View::Bytes)),
+        ("key", parts.key.map(View::Bytes)),
+        ("end_key", parts.end_key.map(View::Bytes)),
+        ("value", parts.value.map(View::Bytes)),
+        ("xid", parts.xid.map(View::Bytes)),
+        ("timestamp", parts.timestamp.map(View::Bytes)),
+        ("write_unix_time", parts.write_unix_time.map(View::UInt)),
+    ];
+    cells.extend(found.into_iter().filter_map(|(name, value)| Some((name, value?))));
 }

@@ -1,15 +1,17 @@
 //! The one road from records to a table: rows are selected, learned and written as they are decoded.
 
 use std::collections::{HashMap, TryReserveError};
+use std::mem;
 
 use super::builder::{Batch, Builder};
-use super::column::NotAdded;
-use super::decoders::{Decoder, Fault, Record, Sink};
+use super::decoders::{Decoder, Record, Sink};
+use super::fault::Fault;
 use super::json::{BytesAs, Text};
 use super::learner::{Learner, Limits};
+use super::misfit::NotAdded;
 use super::names::Names;
 use super::print::{Csv, ndjson};
-use super::row::{Row, Selection};
+use super::row::Row;
 use super::types::Type;
 use super::view::View;
 use crate::{PayloadError, PayloadReason};
@@ -62,12 +64,6 @@ pub enum Stop {
     NotAdded(NotAdded),
     /// There are as many rows as were wanted.
     Full,
-}
-
-impl From<NotAdded> for Stop {
-    fn from(error: NotAdded) -> Self {
-        Stop::NotAdded(error)
-    }
 }
 
 /// Output of a table.
@@ -133,7 +129,8 @@ const SEEN_MAX: usize = 10_000;
 /// teach: the table is no longer [open](Table::is_open), and must be made again with all columns.
 #[derive(Debug)]
 pub struct Table {
-    selection: Option<Selection>,
+    /// The columns that are wanted.
+    selection: Option<Names>,
     /// The cells that each row starts with.
     first: Vec<(String, Option<String>)>,
     missing: Missing,
@@ -174,8 +171,8 @@ enum Output {
     /// Rows only teach.
     None,
     Columns(Box<Builder>),
-    Ndjson(Text),
-    Csv(Box<Csv>, Text),
+    /// Lines of NDJSON, or of CSV.
+    Text(Text, Option<Box<Csv>>),
 }
 
 /// About this many bytes of text are made at a time.
@@ -190,15 +187,12 @@ impl Table {
         let is_known = columns.is_some() || options.form == Form::Ndjson;
         let has_always = |name: &String| options.always.iter().any(|(other, _)| other == name);
         let wanted = options.wanted.iter().flatten();
-        let mut missing = Missing {
+        let missing = Missing {
             wanted: wanted.filter(|name| !has_always(name)).cloned().collect(),
-            seen: Names::default(),
+            seen: options.always.iter().map(|(name, _)| name).collect(),
         };
-        for (name, _) in &options.always {
-            missing.seen.add(name);
-        }
         let mut table = Table {
-            selection: options.wanted.as_ref().map(Selection::from_iter),
+            selection: options.wanted.as_ref().map(Names::from_iter),
             first: Vec::new(),
             missing,
             is_decided: is_known || !options.opens_early,
@@ -245,7 +239,7 @@ impl Table {
         start: usize,
     ) -> usize {
         // Rows at the end of earlier logs only taught: a table that is opened later would lack them.
-        if !std::mem::replace(&mut self.is_decided, true) && self.rows.count == 0 {
+        if !mem::replace(&mut self.is_decided, true) && self.rows.count == 0 {
             let mut trial = decoder.clone();
             let next = self.feed_now(&mut trial, records.clone(), start);
             let columns = self.columns();
@@ -283,7 +277,8 @@ impl Table {
             });
             // Of the last record that is wanted, the rest is not.
             if !is_whole && self.rows.stop != Some(Stop::Full) {
-                break;
+                self.record.known_end = self.record.known_end.max(next + 1);
+                return next;
             }
             next += 1;
         }
@@ -311,29 +306,20 @@ impl Table {
     /// # Errors
     ///
     /// There is not enough memory.
-    pub fn take(&mut self) -> Result<Vec<Made>, TryReserveError> {
-        match &mut self.rows.output {
-            Output::None => Ok(Vec::new()),
-            Output::Columns(builder) if builder.row_count() == 0 => Ok(Vec::new()),
-            Output::Columns(builder) => Ok(vec![Made::Batch(builder.take()?)]),
-            Output::Ndjson(text) | Output::Csv(_, text) => {
-                let bytes = text.bytes;
-                let text = std::mem::replace(text, Text::new(bytes)).text;
-                Ok(if text.is_empty() {
-                    Vec::new()
-                } else {
-                    vec![Made::Text(text)]
-                })
-            }
-        }
+    pub fn take(&mut self) -> Result<Option<Made>, TryReserveError> {
+        Ok(match &mut self.rows.output {
+            Output::Columns(builder) if builder.row_count() > 0 => Some(Made::Batch(builder.take()?)),
+            Output::Text(text, _) if !text.text.is_empty() => Some(Made::Text(mem::take(&mut text.text))),
+            _ => None,
+        })
     }
 
     /// Returns the faults since the last call, each with the index of its record, and the number of
     /// those of records that have too many.
     pub fn take_faults(&mut self) -> (Vec<(usize, Fault)>, u64) {
         (
-            std::mem::take(&mut self.record.faults),
-            std::mem::take(&mut self.record.more_fault_count),
+            mem::take(&mut self.record.faults),
+            mem::take(&mut self.record.more_fault_count),
         )
     }
 
@@ -377,12 +363,12 @@ impl Written {
             escapes_formulas,
             ..
         } = self.options;
+        let mut text = Text::new(bytes);
         self.output = match self.options.form {
-            Form::Ndjson => Output::Ndjson(Text::new(bytes)),
+            Form::Ndjson => Output::Text(text, None),
             Form::Csv => {
-                let mut text = Text::new(bytes);
                 let csv = Csv::new(columns, escapes_formulas, bytes, &mut text);
-                Output::Csv(Box::new(csv), text)
+                Output::Text(text, Some(Box::new(csv)))
             }
             Form::Columns => {
                 let columns = columns.iter().cloned();
@@ -403,38 +389,27 @@ impl Written {
 
     /// Writes a row. Returns whether there was room for it.
     fn write(&mut self, row: &Row<'_>) -> bool {
-        let rows_max = self.options.batch_rows_max;
-        let (text, start) = match &mut self.output {
-            Output::None => return true,
-            Output::Columns(builder) => {
-                return builder.row_count() < rows_max
-                    && builder.add(row).unwrap_or_else(|error| {
-                        self.stop = Some(error.into());
-                        false
-                    });
-            }
-            Output::Ndjson(text) | Output::Csv(_, text) if text.text.len() >= TEXT_LEN_MAX => return false,
-            Output::Ndjson(text) => {
+        let added = match &mut self.output {
+            Output::None => Ok(true),
+            Output::Columns(builder) if builder.row_count() >= self.options.batch_rows_max => Ok(false),
+            Output::Columns(builder) => builder.add(row),
+            Output::Text(text, _) if text.text.len() >= TEXT_LEN_MAX => Ok(false),
+            Output::Text(text, csv) => {
                 let start = text.text.len();
-                ndjson(row, text);
-                (text, start)
-            }
-            Output::Csv(csv, text) => {
-                let start = text.text.len();
-                if let Err(error) = csv.add(row, text) {
+                let added = match csv {
+                    Some(csv) => csv.add(row, text),
+                    None => ndjson(row, text),
+                };
+                if added.is_err() {
                     text.text.truncate(start);
-                    self.stop = Some(error.into());
-                    return false;
                 }
-                (text, start)
+                added.map(|()| true)
             }
         };
-        if text.is_cut {
-            text.text.truncate(start);
-            self.stop = Some(NotAdded::NoMemory.into());
-            return false;
-        }
-        true
+        added.unwrap_or_else(|error| {
+            self.stop = Some(Stop::NotAdded(error));
+            false
+        })
     }
 
     /// Learns from a row. Returns whether it may be written.
@@ -464,8 +439,8 @@ impl Written {
         let learned = self.learned();
         match &self.output {
             Output::Columns(builder) => builder.columns().has_all(&learned),
-            Output::Csv(csv, _) => csv.columns().has_all(&learned),
-            Output::None | Output::Ndjson(_) => true,
+            Output::Text(_, Some(csv)) => csv.columns().has_all(&learned),
+            Output::None | Output::Text(_, None) => true,
         }
     }
 

@@ -99,13 +99,15 @@ pub(crate) fn lines_with_room(decoder: &mut Decoder, records: &[Record<'_>], roo
                 sink.faults.push(fault);
                 true
             });
+            // The faults before a row for which there was no room come again.
+            let has_row = !sink.lines.is_empty();
             lines.append(&mut sink.lines);
             assert!(lines.len() < 100_000, "rows without end");
             if is_done {
                 lines.extend(sink.faults.iter().map(line_of));
                 break;
             }
-            faults = sink.faults;
+            faults = if has_row { sink.faults } else { Vec::new() };
         }
     };
     for record in records {

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Decode, Decoded, Facts, Fault, Note, Placed, Sink};
-use crate::table::operations::add_parts;
+use super::{Decode, Decoded, Facts, Record, Sink};
+use crate::table::fault::Fault;
 use crate::table::row::Row;
-use crate::table::view::View;
+use crate::table::view::{View, add_parts};
 use crate::{Engine, PayloadError, VersionEdit, VersionState, WriteBatch, WriteBatchReader};
 
 /// One row for each operation, and one for an empty batch.
@@ -53,7 +53,7 @@ impl Batches {
 }
 
 impl Decode for Batches {
-    fn record(&mut self, record: &Placed<'_>, sink: &mut dyn Sink) -> Decoded {
+    fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Decoded {
         let mut place = match self.next.take() {
             Some(place) => place,
             None => self.first(record.data, sink)?,
@@ -98,8 +98,8 @@ impl Decode for Batches {
         Ok(true)
     }
 
-    fn note(&self) -> Option<Note> {
-        self.reader.is_ambiguous().then_some(Note::Engines)
+    fn note(&self) -> Option<&'static str> {
+        self.reader.note()
     }
 }
 
@@ -108,7 +108,7 @@ impl Decode for Batches {
 pub(super) struct Edits;
 
 impl Decode for Edits {
-    fn record(&mut self, record: &Placed<'_>, sink: &mut dyn Sink) -> Decoded {
+    fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Decoded {
         let mut cells = record.cells();
         cells.push(("fields", fields(record.data)?));
         Ok(sink.row(&Row::new(cells)))
@@ -134,7 +134,7 @@ fn fields(record: &[u8]) -> Result<View<'_>, PayloadError> {
 pub(super) struct LiveFiles(VersionState);
 
 impl Decode for LiveFiles {
-    fn record(&mut self, record: &Placed<'_>, _sink: &mut dyn Sink) -> Decoded {
+    fn record(&mut self, record: &Record<'_>, _sink: &mut dyn Sink) -> Decoded {
         self.0.apply(record.data)?;
         Ok(true)
     }
@@ -144,18 +144,22 @@ impl Decode for LiveFiles {
         loop {
             let first = state.tables().next();
             let Some((family, file)) = first else { return true };
-            let (smallest_sequence, largest_sequence) = file.sequences().unzip();
+            let part = |name: &str| file.get(name).map_or(View::Null, View::of_value);
+            let user_key = |name: &str| {
+                let key = file.get(name).and_then(|key| key.get("user_key"));
+                key.map_or(View::Null, View::of_value)
+            };
             let row = Row::new(vec![
-                ("column_family", View::UInt(family.into())),
+                ("column_family", View::UInt(family)),
                 ("column_family_name", state.name(family).map_or(View::Null, View::Bytes)),
-                ("level", View::UInt(file.level.into())),
-                ("file_number", View::UInt(file.file_number)),
-                ("file_len", View::UInt(file.file_len)),
-                ("smallest_key", View::Bytes(file.smallest.user_key)),
-                ("largest_key", View::Bytes(file.largest.user_key)),
-                ("smallest_sequence", smallest_sequence.map_or(View::Null, View::UInt)),
-                ("largest_sequence", largest_sequence.map_or(View::Null, View::UInt)),
-                ("path_id", View::UInt(file.path_id().into())),
+                ("level", part("level")),
+                ("file_number", part("file_number")),
+                ("file_len", part("file_len")),
+                ("smallest_key", user_key("smallest")),
+                ("largest_key", user_key("largest")),
+                ("smallest_sequence", part("smallest_sequence")),
+                ("largest_sequence", part("largest_sequence")),
+                ("path_id", part("path_id")),
             ]);
             if !sink.row(&row) {
                 return false;

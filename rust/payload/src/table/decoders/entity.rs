@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{Decode, Decoded, Fault, Placed, Sink};
+use super::{Decode, Decoded, Record, Sink};
+use crate::table::fault::Fault;
 use crate::table::row::Row;
 use crate::table::view::View;
 use crate::{Entity, EntityValue, OtherField, PathElement, PathId, PayloadReason};
@@ -12,7 +13,7 @@ use crate::{Entity, EntityValue, OtherField, PathElement, PathId, PayloadReason}
 pub(super) struct Entities;
 
 impl Decode for Entities {
-    fn record(&mut self, record: &Placed<'_>, sink: &mut dyn Sink) -> Decoded {
+    fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Decoded {
         let entity = Entity::decode(record.data)?;
         if let Some(name) = reserved_name(&entity) {
             let detail = format!("a property has the name {name}, which a table has for the key");

@@ -1,17 +1,18 @@
 //! The rows of any records, and of those that are JSON text.
 
-use super::{Decode, Decoded, Part, Placed, Sink};
+use super::{Decode, Decoded, Record, Sink};
+use crate::table::fault::Part;
 use crate::table::row::Row;
-use crate::table::tree::{Refused, Rules, Value, parse};
+use crate::table::tree::{Refused, Rules, parse};
 use crate::table::view::View;
-use crate::{PayloadError, PayloadReason};
+use crate::{PayloadError, PayloadReason, Value};
 
 /// One row for each record: its place and its bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Raw;
 
 impl Decode for Raw {
-    fn record(&mut self, record: &Placed<'_>, sink: &mut dyn Sink) -> Decoded {
+    fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Decoded {
         let mut cells = record.cells();
         cells.push(("end_offset", View::UInt(record.end_offset)));
         cells.push(("data", View::Bytes(record.data)));
@@ -30,7 +31,7 @@ impl Decode for Raw {
 pub(super) struct Json;
 
 impl Decode for Json {
-    fn record(&mut self, record: &Placed<'_>, sink: &mut dyn Sink) -> Decoded {
+    fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Decoded {
         let items = match document(record.data)? {
             Value::Object(items) => items,
             value => vec![("__value__".into(), value)],
@@ -39,7 +40,7 @@ impl Decode for Json {
     }
 
     fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Decoded {
-        take(View::of_json(&document(record)?));
+        take(View::of_value(&document(record)?));
         Ok(true)
     }
 }
@@ -49,10 +50,10 @@ impl Decode for Json {
 pub(super) struct Message;
 
 impl Decode for Message {
-    fn record(&mut self, record: &Placed<'_>, sink: &mut dyn Sink) -> Decoded {
+    fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Decoded {
         let value = document(record.data)?;
         let mut cells = record.cells();
-        View::of_json(&value).all_fields(|name, value| {
+        View::of_value(&value).all_fields(|name, value| {
             cells.push((name, value));
             true
         });

@@ -7,15 +7,13 @@ mod run;
 mod swanlab;
 mod wandb;
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::Deref;
 
+use super::fault::Fault;
 use super::row::Row;
 use super::tree::Refused;
 use super::view::View;
-use crate::{PayloadError, PayloadReason};
 
 /// The kind of the records of a table, and so of the rows that they become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,8 +56,8 @@ pub struct Record<'r> {
     pub offset: u64,
     /// The offset of the end of its last fragment.
     pub end_offset: u64,
-    /// Whether it starts after damage in its block.
-    pub is_salvaged: bool,
+    /// Whether it starts after damage in its block, if rows with its offset are to say so.
+    pub is_salvaged: Option<bool>,
     /// Its bytes.
     pub data: &'r [u8],
 }
@@ -70,35 +68,17 @@ impl<'r> Record<'r> {
         Record {
             offset: 0,
             end_offset: 0,
-            is_salvaged: false,
+            is_salvaged: None,
             data,
         }
     }
-}
 
-/// A record, and whether rows with its offset say whether it is salvaged.
-struct Placed<'r> {
-    record: Record<'r>,
-    has_salvaged: bool,
-}
-
-impl<'r> Deref for Placed<'r> {
-    type Target = Record<'r>;
-
-    fn deref(&self) -> &Record<'r> {
-        &self.record
-    }
-}
-
-impl Placed<'_> {
     /// The cells of its offset and, if wanted, of whether it is salvaged.
     fn cells<'n>(&self) -> Vec<(&'n str, View<'n>)> {
         // With room for most rows: growing takes as long as a short row.
         let mut cells = Vec::with_capacity(8);
         cells.push(("offset", View::UInt(self.offset)));
-        if self.has_salvaged {
-            cells.push(("salvaged", View::Bool(self.is_salvaged)));
-        }
+        cells.extend(self.is_salvaged.map(|is| ("salvaged", View::Bool(is))));
         cells
     }
 }
@@ -114,8 +94,6 @@ pub struct Facts {
     /// Whether the dialect or the name of the file says that this is a run of Weights & Biases. Such
     /// a run has a row even if it was killed before its first record.
     pub is_run: bool,
-    /// Whether rows that have the offset of their record also say whether it is salvaged.
-    pub has_salvaged: bool,
 }
 
 /// Takes the rows and the faults of a record.
@@ -124,8 +102,8 @@ pub trait Sink {
     /// with the same row when it gets the same record again.
     fn row(&mut self, row: &Row<'_>) -> bool;
 
-    /// Takes a fault of the record, before its first row. It comes once, even if there is no room for
-    /// that row.
+    /// Takes a fault of the record, before its first row. It comes again with a row for which there was
+    /// no room.
     fn fault(&mut self, fault: Fault);
 }
 
@@ -153,152 +131,25 @@ impl Sink for OneRow<'_> {
     }
 }
 
-/// What is missing in the rows of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// All of the record.
-    Record,
-    /// One of its rows.
-    Row,
-    /// One of its values.
-    Value,
-    /// All rows after the first.
-    Rest,
-}
-
-/// A fault in a record, and the part that its rows lack.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// What is missing.
-    pub part: Part,
-    /// The fault, and its place in the record.
-    pub error: PayloadError,
-    /// The fault in words, where the reason of the error says too little.
-    pub(super) detail: Option<Cow<'static, str>>,
-}
-
-impl Fault {
-    /// A fault for which a record is left out.
-    pub(super) fn record(error: PayloadError, detail: impl Into<Cow<'static, str>>) -> Self {
-        Fault {
-            part: Part::Record,
-            error,
-            detail: Some(detail.into()),
-        }
-    }
-
-    /// A fault of all of a record, in these words.
-    fn whole(record: &[u8], reason: PayloadReason, detail: impl Into<Cow<'static, str>>) -> Self {
-        let (offset, len) = (0, record.len());
-        Fault::record(PayloadError { offset, len, reason }, detail)
-    }
-
-    /// A fault for which a row is left out.
-    pub(super) fn row(error: PayloadError, detail: String) -> Self {
-        Fault {
-            part: Part::Row,
-            ..Fault::record(error, detail)
-        }
-    }
-
-    /// A fault after the first rows of a record.
-    pub(super) fn rest(error: PayloadError) -> Self {
-        Fault {
-            part: Part::Rest,
-            ..error.into()
-        }
-    }
-
-    /// A fault for which a value is left out of its row.
-    pub(super) fn value(error: PayloadError, detail: impl Into<Cow<'static, str>>) -> Self {
-        Fault {
-            part: Part::Value,
-            ..Fault::record(error, detail)
-        }
-    }
-}
-
-impl From<PayloadError> for Fault {
-    fn from(error: PayloadError) -> Self {
-        Fault {
-            part: Part::Record,
-            error,
-            detail: None,
-        }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.detail {
-            None => self.error.fmt(f),
-            Some(detail) => {
-                let PayloadError { offset, len, .. } = self.error;
-                let bytes = if len == 1 { "byte" } else { "bytes" };
-                write!(f, "{detail} ({len} {bytes} at offset {offset} of the payload)")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Fault {}
-
-/// An uncertain point of a log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Note {
-    /// RocksDB and Pebble read a write batch differently.
-    Engines,
-}
-
-impl fmt::Display for Note {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Note::Engines => {
-                f.write_str("RocksDB and Pebble read this log differently, and it is read as one from RocksDB")
-            }
-        }
-    }
-}
-
 /// Decodes the records of one log, in their order.
 #[derive(Debug)]
-pub struct Decoder {
-    decode: Box<dyn Decode>,
-    has_salvaged: bool,
-    /// Whether the sink had no room for all rows of the last record.
-    is_again: bool,
-}
-
-/// A sink of a record whose faults it has taken already.
-struct Again<'s>(&'s mut dyn Sink);
-
-impl Sink for Again<'_> {
-    fn row(&mut self, row: &Row<'_>) -> bool {
-        self.0.row(row)
-    }
-
-    fn fault(&mut self, _fault: Fault) {}
-}
+pub struct Decoder(Box<dyn Decode>);
 
 impl Clone for Decoder {
     fn clone(&self) -> Self {
-        Decoder {
-            decode: self.decode.another(),
-            ..*self
-        }
+        Decoder(self.0.another())
     }
 }
 
 /// What [`Decoder`] does, for one kind of record.
 trait Decode: Another + fmt::Debug + Send + Sync {
-    fn record(&mut self, record: &Placed<'_>, sink: &mut dyn Sink) -> Decoded;
+    fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Decoded;
 
     fn rest(&mut self, _sink: &mut dyn Sink) -> bool {
         true
     }
 
-    fn note(&self) -> Option<Note> {
+    fn note(&self) -> Option<&'static str> {
         None
     }
 
@@ -310,9 +161,7 @@ trait Decode: Another + fmt::Debug + Send + Sync {
             is_taken: false,
             fault: None,
         };
-        let record = Record::of(record);
-        let has_salvaged = false;
-        self.record(&Placed { record, has_salvaged }, &mut sink)?;
+        self.record(&Record::of(record), &mut sink)?;
         sink.fault.map_or(Ok(sink.is_taken), |fault| Err(fault.into()))
     }
 }
@@ -331,8 +180,7 @@ impl<D: Decode + Clone + 'static> Another for D {
 impl Decoder {
     /// A decoder that has seen no record of the log with these facts.
     pub fn new(rows: Rows, facts: Facts) -> Self {
-        let has_salvaged = facts.has_salvaged;
-        let decode: Box<dyn Decode> = match rows {
+        Decoder(match rows {
             Rows::Raw => Box::new(json::Raw),
             Rows::WriteBatch => Box::new(engine::Batches::new(facts)),
             Rows::VersionEdit => Box::new(engine::Edits),
@@ -347,12 +195,7 @@ impl Decoder {
             Rows::Metrics => Box::new(wandb::Metrics::default()),
             Rows::Output => Box::new(wandb::Output::default()),
             Rows::Swanlab => Box::new(swanlab::Swanlab),
-        };
-        Decoder {
-            decode,
-            has_salvaged,
-            is_again: false,
-        }
+        })
     }
 
     /// Passes the rows of a record to `sink`, and its faults. Returns whether there was room for all
@@ -362,16 +205,7 @@ impl Decoder {
     ///
     /// A fault for which the record has no row.
     pub fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Result<bool, Fault> {
-        let placed = Placed {
-            record: *record,
-            has_salvaged: self.has_salvaged,
-        };
-        let has_room = if self.is_again {
-            self.decode.record(&placed, &mut Again(sink))
-        } else {
-            self.decode.record(&placed, sink)
-        };
-        self.is_again = matches!(has_room, Ok(false));
+        let has_room = self.0.record(record, sink);
         has_room.map_err(|refused| refused.in_record(record.data))
     }
 
@@ -382,19 +216,18 @@ impl Decoder {
     ///
     /// The record, or a value in it, cannot be read.
     pub fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Result<bool, Fault> {
-        self.decode
-            .value(record, take)
-            .map_err(|refused| refused.in_record(record))
+        let value = self.0.value(record, take);
+        value.map_err(|refused| refused.in_record(record))
     }
 
     /// Passes the rows that are complete only after the last record to `sink`. Returns whether there
     /// was room for all of them: if not, it must be called again.
     pub fn rest(&mut self, sink: &mut dyn Sink) -> bool {
-        self.decode.rest(sink)
+        self.0.rest(sink)
     }
 
-    /// The uncertain point that the records so far have shown. It stays.
-    pub fn note(&self) -> Option<Note> {
-        self.decode.note()
+    /// The uncertain point that the records so far have shown, in words. It stays.
+    pub fn note(&self) -> Option<&'static str> {
+        self.0.note()
     }
 }

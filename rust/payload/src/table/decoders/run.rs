@@ -5,11 +5,13 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::wandb::{joined, read_items, read_value, too_deep};
-use super::{Decode, Decoded, Facts, Fault, Part, Placed, Sink};
+use super::{Decode, Decoded, Facts, Record, Sink};
+use crate::table::fault::{Fault, Part};
 use crate::table::row::Row;
-use crate::table::tree::{Item, LEVELS_MAX, Refused, Value, copied, no_memory};
+use crate::table::tree::{LEVELS_MAX, Refused};
 use crate::table::view::View;
-use crate::{PayloadError, WandbChange, WandbEnvironment, WandbRecord, WandbRun};
+use crate::value::copied;
+use crate::{Item, PayloadError, Value, WandbChange, WandbEnvironment, WandbRecord, WandbRun};
 
 /// One row for a run.
 #[derive(Debug, Clone)]
@@ -57,7 +59,7 @@ impl Environment {
         }
         if !part.args.is_empty() {
             self.args.clear();
-            self.args.try_reserve(part.args.len()).map_err(no_memory)?;
+            self.args.try_reserve(part.args.len())?;
             for text in &part.args {
                 self.args.push(copied(text)?);
             }
@@ -106,11 +108,11 @@ fn push_quoted(command: &mut String, word: &str) {
 }
 
 impl Decode for Run {
-    fn record(&mut self, record: &Placed<'_>, _sink: &mut dyn Sink) -> Decoded {
+    fn record(&mut self, record: &Record<'_>, _sink: &mut dyn Sink) -> Decoded {
         match WandbRecord::decode(record.data)? {
             WandbRecord::Run(_) => {
                 self.about.clear();
-                self.about.try_reserve(record.data.len()).map_err(no_memory)?;
+                self.about.try_reserve(record.data.len())?;
                 self.about.extend_from_slice(record.data);
             }
             WandbRecord::Environment(part) => self.environment.add(&part)?,
@@ -231,7 +233,7 @@ impl Changes {
 }
 
 impl Decode for Changes {
-    fn record(&mut self, record: &Placed<'_>, sink: &mut dyn Sink) -> Decoded {
+    fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Decoded {
         let record = record.data;
         let change = self.change_in(record);
         let values = self.values.get_or_insert_default();
@@ -287,7 +289,7 @@ impl Decode for Changes {
         }
         let mut removed = Vec::new();
         for item in change.remove {
-            removed.try_reserve(1).map_err(no_memory)?;
+            removed.try_reserve(1)?;
             removed.push(Value::Text(joined(&item?.path)?.into()));
         }
         let (update, remove) = (View::Object(&update), View::Values(&removed));
@@ -342,7 +344,7 @@ impl Directory {
     }
 
     fn push(&mut self, name: Cow<'static, str>, value: Value<'static>) -> Result<(), Box<Refused>> {
-        self.values.try_reserve(1).map_err(no_memory)?;
+        self.values.try_reserve(1)?;
         self.values.insert(name, (self.next, Node::Value(value)));
         self.next += 1;
         Ok(())

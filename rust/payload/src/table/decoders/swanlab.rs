@@ -1,18 +1,18 @@
 //! The rows of the numbers that a run of SwanLab has logged.
 
 use super::json::document;
-use super::{Decode, Decoded, Fault, Placed, Sink};
+use super::{Decode, Decoded, Record, Sink};
+use crate::table::fault::Fault;
 use crate::table::row::Row;
-use crate::table::tree::{Item, Value};
 use crate::table::view::{TIMES, View};
-use crate::{PayloadReason, SwanlabScalar};
+use crate::{PayloadReason, SwanlabScalar, Value};
 
 /// One row for each number.
 #[derive(Debug, Clone)]
 pub(super) struct Swanlab;
 
 impl Decode for Swanlab {
-    fn record(&mut self, record: &Placed<'_>, sink: &mut dyn Sink) -> Decoded {
+    fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Decoded {
         // No protocol buffer of SwanLab starts with this byte.
         if !record.data.starts_with(b"{") {
             let scalar = SwanlabScalar::decode(record.data)?;
@@ -20,7 +20,7 @@ impl Decode for Swanlab {
         }
         // Releases before 0.8 wrote JSON.
         let model = document(record.data)?;
-        if !matches!(field(&model, "model_type"), Some(Value::Text(name)) if name == "Scalar") {
+        if !matches!(model.get("model_type"), Some(Value::Text(name)) if name == "Scalar") {
             return Ok(true);
         }
         let Some((scalar, epoch)) = scalar_of(&model) else {
@@ -41,38 +41,27 @@ fn row<'v>(scalar: &SwanlabScalar<'v>, epoch: Option<i64>) -> Row<'v> {
     ])
 }
 
-/// A value of an object.
-fn field<'v>(value: &'v Value<'_>, name: &str) -> Option<&'v Value<'v>> {
-    match value {
-        Value::Object(items) => {
-            let item = items.iter().find(|(other, _): &&Item<'_>| other == name);
-            item.map(|(_, value)| value)
-        }
-        _ => None,
-    }
-}
-
 /// The number in a model, and how many there are of its name. `None` if it has another form.
 fn scalar_of<'v>(model: &'v Value<'_>) -> Option<(SwanlabScalar<'v>, Option<i64>)> {
-    let data = field(model, "data")?;
-    let metric = field(data, "metric")?;
-    let Value::Text(key) = field(data, "key")? else {
+    let data = model.get("data")?;
+    let metric = data.get("metric")?;
+    let Value::Text(key) = data.get("key")? else {
         return None;
     };
-    let timestamp = match field(metric, "create_time") {
+    let timestamp = match metric.get("create_time") {
         None | Some(Value::Null) => None,
         Some(Value::Text(text)) => Some(time(text)?),
         Some(_) => return None,
     };
-    let epoch = match field(data, "epoch") {
+    let epoch = match data.get("epoch") {
         None | Some(Value::Null) => None,
         Some(value) => Some(int(value)?),
     };
     let scalar = SwanlabScalar {
         key,
-        step: int(field(data, "step")?)?,
+        step: int(data.get("step")?)?,
         timestamp,
-        value: number(field(metric, "data")?)?,
+        value: number(metric.get("data")?)?,
     };
     Some((scalar, epoch))
 }

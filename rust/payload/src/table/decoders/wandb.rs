@@ -4,22 +4,22 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::{Decode, Decoded, Fault, Part, Placed, Sink};
+use super::{Decode, Decoded, Record, Sink};
+use crate::table::fault::{Fault, Part};
 use crate::table::number::{Number, plain_number};
 use crate::table::row::Row;
-use crate::table::tree::{
-    Item, LEVELS_MAX, Refused, Rules, Value, copied, new_item, no_memory, parse, push_item, twice,
-};
+use crate::table::tree::{LEVELS_MAX, Refused, Rules, new_item, parse, push_item, twice};
 use crate::table::view::View;
+use crate::value::copied;
 use crate::wandb::read_step;
-use crate::{PayloadError, PayloadReason, WandbItems, WandbOutput, WandbRecord};
+use crate::{Item, PayloadError, PayloadReason, Value, WandbItems, WandbOutput, WandbRecord};
 
 /// One row for each step: its values, without those that cannot be read.
 #[derive(Debug, Clone)]
 pub(super) struct History;
 
 impl Decode for History {
-    fn record(&mut self, record: &Placed<'_>, sink: &mut dyn Sink) -> Decoded {
+    fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Decoded {
         let record = record.data;
         let mut found: Vec<Item<'_>> = Vec::new();
         let step = read_step(record, |name, value| {
@@ -68,7 +68,7 @@ pub(super) struct Metrics {
 }
 
 impl Decode for Metrics {
-    fn record(&mut self, record: &Placed<'_>, sink: &mut dyn Sink) -> Decoded {
+    fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Decoded {
         let (timestamp, items) = match WandbRecord::decode(record.data)? {
             WandbRecord::Run(run) => {
                 self.start = run.start_time.or(self.start);
@@ -123,7 +123,7 @@ impl Output {
                 Some(at) => {
                     let Line { timestamp, text, .. } = &self.unfinished[at];
                     let mut line = copied(text)?;
-                    line.try_reserve(end.len()).map_err(no_memory)?;
+                    line.try_reserve(end.len())?;
                     line.push_str(end);
                     (*timestamp, Cow::Owned(line))
                 }
@@ -141,7 +141,7 @@ impl Output {
         match self.line_of(output.is_stderr) {
             Some(at) => {
                 let text = &mut self.unfinished[at].text;
-                text.try_reserve(rest.len()).map_err(no_memory)?;
+                text.try_reserve(rest.len())?;
                 text.push_str(rest);
             }
             None => self.unfinished.push(Line {
@@ -183,7 +183,7 @@ fn output_in(record: &[u8]) -> Result<Option<WandbOutput<'_>>, PayloadError> {
 }
 
 impl Decode for Output {
-    fn record(&mut self, record: &Placed<'_>, sink: &mut dyn Sink) -> Decoded {
+    fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Decoded {
         let Some(output) = output_in(record.data)? else {
             return Ok(true);
         };
@@ -279,7 +279,7 @@ fn same_name(record: &[u8], name: &str) -> Fault {
 pub(super) fn joined(path: &[&str]) -> Result<String, Box<Refused>> {
     let mut name = String::new();
     for (index, part) in path.iter().enumerate() {
-        name.try_reserve(part.len() + 1).map_err(no_memory)?;
+        name.try_reserve(part.len() + 1)?;
         if index > 0 {
             name.push('.');
         }
@@ -337,7 +337,7 @@ impl<'v> Found<'v> {
                 if self.names.contains(&name) {
                     return Ok(Some(name));
                 }
-                self.names.try_reserve(1).map_err(no_memory)?;
+                self.names.try_reserve(1)?;
                 self.names.insert(copied(&name)?);
                 push_item(&mut self.items, name.into(), || value)?;
             }

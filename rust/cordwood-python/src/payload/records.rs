@@ -1,0 +1,151 @@
+//! Records for the decoders of payloads, and what they are.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use cordwood_payload::table::{Decoder, Facts, Fault, Record, Row, Rows, Sink};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyList;
+
+use super::write_batch::engine_of_log;
+use crate::interpreter::interned;
+use crate::memory::batch_pool::PooledBatch;
+use crate::reader::record_batch::RecordBatch;
+
+/// The value with this name.
+pub(super) fn named<T: Clone>(names: &[(&str, T)], name: &str) -> PyResult<T> {
+    let found = names.iter().find(|(other, _)| *other == name);
+    let value = found.map(|(_, value)| value.clone());
+    value.ok_or_else(|| PyValueError::new_err(format!("'{name}' is not known")))
+}
+
+pub(super) const ROWS: [(&str, Rows); 14] = [
+    ("raw", Rows::Raw),
+    ("write-batch", Rows::WriteBatch),
+    ("version-edit", Rows::VersionEdit),
+    ("live-files", Rows::LiveFiles),
+    ("entity", Rows::Entity),
+    ("json", Rows::Json),
+    ("wandb", Rows::Message),
+    ("wandb-run", Rows::Run),
+    ("wandb-history", Rows::History),
+    ("wandb-summary", Rows::Summary),
+    ("wandb-config", Rows::Config),
+    ("wandb-metrics", Rows::Metrics),
+    ("wandb-output", Rows::Output),
+    ("swanlab-history", Rows::Swanlab),
+];
+
+/// The facts that the dialect of a log shows.
+pub(super) fn facts_of(dialect: Option<&str>) -> Facts {
+    let mut facts = Facts::default();
+    facts.engine = engine_of_log(dialect);
+    facts
+}
+
+/// Records of a batch, or of a list.
+pub(super) enum Records {
+    Batch(Arc<PooledBatch>),
+    List(Vec<(u64, u64, Option<bool>, PyBackedBytes)>),
+}
+
+impl Records {
+    /// A `RecordBatch`, or a list of `Record`, which may say whether they are salvaged.
+    pub(super) fn of(records: &Bound<'_, PyAny>, has_salvaged: bool) -> PyResult<Self> {
+        if let Ok(batch) = records.cast::<RecordBatch>() {
+            return Ok(Records::Batch(batch.get().shared()));
+        }
+        let py = records.py();
+        let (offset, end_offset) = (interned!(py, "offset")?, interned!(py, "end_offset")?);
+        let (salvaged, data) = (interned!(py, "salvaged")?, interned!(py, "data")?);
+        let records = records.cast::<PyList>()?.iter().map(|record| {
+            Ok((
+                record.getattr(offset)?.extract()?,
+                record.getattr(end_offset)?.extract()?,
+                has_salvaged.then(|| record.getattr(salvaged)?.extract()).transpose()?,
+                record.getattr(data)?.extract()?,
+            ))
+        });
+        Ok(Records::List(records.collect::<PyResult<_>>()?))
+    }
+
+    pub(super) fn get(&self, index: usize) -> Option<Record<'_>> {
+        match self {
+            Records::Batch(batch) => Some(Record {
+                offset: batch.records().record_offsets().get(index).copied()?,
+                ..Record::of(batch.records().get(index)?)
+            }),
+            Records::List(records) => records
+                .get(index)
+                .map(|(offset, end_offset, is_salvaged, data)| Record {
+                    offset: *offset,
+                    end_offset: *end_offset,
+                    is_salvaged: *is_salvaged,
+                    data,
+                }),
+        }
+    }
+}
+
+/// The kinds of the entities in records.
+///
+/// Args:
+///     source: A `RecordBatch`, or a list of `Record`.
+///
+/// Returns:
+///     Each kind, and the indices of its records; `None` is the kind of entities without a key. And
+///     the indices of the records that cannot be read.
+#[pyfunction]
+#[pyo3(signature = (source, /))]
+#[expect(clippy::type_complexity, reason = "a tuple of Python")]
+pub(crate) fn entity_kinds(source: &Bound<'_, PyAny>) -> PyResult<(Vec<(Option<String>, Vec<usize>)>, Vec<usize>)> {
+    struct KindOf(Option<String>);
+
+    impl Sink for KindOf {
+        fn row(&mut self, row: &Row<'_>) -> bool {
+            self.0 = row.text("__kind__").map(str::to_owned);
+            true
+        }
+
+        fn fault(&mut self, _: Fault) {}
+    }
+
+    let records = Records::of(source, false)?;
+    Ok(source.py().detach(|| {
+        let mut decoder = Decoder::new(Rows::Entity, Facts::default());
+        let mut numbers = HashMap::new();
+        let mut kinds: Vec<(Option<String>, Vec<usize>)> = Vec::new();
+        let mut left_out = Vec::new();
+        for (index, record) in (0..).map_while(|index| Some((index, records.get(index)?))) {
+            let mut kind = KindOf(None);
+            if decoder.record(&record, &mut kind).is_err() {
+                left_out.push(index);
+                continue;
+            }
+            let number = *numbers.entry(kind.0).or_insert_with_key(|kind| {
+                kinds.push((kind.clone(), Vec::new()));
+                kinds.len() - 1
+            });
+            kinds[number].1.push(index);
+        }
+        (kinds, left_out)
+    }))
+}
+
+/// Whether a record is of the kind that a payload is about, all of it.
+///
+/// Args:
+///     payload: The name of the payload.
+///     record: The record.
+///     dialect: The dialect of its log, if it is known.
+///
+/// Returns:
+///     Whether it can be decoded without a fault.
+#[pyfunction]
+#[pyo3(signature = (payload, record, dialect, /))]
+pub(crate) fn is_decoded(payload: &str, record: &[u8], dialect: Option<&str>) -> PyResult<bool> {
+    let mut decoder = Decoder::new(named(&ROWS, payload)?, facts_of(dialect));
+    Ok(matches!(decoder.value(record, &mut |_| ()), Ok(true)))
+}

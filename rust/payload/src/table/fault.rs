@@ -1,0 +1,96 @@
+//! The faults of records, and what their rows lack for them.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::{PayloadError, PayloadReason};
+
+/// What is missing in the rows of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// All of the record.
+    Record,
+    /// One of its rows.
+    Row,
+    /// One of its values.
+    Value,
+    /// All rows after the first.
+    Rest,
+}
+
+/// A fault in a record, and the part that its rows lack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// What is missing.
+    pub part: Part,
+    /// The fault, and its place in the record.
+    pub error: PayloadError,
+    /// The fault in words, where the reason of the error says too little.
+    pub(super) detail: Option<Cow<'static, str>>,
+}
+
+impl Fault {
+    /// A fault for which a record is left out.
+    pub(super) fn record(error: PayloadError, detail: impl Into<Cow<'static, str>>) -> Self {
+        Fault {
+            part: Part::Record,
+            error,
+            detail: Some(detail.into()),
+        }
+    }
+
+    /// A fault of all of a record, in these words.
+    pub(super) fn whole(record: &[u8], reason: PayloadReason, detail: impl Into<Cow<'static, str>>) -> Self {
+        let (offset, len) = (0, record.len());
+        Fault::record(PayloadError { offset, len, reason }, detail)
+    }
+
+    /// A fault for which a row is left out.
+    pub(super) fn row(error: PayloadError, detail: String) -> Self {
+        Fault {
+            part: Part::Row,
+            ..Fault::record(error, detail)
+        }
+    }
+
+    /// A fault after the first rows of a record.
+    pub(super) fn rest(error: PayloadError) -> Self {
+        Fault {
+            part: Part::Rest,
+            ..error.into()
+        }
+    }
+
+    /// A fault for which a value is left out of its row.
+    pub(super) fn value(error: PayloadError, detail: impl Into<Cow<'static, str>>) -> Self {
+        Fault {
+            part: Part::Value,
+            ..Fault::record(error, detail)
+        }
+    }
+}
+
+impl From<PayloadError> for Fault {
+    fn from(error: PayloadError) -> Self {
+        Fault {
+            part: Part::Record,
+            error,
+            detail: None,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.detail {
+            None => self.error.fmt(f),
+            Some(detail) => {
+                let PayloadError { offset, len, .. } = self.error;
+                let bytes = if len == 1 { "byte" } else { "bytes" };
+                write!(f, "{detail} ({len} {bytes} at offset {offset} of the payload)")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
