@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 use super::misfit::NotAdded;
+use super::tree::plain_len;
 use super::view::View;
 use crate::{EntityKey, PathId};
 
@@ -167,10 +168,7 @@ fn write_text(out: &mut Text, text: &str) {
     out.push('"');
     let mut rest = text;
     // What needs no escape is copied at once.
-    while let Some(at) = rest
-        .bytes()
-        .position(|byte| byte < 0x20 || matches!(byte, b'"' | b'\\'))
-    {
+    while let Some(at) = plain_len(rest.as_bytes()) {
         out.push_str(&rest[..at]);
         match rest.as_bytes()[at] {
             b'"' => out.push_str("\\\""),
@@ -198,10 +196,15 @@ fn write_float(out: &mut Text, value: f64) {
     } else if value.is_infinite() {
         out.push_str(if value > 0.0 { "\"Infinity\"" } else { "\"-Infinity\"" });
     } else if size == 0.0 || (1e-4..1e16).contains(&size) {
-        let text = format!("{value:?}");
-        match text.split_once('.') {
-            Some((_, fraction)) if digit_count(&text) == 17 => push(out, format_args!("{value:.*}", fraction.len())),
-            _ => out.push_str(&text),
+        let start = out.len();
+        push(out, format_args!("{value:?}"));
+        let text = &out.text[start..];
+        if digit_count(text) == 17
+            && let Some((_, fraction)) = text.split_once('.')
+        {
+            let count = fraction.len();
+            out.text.truncate(start);
+            push(out, format_args!("{value:.count$}"));
         }
     } else {
         let mut text = format!("{value:e}");

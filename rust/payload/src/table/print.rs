@@ -88,6 +88,7 @@ impl Csv {
             match value {
                 View::Text(text) => return self.plain_text(text, out),
                 View::Int(_) | View::UInt(_) | View::Bool(_) => return write_json(out, value),
+                View::Float(number) if number.is_finite() => return write_json(out, value),
                 View::Bytes(bytes) => {
                     if let Some(text) = self.text.bytes.encode(bytes) {
                         return self.plain_text(&text, out);

@@ -435,7 +435,7 @@ impl<'v> Parser<'v> {
 
 /// The length of the text before the first quotation mark, backslash or control character; `None` if
 /// there is none. It looks at eight bytes at a time.
-fn plain_len(text: &[u8]) -> Option<usize> {
+pub(super) fn plain_len(text: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::MAX / 255;
     const HIGH: u64 = ONES * 0x80;
     // Sets the highest bit of each byte below `limit`, and perhaps of bytes above the first of them.
