@@ -199,7 +199,9 @@ fn write_float(out: &mut Text, value: f64) {
         let start = out.len();
         push(out, format_args!("{value:?}"));
         let text = &out.text[start..];
-        if digit_count(text) == 17
+        // They are as near only if the number has 18 digits, and so at most 21 bits after the point.
+        if (value * (1_u64 << 21) as f64).fract() == 0.0
+            && digit_count(text) == 17
             && let Some((_, fraction)) = text.split_once('.')
         {
             let count = fraction.len();
@@ -310,6 +312,8 @@ mod tests {
             (-(2.0_f64.powi(-25)), "-2.9802322387695312e-08"),
             (5e-324, "5e-324"),
             (0.1 + 0.2, "0.30000000000000004"),
+            // 21 bits after the point; the text with a 3 at its end is as near.
+            (257.0 / 2_097_152.0, "0.00012254714965820312"),
             (1e16, "1e+16"),
             (9_007_199_254_740_993.0, "9007199254740992.0"),
             (1.5, "1.5"),
