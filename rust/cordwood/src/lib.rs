@@ -119,6 +119,7 @@ mod fragment;
 mod index;
 mod names;
 pub mod ops;
+mod options;
 mod pipeline;
 mod position;
 mod process;

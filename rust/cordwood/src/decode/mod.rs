@@ -26,5 +26,4 @@ pub use self::window::Window;
 
 pub(crate) use self::decoder::Growth;
 pub(crate) use self::opened::Rest;
-pub(crate) use self::options::log_options;
 pub(crate) use self::span::Stored;

@@ -7,63 +7,8 @@ use crate::compression::{BUDGET_BASE, BUDGET_RATIO};
 use crate::dialect::{Compression, Dialect};
 use crate::error::{Error, unsupported};
 use crate::names::names;
+use crate::options::{log_options, options};
 use crate::position::Position;
-
-/// Implements, for options with the fields `dialect`, `log_number`, `compression` and
-/// `record_len_max`, their setters, `with_format` and `named`.
-macro_rules! log_options {
-    ($options:ident) => {
-        impl $options {
-            /// Sets [`dialect`](Self::dialect); `None` detects it.
-            #[must_use]
-            pub fn with_dialect(mut self, dialect: impl Into<Option<$crate::Dialect>>) -> Self {
-                self.dialect = dialect.into();
-                self
-            }
-
-            /// Sets [`log_number`](Self::log_number).
-            #[must_use]
-            pub fn with_log_number(mut self, log_number: impl Into<Option<u32>>) -> Self {
-                self.log_number = log_number.into();
-                self
-            }
-
-            /// Sets [`compression`](Self::compression).
-            #[must_use]
-            pub fn with_compression(mut self, compression: impl Into<Option<$crate::Compression>>) -> Self {
-                self.compression = compression.into();
-                self
-            }
-
-            /// Sets the dialect, the number and the compression: as returned by
-            /// [`detect`](crate::ops::detect), or by a reader of the same log.
-            #[must_use]
-            pub fn with_format(self, format: impl Into<$crate::LogFormat>) -> Self {
-                let format = format.into();
-                self.with_dialect(format.dialect)
-                    .with_log_number(format.log_number)
-                    .with_compression(format.compression)
-            }
-
-            /// Sets [`record_len_max`](Self::record_len_max), in bytes.
-            #[must_use]
-            pub fn with_record_len_max(mut self, record_len_max: u64) -> Self {
-                self.record_len_max = record_len_max;
-                self
-            }
-
-            pub(crate) fn named(&self) -> $crate::dialect::GivenFormat {
-                $crate::dialect::GivenFormat {
-                    dialect: self.dialect,
-                    log_number: self.log_number,
-                    compression: self.compression,
-                }
-            }
-        }
-    };
-}
-
-pub(crate) use log_options;
 
 /// The treatment of damage: a [`SkippedRegion`](crate::damage::SkippedRegion) of
 /// [`Severity::Corruption`](crate::damage::Severity::Corruption).
@@ -96,87 +41,61 @@ names!(
 /// writers do not write them. 1 GiB.
 pub const RECORD_LEN_MAX: u64 = 1 << 30;
 
-/// How to read.
-///
-/// ```
-/// use cordwood_log::{OnCorruption, ReadOptions};
-/// let options = ReadOptions::default().with_on_corruption(OnCorruption::Skip).with_range(..1 << 20);
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ReadOptions {
-    /// The treatment of damage. Default: [`OnCorruption::Fail`].
-    pub on_corruption: OnCorruption,
-    /// Return only events that start at this file offset or after it. Default: 0.
-    pub start: u64,
-    /// Return only events that start before this file offset; the last record may end after it.
-    /// Default: `None`, no limit.
-    pub end: Option<u64>,
-    /// Refuse a record with more bytes than this:
-    /// [`Reason::RecordTooLarge`](crate::damage::Reason::RecordTooLarge). This bounds the memory of
-    /// a reader. Default: [`RECORD_LEN_MAX`], 1 GiB.
+options! {
+    /// How to read.
     ///
-    /// The records of a compressed log may have a total of 256 MiB plus 200 times the bytes read
-    /// since the reader started or its last seek; a record that would exceed that is
-    /// [`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget), and so is a container of a packed log with
-    /// more than 256 MiB. A value above the default replaces the 256 MiB.
-    pub record_len_max: u64,
-    /// Check each fragment's checksum. Default: `true`. If `false`, damaged data is returned as
-    /// if it were intact.
-    pub verify_checksums: bool,
-    /// The dialect of the log. Default: `None`: a [`Reader`](crate::Reader)
-    /// [detects](crate::ops::detect) it, or uses [`Dialect::LEVELDB`] if it cannot be detected. A
-    /// [`Decoder`](super::Decoder) uses [`Dialect::LEVELDB`].
-    pub dialect: Option<Dialect>,
-    /// The number of the log: see [`LogFormat::log_number`](crate::LogFormat::log_number).
-    /// Fragments that carry another number are stale. Default: `None`: the number in the file's
-    /// name or, if there is none, that of the first valid fragment of the file.
-    pub log_number: Option<u32>,
-    /// How each record is compressed. Default: `None`: the start of the log says how; if it
-    /// does not, records are taken as they are.
-    pub compression: Option<Compression>,
-    /// Flip bits back, under [`OnCorruption::Salvage`]: see
-    /// [`SalvageOptions::repair_bit_flips`](crate::ops::SalvageOptions::repair_bit_flips).
-    pub(crate) repairs_bit_flips: bool,
-    /// The position in the log that is to be read, which must be the same log. Default: `None`. A
-    /// [`Reader`](crate::Reader) of a file or a directory checks it.
-    pub position: Option<Position>,
-    /// The offset of the first byte of the file, in a log of several files: the decoder counts
-    /// blocks from there. Only readers set it.
-    pub(crate) origin: u64,
-    /// Accept ordinary records of any length. Only a reader that keeps no data may set it.
-    pub(crate) takes_any_len: bool,
-}
-
-impl Default for ReadOptions {
-    fn default() -> Self {
-        ReadOptions {
-            on_corruption: OnCorruption::Fail,
-            start: 0,
-            end: None,
-            record_len_max: RECORD_LEN_MAX,
-            verify_checksums: true,
-            dialect: None,
-            log_number: None,
-            compression: None,
-            repairs_bit_flips: false,
-            position: None,
-            origin: 0,
-            takes_any_len: false,
-        }
+    /// ```
+    /// use cordwood_log::{OnCorruption, ReadOptions};
+    /// let options = ReadOptions::default().with_on_corruption(OnCorruption::Skip).with_range(..1 << 20);
+    /// ```
+    pub struct ReadOptions {
+        /// The treatment of damage. Default: [`OnCorruption::Fail`].
+        pub on_corruption: OnCorruption = OnCorruption::Fail, set with_on_corruption;
+        /// Return only events that start at this file offset or after it. Default: 0.
+        pub start: u64 = 0;
+        /// Return only events that start before this file offset; the last record may end after it.
+        /// Default: `None`, no limit.
+        pub end: Option<u64> = None;
+        /// Refuse a record with more bytes than this:
+        /// [`Reason::RecordTooLarge`](crate::damage::Reason::RecordTooLarge). This bounds the memory of
+        /// a reader. Default: [`RECORD_LEN_MAX`], 1 GiB.
+        ///
+        /// The records of a compressed log may have a total of 256 MiB plus 200 times the bytes read
+        /// since the reader started or its last seek; a record that would exceed that is
+        /// [`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget), and so is a container of a packed log with
+        /// more than 256 MiB. A value above the default replaces the 256 MiB.
+        pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
+        /// Check each fragment's checksum. Default: `true`. If `false`, damaged data is returned as
+        /// if it were intact.
+        pub verify_checksums: bool = true, set with_verify_checksums;
+        /// The dialect of the log. Default: `None`: a [`Reader`](crate::Reader)
+        /// [detects](crate::ops::detect) it, or uses [`Dialect::LEVELDB`] if it cannot be detected. A
+        /// [`Decoder`](super::Decoder) uses [`Dialect::LEVELDB`].
+        pub dialect: Option<Dialect> = None, into with_dialect;
+        /// The number of the log: see [`LogFormat::log_number`](crate::LogFormat::log_number).
+        /// Fragments that carry another number are stale. Default: `None`: the number in the file's
+        /// name or, if there is none, that of the first valid fragment of the file.
+        pub log_number: Option<u32> = None, into with_log_number;
+        /// How each record is compressed. Default: `None`: the start of the log says how; if it
+        /// does not, records are taken as they are.
+        pub compression: Option<Compression> = None, into with_compression;
+        /// Flip bits back, under [`OnCorruption::Salvage`]: see
+        /// [`SalvageOptions::repair_bit_flips`](crate::ops::SalvageOptions::repair_bit_flips).
+        pub(crate) repairs_bit_flips: bool = false;
+        /// The position in the log that is to be read, which must be the same log. Default: `None`. A
+        /// [`Reader`](crate::Reader) of a file or a directory checks it.
+        pub position: Option<Position> = None;
+        /// The offset of the first byte of the file, in a log of several files: the decoder counts
+        /// blocks from there. Only readers set it.
+        pub(crate) origin: u64 = 0;
+        /// Accept ordinary records of any length. Only a reader that keeps no data may set it.
+        pub(crate) takes_any_len: bool = false;
     }
 }
 
 log_options!(ReadOptions);
 
 impl ReadOptions {
-    /// Sets [`on_corruption`](Self::on_corruption).
-    #[must_use]
-    pub fn with_on_corruption(mut self, on_corruption: OnCorruption) -> Self {
-        self.on_corruption = on_corruption;
-        self
-    }
-
     /// Reads only the events that start in a range of file offsets: sets [`start`](Self::start) and
     /// [`end`](Self::end).
     ///
@@ -211,13 +130,6 @@ impl ReadOptions {
     pub fn with_position(mut self, position: Position) -> Self {
         self.start = position.offset();
         self.position = Some(position);
-        self
-    }
-
-    /// Sets [`verify_checksums`](Self::verify_checksums).
-    #[must_use]
-    pub fn with_verify_checksums(mut self, verify_checksums: bool) -> Self {
-        self.verify_checksums = verify_checksums;
         self
     }
 

@@ -12,52 +12,30 @@ use crate::decode::{OnCorruption, RECORD_LEN_MAX, ReadOptions, Step};
 use crate::dialect::{Compression, Dialect, LogFormat, Metadata, Role, Unsupported};
 use crate::error::{Error, ErrorKind, Hint, unsupported};
 use crate::format::BLOCK_LEN;
+use crate::options::options;
 use crate::reader::{Reader, Source};
 
-/// How to pack a log.
-///
-/// ```
-/// use cordwood_log::Dialect;
-/// use cordwood_log::ops::PackOptions;
-/// let stored = PackOptions::default().with_format(Dialect::PACKED);
-/// let back = PackOptions::default().with_format(Dialect::LEVELDB);
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PackOptions {
-    /// The format of the new log. Its dialect is [`PACKED`](Dialect::PACKED),
-    /// [`LEVELDB`](Dialect::LEVELDB), [`WANDB`](Dialect::WANDB) or [`SWANLAB`](Dialect::SWANLAB).
-    /// Default: `PACKED`, compressed with zstd.
-    pub format: LogFormat,
-    /// Refuse a record with more bytes than this, as [`ReadOptions::record_len_max`]. Default: 1
-    /// GiB.
-    pub record_len_max: u64,
-}
-
-impl Default for PackOptions {
-    fn default() -> Self {
-        PackOptions {
-            format: LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd),
-            record_len_max: RECORD_LEN_MAX,
-        }
+options! {
+    /// How to pack a log.
+    ///
+    /// ```
+    /// use cordwood_log::Dialect;
+    /// use cordwood_log::ops::PackOptions;
+    /// let stored = PackOptions::default().with_format(Dialect::PACKED);
+    /// let back = PackOptions::default().with_format(Dialect::LEVELDB);
+    /// ```
+    pub struct PackOptions {
+        /// The format of the new log. Its dialect is [`PACKED`](Dialect::PACKED),
+        /// [`LEVELDB`](Dialect::LEVELDB), [`WANDB`](Dialect::WANDB) or [`SWANLAB`](Dialect::SWANLAB).
+        /// Default: `PACKED`, compressed with zstd.
+        pub format: LogFormat = LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd), into with_format;
+        /// Refuse a record with more bytes than this, as [`ReadOptions::record_len_max`]. Default: 1
+        /// GiB.
+        pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
     }
 }
 
 impl PackOptions {
-    /// Sets [`format`](Self::format).
-    #[must_use]
-    pub fn with_format(mut self, format: impl Into<LogFormat>) -> Self {
-        self.format = format.into();
-        self
-    }
-
-    /// Sets [`record_len_max`](Self::record_len_max), in bytes.
-    #[must_use]
-    pub fn with_record_len_max(mut self, record_len_max: u64) -> Self {
-        self.record_len_max = record_len_max;
-        self
-    }
-
     /// How the log is read, so that the damage itself is found, and not the rest of its block.
     fn reading(&self) -> ReadOptions {
         ReadOptions {

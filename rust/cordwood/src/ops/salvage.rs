@@ -9,62 +9,44 @@ use super::new_log::NewLog;
 use super::output::Output;
 use super::verify::{NotKept, Report, report};
 use crate::damage::{Reason, SkippedRegion};
-use crate::decode::{OnCorruption, RECORD_LEN_MAX, ReadOptions, Step, log_options};
+use crate::decode::{OnCorruption, RECORD_LEN_MAX, ReadOptions, Step};
 use crate::detect::check_number;
 #[cfg(feature = "fs")]
 use crate::detect::log_number_of;
 use crate::dialect::{Compression, Dialect, Form, GivenFormat, LogFormat, Metadata, Role};
 use crate::error::{Error, ErrorKind, unsupported};
+use crate::options::{log_options, options};
 use crate::reader::{Reader, Source};
 
-/// How to salvage a log.
-///
-/// ```
-/// use cordwood_log::Dialect;
-/// use cordwood_log::ops::SalvageOptions;
-/// let options = SalvageOptions::default().with_dialect(Dialect::PEBBLE).with_repair_bit_flips(true);
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SalvageOptions {
-    /// Also return records whose damage one flipped bit explains, with that bit flipped back:
-    /// [`Report::repaired_count`] and [`Report::repaired`] say which. Such a record has the
-    /// contents that its checksum confirms, if one bit was flipped; `docs/format/damage.md` says
-    /// how likely it is that other damage looks like one flipped bit. Default: `false`.
-    pub repair_bit_flips: bool,
-    /// Refuse a record with more bytes than this, as [`ReadOptions::record_len_max`]. Default: 1
-    /// GiB.
-    pub record_len_max: u64,
-    /// The dialect of the log, as [`ReadOptions::dialect`]. Default: `None`.
-    pub dialect: Option<Dialect>,
-    /// The number of the log, as [`ReadOptions::log_number`]. Default: `None`.
-    pub log_number: Option<u32>,
-    /// How each record is compressed, as [`ReadOptions::compression`]. Default: `None`.
-    pub compression: Option<Compression>,
-}
-
-impl Default for SalvageOptions {
-    fn default() -> Self {
-        SalvageOptions {
-            repair_bit_flips: false,
-            record_len_max: RECORD_LEN_MAX,
-            dialect: None,
-            log_number: None,
-            compression: None,
-        }
+options! {
+    /// How to salvage a log.
+    ///
+    /// ```
+    /// use cordwood_log::Dialect;
+    /// use cordwood_log::ops::SalvageOptions;
+    /// let options = SalvageOptions::default().with_dialect(Dialect::PEBBLE).with_repair_bit_flips(true);
+    /// ```
+    pub struct SalvageOptions {
+        /// Also return records whose damage one flipped bit explains, with that bit flipped back:
+        /// [`Report::repaired_count`] and [`Report::repaired`] say which. Such a record has the
+        /// contents that its checksum confirms, if one bit was flipped; `docs/format/damage.md` says
+        /// how likely it is that other damage looks like one flipped bit. Default: `false`.
+        pub repair_bit_flips: bool = false, set with_repair_bit_flips;
+        /// Refuse a record with more bytes than this, as [`ReadOptions::record_len_max`]. Default: 1
+        /// GiB.
+        pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
+        /// The dialect of the log, as [`ReadOptions::dialect`]. Default: `None`.
+        pub dialect: Option<Dialect> = None, into with_dialect;
+        /// The number of the log, as [`ReadOptions::log_number`]. Default: `None`.
+        pub log_number: Option<u32> = None, into with_log_number;
+        /// How each record is compressed, as [`ReadOptions::compression`]. Default: `None`.
+        pub compression: Option<Compression> = None, into with_compression;
     }
 }
 
 log_options!(SalvageOptions);
 
 impl SalvageOptions {
-    /// Sets [`repair_bit_flips`](Self::repair_bit_flips).
-    #[must_use]
-    pub fn with_repair_bit_flips(mut self, repair_bit_flips: bool) -> Self {
-        self.repair_bit_flips = repair_bit_flips;
-        self
-    }
-
     /// How the log is read.
     fn reading(&self) -> ReadOptions {
         let GivenFormat {

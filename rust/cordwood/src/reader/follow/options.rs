@@ -2,72 +2,56 @@
 
 use std::time::Duration;
 
-use crate::decode::{Decoder, Growth, OnCorruption, ReadOptions, log_options};
+use crate::decode::{Decoder, Growth, OnCorruption, RECORD_LEN_MAX, ReadOptions};
 use crate::dialect::{Compression, Dialect, LogFormat};
+use crate::options::{log_options, options};
 use crate::position::Position;
 
-/// How to follow.
-///
-/// ```
-/// use std::time::Duration;
-/// use cordwood_log::{FollowOptions, OnCorruption};
-/// let options = FollowOptions::default()
-///     .with_start(50_034)
-///     .with_on_corruption(OnCorruption::Skip)
-///     .with_poll_interval(Duration::from_millis(5));
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FollowOptions {
-    /// Return only events that start at this file offset or after it: the
-    /// [`Follower::offset`](super::Follower::offset) of an earlier follower. Default: 0. To resume,
-    /// [`with_position`](Self::with_position) also checks that it is the same log.
+options! {
+    /// How to follow.
     ///
-    /// MIDDLE and LAST fragments at the start, before any other fragment, are taken for the rest of
-    /// a record that starts before it, and are skipped without being reported, even if that record
-    /// is damaged or missing.
-    pub start: u64,
-    /// The position at which an earlier follower ended: the log must be the same. Default: `None`.
-    pub position: Option<Position>,
-    /// The treatment of damage. Default: [`OnCorruption::Fail`]. Here, [`OnCorruption::Salvage`] is
-    /// the same as [`OnCorruption::Skip`]: the rest of a block that is still being written cannot
-    /// be judged.
-    pub on_corruption: OnCorruption,
-    /// How long [`Follower::wait`](super::Follower::wait) sleeps between polls. Default: 50 ms.
-    pub poll_interval: Duration,
-    /// Bytes that look damaged, with no later block that starts with a valid fragment, are read
-    /// again this many times before they are reported. Default: 3.
-    pub retry_polls: u32,
-    /// Bytes that look damaged are also read again for at least this long before they are reported.
-    /// Default: 100 ms.
-    pub retry_time: Duration,
-    /// Refuse a record with more bytes than this. This bounds the memory of a follower. Default: 1
-    /// GiB.
-    pub record_len_max: u64,
-    /// The dialect of the log. Default: `None`: it is detected as soon as there is a file header or
-    /// a complete fragment, and is [`Dialect::LEVELDB`] until then. [`Dialect::WANDB_OLD`] is never
-    /// detected, since only the second block shows it.
-    pub dialect: Option<Dialect>,
-    /// The number of the log, as [`ReadOptions::log_number`]. Default: `None`.
-    pub log_number: Option<u32>,
-    /// How each record is compressed, as [`ReadOptions::compression`]. Default: `None`.
-    pub compression: Option<Compression>,
-}
-
-impl Default for FollowOptions {
-    fn default() -> Self {
-        FollowOptions {
-            start: 0,
-            position: None,
-            on_corruption: OnCorruption::Fail,
-            poll_interval: Duration::from_millis(50),
-            retry_polls: 3,
-            retry_time: Duration::from_millis(100),
-            record_len_max: ReadOptions::default().record_len_max,
-            dialect: None,
-            log_number: None,
-            compression: None,
-        }
+    /// ```
+    /// use std::time::Duration;
+    /// use cordwood_log::{FollowOptions, OnCorruption};
+    /// let options = FollowOptions::default()
+    ///     .with_start(50_034)
+    ///     .with_on_corruption(OnCorruption::Skip)
+    ///     .with_poll_interval(Duration::from_millis(5));
+    /// ```
+    pub struct FollowOptions {
+        /// Return only events that start at this file offset or after it: the
+        /// [`Follower::offset`](super::Follower::offset) of an earlier follower. Default: 0. To resume,
+        /// [`with_position`](Self::with_position) also checks that it is the same log.
+        ///
+        /// MIDDLE and LAST fragments at the start, before any other fragment, are taken for the rest of
+        /// a record that starts before it, and are skipped without being reported, even if that record
+        /// is damaged or missing.
+        pub start: u64 = 0;
+        /// The position at which an earlier follower ended: the log must be the same. Default: `None`.
+        pub position: Option<Position> = None;
+        /// The treatment of damage. Default: [`OnCorruption::Fail`]. Here, [`OnCorruption::Salvage`] is
+        /// the same as [`OnCorruption::Skip`]: the rest of a block that is still being written cannot
+        /// be judged.
+        pub on_corruption: OnCorruption = OnCorruption::Fail, set with_on_corruption;
+        /// How long [`Follower::wait`](super::Follower::wait) sleeps between polls. Default: 50 ms.
+        pub poll_interval: Duration = Duration::from_millis(50), set with_poll_interval;
+        /// Bytes that look damaged, with no later block that starts with a valid fragment, are read
+        /// again this many times before they are reported. Default: 3.
+        pub retry_polls: u32 = 3;
+        /// Bytes that look damaged are also read again for at least this long before they are reported.
+        /// Default: 100 ms.
+        pub retry_time: Duration = Duration::from_millis(100);
+        /// Refuse a record with more bytes than this. This bounds the memory of a follower. Default: 1
+        /// GiB.
+        pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
+        /// The dialect of the log. Default: `None`: it is detected as soon as there is a file header or
+        /// a complete fragment, and is [`Dialect::LEVELDB`] until then. [`Dialect::WANDB_OLD`] is never
+        /// detected, since only the second block shows it.
+        pub dialect: Option<Dialect> = None, into with_dialect;
+        /// The number of the log, as [`ReadOptions::log_number`]. Default: `None`.
+        pub log_number: Option<u32> = None, into with_log_number;
+        /// How each record is compressed, as [`ReadOptions::compression`]. Default: `None`.
+        pub compression: Option<Compression> = None, into with_compression;
     }
 }
 
@@ -88,20 +72,6 @@ impl FollowOptions {
     pub fn with_position(mut self, position: Position) -> Self {
         self.start = position.offset();
         self.position = Some(position);
-        self
-    }
-
-    /// Sets [`on_corruption`](Self::on_corruption).
-    #[must_use]
-    pub fn with_on_corruption(mut self, on_corruption: OnCorruption) -> Self {
-        self.on_corruption = on_corruption;
-        self
-    }
-
-    /// Sets [`poll_interval`](Self::poll_interval).
-    #[must_use]
-    pub fn with_poll_interval(mut self, poll_interval: Duration) -> Self {
-        self.poll_interval = poll_interval;
         self
     }
 

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use crate::decode::{RECORD_LEN_MAX, log_options};
+use crate::decode::RECORD_LEN_MAX;
 use crate::dialect::{Compression, Dialect, LogFormat};
 use crate::names::names;
+use crate::options::{log_options, options};
 
 /// When a [`LogFile`](crate::LogFile) waits until its records are on the disk.
 ///
@@ -81,116 +82,64 @@ names!(
     PadToBlock = "pad"
 );
 
-/// How to open a [`LogFile`](crate::LogFile).
-///
-/// ```
-/// use cordwood_log::{LogFileOptions, OnTornTail, SyncPolicy};
-/// let options = LogFileOptions::default()
-///     .with_sync(SyncPolicy::EveryAppend)
-///     .with_on_torn_tail(OnTornTail::Truncate);
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LogFileOptions {
-    /// When to write records to the operating system. Default: [`FlushPolicy::EveryAppend`].
-    pub flush: FlushPolicy,
-    /// When to sync. Default: [`SyncPolicy::Never`].
-    pub sync: SyncPolicy,
-    /// For [`LogFile::append_to`](crate::LogFile::append_to): the treatment of a file that does not
-    /// end with a complete record. Default: [`OnTornTail::Refuse`].
-    pub on_torn_tail: OnTornTail,
-    /// For [`SegmentedLog`](crate::SegmentedLog): a segment is not made longer than this, in bytes,
-    /// except by its first record. A [`LogFile`](crate::LogFile) does not use it. Default: 64 MiB.
-    pub segment_len: u64,
-    /// For [`LogFile::append_to`](crate::LogFile::append_to): an offset at which a record starts or
-    /// ends, and before which everything is known to be on the disk, such as an earlier
-    /// [`durable_offset`](crate::LogFile::durable_offset). The file is read from there to find its
-    /// end, and the bytes after it are written again before a sync may cover them: a sync in the
-    /// process that wrote it may have failed. If it is greater than 0, the file must exist.
-    /// Default: `None`, for which the file is read from its start, and no byte is written again
-    /// unless a sync has failed in this process.
-    pub checkpoint: Option<u64>,
-    /// The dialect to write, as for [`Encoder::with_format`](crate::codec::Encoder::with_format).
-    /// Closing writes Pebble's end-of-log trailer. Default: `None`, which means the dialect of the
-    /// existing file, as a [`Reader`](crate::Reader) detects it, or for a new log
-    /// [`Dialect::LEVELDB`].
-    pub dialect: Option<Dialect>,
-    /// The number of the log, which goes into each fragment: see [`LogFormat::log_number`]. A log
-    /// with a number is never appended to. Default: `None`.
-    pub log_number: Option<u32>,
-    /// How each record, or in the dialect [`PACKED`](Dialect::PACKED) each container, is compressed.
-    /// A log of compressed records is never appended to; a packed log keeps the compression that it
-    /// has. Default: `None`, no compression.
-    pub compression: Option<Compression>,
-    /// Refuse to write a record of more bytes than this:
-    /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default: [`RECORD_LEN_MAX`], 1 GiB,
-    /// as for readers. A longer record can be read only if the reader's option of the same name
-    /// allows it. It also limits what [`LogFile::append_to`](crate::LogFile::append_to) decompresses,
-    /// by the rules for readers: a longer container counts as whole, and is not opened. A log whose
-    /// containers exceed the budget of a reader is refused, unless this is more than 1 GiB.
-    pub record_len_max: u64,
-    /// Whether the file is a segment: the one before it ends where it starts, or its directory had a lock.
-    /// So it is a log, even if none of its bytes shows it.
-    pub(in crate::writer) is_segment: bool,
-}
-
-impl Default for LogFileOptions {
-    fn default() -> Self {
-        LogFileOptions {
-            flush: FlushPolicy::default(),
-            sync: SyncPolicy::default(),
-            on_torn_tail: OnTornTail::default(),
-            segment_len: 64 << 20,
-            checkpoint: None,
-            dialect: None,
-            log_number: None,
-            compression: None,
-            record_len_max: RECORD_LEN_MAX,
-            is_segment: false,
-        }
+options! {
+    /// How to open a [`LogFile`](crate::LogFile).
+    ///
+    /// ```
+    /// use cordwood_log::{LogFileOptions, OnTornTail, SyncPolicy};
+    /// let options = LogFileOptions::default()
+    ///     .with_sync(SyncPolicy::EveryAppend)
+    ///     .with_on_torn_tail(OnTornTail::Truncate);
+    /// ```
+    pub struct LogFileOptions {
+        /// When to write records to the operating system. Default: [`FlushPolicy::EveryAppend`].
+        pub flush: FlushPolicy = FlushPolicy::default(), set with_flush;
+        /// When to sync. Default: [`SyncPolicy::Never`].
+        pub sync: SyncPolicy = SyncPolicy::default(), set with_sync;
+        /// For [`LogFile::append_to`](crate::LogFile::append_to): the treatment of a file that does not
+        /// end with a complete record. Default: [`OnTornTail::Refuse`].
+        pub on_torn_tail: OnTornTail = OnTornTail::default(), set with_on_torn_tail;
+        /// For [`SegmentedLog`](crate::SegmentedLog): a segment is not made longer than this, in bytes,
+        /// except by its first record. A [`LogFile`](crate::LogFile) does not use it. Default: 64 MiB.
+        pub segment_len: u64 = 64 << 20, set with_segment_len;
+        /// For [`LogFile::append_to`](crate::LogFile::append_to): an offset at which a record starts or
+        /// ends, and before which everything is known to be on the disk, such as an earlier
+        /// [`durable_offset`](crate::LogFile::durable_offset). The file is read from there to find its
+        /// end, and the bytes after it are written again before a sync may cover them: a sync in the
+        /// process that wrote it may have failed. If it is greater than 0, the file must exist.
+        /// Default: `None`, for which the file is read from its start, and no byte is written again
+        /// unless a sync has failed in this process.
+        pub checkpoint: Option<u64> = None, into with_checkpoint;
+        /// The dialect to write, as for [`Encoder::with_format`](crate::codec::Encoder::with_format).
+        /// Closing writes Pebble's end-of-log trailer. Default: `None`, which means the dialect of the
+        /// existing file, as a [`Reader`](crate::Reader) detects it, or for a new log
+        /// [`Dialect::LEVELDB`].
+        pub dialect: Option<Dialect> = None, into with_dialect;
+        /// The number of the log, which goes into each fragment: see [`LogFormat::log_number`]. A log
+        /// with a number is never appended to. Default: `None`.
+        pub log_number: Option<u32> = None, into with_log_number;
+        /// How each record, or in the dialect [`PACKED`](Dialect::PACKED) each container, is compressed.
+        /// A log of compressed records is never appended to; a packed log keeps the compression that it
+        /// has. Default: `None`, no compression.
+        pub compression: Option<Compression> = None, into with_compression;
+        /// Refuse to write a record of more bytes than this:
+        /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default: [`RECORD_LEN_MAX`], 1 GiB,
+        /// as for readers. A longer record can be read only if the reader's option of the same name
+        /// allows it. It also limits what [`LogFile::append_to`](crate::LogFile::append_to) decompresses,
+        /// by the rules for readers: a longer container counts as whole, and is not opened. A log whose
+        /// containers exceed the budget of a reader is refused, unless this is more than 1 GiB.
+        pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
+        /// Whether the file is a segment: the one before it ends where it starts, or its directory had a lock.
+        /// So it is a log, even if none of its bytes shows it.
+        pub(in crate::writer) is_segment: bool = false;
     }
 }
 
 log_options!(LogFileOptions);
 
 impl LogFileOptions {
-    /// Sets [`flush`](Self::flush).
-    #[must_use]
-    pub fn with_flush(mut self, flush: FlushPolicy) -> Self {
-        self.flush = flush;
-        self
-    }
-
-    /// Sets [`sync`](Self::sync).
-    #[must_use]
-    pub fn with_sync(mut self, sync: SyncPolicy) -> Self {
-        self.sync = sync;
-        self
-    }
-
-    /// Sets [`on_torn_tail`](Self::on_torn_tail).
-    #[must_use]
-    pub fn with_on_torn_tail(mut self, on_torn_tail: OnTornTail) -> Self {
-        self.on_torn_tail = on_torn_tail;
-        self
-    }
-
-    /// Sets [`segment_len`](Self::segment_len), in bytes.
-    #[must_use]
-    pub fn with_segment_len(mut self, segment_len: u64) -> Self {
-        self.segment_len = segment_len;
-        self
-    }
-
     /// The given format; [`Dialect::LEVELDB`] if no dialect is given.
     pub(in crate::writer) fn format(&self) -> LogFormat {
         self.named().or_leveldb()
-    }
-
-    /// Sets [`checkpoint`](Self::checkpoint), a file offset.
-    #[must_use]
-    pub fn with_checkpoint(mut self, checkpoint: impl Into<Option<u64>>) -> Self {
-        self.checkpoint = checkpoint.into();
-        self
     }
 }

@@ -1,0 +1,76 @@
+//! Structs of options: the fields with their defaults, and the setters.
+
+/// Defines a struct of options. A field is `name: type = default`, and then `set with_name` if it has
+/// a setter, or `into with_name` if the setter also converts, so that `Some` can be left out.
+macro_rules! options {
+    (
+        $(#[$about:meta])*
+        pub struct $options:ident {
+            $($(#[$field_about:meta])* $vis:vis $field:ident: $type:ty = $default:expr $(, $kind:ident $setter:ident)?;)*
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct $options {
+            $($(#[$field_about])* $vis $field: $type,)*
+        }
+
+        impl Default for $options {
+            fn default() -> Self {
+                $options { $($field: $default,)* }
+            }
+        }
+
+        impl $options {
+            $($($crate::options::setter!($kind $setter, $field: $type);)?)*
+        }
+    };
+}
+
+/// A setter of `options!`.
+macro_rules! setter {
+    (set $setter:ident, $field:ident: $type:ty) => {
+        #[doc = concat!("Sets [`", stringify!($field), "`](Self::", stringify!($field), ").")]
+        #[must_use]
+        pub fn $setter(mut self, $field: $type) -> Self {
+            self.$field = $field;
+            self
+        }
+    };
+    (into $setter:ident, $field:ident: $type:ty) => {
+        #[doc = concat!("Sets [`", stringify!($field), "`](Self::", stringify!($field), ").")]
+        #[must_use]
+        pub fn $setter(mut self, $field: impl Into<$type>) -> Self {
+            self.$field = $field.into();
+            self
+        }
+    };
+}
+
+/// Implements `with_format` and `named` for options that state the format of a log.
+macro_rules! log_options {
+    ($options:ident) => {
+        impl $options {
+            /// Sets the dialect, the number and the compression: as returned by
+            /// [`detect`](crate::ops::detect), or by a reader of the same log.
+            #[must_use]
+            pub fn with_format(self, format: impl Into<$crate::LogFormat>) -> Self {
+                let format = format.into();
+                self.with_dialect(format.dialect)
+                    .with_log_number(format.log_number)
+                    .with_compression(format.compression)
+            }
+
+            pub(crate) fn named(&self) -> $crate::dialect::GivenFormat {
+                $crate::dialect::GivenFormat {
+                    dialect: self.dialect,
+                    log_number: self.log_number,
+                    compression: self.compression,
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use {log_options, options, setter};
