@@ -297,8 +297,7 @@ _WORDS = {
     Hint.ON_CORRUPTION: "the next step continues after it; on_corruption='skip' or 'salvage' leaves it out, "
     "cordwood.salvage() makes a new log",
     Hint.CHECK_OFFSET: "seek moved the reader here: if no record starts at this offset, this is not damage",
-    Hint.RAISE_RECORD_LEN_MAX: "if you trust this file, raise record_len_max",
-    Hint.RAISE_RECORD_LEN_MAX_OF_WRITER: "raise record_len_max of the writer; above 1 GiB, also that of its readers",
+    Hint.RAISE_RECORD_LEN_MAX: "if you trust the data, raise record_len_max; above 1 GiB, readers and writers need it",
     Hint.LOWER_RECORD_LEN_MAX: "no record is lost: the next call tries again; "
     "a lower record_len_max skips such records",
     Hint.NAME_DIALECT: "to read it as a log anyway, pass dialect",

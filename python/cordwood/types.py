@@ -136,8 +136,7 @@ class Hint(StrEnum):
     Attributes:
         ON_CORRUPTION: Continue after the damage, or salvage the log.
         CHECK_OFFSET: The offset of a `seek` may not be that of a record.
-        RAISE_RECORD_LEN_MAX: If you trust the file, raise `record_len_max`.
-        RAISE_RECORD_LEN_MAX_OF_WRITER: Raise `record_len_max` of the writer; above 1 GiB, also that of its readers.
+        RAISE_RECORD_LEN_MAX: If you trust the data, raise `record_len_max`. Above 1 GiB, readers and writers need it.
         LOWER_RECORD_LEN_MAX: Try again, or lower `record_len_max` to skip records for which there is no memory.
         NAME_DIALECT: If the file is a log nevertheless, pass `dialect`.
         NAME_DETECTED_DIALECT: Pass the `dialect` that was detected, or none.
@@ -162,7 +161,6 @@ class Hint(StrEnum):
     ON_CORRUPTION = "on_corruption"
     CHECK_OFFSET = "check_offset"
     RAISE_RECORD_LEN_MAX = "raise_record_len_max"
-    RAISE_RECORD_LEN_MAX_OF_WRITER = "raise_record_len_max_of_writer"
     LOWER_RECORD_LEN_MAX = "lower_record_len_max"
     NAME_DIALECT = "name_dialect"
     NAME_DETECTED_DIALECT = "name_detected_dialect"

@@ -93,7 +93,7 @@ KINDS = {
         append_too_long,
         cordwood.RecordTooLargeError,
         "cannot write a record of 4 bytes: the limit is 3",
-        "raise_record_len_max_of_writer",
+        "raise_record_len_max",
     ),
     "truncated": (
         ONE,

@@ -380,7 +380,7 @@ def test_a_record_that_readers_refuse_is_not_written(tmp_path, flush):
         error = caught.value
         expected = (str(path) if flush else None, offset, length, "record_too_large")
         assert (error.path, error.offset, error.length, error.reason) == expected
-        assert (error.record_len_max, error.hint) == (length, "raise_record_len_max_of_writer")
+        assert (error.record_len_max, error.hint) == (length, "raise_record_len_max")
     writer.append(b"")
     writer.close()
     log = path.read_bytes() if flush else sink.getvalue()

@@ -81,9 +81,7 @@ def complain(message: object, *, place: str | None = None) -> None:
 
 
 _HINTS = {
-    Hint.RAISE_RECORD_LEN_MAX: "if you trust this file: --record-len-max raises the limit",
-    Hint.RAISE_RECORD_LEN_MAX_OF_WRITER: "--record-len-max raises the limit; by default, readers refuse records "
-    "longer than 1 GiB",
+    Hint.RAISE_RECORD_LEN_MAX: "if you trust the data: --record-len-max raises the limit",
     Hint.NAME_DIALECT: "to read it as a log anyway, name its dialect with --dialect",
     Hint.NAME_DETECTED_DIALECT: "name that dialect with --dialect, or none",
     Hint.OMIT_LOG_NUMBER: "omit --log-number, or name a dialect that has one: rocksdb, pebble or recyclable",

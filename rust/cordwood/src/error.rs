@@ -55,17 +55,7 @@ pub enum ErrorKind {
     /// is allowed for the bytes read, or those of one container to more than it may state: see
     /// [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max). The record is neither
     /// skipped nor consumed under any policy: every further call returns the same error.
-    #[non_exhaustive]
-    OverBudget {
-        /// File offset of the record's first header.
-        offset: u64,
-        /// File offset after its last fragment.
-        end_offset: u64,
-        /// The length of its data in bytes.
-        data_len: u64,
-        /// The smallest `record_len_max` with which the record is returned.
-        record_len_max: u64,
-    },
+    OverBudget(OverBudget),
     /// A record to be written is longer than readers accept by default. None of it was written, and
     /// the log remains usable: see
     /// [`WriterOptions::record_len_max`](crate::WriterOptions::record_len_max).
@@ -223,60 +213,84 @@ pub struct WriteFailure {
     pub undo_error: Option<io::Error>,
 }
 
-/// Advice after an [`Error`].
-///
-/// `Display` words it for programs in Rust.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Hint {
+/// Defines [`Hint`]: of each hint its documentation, its stable name, and its words.
+macro_rules! hints {
+    ($($(#[$about:meta])+ $hint:ident = $name:literal, $words:literal;)+) => {
+        /// Advice after an [`Error`].
+        ///
+        /// `Display` words it for programs in Rust.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Hint {
+            $($(#[$about])+ $hint,)+
+        }
+
+        impl Hint {
+            /// A stable name, such as `"on_torn_tail"`: the same in Python.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Hint::$hint => $name,)+
+                }
+            }
+        }
+
+        impl fmt::Display for Hint {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $(Hint::$hint => $words,)+
+                })
+            }
+        }
+    };
+}
+
+hints! {
     /// Continue after the damage, or salvage the records after it.
-    OnCorruption,
+    OnCorruption = "on_corruption", "the next call continues after it; `OnCorruption::Skip` skips damage, `salvage` makes a new log";
     /// A record may not start at the offset that was sought.
-    CheckOffset,
-    /// If the file is trusted, raise [`record_len_max`](crate::ReadOptions::record_len_max).
-    RaiseRecordLenMax,
-    /// Raise [`record_len_max`](crate::WriterOptions::record_len_max) of the writer; above 1 GiB,
-    /// raise that of its readers too.
-    RaiseRecordLenMaxOfWriter,
+    CheckOffset = "check_offset", "`seek` moved the reader here: if no record starts at this offset, this is not damage";
+    /// If the data is trusted, raise [`record_len_max`](crate::ReadOptions::record_len_max). Above 1
+    /// GiB, readers and writers need it.
+    RaiseRecordLenMax = "raise_record_len_max", "if you trust the data, raise `record_len_max`; above 1 GiB, readers and writers need it";
     /// Try again, or lower [`record_len_max`](crate::ReadOptions::record_len_max) to skip the
     /// record.
-    LowerRecordLenMax,
+    LowerRecordLenMax = "lower_record_len_max", "a further call tries again; a lower `record_len_max` skips such records";
     /// If it is a log nevertheless, name its dialect.
-    NameDialect,
+    NameDialect = "name_dialect", "to read it as a log anyway, name its dialect";
     /// Name the detected dialect, or none.
-    NameDetectedDialect,
+    NameDetectedDialect = "name_detected_dialect", "name the detected dialect, or none";
     /// Name the log number that the fragments carry.
-    NameLogNumber,
+    NameLogNumber = "name_log_number", "to read it, name the log number that it belongs to";
     /// Give no log number, or name a dialect that has one.
-    OmitLogNumber,
+    OmitLogNumber = "omit_log_number", "omit the log number, or name a dialect that has one: rocksdb, pebble or recyclable";
     /// Give no compression, or name a dialect that has one.
-    OmitCompression,
+    OmitCompression = "omit_compression", "omit the compression, or name the dialect rocksdb or packed";
     /// Build with the feature `zstd`.
-    EnableZstd,
+    EnableZstd = "enable_zstd", "build it with the feature `zstd`";
     /// Choose another [`OnTornTail`](crate::OnTornTail): both others apply.
-    OnTornTail,
+    OnTornTail = "on_torn_tail", "`OnTornTail::Truncate` cuts it off, `PadToBlock` keeps every byte and continues in the next block";
     /// Choose [`OnTornTail::PadToBlock`](crate::OnTornTail::PadToBlock), or salvage the log.
-    Pad,
+    Pad = "pad", "`OnTornTail::PadToBlock` keeps every byte and continues in the next block; `salvage` makes a new log";
     /// The same, and name the dialect: the file has no valid fragment.
-    PadWithDialect,
+    PadWithDialect = "pad_with_dialect", "if it is a log, name its dialect and `OnTornTail::PadToBlock`, which continues in the next block";
     /// Salvage the readable records.
-    Salvage,
+    Salvage = "salvage", "`salvage` makes a new log of all that can be read";
     /// Create a new log.
-    CreateLog,
+    CreateLog = "create_log", "create a new log";
     /// Open the log again.
-    Reopen,
+    Reopen = "reopen", "to continue, open the log again in this process";
     /// Start at the first offset of the log: the records before it are gone.
-    StartAtFirstOffset,
+    StartAtFirstOffset = "start_at_first_offset", "start at the first offset of the log: the records before it are gone";
     /// Start at the start of the log, which is not the one that was read before.
-    StartAgain,
+    StartAgain = "start_again", "to read this log, start at offset 0";
     /// Give the segmented log a directory of its own.
-    OwnDirectory,
+    OwnDirectory = "own_directory", "a segmented log needs a directory of its own: move the file away, or choose another directory";
     /// Append to a segmented log with [`SegmentedLog`](crate::SegmentedLog).
-    SegmentLen,
+    SegmentLen = "segment_len", "to append to a segmented log, open it as a `SegmentedLog`";
     /// Read the logs in the directory one by one.
-    ReadDirectory,
+    ReadDirectory = "read_directory", "a reader or a follower takes one log: open each file in the directory";
     /// Give the new log another name.
-    OtherName,
+    OtherName = "other_name", "give the new log another name";
 }
 
 impl Error {
@@ -319,7 +333,8 @@ impl Error {
         let move_len = |len: &mut Option<u64>| *len = len.map(|len| len + base);
         match &mut self.kind {
             ErrorKind::Corruption { region } | ErrorKind::TornTail { region } => *region = region.in_segment(base),
-            ErrorKind::OverBudget { offset, end_offset, .. } => {
+            ErrorKind::OverBudget(OverBudget { offset, end_offset, .. })
+            | ErrorKind::Changed { offset, end_offset } => {
                 *offset += base;
                 *end_offset += base;
             }
@@ -335,10 +350,6 @@ impl Error {
             ErrorKind::Truncated { offset, file_len } => {
                 *offset += base;
                 move_len(file_len);
-            }
-            ErrorKind::Changed { offset, end_offset } => {
-                *offset += base;
-                *end_offset += base;
             }
             ErrorKind::NeverPacked { metadata_offset, .. } => move_len(metadata_offset),
             ErrorKind::Write { failure, .. } => failure.durable_offset += base,
@@ -377,7 +388,7 @@ impl Error {
     pub fn offset(&self) -> Option<u64> {
         match &self.kind {
             ErrorKind::Corruption { region } | ErrorKind::TornTail { region } => Some(region.start),
-            ErrorKind::OverBudget { offset, .. }
+            ErrorKind::OverBudget(OverBudget { offset, .. })
             | ErrorKind::RecordTooLarge { offset, .. }
             | ErrorKind::Truncated { offset, .. }
             | ErrorKind::Pruned { offset, .. }
@@ -418,8 +429,7 @@ impl ErrorKind {
         Some(match self {
             ErrorKind::Corruption { region } if region.reason == Reason::RecordTooLarge => Hint::RaiseRecordLenMax,
             ErrorKind::Corruption { .. } => Hint::OnCorruption,
-            ErrorKind::OverBudget { .. } => Hint::RaiseRecordLenMax,
-            ErrorKind::RecordTooLarge { .. } => Hint::RaiseRecordLenMaxOfWriter,
+            ErrorKind::OverBudget(_) | ErrorKind::RecordTooLarge { .. } => Hint::RaiseRecordLenMax,
             ErrorKind::Foreign { .. } => Hint::NameDialect,
             ErrorKind::OtherLog { .. } => Hint::NameLogNumber,
             ErrorKind::TornTail { .. } => Hint::OnTornTail,
@@ -466,12 +476,7 @@ impl fmt::Display for ErrorKind {
                 f,
                 "cannot write a record of {record_len} bytes: the limit is {record_len_max}"
             ),
-            &ErrorKind::OverBudget {
-                offset,
-                data_len,
-                record_len_max,
-                ..
-            } => show_over_budget(offset, data_len, record_len_max, f),
+            ErrorKind::OverBudget(record) => record.fmt(f),
             ErrorKind::Truncated { offset, file_len } => {
                 write!(f, "offset {offset} is past the end of the file")?;
                 if let Some(file_len) = file_len {
@@ -555,79 +560,6 @@ impl fmt::Display for WriteFailure {
     }
 }
 
-impl Hint {
-    /// A stable name, such as `"on_torn_tail"`: the same in Python.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Hint::OnCorruption => "on_corruption",
-            Hint::CheckOffset => "check_offset",
-            Hint::RaiseRecordLenMax => "raise_record_len_max",
-            Hint::RaiseRecordLenMaxOfWriter => "raise_record_len_max_of_writer",
-            Hint::LowerRecordLenMax => "lower_record_len_max",
-            Hint::NameDialect => "name_dialect",
-            Hint::NameDetectedDialect => "name_detected_dialect",
-            Hint::NameLogNumber => "name_log_number",
-            Hint::OmitLogNumber => "omit_log_number",
-            Hint::OmitCompression => "omit_compression",
-            Hint::EnableZstd => "enable_zstd",
-            Hint::OnTornTail => "on_torn_tail",
-            Hint::Pad => "pad",
-            Hint::PadWithDialect => "pad_with_dialect",
-            Hint::Salvage => "salvage",
-            Hint::CreateLog => "create_log",
-            Hint::Reopen => "reopen",
-            Hint::StartAtFirstOffset => "start_at_first_offset",
-            Hint::StartAgain => "start_again",
-            Hint::OwnDirectory => "own_directory",
-            Hint::SegmentLen => "segment_len",
-            Hint::ReadDirectory => "read_directory",
-            Hint::OtherName => "other_name",
-        }
-    }
-}
-
-impl fmt::Display for Hint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Hint::OnCorruption => {
-                "the next call continues after it; `OnCorruption::Skip` skips damage, `salvage` makes a new log"
-            }
-            Hint::CheckOffset => "`seek` moved the reader here: if no record starts at this offset, this is not damage",
-            Hint::RaiseRecordLenMax => "if you trust this file, raise `record_len_max`",
-            Hint::RaiseRecordLenMaxOfWriter => {
-                "raise `record_len_max` of the writer; above 1 GiB, also that of its readers"
-            }
-            Hint::LowerRecordLenMax => "a further call tries again; a lower `record_len_max` skips such records",
-            Hint::NameDialect => "to read it as a log anyway, name its dialect",
-            Hint::NameDetectedDialect => "name the detected dialect, or none",
-            Hint::NameLogNumber => "to read it, name the log number that it belongs to",
-            Hint::OmitLogNumber => "omit the log number, or name a dialect that has one: rocksdb, pebble or recyclable",
-            Hint::OmitCompression => "omit the compression, or name the dialect rocksdb or packed",
-            Hint::EnableZstd => "build it with the feature `zstd`",
-            Hint::OnTornTail => {
-                "`OnTornTail::Truncate` cuts it off, `PadToBlock` keeps every byte and continues in the next block"
-            }
-            Hint::Pad => {
-                "`OnTornTail::PadToBlock` keeps every byte and continues in the next block; `salvage` makes a new log"
-            }
-            Hint::PadWithDialect => {
-                "if it is a log, name its dialect and `OnTornTail::PadToBlock`, which continues in the next block"
-            }
-            Hint::Salvage => "`salvage` makes a new log of all that can be read",
-            Hint::CreateLog => "create a new log",
-            Hint::Reopen => "to continue, open the log again in this process",
-            Hint::StartAtFirstOffset => "start at the first offset of the log: the records before it are gone",
-            Hint::StartAgain => "to read this log, start at offset 0",
-            Hint::OwnDirectory => {
-                "a segmented log needs a directory of its own: move the file away, or choose another directory"
-            }
-            Hint::SegmentLen => "to append to a segmented log, open it as a `SegmentedLog`",
-            Hint::ReadDirectory => "a reader or a follower takes one log: open each file in the directory",
-            Hint::OtherName => "give the new log another name",
-        })
-    }
-}
-
 impl std::error::Error for Error {
     /// The cause of the operating system's error, if there is one. That error itself is part of the
     /// message, so a program that prints the chain of causes prints no message twice.
@@ -660,17 +592,7 @@ pub enum Refused {
     OutOfMemory,
     /// With it, the records of a compressed log would decompress to more than is allowed for the
     /// bytes read: see [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max).
-    #[non_exhaustive]
-    OverBudget {
-        /// File offset of its first header.
-        offset: u64,
-        /// File offset after its last fragment.
-        end_offset: u64,
-        /// The length of its data in bytes.
-        data_len: u64,
-        /// The smallest value of the option with which the record is returned.
-        record_len_max: u64,
-    },
+    OverBudget(OverBudget),
     /// A packed log, or a container in it, is of a later version, or in a form that this build cannot
     /// read. No reader skips it.
     Unsupported(Unsupported),
@@ -681,22 +603,34 @@ impl fmt::Display for Refused {
         match self {
             Refused::OutOfMemory => write!(f, "there is not enough memory for the record"),
             Refused::Unsupported(unsupported) => show_unsupported(Dialect::PACKED, *unsupported, f),
-            &Refused::OverBudget {
-                offset,
-                data_len,
-                record_len_max,
-                ..
-            } => show_over_budget(offset, data_len, record_len_max, f),
+            Refused::OverBudget(record) => record.fmt(f),
         }
     }
 }
 
-fn show_over_budget(offset: u64, data_len: u64, record_len_max: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    write!(
-        f,
-        "the compressed record at offset {offset} has {data_len} bytes: too many, unless the limit is \
-         {record_len_max} or more"
-    )
+/// A record of a compressed log that decompresses to more than is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OverBudget {
+    /// File offset of its first header.
+    pub offset: u64,
+    /// File offset after its last fragment.
+    pub end_offset: u64,
+    /// The length of its data in bytes.
+    pub data_len: u64,
+    /// The smallest [`record_len_max`](crate::ReadOptions::record_len_max) with which the record is
+    /// returned.
+    pub record_len_max: u64,
+}
+
+impl fmt::Display for OverBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (offset, data_len, limit) = (self.offset, self.data_len, self.record_len_max);
+        write!(
+            f,
+            "the compressed record at offset {offset} has {data_len} bytes: too many, unless the limit is {limit} or more"
+        )
+    }
 }
 
 impl std::error::Error for Refused {}
@@ -750,20 +684,7 @@ pub(crate) fn refusal(refused: Refused, path: Option<&Path>) -> Error {
             let dialect = Dialect::PACKED;
             Error::new(ErrorKind::Unsupported { dialect, unsupported }, path)
         }
-        Refused::OverBudget {
-            offset,
-            end_offset,
-            data_len,
-            record_len_max,
-        } => Error::new(
-            ErrorKind::OverBudget {
-                offset,
-                end_offset,
-                data_len,
-                record_len_max,
-            },
-            path,
-        ),
+        Refused::OverBudget(record) => Error::new(ErrorKind::OverBudget(record), path),
     }
 }
 
@@ -820,7 +741,7 @@ impl From<Error> for io::Error {
         let kind = match &error.kind {
             ErrorKind::Io { source } | ErrorKind::Write { source, .. } => source.kind(),
             ErrorKind::Corruption { .. }
-            | ErrorKind::OverBudget { .. }
+            | ErrorKind::OverBudget(_)
             | ErrorKind::Changed { .. }
             | ErrorKind::Foreign { .. }
             | ErrorKind::OtherLog { .. }
@@ -863,12 +784,12 @@ mod tests {
                 source: io::Error::new(io::ErrorKind::UnexpectedEof, Cut { file_len: 20, end: 10 }),
             },
             ErrorKind::Corruption { region },
-            ErrorKind::OverBudget {
+            ErrorKind::OverBudget(OverBudget {
                 offset: 10,
                 end_offset: 20,
                 data_len: 7,
                 record_len_max: 7,
-            },
+            }),
             ErrorKind::RecordTooLarge {
                 offset: 10,
                 record_len: 7,

@@ -133,7 +133,7 @@ mod writer;
 
 pub use decode::{End, OnCorruption, ReadOptions};
 pub use dialect::{Compression, Dialect, LogFormat, Unsupported};
-pub use error::{Error, ErrorKind, Hint, WriteFailure};
+pub use error::{Error, ErrorKind, Hint, OverBudget, WriteFailure};
 #[cfg(feature = "fs")]
 pub use index::RecordIndex;
 pub use names::UnknownName;

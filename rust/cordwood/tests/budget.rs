@@ -72,7 +72,7 @@ fn log(frames: &[Vec<u8>], are_joined: bool) -> (Vec<u8>, Vec<u64>) {
 }
 
 fn is_refused_at(error: &Error, offset: u64, expected_len: u64) -> bool {
-    matches!(error.kind, ErrorKind::OverBudget { offset: found, data_len, .. } if (found, data_len) == (offset, expected_len))
+    matches!(error.kind, ErrorKind::OverBudget(record) if (record.offset, record.data_len) == (offset, expected_len))
 }
 
 #[test]
@@ -142,9 +142,10 @@ fn the_option_that_is_named_lifts_it() {
         .with_dialect(Dialect::ROCKSDB)
         .with_record_len_max(RECORD_LEN_MAX + 1);
     let error = ops::verify(SliceSource::new(&file), &options).unwrap_err();
-    let ErrorKind::OverBudget { record_len_max, .. } = error.kind else {
+    let ErrorKind::OverBudget(record) = error.kind else {
         panic!("{error}")
     };
+    let record_len_max = record.record_len_max;
     assert_eq!(record_len_max, 2 * RECORD_LEN_MAX - 200 * read_len);
     for (record_len_max, is_read) in [(record_len_max, true), (record_len_max - 1, false)] {
         let options = options.clone().with_record_len_max(record_len_max);
@@ -248,12 +249,12 @@ fn a_container_states_at_most_256_mib() {
     let error = len_after_opening(&file, RECORD_LEN_MAX).unwrap_err();
     assert!(is_refused_at(&error, 17, 256 * MIB + 1), "{error}");
     let error = ops::verify(SliceSource::new(&file), &ReadOptions::default()).unwrap_err();
-    let ErrorKind::OverBudget { record_len_max, .. } = error.kind else {
+    let ErrorKind::OverBudget(record) = error.kind else {
         panic!("{error}")
     };
-    let options = ReadOptions::default().with_record_len_max(record_len_max);
+    let options = ReadOptions::default().with_record_len_max(record.record_len_max);
     assert_eq!(ops::verify(SliceSource::new(&file), &options).unwrap().record_count, 1);
-    assert_eq!(record_len_max, RECORD_LEN_MAX + 1);
+    assert_eq!(record.record_len_max, RECORD_LEN_MAX + 1);
 }
 
 /// The option that the error names is enough for both limits of C6.
@@ -263,10 +264,10 @@ fn the_option_that_is_named_is_enough_for_the_container() {
     let file = packed(&bomb);
     let options = ReadOptions::default().with_record_len_max((2 << 30) - 1);
     let error = ops::verify(SliceSource::new(&file), &options).unwrap_err();
-    let ErrorKind::OverBudget { record_len_max, .. } = error.kind else {
+    let ErrorKind::OverBudget(record) = error.kind else {
         panic!("{error}")
     };
-    assert_eq!(record_len_max, (2 << 30) + 1);
+    assert_eq!(record.record_len_max, (2 << 30) + 1);
 }
 
 /// A record that a container may not state is an ordinary one.

@@ -107,7 +107,7 @@ fn cases() -> Vec<Case> {
                 let log = LogFile::append_to(path, LogFileOptions::default().with_record_len_max(3)).unwrap();
                 log.append(b"four").unwrap_err()
             },
-            Some(Hint::RaiseRecordLenMaxOfWriter),
+            Some(Hint::RaiseRecordLenMax),
         ),
         (
             "offset 11 is past the end of the file (10 bytes): it was truncated, or the offset belongs to another file",
@@ -284,7 +284,7 @@ fn a_writer_has_the_errors_of_a_log_file() {
         let options = WriterOptions::default().with_record_len_max(3);
         let mut writer = Writer::with_options(Failing(fails), options).unwrap();
         let too_large = writer.append(b"four").unwrap_err();
-        assert_eq!(too_large.hint, Some(Hint::RaiseRecordLenMaxOfWriter));
+        assert_eq!(too_large.hint, Some(Hint::RaiseRecordLenMax));
         assert!(!writer.has_failed());
         writer.append(b"one").unwrap();
         for (number, text) in texts.into_iter().enumerate() {

@@ -32,7 +32,7 @@ pub(crate) fn skipped(region: SkippedRegion) -> Event {
 /// The error that refuses a log.
 fn refusal(error: &Error) -> Refused {
     match error.kind {
-        ErrorKind::OverBudget { offset, .. } => Refused::OverBudget(offset),
+        ErrorKind::OverBudget(record) => Refused::OverBudget(record.offset),
         ErrorKind::Unsupported {
             unsupported: Unsupported::PackedVersion { version, offset, .. },
             ..

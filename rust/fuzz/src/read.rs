@@ -92,7 +92,7 @@ pub fn next<S: Source>(reader: &mut Reader<S>, options: &ReadOptions) -> Result<
 /// The error that refuses a log, if it is not damage.
 pub fn refusal(error: &Error) -> Option<Refused> {
     match error.kind {
-        ErrorKind::OverBudget { offset, .. } => Some(Refused::OverBudget(offset)),
+        ErrorKind::OverBudget(record) => Some(Refused::OverBudget(record.offset)),
         ErrorKind::Unsupported { unsupported, .. } => match unsupported {
             Unsupported::PackedVersion { version, offset, .. } => Some(Refused::Version(version, offset)),
             Unsupported::Codec { codec, offset, .. } => Some(Refused::Codec(codec, offset)),

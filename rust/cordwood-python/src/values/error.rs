@@ -97,12 +97,7 @@ fn of_log(attributes: &Bound<'_, PyDict>, kind: &ErrorKind, offset: Option<u64>)
             set_region(region.reason, region.len())?;
             "TornTailError"
         }
-        ErrorKind::OverBudget {
-            offset,
-            end_offset,
-            record_len_max,
-            ..
-        } => set_too_large(end_offset - offset, record_len_max)?,
+        ErrorKind::OverBudget(record) => set_too_large(record.end_offset - record.offset, record.record_len_max)?,
         ErrorKind::RecordTooLarge { record_len, .. } => set_too_large(record_len, record_len)?,
         ErrorKind::Truncated { file_len, .. } => {
             attributes.set_item("file_len", file_len)?;

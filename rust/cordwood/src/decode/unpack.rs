@@ -6,7 +6,7 @@ use super::{DataAt, RECORD_LEN_MAX, ReadOptions, RecordSpan};
 use crate::compression::{Decompressor, Failed};
 use crate::container;
 use crate::damage::{Reason, SkippedRegion};
-use crate::error::Refused;
+use crate::error::{OverBudget, Refused};
 
 /// The state of the stage.
 #[derive(Debug)]
@@ -86,12 +86,12 @@ impl Unpacker {
             Err(Failed::OutOfMemory) => Contents::Refused(Refused::OutOfMemory),
             Err(Failed::OverBudget { data_len, excess }) => {
                 let base = ReadOptions::budget(self.record_len_max, 0);
-                Contents::Refused(Refused::OverBudget {
+                Contents::Refused(Refused::OverBudget(OverBudget {
                     offset: span.offset,
                     end_offset: span.end_offset,
                     data_len,
                     record_len_max: base.saturating_add(excess).max(RECORD_LEN_MAX + 1),
-                })
+                }))
             }
             Err(Failed::Skipped(reason)) => Contents::Bad(reason),
         }
