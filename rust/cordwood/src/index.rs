@@ -85,7 +85,7 @@ struct Idle {
 /// assert_eq!(index.get(0)?.as_deref(), Some(&b"foo"[..]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IndexedLog {
     /// The file, or the directory of a segmented log.
     pub path: PathBuf,
@@ -348,11 +348,7 @@ impl IndexedLog {
         };
         let mut log = IndexedLog {
             path,
-            position: Position::default(),
-            record_count: 0,
-            offsets: Vec::new(),
-            near_damage: Vec::new(),
-            exact_offsets: Vec::new(),
+            ..IndexedLog::default()
         };
         let start = Position::start(&log.path, reader.format()?)?;
         let mut group = Group::default();

@@ -27,6 +27,13 @@ pub enum End {
     },
 }
 
+/// At the start of a file: where a log without a byte ends.
+impl Default for End {
+    fn default() -> Self {
+        End::Clean { offset: 0 }
+    }
+}
+
 impl End {
     /// The file offset of the end, of any kind.
     pub const fn offset(self) -> u64 {

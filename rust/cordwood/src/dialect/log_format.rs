@@ -62,7 +62,7 @@ impl FromStr for Compression {
 /// assert_eq!(reader.next_record()?.unwrap().data, b"foo");
 /// # Ok::<(), cordwood_log::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub struct LogFormat {
     /// How the bytes are laid out.

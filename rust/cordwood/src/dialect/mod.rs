@@ -312,6 +312,12 @@ const fn ranked_count() -> usize {
 }
 
 /// By name, from which the rest follows.
+impl Default for Dialect {
+    fn default() -> Self {
+        Dialect::LEVELDB
+    }
+}
+
 impl PartialEq for Dialect {
     fn eq(&self, other: &Self) -> bool {
         self.0.name == other.0.name

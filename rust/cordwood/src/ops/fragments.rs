@@ -12,7 +12,7 @@ use super::fragment::Fragment;
 use super::fragment_at::{Place, Region, RegionKind};
 use crate::decode::{OnCorruption, ReadOptions, Step};
 use crate::dialect::LogFormat;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::reader::{FileReader, Reader, Source, StreamSource};
 use crate::wal_metadata::LogInfo;
 
@@ -98,8 +98,9 @@ fn of_reader<S: Source>(mut reader: Reader<S>, source: S) -> Fragments<S> {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Io`] if the file cannot be opened, or is a pipe or a device. [`ErrorKind::Unsupported`] if
-/// logs in the given dialect cannot have the number, or the compression, that was given.
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be opened, or is a pipe or a device.
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if logs in the given dialect cannot
+/// have the number, or the compression, that was given.
 #[cfg(feature = "fs")]
 pub fn fragments_file(
     path: impl AsRef<Path>,
@@ -129,12 +130,14 @@ fn salvaging(options: &ReadOptions) -> ReadOptions {
 
 /// An item is an error if
 ///
-/// * the source cannot be read ([`ErrorKind::Io`]); the next call tries again;
+/// * the source cannot be read ([`ErrorKind::Io`](crate::ErrorKind::Io)); the next call tries
+///   again;
 /// * the log is in segments ([`io::ErrorKind::IsADirectory`]), whose files are listed one by one;
-/// * the file is in another format ([`ErrorKind::Foreign`]);
+/// * the file is in another format ([`ErrorKind::Foreign`](crate::ErrorKind::Foreign));
 /// * logs in its dialect cannot have a number, or the compression, that was given
-///   ([`ErrorKind::Unsupported`]);
-/// * a record of a compressed log decompresses to too many bytes ([`ErrorKind::OverBudget`]).
+///   ([`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported));
+/// * a record of a compressed log decompresses to too many bytes
+///   ([`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget)).
 ///
 /// After one of the others, each call returns the same error.
 impl<S: Source> Iterator for Fragments<S> {
@@ -243,11 +246,7 @@ impl<S: Source> Fragments<S> {
                     let is_salvaged = span.is_salvaged;
                     (span.offset, span.end_offset, RegionKind::Record { is_salvaged })
                 }
-                Ok(Step::Skipped(region))
-                | Err(Error {
-                    kind: ErrorKind::Corruption { region, .. },
-                    ..
-                }) => (region.start, region.end, RegionKind::Skipped(region.reason)),
+                Ok(Step::Skipped(region)) => (region.start, region.end, RegionKind::Skipped(region.reason)),
                 Ok(Step::NeedMore | Step::End(_)) => {
                     self.has_ended = true;
                     let end = self.ahead.decoder.offset();

@@ -8,8 +8,8 @@ use super::parallel::in_parts_of_file;
 use super::parallel::{Events, Parts, in_parts, joined_end};
 use crate::damage::{LastZeros, Reason, Severity};
 use crate::decode::{DataAt, End, ReadOptions, RecordSpan, Step};
-use crate::dialect::{Dialect, LogFormat};
-use crate::error::{Error, ErrorKind};
+use crate::dialect::LogFormat;
+use crate::error::Error;
 use crate::format::BLOCK_LEN;
 use crate::reader::{Reader, SeekSource, Source};
 
@@ -18,7 +18,7 @@ use crate::reader::{Reader, SeekSource, Source};
 /// `stored_len + header_len + trailer_len + skipped_len` is the length of the file, if it was read
 /// from its start to its end, and no record of a container was too long: that one is in two of
 /// them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stat {
     /// The format of the log: its dialect, its log number and its compression.
@@ -82,38 +82,6 @@ pub struct Stat {
 }
 
 impl Stat {
-    fn new() -> Self {
-        Stat {
-            format: Dialect::LEVELDB.into(),
-            record_count: 0,
-            salvaged_count: 0,
-            payload_len: 0,
-            stored_len: 0,
-            header_len: 0,
-            record_len_min: None,
-            record_len_max: None,
-            full_count: 0,
-            first_count: 0,
-            middle_count: 0,
-            last_count: 0,
-            container_count: 0,
-            container_len: 0,
-            packed_count: 0,
-            packed_len: 0,
-            trailer_len: 0,
-            skipped_len: 0,
-            damaged_len: 0,
-            file_len: None,
-            end: End::Clean { offset: 0 },
-            other_log_number: None,
-            is_damaged: false,
-            torn_len: 0,
-            last_zeros: LastZeros::default(),
-            zeros_len: 0,
-            last_zeros_len: 0,
-        }
-    }
-
     /// The sum of this range and the one after it.
     fn joined(mut self, next: Stat) -> Self {
         let end = joined_end((self.events(), self.end), (next.events(), next.end));
@@ -229,7 +197,7 @@ impl Stat {
 ///
 /// # Errors
 ///
-/// As [`Reader::next_event`], but never [`ErrorKind::Corruption`].
+/// As [`Reader::next_event`], but never [`ErrorKind::Corruption`](crate::ErrorKind::Corruption).
 pub fn stat<S: Source>(source: S, options: &ReadOptions) -> Result<Stat, Error> {
     stat_from(&mut Reader::with_source(source, options.clone()))
 }
@@ -240,7 +208,7 @@ pub(crate) fn stat_from<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error
 }
 
 fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
-    let mut stat = Stat::new();
+    let mut stat = Stat::default();
     // The end of the last event: a gap between two is a trailer.
     let mut position = None;
     // How many records there were before the last zeros.
@@ -260,11 +228,7 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
                 stat.salvaged_count += u64::from(span.is_salvaged);
                 (span.offset, span.end_offset)
             }
-            Ok(Step::Skipped(region))
-            | Err(Error {
-                kind: ErrorKind::Corruption { region, .. },
-                ..
-            }) => {
+            Ok(Step::Skipped(region)) => {
                 stat.skipped_len += region.len();
                 if region.reason == Reason::ZeroFill {
                     stat.last_zeros.add(region);
@@ -338,8 +302,9 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
 ///
 /// # Errors
 ///
-/// As [`Reader::open`] and [`Reader::next_event`], but never [`ErrorKind::Corruption`]. Also
-/// [`ErrorKind::Io`] if a thread cannot be started.
+/// As [`Reader::open`] and [`Reader::next_event`], but never
+/// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption). Also
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) if a thread cannot be started.
 #[cfg(feature = "fs")]
 pub fn stat_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZeroUsize) -> Result<Stat, Error> {
     in_parts_of_file(path.as_ref(), options, threads, stat_from, Stat::joined)
@@ -350,12 +315,13 @@ pub fn stat_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZero
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Io`] if a source cannot be read or a thread cannot be started.
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) if a source cannot be read or a thread cannot be
+/// started.
 pub fn stat_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &Parts) -> Result<Stat, Error> {
     if readers.len() > 1
         && let Some(all) = in_parts(&mut readers, parts, stat_from, Stat::joined)?
     {
         return Ok(all);
     }
-    readers.first_mut().map_or_else(|| Ok(Stat::new()), stat_from)
+    readers.first_mut().map_or_else(|| Ok(Stat::default()), stat_from)
 }

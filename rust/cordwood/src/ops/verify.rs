@@ -8,13 +8,13 @@ use super::parallel::in_parts_of_file;
 use super::parallel::{Events, Parts, in_parts, joined_end};
 use crate::damage::{Finding, Findings, Reason, Severity};
 use crate::decode::{End, ReadOptions, RecordSpan, Step};
-use crate::dialect::{Dialect, LogFormat};
-use crate::error::{Error, ErrorKind};
+use crate::dialect::LogFormat;
+use crate::error::Error;
 use crate::names::shows_name;
 use crate::reader::{Reader, SeekSource, Source};
 
 /// The contents of a log, and its damage.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Report {
     /// The format of the log: its dialect, its log number and its compression.
@@ -54,23 +54,6 @@ pub struct Report {
 }
 
 impl Report {
-    fn new() -> Self {
-        Report {
-            format: Dialect::LEVELDB.into(),
-            is_dialect_known: false,
-            record_count: 0,
-            salvaged_count: 0,
-            repaired_count: 0,
-            payload_len: 0,
-            file_len: None,
-            findings: Findings::default(),
-            repaired: Findings::default(),
-            end: End::Clean { offset: 0 },
-            other_log_number: None,
-            not_kept: Vec::new(),
-        }
-    }
-
     /// Whether no damage was found: no region of [`Severity::Corruption`], and no repair. A torn
     /// tail is not damage.
     pub fn is_ok(&self) -> bool {
@@ -175,13 +158,14 @@ shows_name!(NotKept);
 ///
 /// # Errors
 ///
-/// As [`Reader::next_event`], but never [`ErrorKind::Corruption`].
+/// As [`Reader::next_event`], but never [`ErrorKind::Corruption`](crate::ErrorKind::Corruption).
 pub fn verify<S: Source>(source: S, options: &ReadOptions) -> Result<Report, Error> {
     verify_from(&mut Reader::with_source(source, options.clone()))
 }
 
-/// [`verify`] from the position of `reader`. After an [`ErrorKind::Io`] inside a record, reading
-/// resumes where that record starts, which for a stream requires a [`seek`](Reader::seek).
+/// [`verify`] from the position of `reader`. After an [`ErrorKind::Io`](crate::ErrorKind::Io)
+/// inside a record, reading resumes where that record starts, which for a stream requires a
+/// [`seek`](Reader::seek).
 pub(crate) fn verify_from<S: Source>(reader: &mut Reader<S>) -> Result<Report, Error> {
     reader.without_failing(|reader| reader.without_data(|reader| report(reader, |_, _| Ok(()))))
 }
@@ -191,7 +175,7 @@ pub(super) fn report<S: Source>(
     reader: &mut Reader<S>,
     mut on_step: impl FnMut(&mut Reader<S>, Step) -> Result<(), Error>,
 ) -> Result<Report, Error> {
-    let mut report = Report::new();
+    let mut report = Report::default();
     loop {
         // As in `stat`. Nothing is repaired in a run.
         while let Some(span) = reader.decoder.next_of_run() {
@@ -208,11 +192,7 @@ pub(super) fn report<S: Source>(
                 }
                 on_step(reader, Step::Record(span))?;
             }
-            Ok(Step::Skipped(region))
-            | Err(Error {
-                kind: ErrorKind::Corruption { region, .. },
-                ..
-            }) => {
+            Ok(Step::Skipped(region)) => {
                 let is_listed = report.findings.lists(region);
                 let bit_flip = is_listed.then(|| reader.bit_flip(region)).flatten();
                 report.findings.add(Finding { region, bit_flip });
@@ -265,8 +245,9 @@ pub(super) fn report<S: Source>(
 ///
 /// # Errors
 ///
-/// As [`Reader::open`] and [`Reader::next_event`], but never [`ErrorKind::Corruption`]. Also
-/// [`ErrorKind::Io`] if a thread cannot be started.
+/// As [`Reader::open`] and [`Reader::next_event`], but never
+/// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption). Also
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) if a thread cannot be started.
 #[cfg(feature = "fs")]
 pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZeroUsize) -> Result<Report, Error> {
     let work = |reader: &mut Reader<_>| verify_live(reader, options);
@@ -278,7 +259,8 @@ pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZe
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Io`] if a source cannot be read or a thread cannot be started.
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) if a source cannot be read or a thread cannot be
+/// started.
 pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &Parts) -> Result<Report, Error> {
     if readers.len() > 1
         && let Some(report) = in_parts(&mut readers, parts, verify_from, Report::joined)?
@@ -286,7 +268,7 @@ pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &P
         return Ok(report);
     }
     let Some(reader) = readers.first_mut() else {
-        return Ok(Report::new());
+        return Ok(Report::default());
     };
     verify_live(reader, &parts.options(0))
 }
