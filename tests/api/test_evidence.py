@@ -390,7 +390,7 @@ def test_lists_are_limited_and_the_page_says_so(tmp_path):
 
 
 def test_only_so_many_keys_are_followed(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "FOLLOWED_MAX", 2)
+    monkeypatch.setattr(reading.limits, "FOLLOWED_MAX", 2)
     path = tmp_path / "000003.log"
     log_of(path, [put(b"a"), put(b"b"), put(b"c")], [delete(b"a"), delete(b"c")])
     found = cordwood.evidence(path)
@@ -403,7 +403,7 @@ def test_only_so_many_keys_are_followed(tmp_path, monkeypatch):
 
 
 def test_only_the_first_logs_have_details(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "DETAILED_MAX", 1)
+    monkeypatch.setattr(reading.limits, "DETAILED_MAX", 1)
     for name in "ab":
         (tmp_path / f"{name}.log").write_bytes(reference.encode([b"one"]))
     assert [bool(log.svg) for log in cordwood.evidence(tmp_path).logs] == [True, False]

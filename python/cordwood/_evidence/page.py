@@ -14,14 +14,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from cordwood._databases import database_lines
-from cordwood._evidence.limits import (
-    DETAILED_MAX,
-    FIRST_LEN,
-    FOLLOWED_LEN_MAX,
-    FOLLOWED_MAX,
-    KEY_LEN_MAX,
-    LISTED_MAX,
-)
+from cordwood._evidence import limits
 from cordwood._inputs.exports import export_text
 from cordwood._jsonable import database_fields, export_fields, json_text, jsonable
 from cordwood._native import __version__
@@ -61,12 +54,12 @@ _SUMMARY_MAX = 10_000
 """At most this many logs, and this many files that could not be read, have a line."""
 
 _LIMITS = (
-    f"This page is limited. It lists at most {_SUMMARY_MAX:,} logs, and describes the first {DETAILED_MAX}: damaged "
-    f"logs come first. Of each it lists at most {LISTED_MAX:,} regions, {LISTED_MAX:,} deleted and {LISTED_MAX:,} "
-    f"overwritten keys. It shows {FIRST_LEN} bytes of a region and {KEY_LEN_MAX} of a key. It looks for a value in the "
-    f"same log only, for at most {FOLLOWED_MAX:,} keys or {FOLLOWED_LEN_MAX >> 20} MiB of keys, and not for those of "
-    "a deleted range. To list all: cordwood verify --json FILE; cordwood convert --as write-batch "
-    "--on-corruption salvage FILE."
+    f"This page is limited. It lists at most {_SUMMARY_MAX:,} logs, and describes the first {limits.DETAILED_MAX}: "
+    f"damaged logs come first. Of each it lists at most {limits.LISTED_MAX:,} regions, {limits.LISTED_MAX:,} deleted "
+    f"and {limits.LISTED_MAX:,} overwritten keys. It shows {limits.FIRST_LEN} bytes of a region and "
+    f"{limits.KEY_LEN_MAX} of a key. It looks for a value in the same log only, for at most {limits.FOLLOWED_MAX:,} "
+    f"keys or {limits.FOLLOWED_LEN_MAX >> 20} MiB of keys, and not for those of a deleted range. To list all: "
+    "cordwood verify --json FILE; cordwood convert --as write-batch --on-corruption salvage FILE."
 )
 
 _CAT = ("cordwood", "cat", "--as", "write-batch", "--on-corruption", "salvage", "-n", "1", "--start", "OFFSET")
@@ -182,7 +175,7 @@ def page(evidence: Evidence) -> str:
         rows = ((_text(kind), f"{count:,}") for kind, count in sorted(counts.items()))
         parts.append(_table("Files that are not logs", ("kind", "files"), rows, len(evidence.other_files), len(counts)))
     parts.append(f'<p class="quiet">{_text(_LIMITS)}</p>')
-    parts += (_section(index, log) for index, log in enumerate(logs[:DETAILED_MAX]))
+    parts += (_section(index, log) for index, log in enumerate(logs[: limits.DETAILED_MAX]))
     return "\n".join([*parts, "</body></html>\n"])
 
 
@@ -201,7 +194,7 @@ def counts_text(evidence: Evidence) -> str:
 
 def _summary_row(index: int, log: LogEvidence) -> Sequence[str]:
     name = _text(log.path)
-    link = f'<a href="#log-{index}">{name}</a>' if index < DETAILED_MAX else f'<span class="name">{name}</span>'
+    link = f'<a href="#log-{index}">{name}</a>' if index < limits.DETAILED_MAX else f'<span class="name">{name}</span>'
     return link, _state(log.report, log.path), f"{log.report.record_count:,}", f"{log.report.file_len or 0:,}"
 
 

@@ -13,14 +13,7 @@ from os.path import basename
 from typing import Any, Literal, NamedTuple
 
 from cordwood._databases import judged
-from cordwood._evidence.limits import (
-    DETAILED_MAX,
-    FIRST_LEN,
-    FOLLOWED_LEN_MAX,
-    FOLLOWED_MAX,
-    KEY_LEN_MAX,
-    LISTED_MAX,
-)
+from cordwood._evidence import limits
 from cordwood._evidence.page import Evidence, rank
 from cordwood._fold import Fold
 from cordwood._inputs.each import Progress, is_gone
@@ -75,11 +68,11 @@ def evidence_of(fold: Fold, logs: list[LogEvidence], command: str | None) -> Evi
     failed = [(name, _reason(error)) for name, error in fold.failures]
     logs.sort(key=lambda log: rank(log.report, log.path))
     fragments_max = FRAGMENTS_MAX
-    for index, log in enumerate(logs[:DETAILED_MAX]):
+    for index, log in enumerate(logs[: limits.DETAILED_MAX]):
         log_format = format_of(log.report)
         try:
             pictures: list[Picture] = []
-            for _, path in files_of(log.path)[:DETAILED_MAX]:
+            for _, path in files_of(log.path)[: limits.DETAILED_MAX]:
                 picture = picture_of(partial(str, path), log_format._asdict(), basename(path), fragments_max)
                 pictures.append(picture)
                 fragments_max -= picture.fragment_count
@@ -122,7 +115,7 @@ def utc(time_ns: int) -> str | None:
 
 def regions_of(log: LogEvidence) -> tuple[RegionEvidence, ...]:
     """The regions that are listed, each with its first bytes."""
-    skipped = sorted(log.report.skipped, key=lambda region: region.severity == Severity.INFO)[:LISTED_MAX]
+    skipped = sorted(log.report.skipped, key=lambda region: region.severity == Severity.INFO)[: limits.LISTED_MAX]
     path = own_path(log.path)
     if path is None:
         return tuple(RegionEvidence(region, None) for region in skipped)
@@ -137,7 +130,7 @@ def regions_of(log: LogEvidence) -> tuple[RegionEvidence, ...]:
             with open(name, "rb") as file:
                 for region in here:
                     file.seek(region.offset - start)
-                    first_bytes[region] = file.read(min(region.length, FIRST_LEN))
+                    first_bytes[region] = file.read(min(region.length, limits.FIRST_LEN))
     return tuple(RegionEvidence(region, first_bytes.get(region)) for region in skipped)
 
 
@@ -223,7 +216,7 @@ class _Changes:
                 self._append("overwritten", operation, key, offset, old)
             else:
                 self._len += len(key)
-                if len(self._values) == FOLLOWED_MAX or self._len > FOLLOWED_LEN_MAX:
+                if len(self._values) == limits.FOLLOWED_MAX or self._len > limits.FOLLOWED_LEN_MAX:
                     self.are_complete = False
                     return
             self._values[name] = _Value(operation.sequence, offset, self._interruption_count)
@@ -240,11 +233,11 @@ class _Changes:
         """Counts a change, and keeps it unless the list is full."""
         self.counts[change] += 1
         changes: list[KeyChange] = getattr(self, change)
-        if len(changes) < LISTED_MAX:
-            end_key = None if operation.end_key is None else operation.end_key[:KEY_LEN_MAX]
+        if len(changes) < limits.LISTED_MAX:
+            end_key = None if operation.end_key is None else operation.end_key[: limits.KEY_LEN_MAX]
             changes.append(
                 KeyChange(
-                    key[:KEY_LEN_MAX],
+                    key[: limits.KEY_LEN_MAX],
                     len(key),
                     end_key,
                     operation.column_family or 0,
