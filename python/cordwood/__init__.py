@@ -104,55 +104,10 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-__all__ = [
-    "BLOCK_LEN",
-    "ClosedError",
-    "CordwoodError",
-    "CorruptionError",
-    "DecodedScan",
-    "DialectError",
-    "Evidence",
-    "Follower",
-    "Info",
-    "LogChangedError",
-    "LogFormat",
-    "LogMap",
-    "LogRotatedError",
-    "LogTruncatedError",
-    "OtherLogError",
-    "PayloadError",
-    "Position",
-    "Reader",
-    "Record",
-    "RecordBatch",
-    "RecordIndex",
-    "RecordTooLargeError",
-    "Report",
-    "Results",
-    "Scan",
-    "SkippedRegion",
-    "Split",
-    "Stat",
-    "TornTailError",
-    "Writer",
-    "__version__",
-    "crc32c",
-    "detect",
-    "evidence",
-    "follow",
-    "fragments",
-    "group_splits",
-    "index",
-    "info",
-    "map",
-    "mask_crc",
-    "open",
-    "pack",
-    "plan_splits",
-    "salvage",
-    "scan",
-    "set_read_ahead",
-    "stat",
-    "unmask_crc",
-    "verify",
-]
+__all__ = ["BLOCK_LEN", "__version__"]
+__all__ += ["ClosedError", "CordwoodError", "CorruptionError", "DialectError", "LogChangedError", "LogRotatedError"]
+__all__ += ["LogTruncatedError", "OtherLogError", "PayloadError", "RecordTooLargeError", "TornTailError"]
+__all__ += ["DecodedScan", "Evidence", "Info", "LogFormat", "LogMap", "Report", "Results", "Scan", "SkippedRegion"]
+__all__ += ["Follower", "Position", "Reader", "Record", "RecordBatch", "RecordIndex", "Split", "Stat", "Writer"]
+__all__ += ["crc32c", "detect", "evidence", "follow", "fragments", "group_splits", "index", "info", "map", "mask_crc"]
+__all__ += ["open", "pack", "plan_splits", "salvage", "scan", "set_read_ahead", "stat", "unmask_crc", "verify"]

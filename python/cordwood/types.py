@@ -965,16 +965,8 @@ class Database(NamedTuple):
 
 OF_CURRENT = frozenset(
     (
-        ProblemKind.CURRENT_MISSING,
-        ProblemKind.CURRENT_EMPTY,
-        ProblemKind.CURRENT_ZEROS,
-        ProblemKind.CURRENT_NO_NEWLINE,
-        ProblemKind.CURRENT_MORE_LINES,
-        ProblemKind.CURRENT_INVALID,
-        ProblemKind.CURRENT_CRLF,
-        ProblemKind.MANIFEST_MISSING,
-        ProblemKind.MANIFEST_EMPTY,
-        ProblemKind.MANIFEST_INCOMPLETE,
+        *(kind for kind in ProblemKind if kind.startswith("current_") and kind != ProblemKind.CURRENT_OTHER),
+        *(ProblemKind.MANIFEST_MISSING, ProblemKind.MANIFEST_EMPTY, ProblemKind.MANIFEST_INCOMPLETE),
     )
 )
 """The faults that another name in `CURRENT` repairs."""

@@ -51,16 +51,8 @@ import cordwood
 from cordwood.compat._batches import batches
 from cordwood.types import Severity
 
-__all__ = [
-    "Block",
-    "FileReader",
-    "InternalRecordType",
-    "LogFilePhysicalRecordType",
-    "ParsedInternalKey",
-    "PhysicalRecord",
-    "WriteBatch",
-    "definitions",
-]
+__all__ = ["Block", "FileReader", "InternalRecordType", "LogFilePhysicalRecordType"]
+__all__ += ["ParsedInternalKey", "PhysicalRecord", "WriteBatch", "definitions"]
 
 _logger = logging.getLogger("cordwood")
 

@@ -57,23 +57,10 @@ from cordwood.compat.appengine import (
 from cordwood.payload import entity
 from cordwood.typing import Readable
 
-__all__ = [
-    "BLOCK_SIZE",
-    "CRC_INIT",
-    "ENDIANNESS",
-    "HEADER_FORMAT",
-    "HEADER_LENGTH",
-    "RECORD_TYPE_FIRST",
-    "RECORD_TYPE_FULL",
-    "RECORD_TYPE_LAST",
-    "RECORD_TYPE_LENGTH",
-    "RECORD_TYPE_MIDDLE",
-    "RECORD_TYPE_NONE",
-    "FileReader",
-    "InvalidRecordError",
-    "RecordsReader",
-    "parse_leveldb_documents",
-]
+__all__ = ["FileReader", "InvalidRecordError", "RecordsReader", "parse_leveldb_documents"]
+__all__ += ["BLOCK_SIZE", "CRC_INIT", "ENDIANNESS", "HEADER_FORMAT", "HEADER_LENGTH"]
+__all__ += ["RECORD_TYPE_FIRST", "RECORD_TYPE_FULL", "RECORD_TYPE_LAST", "RECORD_TYPE_LENGTH"]
+__all__ += ["RECORD_TYPE_MIDDLE", "RECORD_TYPE_NONE"]
 
 ENDIANNESS = "little"
 CRC_INIT = 0
