@@ -33,6 +33,35 @@ def test_no_help_is_wider_than_a_terminal(verb, capsys, monkeypatch):
     assert [line for line in capsys.readouterr().out.splitlines() if len(line) > WIDTH] == []
 
 
+LOG = {"dialect", "log-number"}
+RARE = {
+    **dict.fromkeys(("map", "fragments", "split"), LOG),
+    **{verb: {*LOG, "record-len-max"} for verb in ("cat", "salvage", "follow")},
+    **{verb: {*LOG, "record-len-max", "threads"} for verb in ("stat", "verify")},
+    "evidence": {*LOG, "threads"},
+    "pack": {"record-len-max"},
+    "write": {*LOG, "flush"},
+    "convert": {*LOG, "record-len-max", "escape-formulas"},
+    "info": set(),
+    "completion": set(),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_rare_options_come_last_under_a_heading_of_their_own(verb, capsys):
+    with pytest.raises(SystemExit):
+        main([verb, "--help"])
+    common, _, rare = (
+        capsys.readouterr()
+        .out.partition("\n\noptions:\n")[2]
+        .partition("\n\nexamples:")[0]
+        .partition("\n\nrare options:\n")
+    )
+    options = re.compile(r"^  (?:-\w, )?--([\w-]+)", re.MULTILINE)
+    assert set(options.findall(rare)) == RARE[verb]
+    assert not RARE[verb] & {*options.findall(common)}
+
+
 @pytest.mark.parametrize(
     "command",
     ["info", "stat", "verify", "map", "fragments", "fragments --damaged"],

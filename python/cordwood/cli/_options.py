@@ -14,6 +14,12 @@ from cordwood.cli._stdin import is_piped
 from cordwood.typing import DialectName
 
 
+def rare(parser: Any) -> argparse.ArgumentParser:
+    """The options of a verb that few people need. Its help shows them last."""
+    group: argparse.ArgumentParser = parser.rare
+    return group
+
+
 def add_quiet_argument(parser: argparse.ArgumentParser, more: str = "") -> None:
     """`-q`, for verbs that may take long. `more` names the other lines that are then not printed."""
     parser.add_argument("-q", "--quiet", action="store_true", help=f"no progress bar{more}")
@@ -59,8 +65,9 @@ def add_dialect_argument(
     which: str = "the number of the log, if neither the file's name nor its first fragment states it",
 ) -> None:
     """`--dialect` and `--log-number`."""
-    parser.add_argument("--dialect", choices=get_args(DialectName), metavar="NAME", help=f"{what}; one of %(choices)s")
-    parser.add_argument("--log-number", type=_log_number, metavar="NUMBER", help=which)
+    options = rare(parser)
+    options.add_argument("--dialect", choices=get_args(DialectName), metavar="NAME", help=f"{what}; one of %(choices)s")
+    options.add_argument("--log-number", type=_log_number, metavar="NUMBER", help=which)
 
 
 def _log_number(text: str) -> int:
@@ -118,7 +125,7 @@ def add_range_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_record_len_max_argument(parser: argparse.ArgumentParser, what: str = "leave out a longer record") -> None:
     """`--record-len-max`, for verbs that read records."""
-    parser.add_argument(
+    rare(parser).add_argument(
         "--record-len-max",
         type=parse_len,
         default=1 << 30,
@@ -151,7 +158,7 @@ def add_strict_argument(parser: argparse.ArgumentParser) -> None:
 
 def add_threads_argument(parser: argparse.ArgumentParser) -> None:
     """`--threads`."""
-    parser.add_argument(
+    rare(parser).add_argument(
         "--threads",
         type=_thread_count,
         default=processor_count(),

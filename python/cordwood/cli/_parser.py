@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import cordwood
@@ -19,20 +19,8 @@ if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
 VERBS = (
-    "info",
-    "cat",
-    "stat",
-    "verify",
-    "map",
-    "fragments",
-    "evidence",
-    "salvage",
-    "pack",
-    "follow",
-    "write",
-    "convert",
-    "split",
-    "completion",
+    *("info", "cat", "stat", "verify", "map", "fragments", "evidence", "salvage"),
+    *("pack", "follow", "write", "convert", "split", "completion"),
 )
 
 LOG_OPTIONS = ("dialect", "log_number", "record_len_max")
@@ -118,6 +106,11 @@ def is_option(word: str) -> bool:
 class _Parser(argparse.ArgumentParser):
     # Options that a verb does not know are reported by the verb, with its own usage.
     is_verb = True
+
+    @cached_property
+    def rare(self) -> Any:
+        """The group of the rare options: the last one, if a verb has any."""
+        return self.add_argument_group("rare options")
 
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - one signature for all overloads
         self, args: Any = None, namespace: Any = None

@@ -19,7 +19,7 @@ from cordwood._inputs.files import is_stream
 from cordwood._text import quantity
 from cordwood.cli._framing import records_from
 from cordwood.cli._messages import Failure, Status, complain
-from cordwood.cli._options import add_dialect_argument, parse_len
+from cordwood.cli._options import add_dialect_argument, parse_len, rare
 from cordwood.cli._output import print_json
 from cordwood.cli._stdin import stdin
 
@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="wait until the records are on the disk: not at all, at the end, or for each record "
         "(default: close for a file)",
     )
-    parser.add_argument(
+    rare(parser).add_argument(
         "--flush",
         choices=("append", "close"),
         default="append",

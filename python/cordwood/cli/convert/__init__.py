@@ -46,6 +46,7 @@ from cordwood.cli._options import (
     add_reading_arguments,
     add_source_arguments,
     add_strict_argument,
+    rare,
     reader_of,
 )
 from cordwood.cli._payloads import AUTO, AUTO_HELP, report_payload
@@ -105,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="in NDJSON and CSV: the text of bytes; with utf-8, rows with other bytes are left out (default: no text, "
         'but {"base64": "..."})',
     )
-    parser.add_argument(
+    rare(parser).add_argument(
         "--escape-formulas",
         action="store_true",
         help="in CSV: put a ' before text that a spreadsheet takes for a formula: text that starts with =, +, -, @, "
