@@ -17,11 +17,11 @@ from cordwood._inputs.files import expand, is_stream
 from cordwood._inputs.input import Input, dialect_of_empty_run, is_of_export
 from cordwood._native import Reader, RecordDecoder, verify
 from cordwood._remote import with_options
-from cordwood._summary import summary_of
+from cordwood._summary import is_torn, zeros_inside, zeros_of
 from cordwood._tables.payloads import VERSION_EDIT, kinds_of
 from cordwood._text import source_name
 from cordwood.errors import CordwoodError
-from cordwood.types import Database, Export, Info, OutcomeKind, Report, Run
+from cordwood.types import Database, Export, Info, Report, Run
 
 DIRECTORIES = {
     "version-edit": ("logs of a database", {"version-edit", "write-batch"}),
@@ -96,8 +96,7 @@ def read(file: Input, threads: int, progress: Progress) -> Log:
     payload = _payload(file, report, dialect, log)
     run = None
     if payload == "wandb" or empty:
-        is_torn = report.outcome.kind == OutcomeKind.TORN_TAIL
-        state = "empty" if empty else "damaged" if not report.ok else "torn" if is_torn else "ok"
+        state = "empty" if empty else "damaged" if not report.ok else "torn" if is_torn(report) else "ok"
         first_time, last_time = _times_of(path, log)
         run = Run(path, report.record_count, first_time, last_time, state)
     return Log(report, dialect, payload, run)
@@ -122,20 +121,19 @@ class Content:
     def add(self, file: Input, log: Log) -> None:
         """Adds a log."""
         path, report, payload = file.name, log.report, log.payload
-        summary = summary_of(report)
         self._runs += [log.run] if log.run else []
         if payload == "entity" and file.is_in_directory:
             self._entity_logs.append(path)
-        zeros = summary.zeros_at_end
+        zeros = zeros_of(report)
         zeros_len = zeros.length if zeros and not zeros.is_padding else 0
         self._sums.update({name: getattr(report, name) for name in _OF_REPORT})
         self._sums.update(
             log_count=1,
             file_len=file.file_len if file.segments else report.file_len or 0,
-            torn_count=summary.is_torn,
+            torn_count=is_torn(report),
             zeros_count=zeros_len > 0,
             zeros_len=zeros_len,
-            zeros_inside_len=sum(region.length for region in summary.zeros_inside),
+            zeros_inside_len=sum(region.length for region in zeros_inside(report)),
         )
         self._dialects[str(log.dialect)] += 1
         self._compressions[report.compression or "none"] += 1

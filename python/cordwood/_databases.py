@@ -115,7 +115,7 @@ _Read = TypeVar("_Read")
 
 
 def judged(path: object, read: _Read) -> _Read:
-    """A `Report`, a `Stat` or a `LogSummary` of a log, once the files beside it have been considered.
+    """A `Report` or a `Stat` of a log, once the files beside it have been considered.
 
     If all of the file belongs to another log, and it is the newest log of a database, that is no fault:
     `other_log_number` is then `None`.

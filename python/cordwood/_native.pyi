@@ -12,7 +12,7 @@ from cordwood._tables.schema import ColumnType
 from cordwood.errors import PayloadError
 from cordwood.payload.entity import Entity
 from cordwood.payload.write_batch import Operation
-from cordwood.types import Fragment, LogFormat, NotYet, Outcome, Report, SkippedRegion, Stat
+from cordwood.types import Fragment, LogFormat, NotYet, Outcome, Reason, Report, SkippedRegion, Stat
 from cordwood.typing import (
     ArrowArrayExportable,
     ArrowStreamExportable,
@@ -58,7 +58,7 @@ __all__ = [
     "is_decoded",
     "is_log_name",
     "leave_out_salvaged",
-    "left_out_count",
+    "left_out",
     "marks_of",
     "mask_crc",
     "moved_to",
@@ -2320,14 +2320,15 @@ def leave_out_salvaged(reader: Reader, /) -> None:
         reader: The reader.
     """
 
-def left_out_count(reader: Reader, /) -> int:
-    """How many records a reader has left out because of `leave_out_salvaged`.
+def left_out(reader: Reader, /) -> tuple[int, dict[Reason, int]]:
+    """How much a reader has left out.
 
     Args:
         reader: The reader.
 
     Returns:
-        Their number so far.
+        The number of records so far that it has left out because of `leave_out_salvaged`, and the
+        bytes in the skipped regions with each reason.
     """
 
 def restored_index(

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cordwood._inputs.input import dialect_of_empty_run
-from cordwood._native import Reader, left_out_count
+from cordwood._native import Reader, left_out
 from cordwood._text import quantity
 from cordwood.types import (
     BLOCK_LEN,
     FragmentPart,
     LogFormat,
-    Outcome,
     OutcomeKind,
     Reason,
     Report,
@@ -22,18 +21,6 @@ from cordwood.types import (
 
 _HEADER_LEN_MIN = 7
 """No record is shorter than the shortest header. Between two regions, fewer bytes are the trailer of a block."""
-
-
-def _zeros_inside(regions: Sequence[SkippedRegion], end: int) -> list[SkippedRegion]:
-    """The zeros, among the regions skipped up to the file offset `end`, that a record follows."""
-    found: list[SkippedRegion] = []
-    has_record = False
-    for region in reversed(regions):
-        has_record = has_record or end - region.end_offset >= _HEADER_LEN_MIN
-        end = region.offset
-        if has_record and region.reason == Reason.ZERO_FILL:
-            found.append(region)
-    return found[::-1]
 
 
 _HIDES_NO_DATA = {
@@ -47,9 +34,8 @@ def suspect_regions(report: Report) -> list[SkippedRegion]:
 
     Zeros that are taken for padding at the end are not among them.
     """
-    end = report.outcome
-    zeros = _zeros_of(end, report.skipped, has_records=report.record_count > 0)
-    end_offset = zeros.offset if zeros and zeros.is_padding else end.offset + 1
+    zeros = zeros_of(report)
+    end_offset = zeros.offset if zeros and zeros.is_padding else report.outcome.offset + 1
     return [each for each in report.skipped if each.reason not in _HIDES_NO_DATA and each.offset < end_offset]
 
 
@@ -92,79 +78,74 @@ def zeros_at_end(
     return ZerosAtEnd(offset, length, is_padding, is_all=offset == 0)
 
 
-def _zeros_of(end: Outcome, regions: Sequence[SkippedRegion], *, has_records: bool) -> ZerosAtEnd | None:
-    offset = end.zeros_offset
-    follow_damage = offset is not None and any(
-        region.severity == Severity.CORRUPTION and region.end_offset >= offset for region in regions
+def zeros_inside(report: Report) -> list[SkippedRegion]:
+    """The zeros, among the regions skipped up to the file offset `end`, that a record follows."""
+    end = report.outcome.offset
+    found: list[SkippedRegion] = []
+    has_record = False
+    for region in reversed(report.skipped):
+        has_record = has_record or end - region.end_offset >= _HEADER_LEN_MIN
+        end = region.offset
+        if has_record and region.reason == Reason.ZERO_FILL:
+            found.append(region)
+    return found[::-1]
+
+
+def zeros_of(report: Report) -> ZerosAtEnd | None:
+    """The zeros at the end of a log."""
+    end = report.outcome
+    follow_damage = end.zeros_offset is not None and any(
+        region.severity == Severity.CORRUPTION and region.end_offset >= end.zeros_offset for region in report.skipped
     )
-    return zeros_at_end(offset, end.offset, has_records=has_records, follow_damage=follow_damage)
+    return zeros_at_end(end.zeros_offset, end.offset, has_records=_has_records(report), follow_damage=follow_damage)
 
 
-class LogSummary(NamedTuple):
-    """The findings in a log."""
+def _has_records(report: Report) -> bool:
+    return report.record_count + report.salvaged_count > 0
 
-    end: Outcome
-    ok: bool
-    """Whether there is no damage."""
-    record_count: int
-    """How many records were returned."""
-    left_out_count: int
-    """How many records after damage in their block were found, and left out by LevelDB's rule."""
-    regions: Sequence[SkippedRegion]
-    """The skipped regions: the first 100,000."""
-    skipped_len: int
-    """Bytes in all regions, listed or not."""
-    zeros_inside: Sequence[SkippedRegion]
-    """The listed regions of zeros that a record follows."""
-    zeros_at_end: ZerosAtEnd | None
-    log_number: int | None
-    other_log_number: int | None
-    """The number of another log, if the whole file belongs to that."""
-    has_no_dialect: bool
-    """Whether it is damaged, and its dialect could not be detected: it may be another than the one it was read in."""
-    is_empty_run: bool
+
+def is_torn(report: Report) -> bool:
+    """Whether a log ends with an incomplete record."""
+    return report.outcome.kind == OutcomeKind.TORN_TAIL
+
+
+def is_empty_run(report: Report) -> bool:
     """Whether it is the log of a run, by its name, and has no byte."""
-
-    @property
-    def is_torn(self) -> bool:
-        """Whether it ends with an incomplete record."""
-        return self.end.kind == OutcomeKind.TORN_TAIL
-
-    @property
-    def is_incomplete(self) -> bool:
-        """Whether `--strict` fails on it, damaged or not."""
-        has_zeros = self.zeros_at_end is not None and not self.zeros_at_end.is_padding
-        return self.is_torn or bool(self.zeros_inside) or has_zeros or self.is_empty_run
+    # Reading can also stop at damage in front of the first record.
+    return not report.skipped and dialect_of_empty_run(report.path or "", report.outcome.offset) is not None
 
 
-def summary_of(read: Report | Reader, record_count: int | None = None, *, path: str = "") -> LogSummary:
-    """The summary of a report, or of a reader of `reader_of`, which has returned this many records.
+def is_incomplete(report: Report) -> bool:
+    """Whether `--strict` fails on a log, damaged or not."""
+    zeros = zeros_of(report)
+    has_zeros = zeros is not None and not zeros.is_padding
+    return is_torn(report) or has_zeros or bool(zeros_inside(report)) or is_empty_run(report)
 
-    Only `path` shows that a log without a byte is that of a run.
+
+def has_no_dialect(report: Report) -> bool:
+    """Whether it is damaged, and its dialect could not be detected: it may be another than the one it was read in."""
+    return not (report.ok or _has_records(report) or report.dialect_known or _shows_flip(report.skipped))
+
+
+def report_of(reader: Reader, record_count: int) -> Report:
+    """The report of a reading that has returned this many records.
+
+    Its `salvaged_count` are the records after damage in their block, which were left out by LevelDB's rule.
     """
-    if isinstance(read, Report):
-        record_count, left_out = read.record_count, 0
-    else:
-        record_count, left_out = record_count or 0, left_out_count(read)
-    regions, end = read.skipped, read.outcome
-    has_records = record_count + left_out > 0
-    zeros_inside = _zeros_inside(regions, end.offset)
-    at_end = _zeros_of(end, regions, has_records=has_records)
-    ok = read.ok
-    return LogSummary(
-        end=end,
-        ok=ok,
-        record_count=record_count,
-        left_out_count=left_out,
-        regions=regions,
-        skipped_len=read.skipped_len,
-        zeros_inside=zeros_inside,
-        zeros_at_end=at_end,
-        log_number=read.log_number,
-        other_log_number=read.other_log_number,
-        has_no_dialect=not (ok or has_records or read.dialect_known or _shows_flip(regions)),
-        # Reading can also stop at damage in front of the first record.
-        is_empty_run=not regions and dialect_of_empty_run(path, end.offset) is not None,
+    left_out_count, len_by_reason = left_out(reader)
+    return Report(
+        reader.dialect,
+        record_count,
+        payload_len=0,
+        file_len=None,
+        outcome=reader.outcome,
+        len_by_reason=len_by_reason,
+        log_number=reader.log_number,
+        salvaged_count=left_out_count,
+        skipped=reader.skipped,
+        other_log_number=reader.other_log_number,
+        dialect_known=reader.dialect_known,
+        path=reader.path,
     )
 
 

@@ -18,7 +18,7 @@ from cordwood._evidence import limits
 from cordwood._inputs.exports import export_text
 from cordwood._jsonable import database_fields, export_fields, json_text, jsonable
 from cordwood._native import __version__
-from cordwood._summary import summary_of
+from cordwood._summary import is_incomplete
 from cordwood._text import escaped, quantity
 from cordwood.types import Database, Export, KeyChange, LogEvidence, Reason, RegionEvidence, Report, Severity
 
@@ -134,11 +134,11 @@ class Evidence(NamedTuple):
         return f'<iframe srcdoc="{escape(self.html)}" style="width:100%;height:40em;border:0"></iframe>'
 
 
-def rank(report: Report, path: str = "") -> int:
+def rank(report: Report) -> int:
     """0 for a damaged log, or one of which all belongs to another log; 1 for an incomplete one; 2 for a whole one."""
     if not report.ok or report.other_log_number is not None:
         return 0
-    return 1 if summary_of(report, path=path).is_incomplete else 2
+    return 1 if is_incomplete(report) else 2
 
 
 def page(evidence: Evidence) -> str:
@@ -182,7 +182,7 @@ def page(evidence: Evidence) -> str:
 def counts_text(evidence: Evidence) -> str:
     """How many logs, databases and exports there are, and how many of them are damaged or incomplete."""
     logs, databases, exports = evidence.logs, evidence.databases, evidence.exports
-    states = Counter(_STATES[rank(log.report, log.path)] for log in logs)
+    states = Counter(_STATES[rank(log.report)] for log in logs)
     incomplete = f", {states['incomplete']:,} incomplete" if states["incomplete"] else ""
     parts = [f"{quantity(len(logs), 'log')}, {states['damaged']:,} damaged{incomplete}"]
     if databases:
@@ -195,7 +195,7 @@ def counts_text(evidence: Evidence) -> str:
 def _summary_row(index: int, log: LogEvidence) -> Sequence[str]:
     name = _text(log.path)
     link = f'<a href="#log-{index}">{name}</a>' if index < limits.DETAILED_MAX else f'<span class="name">{name}</span>'
-    return link, _state(log.report, log.path), f"{log.report.record_count:,}", f"{log.report.file_len or 0:,}"
+    return link, _state(log.report), f"{log.report.record_count:,}", f"{log.report.file_len or 0:,}"
 
 
 def _database_row(database: Database) -> Sequence[str]:
@@ -213,7 +213,7 @@ def _export_row(export: Export) -> Sequence[str]:
 def _section(index: int, log: LogEvidence) -> str:
     report = log.report
     facts = [
-        ("state", _state(report, log.path)),
+        ("state", _state(report)),
         ("size", _bytes(report.file_len)),
         ("modified", log.modified or "not known"),
         ("SHA-256", _code(log.sha256) if log.sha256 else "not computed"),
@@ -254,10 +254,10 @@ def _section(index: int, log: LogEvidence) -> str:
     return "\n".join([*parts, "</section>"])
 
 
-def _state(report: Report, path: str) -> str:
+def _state(report: Report) -> str:
     if report.ok and report.other_log_number is not None:
         return f'<span class="bad">the whole file belongs to log {report.other_log_number}</span>'
-    state = _STATES[rank(report, path)]
+    state = _STATES[rank(report)]
     return f'<span class="bad">{state}</span>' if state == "damaged" else state
 
 

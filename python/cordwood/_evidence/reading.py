@@ -66,7 +66,7 @@ def evidence_of(fold: Fold, logs: list[LogEvidence], command: str | None) -> Evi
     inputs = {file.name: file for file in fold.files}
     fold.judge()
     failed = [(name, _reason(error)) for name, error in fold.failures]
-    logs.sort(key=lambda log: rank(log.report, log.path))
+    logs.sort(key=lambda log: rank(log.report))
     fragments_max = FRAGMENTS_MAX
     for index, log in enumerate(logs[: limits.DETAILED_MAX]):
         log_format = format_of(log.report)

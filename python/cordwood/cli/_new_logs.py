@@ -12,7 +12,6 @@ from cordwood._inputs.destinations import destinations, new_directories, sync_di
 from cordwood._inputs.files import identity_of, len_on_disk, sha256_of
 from cordwood._inputs.input import Input
 from cordwood._inputs.kind import may_be_damaged_log
-from cordwood._summary import summary_of
 from cordwood._text import display_name, escaped, source_name
 from cordwood.cli._messages import SourceFailure, Status, complain
 from cordwood.cli._new_files import check_destination, unfinished
@@ -97,7 +96,7 @@ def write_each(options: argparse.Namespace, copy: Copy) -> Status:
         if not (report.ok and options.quiet):
             sha256 = sha256_of(name, report.file_len) if options.json else None
             more = _fields_of(destination) if options.json else {}
-            print_report(name, report, summary_of(report), options, sha256=sha256, **more, **fields)
+            print_report(name, report, options, sha256=sha256, **more, **fields)
             if not options.json:
                 print(f"  wrote {escaped(destination)}: {text}")
         for note in notes:

@@ -8,7 +8,16 @@ from typing import Any
 
 import cordwood
 from cordwood._databases import is_without_record, judged
-from cordwood._summary import LogSummary, ZerosAtEnd, zeros_inside_text
+from cordwood._summary import (
+    ZerosAtEnd,
+    has_no_dialect,
+    is_empty_run,
+    is_incomplete,
+    is_torn,
+    zeros_inside,
+    zeros_inside_text,
+    zeros_of,
+)
 from cordwood._text import display_name, quantity, source_name
 from cordwood.cli._messages import REPORTED_MAX, Status, complain
 from cordwood.cli._output import print_json
@@ -72,47 +81,48 @@ def report_other_log(name: str, own: int | None, number: int | None, options: ar
         complain(f"{display_name(name)}: {'; '.join(other_log_parts(own, number, options))}")
 
 
-def report_left_out(name: str, summary: LogSummary, options: argparse.Namespace) -> Status:
+def report_left_out(name: str, report: cordwood.Report, options: argparse.Namespace) -> Status:
     """Reports the records that a verb left out of a log, and the option that would return more.
 
     The status is `DAMAGE` also if all of the file was left out because it belongs to another log.
     """
-    for text in _left_out(summary, options.on_corruption):
+    for text in _left_out(report, options.on_corruption):
         complain(f"{display_name(name)}: {text}")
     # A range that contains only an older log is not a fault.
-    summary = judged(name, summary)
-    if summary.other_log_number is not None and not (summary.record_count or options.start):
-        report_other_log(name, summary.log_number, summary.other_log_number, options)
+    report = judged(name, report)
+    if report.other_log_number is not None and not (report.record_count or options.start):
+        report_other_log(name, report.log_number, report.other_log_number, options)
         return Status.DAMAGE
-    return Status.CLEAN if summary.ok else Status.DAMAGE
+    return Status.CLEAN if report.ok else Status.DAMAGE
 
 
-def _left_out(summary: LogSummary, policy: str) -> Iterator[str]:
+def _left_out(report: cordwood.Report, policy: str) -> Iterator[str]:
     """The regions that contain data that was not returned, and the zeros at the end, in lines."""
     yield from (
         f"{_reason_text(region)}; its records are read"
-        for region in summary.regions
+        for region in report.skipped
         if region.reason == Reason.UNKNOWN_VERSION
     )
-    zeros = {region.offset for region in summary.zeros_inside}
-    left = [region for region in summary.regions if region.severity != Severity.INFO or region.offset in zeros]
+    zeros = {region.offset for region in zeros_inside(report)}
+    names_flip = not has_no_dialect(report)
+    left = [region for region in report.skipped if region.severity != Severity.INFO or region.offset in zeros]
     for region in left[:REPORTED_MAX]:
-        reason = _reason_text(region, names_flip=not summary.has_no_dialect)
+        reason = _reason_text(region, names_flip=names_flip)
         yield _zeros_text(region) if region.offset in zeros else f"{_place_text(region)} left out, {reason}"
     if more := left[REPORTED_MAX:]:
         length = quantity(sum(region.length for region in more), "byte")
         yield f"{quantity(len(more), 'more region')}, {length} left out; to list them: cordwood verify"
-    if summary.zeros_at_end and not summary.zeros_at_end.is_padding:
-        yield str(summary.zeros_at_end)
-    if (summary.is_torn or not summary.ok) and sum(region.length for region in summary.regions) < summary.skipped_len:
-        regions = quantity(len(summary.regions), "region")
+    if (zeros_at_end := zeros_of(report)) and not zeros_at_end.is_padding:
+        yield str(zeros_at_end)
+    if (is_torn(report) or not report.ok) and sum(region.length for region in report.skipped) < report.skipped_len:
+        regions = quantity(len(report.skipped), "region")
         yield f"more than {regions} were left out; for the totals: cordwood verify --json"
-    if summary.is_empty_run:
+    if is_empty_run(report):
         yield EMPTY_RUN
-    if summary.has_no_dialect:
+    if not names_flip:
         yield NO_DIALECT
-    if not summary.ok:
-        count = summary.left_out_count
+    if not report.ok:
+        count = report.salvaged_count
         more_records = f"; salvage returns {quantity(count, 'more record')}" if count else ""
         more_records = "; salvage may return more records" if policy == "stop" else more_records
         yield f"read with --on-corruption {policy}{more_records}"
@@ -155,7 +165,6 @@ _JSON_FIELDS = (
 def print_report(
     name: str,
     report: cordwood.Report,
-    summary: LogSummary,
     options: argparse.Namespace,
     *,
     sha256: str | None = None,
@@ -166,7 +175,6 @@ def print_report(
     Args:
         name: The name of the log.
         report: The report of `verify`, `salvage` or `pack`.
-        summary: The contents of the report.
         options: Only `json`, `log_number`, `start` and `strict` are used.
         sha256: The SHA-256 of the bytes that were read, for JSON.
         fields: Further fields for the end of the JSON object.
@@ -174,18 +182,18 @@ def print_report(
     # A range after the start may contain only an older log.
     other = None if options.start else report.other_log_number
     if not options.json:
-        _print_text(name, report, summary, other, options)
+        _print_text(name, report, other, options)
         return
-    if summary.has_no_dialect:
+    if has_no_dialect(report):
         complain(f"{display_name(name)}: {NO_DIALECT}")
     report_other_log(name, report.log_number, other, options)
     print_json(
         {
             "source": source_name(name),
             **{field: getattr(report, field) for field in _JSON_FIELDS},
-            "ok": summary.ok and other is None and not (options.strict and summary.is_incomplete),
+            "ok": report.ok and other is None and not (options.strict and is_incomplete(report)),
             "outcome": report.outcome._asdict(),
-            "skipped": [region_fields(region) for region in summary.regions],
+            "skipped": [region_fields(region) for region in report.skipped],
             "sha256": sha256,
             "version": cordwood.__version__,
             **fields,
@@ -193,35 +201,33 @@ def print_report(
     )
 
 
-def _print_text(
-    name: str, report: cordwood.Report, summary: LogSummary, other: int | None, options: argparse.Namespace
-) -> None:
-    zeros = summary.zeros_at_end
-    regions = list(_regions(report, summary))
+def _print_text(name: str, report: cordwood.Report, other: int | None, options: argparse.Namespace) -> None:
+    zeros = zeros_of(report)
+    regions = list(_regions(report))
     why = advice = None
     if other is None:
-        has_inside = bool(summary.zeros_inside)
+        has_inside = bool(zeros_inside(report))
         state = state_of_log(
-            summary.end, zeros, ok=summary.ok, has_zeros_inside=has_inside, must_be_complete=options.strict
+            report.outcome, zeros, ok=report.ok, has_zeros_inside=has_inside, must_be_complete=options.strict
         )
         state += ", "
     else:
         # Not "ok": it may be a log that was renamed, in which readers find no record.
-        state = "" if summary.ok else f"{red('DAMAGED')}, "
+        state = "" if report.ok else f"{red('DAMAGED')}, "
         why, says, advice = other_log_parts(report.log_number, other, options)
         why = f"; {why}, and {says}"
     if other is None and zeros and zeros.is_all:
         content = quantity(zeros.length, "byte")
-    elif summary.is_empty_run:
+    elif is_empty_run(report):
         state, content = f"{red('INCOMPLETE') if options.strict else 'ok'}, ", EMPTY_RUN
     else:
         # Not "DAMAGED, 1 record", which could be read as the extent of the damage.
-        records = ("" if summary.ok else "read ") + quantity(report.record_count, "record")
+        records = ("" if report.ok else "read ") + quantity(report.record_count, "record")
         content = records + (why or f", {quantity(report.payload_len, 'byte')}")
     print(f"{display_name(name)}: {state}{content}")
     for text, is_damage in regions:
         print_folded(f"  {text}", is_damage=is_damage)
-    dialect = NO_DIALECT if summary.has_no_dialect else None
+    dialect = NO_DIALECT if has_no_dialect(report) else None
     salvaged = salvaged_text(report.salvaged_count) if report.salvaged_count else None
     count = report.repaired_count
     repaired = (
@@ -232,13 +238,14 @@ def _print_text(
             print_folded(f"  {note}")
 
 
-def _regions(report: cordwood.Report, summary: LogSummary) -> Iterator[tuple[str, bool]]:
+def _regions(report: cordwood.Report) -> Iterator[tuple[str, bool]]:
     """The regions that are listed on stdout, in lines, and whether each is damage."""
     own = "" if report.log_number is None else f"; this one is log {report.log_number}"
-    zeros = {region.offset for region in summary.zeros_inside}
+    zeros = {region.offset for region in zeros_inside(report)}
+    names_flip = not has_no_dialect(report)
     listed = [
         region
-        for region in summary.regions
+        for region in report.skipped
         if region.severity != Severity.INFO
         or region.reason in (Reason.STALE, Reason.UNKNOWN_VERSION)
         or region.offset in zeros
@@ -253,7 +260,7 @@ def _regions(report: cordwood.Report, summary: LogSummary) -> Iterator[tuple[str
         elif region.offset in zeros:
             yield _zeros_text(region), False
         else:
-            reason = _reason_text(region, names_flip=not summary.has_no_dialect)
+            reason = _reason_text(region, names_flip=names_flip)
             yield f"{_place_text(region)}, {reason}", region.severity == Severity.CORRUPTION
     if len(listed) > LISTED_MAX:
         # The report itself has the first 100,000.

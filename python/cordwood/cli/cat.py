@@ -16,7 +16,7 @@ import sys
 
 from cordwood._inputs.input import Input
 from cordwood._remote import is_url
-from cordwood._summary import summary_of
+from cordwood._summary import report_of
 from cordwood.cli import _options
 from cordwood.cli._directories import report_exports
 from cordwood.cli._framing import framed
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> Status:
                     count += len(batch)
                     if position >= file_len:
                         break
-            damage = report_left_out(name, summary_of(reader, count, path=name), options)
+            damage = report_left_out(name, report_of(reader, count), options)
         return max(status, damage)
 
     tally = for_each_source(options, cat, other_kind=other_kind(options, lambda: selection.is_full))

@@ -22,7 +22,7 @@ from cordwood._inputs.exports import export_text
 from cordwood._inputs.files import is_one_file
 from cordwood._inputs.input import METADATA, Input
 from cordwood._jsonable import database_fields, export_fields
-from cordwood._summary import ZEROS_ARE, summary_of, zeros_inside_text
+from cordwood._summary import ZEROS_ARE, has_no_dialect, zeros_inside_text, zeros_of
 from cordwood._tables.payloads import KINDS
 from cordwood._text import display_name, quantity, source_name
 from cordwood.cli._directories import print_database_lines
@@ -75,7 +75,7 @@ def _describe(
     results = each(files, _content.read, processor_count(), shown=ProgressBar)
     for file, log in tally.taken(results):
         content.add(file, log)
-        if summary_of(log.report).has_no_dialect:
+        if has_no_dialect(log.report):
             complain(f"{display_name(file.name)}: {NO_DIALECT}")
         tally.count(Status.CLEAN if log.report.ok else Status.DAMAGE)
     reported_count = len(tally.failures)
@@ -334,7 +334,7 @@ def _unneeded(info: Info) -> Iterator[str]:
 def _zeros(info: Info) -> str | None:
     """A text about the zeros at the ends of logs. Among several logs, those that are padding are not mentioned."""
     if info.report:
-        zeros = summary_of(info.report).zeros_at_end
+        zeros = zeros_of(info.report)
         return str(zeros) if zeros else None
     if not info.zeros_count:
         return None

@@ -33,7 +33,7 @@ from cordwood._databases import judged
 from cordwood._inputs.each import Progress
 from cordwood._inputs.files import sha256_of
 from cordwood._inputs.input import Input
-from cordwood._summary import summary_of
+from cordwood._summary import is_incomplete
 from cordwood._text import display_name
 from cordwood.cli import _options
 from cordwood.cli._batches import Batches, read_batches
@@ -95,14 +95,13 @@ def run(options: argparse.Namespace) -> Status:
 
     tally = Tally(options.sources, as_json=options.json, judges_exports=True)
     for file, (report, sha256, batches) in tally.read(options, read):
-        summary = summary_of(report, path=file.name)
-        is_damaged = not summary.ok or bool(batches and batches.fault_count)
-        is_damaged |= options.strict and summary.is_incomplete
+        is_damaged = not report.ok or bool(batches and batches.fault_count)
+        is_damaged |= options.strict and is_incomplete(report)
         # A range after the start may contain only an older log.
         is_other = report.other_log_number is not None and not options.start
         if is_damaged or is_other or not options.quiet:
             fields = batches.fields() if batches else {}
-            print_report(file.name, report, summary, options, sha256=sha256, **fields)
+            print_report(file.name, report, options, sha256=sha256, **fields)
             if batches and not options.json:
                 batches.print()
         tally.add_sums(report)

@@ -63,7 +63,7 @@ mod native {
         payload::version_edit::{VersionState, checked_version_edit, version_edit_field},
         payload::write_batch::{WriteBatchOperations, WriteBatchReader, build_write_batch, write_batch_header},
         reader::record_batch::RecordBatch,
-        reader::{Reader, leave_out_salvaged, left_out_count},
+        reader::{Reader, leave_out_salvaged, left_out},
         scan::{Scan, scan},
         values::position::{Position, marks_of, moved_to, start_at, start_of},
         values::reason_in_words,

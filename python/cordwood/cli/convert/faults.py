@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from cordwood._summary import is_incomplete
 from cordwood._text import display_name, quantity
 from cordwood.cli._messages import REPORTED_MAX, Status, complain
 from cordwood.cli._payloads import LOST_EDITS, UNKNOWN_EDITS, other_payload, report_engine
@@ -12,8 +13,7 @@ from cordwood.cli._reports import report_left_out
 from cordwood.types import PayloadReason
 
 if TYPE_CHECKING:
-    from cordwood import Record
-    from cordwood._summary import LogSummary
+    from cordwood import Record, Report
     from cordwood._tables.payloads import Payload
     from cordwood._tables.table import Fault
 
@@ -87,13 +87,13 @@ class Faults:
             if count > self._reported_max[part] and not (self._is_other_kind and count == record_count):
                 complain(f"{self._name}: {quantity(count, word)} {in_all}")
 
-    def judge(self, summary: LogSummary) -> Status:
+    def judge(self, report: Report) -> Status:
         """Reports the skipped regions of the log, and the option that would return more of it."""
-        status = report_left_out(self._source, summary, self._options)
+        status = report_left_out(self._source, report, self._options)
         own = Status.DAMAGE if self._is_other_kind or any(self._counts.values()) else Status.CLEAN
         is_lost = max(status, own) == Status.DAMAGE and not self._is_other_kind
         if self._payload.name == "live-files" and is_lost:
             are_all_unknown = self._unknown_count == sum(self._counts.values())
-            complain(f"{self._name}: {UNKNOWN_EDITS if summary.ok and are_all_unknown else LOST_EDITS}")
-        strict = Status.DAMAGE if self._options.strict and summary.is_incomplete else Status.CLEAN
+            complain(f"{self._name}: {UNKNOWN_EDITS if report.ok and are_all_unknown else LOST_EDITS}")
+        strict = Status.DAMAGE if self._options.strict and is_incomplete(report) else Status.CLEAN
         return max(status, own, strict)

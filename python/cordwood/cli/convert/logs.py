@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
-from cordwood._summary import summary_of
+from cordwood._summary import report_of
 from cordwood._tables.payloads import PAYLOADS, origin_of
 from cordwood._tables.schema import ColumnType, HasFirstError, MisfitError, TooManyColumnsError
 from cordwood._tables.table import COLUMN_COUNT_MAX, Table
@@ -300,7 +300,7 @@ class Logs:
             if target.table.stop_offset is not None:
                 self._report_stop(name, target.table.stop_offset)
             faults.end(record_count)
-            return faults.judge(summary_of(reader, record_count, path=name))
+            return faults.judge(report_of(reader, record_count))
 
     def _reader(self, name: str, first: _First | None) -> Reader:
         source = self._source.open() if self._source else stdin_or_path(name)

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use cordwood::{Compression, Dialect, Error};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use self::cursor::Cursor;
 use self::iterators::{ReaderIterator, RecordBatches};
@@ -24,12 +24,12 @@ use crate::exclusive::Exclusive;
 use crate::interpreter::fast_call::class_with_next;
 use crate::interpreter::python_code::PythonCode;
 use crate::io::source::{open_reader, with_options};
-use crate::values::Outcome;
 use crate::values::error::{closed, to_python};
 use crate::values::options::{compression_name, compression_of, dialect_name, dialect_of, named, threads_of};
 use crate::values::position::{Start, read_options};
 use crate::values::record::Record;
 use crate::values::shown::handle_repr;
+use crate::values::{Outcome, len_by_reason};
 
 /// Reads the records of a log. `cordwood.open(source)` creates a reader; so does calling the class.
 ///
@@ -533,15 +533,19 @@ pub(crate) fn leave_out_salvaged(py: Python<'_>, reader: &Reader) -> PyResult<()
     })
 }
 
-/// How many records a reader has left out because of `leave_out_salvaged`.
+/// How much a reader has left out.
 ///
 /// Args:
 ///     reader: The reader.
 ///
 /// Returns:
-///     Their number so far.
+///     The number of records so far that it has left out because of `leave_out_salvaged`, and the
+///     bytes in the skipped regions with each reason.
 #[pyfunction]
 #[pyo3(signature = (reader, /))]
-pub(crate) fn left_out_count(py: Python<'_>, reader: &Reader) -> PyResult<u64> {
-    reader.with_state(py, |state| Ok(state.reader.left_out_count()))
+pub(crate) fn left_out<'py>(py: Python<'py>, reader: &Reader) -> PyResult<(u64, Bound<'py, PyDict>)> {
+    let (count, findings) = reader.with_state(py, |state| {
+        Ok((state.reader.left_out_count(), state.skipped.findings()))
+    })?;
+    Ok((count, len_by_reason(py, &findings)?))
 }

@@ -46,6 +46,10 @@ impl Skipped {
         self.change(|findings| *findings = Findings::default());
     }
 
+    pub(crate) fn findings(&self) -> Findings {
+        self.lock().findings.clone()
+    }
+
     /// The listed regions, without a lock while they are made: that can run Python code.
     pub(crate) fn tuple(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
         let (findings, changes) = {

@@ -233,15 +233,16 @@ pub(crate) struct Report {
     pub(crate) path: Option<PathBuf>,
 }
 
-impl Report {
-    fn len_by_reason<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let lens = PyDict::new(py);
-        for (name, _, len) in self.report.findings.lens() {
-            lens.set_item(REASON.member(py, name)?, len)?;
-        }
-        Ok(lens)
+/// Bytes in the regions with each reason that occurs.
+pub(crate) fn len_by_reason<'py>(py: Python<'py>, findings: &Findings) -> PyResult<Bound<'py, PyDict>> {
+    let lens = PyDict::new(py);
+    for (name, _, len) in findings.lens() {
+        lens.set_item(REASON.member(py, name)?, len)?;
     }
+    Ok(lens)
+}
 
+impl Report {
     fn not_kept<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let kept = self.report.not_kept.iter().map(|what| what.as_str());
         PyTuple::new(py, kept.chain(self.lost_content).collect::<Vec<_>>())
@@ -256,7 +257,7 @@ named_tuple!("cordwood.types", "Report", |this: Report, py| {
         report.payload_len,
         report.file_len,
         Outcome::at(0, Some(report.end), report.zeros_offset()),
-        this.len_by_reason(py)?,
+        len_by_reason(py, &report.findings)?,
         report.format.log_number,
         compression_name(report.format),
         report.salvaged_count,
