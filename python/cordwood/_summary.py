@@ -104,6 +104,11 @@ def _has_records(report: Report) -> bool:
     return report.record_count + report.salvaged_count > 0
 
 
+def is_cut(report: Report) -> bool:
+    """Whether there are more skipped regions than are listed."""
+    return sum(region.length for region in report.skipped) < report.skipped_len
+
+
 def is_torn(report: Report) -> bool:
     """Whether a log ends with an incomplete record."""
     return report.outcome.kind == OutcomeKind.TORN_TAIL

@@ -7,17 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import cordwood
+from cordwood import _summary
 from cordwood._databases import is_without_record, judged
-from cordwood._summary import (
-    ZerosAtEnd,
-    has_no_dialect,
-    is_empty_run,
-    is_incomplete,
-    is_torn,
-    zeros_inside,
-    zeros_inside_text,
-    zeros_of,
-)
 from cordwood._text import display_name, quantity, source_name
 from cordwood.cli._messages import REPORTED_MAX, Status, complain
 from cordwood.cli._output import print_json
@@ -42,7 +33,7 @@ def format_text(dialect: str, compression: str | None) -> str:
 
 
 def state_of_log(
-    end: Outcome, zeros: ZerosAtEnd | None, *, ok: bool, has_zeros_inside: bool, must_be_complete: bool = False
+    end: Outcome, zeros: _summary.ZerosAtEnd | None, *, ok: bool, has_zeros_inside: bool, must_be_complete: bool = False
 ) -> str:
     """Whether a log is damaged, in a few words, for stdout. `zeros` are those at its end."""
     if not ok:
@@ -103,8 +94,8 @@ def _left_out(report: cordwood.Report, policy: str) -> Iterator[str]:
         for region in report.skipped
         if region.reason == Reason.UNKNOWN_VERSION
     )
-    zeros = {region.offset for region in zeros_inside(report)}
-    names_flip = not has_no_dialect(report)
+    zeros = {region.offset for region in _summary.zeros_inside(report)}
+    names_flip = not _summary.has_no_dialect(report)
     left = [region for region in report.skipped if region.severity != Severity.INFO or region.offset in zeros]
     for region in left[:REPORTED_MAX]:
         reason = _reason_text(region, names_flip=names_flip)
@@ -112,12 +103,12 @@ def _left_out(report: cordwood.Report, policy: str) -> Iterator[str]:
     if more := left[REPORTED_MAX:]:
         length = quantity(sum(region.length for region in more), "byte")
         yield f"{quantity(len(more), 'more region')}, {length} left out; to list them: cordwood verify"
-    if (zeros_at_end := zeros_of(report)) and not zeros_at_end.is_padding:
+    if (zeros_at_end := _summary.zeros_of(report)) and not zeros_at_end.is_padding:
         yield str(zeros_at_end)
-    if (is_torn(report) or not report.ok) and sum(region.length for region in report.skipped) < report.skipped_len:
+    if (_summary.is_torn(report) or not report.ok) and _summary.is_cut(report):
         regions = quantity(len(report.skipped), "region")
         yield f"more than {regions} were left out; for the totals: cordwood verify --json"
-    if is_empty_run(report):
+    if _summary.is_empty_run(report):
         yield EMPTY_RUN
     if not names_flip:
         yield NO_DIALECT
@@ -134,7 +125,7 @@ def _place_text(region: cordwood.SkippedRegion) -> str:
 
 def _zeros_text(region: cordwood.SkippedRegion) -> str:
     """The text about zeros that a record follows."""
-    return f"at {region.offset:,}: {zeros_inside_text(region.length)}"
+    return f"at {region.offset:,}: {_summary.zeros_inside_text(region.length)}"
 
 
 def _reason_text(region: cordwood.SkippedRegion, *, names_flip: bool = True) -> str:
@@ -184,14 +175,14 @@ def print_report(
     if not options.json:
         _print_text(name, report, other, options)
         return
-    if has_no_dialect(report):
+    if _summary.has_no_dialect(report):
         complain(f"{display_name(name)}: {NO_DIALECT}")
     report_other_log(name, report.log_number, other, options)
     print_json(
         {
             "source": source_name(name),
             **{field: getattr(report, field) for field in _JSON_FIELDS},
-            "ok": report.ok and other is None and not (options.strict and is_incomplete(report)),
+            "ok": report.ok and other is None and not (options.strict and _summary.is_incomplete(report)),
             "outcome": report.outcome._asdict(),
             "skipped": [region_fields(region) for region in report.skipped],
             "sha256": sha256,
@@ -202,11 +193,11 @@ def print_report(
 
 
 def _print_text(name: str, report: cordwood.Report, other: int | None, options: argparse.Namespace) -> None:
-    zeros = zeros_of(report)
+    zeros = _summary.zeros_of(report)
     regions = list(_regions(report))
     why = advice = None
     if other is None:
-        has_inside = bool(zeros_inside(report))
+        has_inside = bool(_summary.zeros_inside(report))
         state = state_of_log(
             report.outcome, zeros, ok=report.ok, has_zeros_inside=has_inside, must_be_complete=options.strict
         )
@@ -218,7 +209,7 @@ def _print_text(name: str, report: cordwood.Report, other: int | None, options: 
         why = f"; {why}, and {says}"
     if other is None and zeros and zeros.is_all:
         content = quantity(zeros.length, "byte")
-    elif is_empty_run(report):
+    elif _summary.is_empty_run(report):
         state, content = f"{red('INCOMPLETE') if options.strict else 'ok'}, ", EMPTY_RUN
     else:
         # Not "DAMAGED, 1 record", which could be read as the extent of the damage.
@@ -227,7 +218,7 @@ def _print_text(name: str, report: cordwood.Report, other: int | None, options: 
     print(f"{display_name(name)}: {state}{content}")
     for text, is_damage in regions:
         print_folded(f"  {text}", is_damage=is_damage)
-    dialect = NO_DIALECT if has_no_dialect(report) else None
+    dialect = NO_DIALECT if _summary.has_no_dialect(report) else None
     salvaged = salvaged_text(report.salvaged_count) if report.salvaged_count else None
     count = report.repaired_count
     repaired = (
@@ -241,8 +232,8 @@ def _print_text(name: str, report: cordwood.Report, other: int | None, options: 
 def _regions(report: cordwood.Report) -> Iterator[tuple[str, bool]]:
     """The regions that are listed on stdout, in lines, and whether each is damage."""
     own = "" if report.log_number is None else f"; this one is log {report.log_number}"
-    zeros = {region.offset for region in zeros_inside(report)}
-    names_flip = not has_no_dialect(report)
+    zeros = {region.offset for region in _summary.zeros_inside(report)}
+    names_flip = not _summary.has_no_dialect(report)
     listed = [
         region
         for region in report.skipped
@@ -264,6 +255,5 @@ def _regions(report: cordwood.Report) -> Iterator[tuple[str, bool]]:
             yield f"{_place_text(region)}, {reason}", region.severity == Severity.CORRUPTION
     if len(listed) > LISTED_MAX:
         # The report itself has the first 100,000.
-        is_cut = sum(region.length for region in report.skipped) < report.skipped_len
-        more = f"{'at least ' if is_cut else ''}{quantity(len(listed) - LISTED_MAX, 'more region')}"
+        more = f"{'at least ' if _summary.is_cut(report) else ''}{quantity(len(listed) - LISTED_MAX, 'more region')}"
         yield f"and {more}; to list them: cordwood verify --json", False
