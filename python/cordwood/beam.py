@@ -42,19 +42,11 @@ from apache_beam.io.iobase import Write
 from apache_beam.io.restriction_trackers import OffsetRange, OffsetRestrictionTracker
 from apache_beam.metrics import Metrics
 
+from cordwood import Position, Reader, RecordBatch, Writer, crc32c, scan
 from cordwood._claims import WHOLE_LEN, ClaimedRange
 from cordwood._inputs.destinations import sync_directory
 from cordwood._inputs.files import has_magic, is_segment, segmented_elsewhere, segments_in
-from cordwood._native import (
-    NUMBERED_DIALECTS,
-    Position,
-    Reader,
-    RecordBatch,
-    Writer,
-    crc32c,
-    marks_of,
-    scan,
-)
+from cordwood._native import NUMBERED_DIALECTS, marks_of
 from cordwood._remote import RangeFile, looked_at
 from cordwood._tables.payloads import PAYLOADS
 from cordwood.errors import LogChangedError

@@ -21,13 +21,19 @@ IN_FUNCTION = "def f():\n    from cordwood.{} import name\n"
         ({"errors": "from cordwood import _many"}, "errors imports cordwood._many, which is in a higher layer"),
         ({"_many": IN_FUNCTION.format("errors")}, "_many imports cordwood.errors in a function"),
         ({"compat/ccl": "from cordwood._many import name"}, "compat.ccl imports cordwood._many, which is not public"),
+        ({"beam": "from cordwood._many import name"}, "beam imports cordwood._many, which is not public"),
+        (
+            {"_evidence/page": "from cordwood import _many"},
+            "_evidence.page imports cordwood._many, which is not public",
+        ),
         (
             {"cli/a": "from cordwood.cli import b", "cli/b": "from cordwood.cli.a import name"},
             "modules import each other: cordwood.cli.",
         ),
     ],
 )
-def test_an_import_against_the_rules_is_found(files, fault, tmp_path):
+def test_an_import_against_the_rules_is_found(files, fault, tmp_path, monkeypatch):
+    monkeypatch.setattr(layers, "LACKS", {})
     for name in ("__init__", "errors", "_many", "_html"):
         files.setdefault(name, "")
     for name, text in files.items():
@@ -46,6 +52,16 @@ def test_other_imports_are_allowed(tmp_path):
     for name in ("errors", "_html"):
         (path / f"{name}.py").write_text("")
     assert not list(layers.faults(path.parent))
+
+
+def test_a_tool_that_no_longer_needs_a_module_gives_it_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(layers, "LACKS", {"cordwood.beam": {"cordwood._many", "cordwood._splits"}})
+    path = tmp_path / "python" / "cordwood"
+    path.mkdir(parents=True)
+    (path / "beam.py").write_text("from cordwood._many import name")
+    for name in ("__init__", "_many"):
+        (path / f"{name}.py").write_text("")
+    assert list(layers.faults(path.parent)) == ["cordwood.beam imports cordwood._splits no more: remove it from LACKS"]
 
 
 def test_the_product_keeps_to_the_rules():

@@ -13,12 +13,12 @@ from html import escape
 from itertools import islice
 from typing import NamedTuple
 
+from cordwood import __version__
 from cordwood._databases import database_lines
 from cordwood._evidence import limits
 from cordwood._inputs.exports import export_text
 from cordwood._jsonable import database_fields, export_fields, json_text, jsonable
-from cordwood._native import __version__
-from cordwood._summary import is_incomplete
+from cordwood._summary import is_cut, is_incomplete
 from cordwood._text import escaped, quantity
 from cordwood.types import Database, Export, KeyChange, LogEvidence, Reason, RegionEvidence, Report, Severity
 
@@ -232,8 +232,8 @@ def _section(index: int, log: LogEvidence) -> str:
     parts += (_facts(facts), log.svg)
     if report.skipped:
         head = ("offsets", "reason", "flipped bit", "first bytes")
-        is_cut = sum(region.length for region in report.skipped) < report.skipped_len
-        parts.append(_table("Skipped regions", head, map(_region_row, log.regions), len(report.skipped), is_cut=is_cut))
+        rows, is_more = map(_region_row, log.regions), is_cut(report)
+        parts.append(_table("Skipped regions", head, rows, len(report.skipped), is_cut=is_more))
     if keys := log.keys:
         if keys.deleted or keys.overwritten:
             parts.append(

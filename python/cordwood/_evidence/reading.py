@@ -12,7 +12,7 @@ from functools import partial
 from os.path import basename
 from typing import Any, Literal, NamedTuple
 
-from cordwood._databases import judged
+import cordwood
 from cordwood._evidence import limits
 from cordwood._evidence.page import Evidence, rank
 from cordwood._fold import Fold
@@ -20,9 +20,9 @@ from cordwood._inputs.each import Progress, is_gone
 from cordwood._inputs.files import files_of, is_stream, sha256_of
 from cordwood._inputs.input import Input
 from cordwood._map.svg import FRAGMENTS_MAX, Picture, document, picture_of
-from cordwood._native import Reader, WriteBatchReader, verify
+from cordwood._native import WriteBatchReader
 from cordwood._remote import own_path
-from cordwood._summary import format_of, suspect_regions
+from cordwood._summary import format_of, is_cut, suspect_regions
 from cordwood._tables.payloads import WRITE_BATCH, kind_by_content
 from cordwood.errors import CordwoodError, PayloadError
 from cordwood.payload.write_batch import Operation, OperationKind, WriteBatch
@@ -45,7 +45,7 @@ def reads(**log: Any) -> Callable[[Input, int, Progress], LogEvidence]:
             raise CordwoodError("evidence reads a log several times, and this is a pipe or a device: copy it to a file")
         path = own_path(file.name)
         before = _stats(path)
-        report = judged(file.name, verify(file.name, threads=threads, progress=progress, **log))
+        report = cordwood.verify(file.name, threads=threads, progress=progress, **log)
         if path is None:
             return LogEvidence(file.name, report)
         sha256 = sha256_of(path, report.file_len, progress)
@@ -140,12 +140,11 @@ def key_changes(path: str, report: Report) -> KeyChanges | None:
     faulty_count = 0
     has_batch = False
     next_sequence = None
-    suspects = suspect_regions(report)[::-1]
+    suspects, has_unlisted = suspect_regions(report)[::-1], is_cut(report)
     # The report lists only the first regions.
-    is_cut = sum(region.length for region in report.skipped) < report.skipped_len
     batches = WriteBatchReader(report.dialect)
     engine: Literal["rocksdb", "pebble"] = "pebble" if report.dialect == "pebble" else "rocksdb"
-    with Reader(path, on_corruption="salvage", **format_of(report)._asdict()) as reader:
+    with cordwood.Reader(path, on_corruption="salvage", **format_of(report)._asdict()) as reader:
         for index, record in enumerate(reader.records()):
             if not index and kind_by_content(path, record.data, reader.dialect) not in (None, WRITE_BATCH):
                 return None
@@ -162,7 +161,7 @@ def key_changes(path: str, report: Report) -> KeyChanges | None:
             is_after_suspect = False
             while suspects and suspects[-1].offset <= record.offset:
                 is_after_suspect = bool(suspects.pop())
-            is_unlisted = is_cut and not suspects
+            is_unlisted = has_unlisted and not suspects
             has_gap = bool(batch and next_sequence not in (None, batch.sequence))
             if is_after_suspect or is_unlisted or has_gap or record.salvaged:
                 changes.interrupt()
