@@ -17,6 +17,7 @@ import pytest
 import suite
 
 DOCS = Path(__file__).parents[2] / "docs" / "format"
+RUST_TESTS = Path(__file__).parents[2] / "rust" / "cordwood" / "tests"
 PAGES = ("implement", "reading", "numbered", "packed", "damage")
 CASES = suite.all_cases()
 KNOWN = suite.known_in(Path(suite.__file__).parent / "known.txt")
@@ -48,6 +49,18 @@ def test_each_case_that_the_table_of_bugs_names_exists():
     named = re.findall(r'"([A-Z][^"|]{10,})"(?=[^|]*\|$)', table, re.MULTILINE)
     assert len(named) == 10
     assert {case["name"] for case in CASES} >= set(named)
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*-cases.md")), ids=lambda page: page.stem)
+def test_the_tables_about_the_tests_of_engines_name_tests_and_cases_that_exist(page):
+    sources = (RUST_TESTS / "leveldb_log_test.rs", *(RUST_TESTS / "engines").glob("*.rs"))
+    words = set(re.findall(r"\w+", "".join(source.read_text(encoding="utf-8") for source in sources)))
+    text = page.read_text(encoding="utf-8").partition("\n## Recovery modes")[0]
+    rows = "".join(re.findall(r"^\| .*", text, re.MULTILINE))
+    tests = {name.rpartition("::")[2] for name in re.findall(r"`([a-z0-9_:]{8,})`", rows)} - suite.SEVERITY.keys()
+    assert len(tests) >= 5
+    assert tests <= words, tests - words
+    assert set(re.findall(r'the case "([^"]+)"', text)) <= {case["name"] for case in CASES}
 
 
 HEADERS = {"rocksdb": 11, "recyclable": 11, "pebble": 19}
