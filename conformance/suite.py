@@ -72,7 +72,7 @@ OPTIONS = ("dialect", "log_number", "compression", "start", "end", "record_len_m
 DIALECTS = ("leveldb", "rocksdb", "pebble", "recyclable", "wandb", "wandb_old", "swanlab", "packed")
 POLICIES = ("skip", "stop", "raise", "salvage")
 FEATURES = {
-    "detection": "detects the dialect, and knows the types of a `leveldb` that was detected (D11)",
+    "detection": "detects the dialect, the types of a detected `leveldb` (D11), and compression (D13)",
     "ranges": "`start` and `end`",
     "record_len_max": "the option",
     "verify_checksums": "the option",
@@ -212,7 +212,7 @@ class Task:
         else:
             yield self.request["do"]
         is_detected = self.policy != "write" and "dialect" not in case
-        if is_detected and ("detected" not in case or any(map(needs_detection, case["rules"]))):
+        if is_detected and ("detected" not in case or needs_detection(case)):
             yield "detection"
         yield from ("ranges" for name in ("start", "end") if name in self.request)
         named = ("record_len_max", "verify_checksums", "log_number", "compression")
@@ -236,9 +236,12 @@ def is_guess(rule: str) -> bool:
     return rule.startswith("W") or rule == "K14"
 
 
-def needs_detection(rule: str) -> bool:
-    """Whether the rule holds only for logs whose dialect was detected."""
-    return is_guess(rule) or rule in {"D10", "D10b", "D11", "D12", "D13"}
+def needs_detection(case: dict[str, Any]) -> bool:
+    """Whether a rule of the case holds only for logs that are detected: for types (D11), or for compression (D13)."""
+    may_be_others = case["detected"] in {"leveldb", "recyclable"}
+    return any(rule in {"D10", "D10b", "D11", "D12", "K14"} and may_be_others for rule in case["rules"]) or (
+        "D13" in case["rules"] and case["detected"] == "rocksdb"
+    )
 
 
 def tasks_of(case: dict[str, Any], directory: Path) -> Iterator[Task]:
