@@ -95,6 +95,23 @@ def each(read: Callable[[int], bytes], count: int) -> Iterator[bytes]:
             yield read(number)
 
 
+def appending(encode: Callable[[bytes], bytes], opened: Callable[[Path, str], Any] = Path.open) -> Callable[..., Any]:
+    """Writes one encoded record after another into a file that `opened` opens."""
+
+    @contextmanager
+    def write(path: Path, *, is_flushed: bool) -> Iterator[Append]:
+        with opened(path, "wb") as file:
+
+            def append(records: list[bytes]) -> None:
+                file.write(encode(records[0]))
+                if is_flushed:
+                    file.flush()
+
+            yield append
+
+    return write
+
+
 def text_of(record: bytes) -> bytes:
     """A line of JSON as the experiment writes it: the reader has parsed it."""
     return json.dumps(json.loads(record)).encode()
@@ -102,17 +119,7 @@ def text_of(record: bytes) -> bytes:
 
 def lines(name: str, package: str, checksum: str, opened: Callable[[Path, str], Any]) -> Format:
     """Writes, reads and rescues lines of JSON in a file that `opened` opens."""
-
-    @contextmanager
-    def write(path: Path, *, is_flushed: bool) -> Iterator[Append]:
-        with opened(path, "wb") as file:
-
-            def append(records: list[bytes]) -> None:
-                file.write(records[0] + b"\n")
-                if is_flushed:
-                    file.flush()
-
-            yield append
+    write = appending(lambda record: record + b"\n", opened)
 
     def read(path: Path) -> Iterator[bytes]:
         with opened(path, "rb") as file:
@@ -137,44 +144,27 @@ def zstd_file(path: Path, mode: str) -> Any:
 def messages() -> Format:
     """MessagePack: one object after the other."""
 
-    @contextmanager
-    def write(path: Path, *, is_flushed: bool) -> Iterator[Append]:
-        with path.open("wb") as file:
-
-            def append(records: list[bytes]) -> None:
-                file.write(msgpack.packb(records[0]))
-                if is_flushed:
-                    file.flush()
-
-            yield append
-
     def read(path: Path) -> Iterator[bytes]:
         with path.open("rb") as file:
             yield from msgpack.Unpacker(file)
 
-    return Format("MessagePack", "msgpack", "none", write, read, PROCESS, "`flush`")
+    return Format("MessagePack", "msgpack", "none", appending(msgpack.packb), read, PROCESS, "`flush`")
 
 
 def protobuf() -> Format:
     """Messages of Protocol Buffers, each with its length in front."""
 
-    @contextmanager
-    def write(path: Path, *, is_flushed: bool) -> Iterator[Append]:
-        with path.open("wb") as file:
-
-            def append(records: list[bytes]) -> None:
-                proto.serialize_length_prefixed(BytesValue(value=records[0]), file)
-                if is_flushed:
-                    file.flush()
-
-            yield append
+    def encode(record: bytes) -> bytes:
+        buffer = io.BytesIO()
+        proto.serialize_length_prefixed(BytesValue(value=record), buffer)
+        return buffer.getvalue()
 
     def read(path: Path) -> Iterator[bytes]:
         file = io.BytesIO(path.read_bytes())
         while (message := proto.parse_length_prefixed(BytesValue, file)) is not None:
             yield message.value
 
-    return Format("Protocol Buffers, delimited", "protobuf", "none", write, read, PROCESS, "`flush`")
+    return Format("Protocol Buffers, delimited", "protobuf", "none", appending(encode), read, PROCESS, "`flush`")
 
 
 # Files of records -------------------------------------------------------------------------------------------------
@@ -229,17 +219,9 @@ def tfrecord_checked() -> Format:
         crc = crc32c.crc32c(data)
         return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 
-    @contextmanager
-    def write(path: Path, *, is_flushed: bool) -> Iterator[Append]:
-        with path.open("wb") as file:
-
-            def append(records: list[bytes]) -> None:
-                length = struct.pack("<Q", len(records[0]))
-                file.write(length + masked(length) + records[0] + masked(records[0]))
-                if is_flushed:
-                    file.flush()
-
-            yield append
+    def encode(record: bytes) -> bytes:
+        length = struct.pack("<Q", len(record))
+        return length + masked(length) + record + masked(record)
 
     def read(path: Path) -> Iterator[bytes]:
         with path.open("rb") as file:
@@ -252,7 +234,7 @@ def tfrecord_checked() -> Format:
                     raise DamagedError("truncated or corrupted record")
                 yield data[:-4]
 
-    return Format("TFRecord, checked", "crc32c", "CRC-32C", write, read, PROCESS, "`flush`")
+    return Format("TFRecord, checked", "crc32c", "CRC-32C", appending(encode), read, PROCESS, "`flush`")
 
 
 def array_record() -> Format:
