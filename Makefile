@@ -34,7 +34,7 @@ endif
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo dev check test lint lint-benches test-rust test-aarch64 test-windows model loom exhaustive asan wheel install test-python test-pythons test-remote test-engines conformance conformance-archive conformance-reader survival verdicts soak types test-abi3 wheel-abi3 sdist package-check release-check deny advisories docs bench-abi3 bench bench-pipelines bench-memory bench-durable bench-survival fuzz mutants fmt clean
+.PHONY: help demo dev check test lint lint-benches test-rust test-aarch64 test-windows model loom exhaustive asan wheel install test-python test-pythons test-remote test-engines conformance conformance-archive conformance-reader survival verdicts soak types test-abi3 wheel-abi3 sdist package-check release-check deny advisories docs web test-web bench-abi3 bench bench-pipelines bench-memory bench-durable bench-survival fuzz mutants fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -80,6 +80,7 @@ endif
 # The steps of `make test` ----------------------------------------------------------------------
 
 WASM := wasm32-unknown-unknown
+HAS_WASM := $(wildcard $(shell rustc --print target-libdir --target $(WASM)))
 
 # The benchmarks of the core are in the workspace of the comparison with its peers, which are not needed for them.
 COMPARE := --manifest-path benches/compare/Cargo.toml --target-dir target/compare --locked
@@ -96,7 +97,7 @@ lint: $(VENV)/lint.stamp  ## Check format and lints, and that the documented fig
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy --package cordwood-log --locked -- -D warnings
 	cargo clippy --package cordwood-log --no-default-features --locked -- -D warnings
-	$(if $(wildcard $(shell rustc --print target-libdir --target $(WASM))),cargo check --package cordwood-log --no-default-features --locked --target $(WASM))
+	$(if $(HAS_WASM),cargo check --package cordwood-log --no-default-features --locked --target $(WASM))
 	RUSTDOCFLAGS="-D warnings" cargo doc --package cordwood-log --package cordwood-payload --no-deps --locked
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
@@ -116,7 +117,7 @@ lint-benches:  ## Check the lints of the benchmarks in Rust
 	cargo clippy $(BENCH) --all-targets -- -D warnings
 
 test-rust: $(VENV)/pip.stamp  ## Run the Rust tests, documentation examples included
-	cargo test --package cordwood-log --package cordwood-payload --features cordwood-log/zstd --locked
+	cargo test --package cordwood-log --package cordwood-payload --package cordwood-web --features cordwood-log/zstd --locked
 	$(BIN)/python conformance/suite.py --known conformance/known.txt target/debug/examples/conformance
 	cargo test --package cordwood-log --locked --test engines --test dialect_ops --test pack
 	$(EXHAUSTIVE) small
@@ -229,8 +230,23 @@ release-check:  ## Say what prevents a release of this commit
 
 # The site ----------------------------------------------------------------------------------------
 
+# Of the page "Try it here". Without the target for WebAssembly, the page says that it has no module. zstd is written in C; of its
+# compressors, only those of the levels that cordwood uses are in the module.
+ZSTD_PARTS := GREEDY LAZY LAZY2 BTLAZY2 BTOPT BTULTRA
+web: export CARGO_PROFILE_RELEASE_STRIP := symbols
+web: export CFLAGS_wasm32_unknown_unknown := -Os -DZSTD_STRIP_ERROR_STRINGS $(ZSTD_PARTS:%=-DZSTD_EXCLUDE_%_BLOCK_COMPRESSOR)
+web:  ## Build the module of the site's page that reads logs
+	$(if $(HAS_WASM),cargo build --quiet --package cordwood-web --release --locked --target $(WASM) $(if $(shell command -v clang),--features zstd), \
+		@echo "web: not built, which needs: rustup target add $(WASM)")
+	$(if $(HAS_WASM),$(if $(shell command -v clang),,@echo "web: built without zstd, which needs clang"))
+
+# Not part of `make test`: it needs Chromium, and builds the site. Without Chromium the tests say so.
+test-web: $(VENV)/web.stamp install docs  ## Drop logs on the site's page that reads them, in Chromium
+	$(BIN)/pip --python $(VENV)/web/bin/python install --quiet --force-reinstall --no-deps --no-index $(WHEELS)/cordwood-*.whl
+	$(VENV)/web/bin/python -m pytest tests/web
+
 # Warnings are errors, links that lead nowhere among them. `make test` runs the examples of the pages.
-docs: $(VENV)/docs.stamp  ## Build the site into target/docs
+docs: $(VENV)/docs.stamp web  ## Build the site into target/docs
 	rm -rf target/docs
 	$(VENV)/docs/bin/sphinx-build --quiet --fail-on-warning --keep-going --doctree-dir target/doctrees docs target/docs
 	$(BIN)/python tools/site_check.py target/docs
@@ -441,6 +457,11 @@ $(VENV)/appengine.stamp: $(VENV)/pip.stamp pyproject.toml
 $(VENV)/remote.stamp: $(VENV)/pip.stamp pyproject.toml
 	$(BIN)/python -m venv --without-pip $(VENV)/remote
 	$(BIN)/pip --python $(VENV)/remote/bin/python install --quiet --group remote
+	@touch $@
+
+$(VENV)/web.stamp: $(VENV)/pip.stamp pyproject.toml
+	$(BIN)/python -m venv --without-pip $(VENV)/web
+	$(BIN)/pip --python $(VENV)/web/bin/python install --quiet --group web
 	@touch $@
 
 $(VENV)/beam.stamp: $(VENV)/pip.stamp pyproject.toml

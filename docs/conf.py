@@ -14,7 +14,8 @@ DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
-from docutils import nodes  # noqa: E402 - needs the path above
+import try_page  # noqa: E402 - needs the path above
+from docutils import nodes  # noqa: E402
 from published import PACKAGE, absolute  # noqa: E402
 from sphinx.domains.python import PythonDomain  # noqa: E402
 from sphinx.ext import napoleon  # noqa: E402
@@ -57,7 +58,7 @@ copybutton_selector = "div:not(.highlight-text) > div.highlight pre"
 
 # The first pages of each section of the sidebar; the others of its directories follow in the order of their names.
 SIDEBAR = {
-    "Start": ["install", "tutorial"],
+    "Start": ["install", "tutorial", "try"],
     "Guides": [
         "guides/own-log",
         "guides/service",
@@ -243,9 +244,16 @@ def missing_page(app, _error) -> None:
     (Path(app.outdir) / "404.html").write_text(text.replace("HOME", html_baseurl), encoding="utf-8")
 
 
+def finish(app, failure: Exception | None) -> None:
+    """Puts the reader of logs into its page."""
+    if not failure:
+        try_page.complete(Path(app.outdir) / "try.html")
+
+
 def setup(app) -> None:
     """Sphinx calls it."""
     app.connect("html-page-context", describe)
     app.connect("build-finished", missing_page)
+    app.connect("build-finished", finish)
     app.connect("autoapi-skip-member", publish)
     app.connect("source-read", prepare)

@@ -1,0 +1,413 @@
+//! The module of the page "Try it here": it reads a log in memory, and answers with lines of fields
+//! that tabs separate, for `worker.js`.
+//!
+//! JavaScript has no references, so the functions that it calls pass bytes through one buffer, which
+//! is the module's own. No function takes a pointer. What JavaScript must do:
+//!
+//! * It writes only to the bytes that the last [`room`] returned, and only until the next call.
+//! * It reads the answer only until the next call: memory that grows may move.
+
+#![expect(unsafe_code, reason = "the name of an exported function must be unique")]
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cordwood_log::codec::Window;
+use cordwood_log::damage::{Finding, Reason, Severity, SkippedRegion};
+use cordwood_log::ops::{self, SalvageOptions};
+use cordwood_log::read::{SliceSource, Source};
+use cordwood_log::{Error, Event, OnCorruption, ReadOptions, Reader, Writer};
+
+/// Cells in a row of the map, and the rows: as `cordwood map` draws them.
+const COLUMNS: u64 = 128;
+const ROW_COUNT_MAX: u64 = 64;
+const BLOCK_LEN: u64 = 32_768;
+/// At most so many regions and records are shown, and so many bytes of a record.
+const REGIONS_MAX: usize = 200;
+const RECORDS_MAX: u64 = 20;
+const SHOWN_LEN: usize = 120;
+
+/// The kinds of bytes in the map. Of those in a cell, damage is shown first, then what was lost with
+/// it, then a torn tail; of the others, the one with the most bytes.
+const RECORD: usize = 0;
+const OTHER: usize = 1;
+const ZEROS: usize = 2;
+const OLDER: usize = 3;
+const TORN: usize = 4;
+const LOST: usize = 5;
+const DAMAGE: usize = 6;
+const KINDS: usize = 7;
+
+/// A file, after the bytes of its name; and the answer to the last call.
+struct Buffers {
+    name_and_file: Vec<u8>,
+    answer: Vec<u8>,
+}
+
+static BUFFERS: Mutex<Buffers> = Mutex::new(Buffers {
+    name_and_file: Vec::new(),
+    answer: Vec::new(),
+});
+
+fn buffers() -> MutexGuard<'static, Buffers> {
+    BUFFERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns where to write a name and a file, of `len` bytes together; null if there is no memory.
+#[unsafe(no_mangle)]
+pub extern "C" fn room(len: usize) -> *mut u8 {
+    let mut buffers = buffers();
+    buffers.name_and_file = Vec::new();
+    buffers.answer = Vec::new();
+    if buffers.name_and_file.try_reserve_exact(len).is_err() {
+        return std::ptr::null_mut();
+    }
+    buffers.name_and_file.resize(len, 0);
+    buffers.name_and_file.as_mut_ptr()
+}
+
+/// Answers what is in the file, whose name has `name_len` bytes. Returns whether it is a log.
+#[unsafe(no_mangle)]
+pub extern "C" fn look(name_len: usize) -> bool {
+    answer(name_len, |file| report(file).map(String::into_bytes))
+}
+
+/// Answers with a new log of the readable records. Returns whether there is one.
+#[unsafe(no_mangle)]
+pub extern "C" fn salvage(name_len: usize) -> bool {
+    answer(name_len, |file| {
+        let mut log = Vec::new();
+        ops::salvage_to(file, &mut log, &SalvageOptions::default()).map(|_| log)
+    })
+}
+
+/// Answers with the sample.
+#[unsafe(no_mangle)]
+pub extern "C" fn sample() {
+    buffers().answer = sample_log();
+}
+
+/// Returns where the answer is.
+#[unsafe(no_mangle)]
+pub extern "C" fn answer_at() -> *const u8 {
+    buffers().answer.as_ptr()
+}
+
+/// Returns how many bytes it has.
+#[unsafe(no_mangle)]
+pub extern "C" fn answer_len() -> usize {
+    buffers().answer.len()
+}
+
+/// Keeps the answer of `work`, or the words of its error.
+fn answer(name_len: usize, work: impl FnOnce(Named<'_>) -> Result<Vec<u8>, Error>) -> bool {
+    let Buffers { name_and_file, answer } = &mut *buffers();
+    let (name, file) = name_and_file.split_at(name_len.min(name_and_file.len()));
+    let (name, file) = (str::from_utf8(name).unwrap_or_default(), SliceSource::new(file));
+    let done = work(Named { name, file });
+    let is_done = done.is_ok();
+    *answer = done.unwrap_or_else(|error| error.kind.to_string().into_bytes());
+    is_done
+}
+
+/// A file in memory that has a name, from which readers take the number of the log.
+#[derive(Clone, Copy)]
+struct Named<'a> {
+    name: &'a str,
+    file: SliceSource<'a>,
+}
+
+impl Source for Named<'_> {
+    fn window(&self) -> Window<'_> {
+        self.file.window()
+    }
+
+    fn fill(&mut self, from: u64, range_end: u64) -> io::Result<()> {
+        self.file.fill(from, range_end)
+    }
+
+    fn file_len(&self) -> Option<u64> {
+        self.file.file_len()
+    }
+
+    fn path(&self) -> Option<&Path> {
+        Some(Path::new(self.name))
+    }
+
+    fn read_aside(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file.read_aside(offset, buffer)
+    }
+}
+
+/// The lines about a log: `log`, a `region` for each of the first, how many `more`, a `record` for each
+/// of the first, `cells`, `totals`. No field has a tab or the end of a line.
+fn report(file: Named<'_>) -> Result<String, Error> {
+    let report = ops::verify(file, &ReadOptions::default())?;
+    let (findings, file_len) = (&report.findings, file.file.window().bytes.len() as u64);
+    let (dialect, end) = (report.format.dialect, report.end.as_str());
+    let (is_known, is_ok) = (u8::from(report.is_dialect_known), u8::from(report.is_ok()));
+    let (records, salvaged, data_len) = (report.record_count, report.salvaged_count, report.payload_len);
+    let damaged_len = findings.len_of(Severity::Corruption);
+    let [own, other] = [report.format.log_number, report.other_log_number].map(shown_number);
+    let zeros = shown_number(report.zeros_offset());
+    let mut out = format!(
+        "log\t{dialect}\t{is_known}\t{is_ok}\t{end}\t{records}\t{salvaged}\t{data_len}\t{file_len}\t{damaged_len}\t{zeros}\t\
+         {own}\t{other}\n"
+    );
+    let is_shown = |reason: Reason| match reason {
+        Reason::Stale | Reason::ZeroFill | Reason::UnknownVersion { .. } => true,
+        _ => reason.severity() != Severity::Info,
+    };
+    let mut more = 0;
+    for Finding { region, bit_flip, .. } in findings.listed() {
+        let (SkippedRegion { start, end, reason, .. }, severity) = (*region, region.reason.severity());
+        let [byte, bit] = [bit_flip.map(|flip| flip.offset), bit_flip.map(|flip| flip.bit.into())].map(shown_number);
+        let is_shown = is_shown(reason);
+        more += usize::from(is_shown);
+        if is_shown && more <= REGIONS_MAX {
+            _ = writeln!(out, "region\t{start}\t{end}\t{severity}\t{reason}\t{byte}\t{bit}");
+        }
+    }
+    _ = writeln!(out, "more\t{}", more.saturating_sub(REGIONS_MAX));
+
+    let mut cells = Cells::new(file_len);
+    let options = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
+    let mut reader = Reader::with_source(file, options);
+    let mut count = 0;
+    while let Some(event) = reader.next_event()? {
+        match event {
+            Event::Record(record) => {
+                cells.add(record.offset, record.end_offset, RECORD);
+                count += 1;
+                if count <= RECORDS_MAX {
+                    let (len, is_salvaged) = (record.data.len(), u8::from(record.is_salvaged));
+                    let text = shown_text(record.data);
+                    _ = writeln!(out, "record\t{}\t{len}\t{is_salvaged}\t{text}", record.offset);
+                }
+            }
+            Event::Skipped(region) => cells.add(region.start, region.end, kind_of(region.reason)),
+        }
+        if count == RECORDS_MAX {
+            // The others are only drawn.
+            reader.set_keeps_data(false);
+        }
+    }
+    cells.add(file_len, file_len, OTHER);
+    _ = writeln!(out, "cells\t{}\t{}", cells.cell_len, cells.shown());
+    out += "totals";
+    for kind in 0..KINDS {
+        _ = write!(out, "\t{}", cells.sums.iter().map(|sums| sums[kind]).sum::<u64>());
+    }
+    Ok(out)
+}
+
+/// A number, or an empty field.
+fn shown_number<N: ToString>(number: Option<N>) -> String {
+    number.map(|number| number.to_string()).unwrap_or_default()
+}
+
+/// The start of a record: text, or bytes as in a literal. No character of it controls the page.
+fn shown_text(data: &[u8]) -> String {
+    let start = &data[..data.len().min(SHOWN_LEN)];
+    let cut = if start.len() < data.len() { "\u{2026}" } else { "" };
+    let text = match str::from_utf8(start) {
+        Ok(text) => text,
+        // A character is cut at the end of what is shown.
+        Err(error) if !cut.is_empty() && error.error_len().is_none() => {
+            str::from_utf8(&start[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => return format!("{}{cut}", start.escape_ascii()),
+    };
+    // Quotes need no escape.
+    let parts = text.split_inclusive(['"', '\'']);
+    let parts = parts.map(|part| match part.strip_suffix(['"', '\'']) {
+        Some(before) => format!("{}{}", before.escape_debug(), &part[before.len()..]),
+        None => part.escape_debug().to_string(),
+    });
+    parts.chain([cut.to_owned()]).collect()
+}
+
+fn kind_of(reason: Reason) -> usize {
+    match reason {
+        Reason::MissingStart | Reason::MissingEnd | Reason::InterruptedRecord => LOST,
+        Reason::ZeroFill => ZEROS,
+        Reason::Stale => OLDER,
+        Reason::TornTail => TORN,
+        reason if reason.severity() == Severity::Corruption => DAMAGE,
+        _ => OTHER,
+    }
+}
+
+/// The bytes of a file in cells of equal length, a power of two.
+struct Cells {
+    cell_len: u64,
+    /// The bytes of each kind, for each cell.
+    sums: Vec<[u64; KINDS]>,
+    /// The file offset up to which bytes have been added.
+    end: u64,
+}
+
+impl Cells {
+    fn new(file_len: u64) -> Self {
+        // A row is a block; more of a long file, less of a short one.
+        let row_len = if file_len > BLOCK_LEN / 2 { BLOCK_LEN } else { file_len };
+        let cell_len = file_len
+            .div_ceil(COLUMNS * ROW_COUNT_MAX)
+            .max(row_len.div_ceil(COLUMNS));
+        let cell_len = cell_len.next_power_of_two();
+        let sums = vec![[0; KINDS]; file_len.div_ceil(cell_len) as usize];
+        Cells { cell_len, sums, end: 0 }
+    }
+
+    /// Adds the bytes `[start, end)`; those before that were not added are of no record or region.
+    /// The records of a container share its bytes.
+    fn add(&mut self, start: u64, end: u64, kind: usize) {
+        let gap = (self.end, start, OTHER);
+        for (mut start, end, kind) in [gap, (start.max(self.end), end, kind)] {
+            while start < end {
+                let index = start / self.cell_len;
+                let cell_end = end.min((index + 1) * self.cell_len);
+                let Some(sums) = self.sums.get_mut(index as usize) else {
+                    break;
+                };
+                sums[kind] += cell_end - start;
+                start = cell_end;
+            }
+        }
+        self.end = self.end.max(end);
+    }
+
+    /// A digit for each cell: the kind that is shown.
+    fn shown(&self) -> String {
+        let kind_of = |sums: &[u64; KINDS]| {
+            let first = [DAMAGE, LOST, TORN].into_iter().find(|&kind| sums[kind] > 0);
+            first
+                .or_else(|| (0..sums.len()).rev().max_by_key(|&kind| sums[kind]))
+                .unwrap_or(OTHER)
+        };
+        let kinds = self.sums.iter().map(kind_of);
+        kinds.map(|kind| char::from(b'0' + kind as u8)).collect()
+    }
+}
+
+/// A log of six blocks with a flipped bit, a page that was never written, and an incomplete end.
+fn sample_log() -> Vec<u8> {
+    const TREES: [&str; 5] = ["oak", "ash", "birch", "larch", "spruce"];
+    let mut writer = Writer::new(Vec::new());
+    for order in 1..=4_000 {
+        let (tree, cords) = (TREES[order * order / 7 % 5], order * 7 % 11 + 1);
+        // A vector takes any number of bytes.
+        _ = writer.append(format!(r#"{{"order": {order}, "tree": "{tree}", "cords": {cords}}}"#).as_bytes());
+    }
+    let mut log = writer.finish().unwrap_or_default();
+    log[40_001] ^= 0x10;
+    log[3 * 32_768 + 8_192..][..4_096].fill(0);
+    log.truncate(log.len() - 9);
+    log
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FOO: &[u8] = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
+
+    /// What the page sees of the answer.
+    fn answered() -> Vec<u8> {
+        let len = answer_len();
+        // SAFETY: the answer stays until the next call, and no other test calls.
+        unsafe { std::slice::from_raw_parts(answer_at(), len) }.to_vec()
+    }
+
+    /// Gives a file to the module, as the page does.
+    fn give(name: &str, file: &[u8]) {
+        let at = room(name.len() + file.len());
+        // SAFETY: `room` returned room for this many bytes, and no other test calls.
+        unsafe { std::slice::from_raw_parts_mut(at, name.len() + file.len()) }
+            .copy_from_slice(&[name.as_bytes(), file].concat());
+    }
+
+    /// One test, since the buffers are shared.
+    #[test]
+    fn the_answers_to_the_calls_of_the_page() {
+        let mut file = FOO.repeat(3);
+        file[17] ^= 1;
+        give("a.log", &file);
+        assert!(look(5));
+        let text = String::from_utf8(answered()).unwrap();
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[0], "log\tleveldb\t1\t0\tclean\t2\t1\t6\t30\t10\t\t\t");
+        assert!(
+            lines[1].starts_with("region\t10\t20\tcorruption\tchecksum mismatch"),
+            "{text}"
+        );
+        assert!(lines[1].ends_with("\t17\t0"), "{text}");
+        let rest = [
+            "more\t0",
+            "record\t0\t3\t0\tfoo",
+            "record\t20\t3\t1\tfoo",
+            "cells\t1\t000000000066666666660000000000",
+            "totals\t20\t0\t0\t0\t0\t0\t10",
+        ];
+        assert_eq!(lines[2..], rest);
+        assert!(salvage(5));
+        assert_eq!(answered(), FOO.repeat(2));
+
+        // A number in the name is that of the log.
+        give("000007.log", b"");
+        assert!(look(10));
+        let text = String::from_utf8(answered()).unwrap();
+        assert!(
+            text.starts_with("log\tleveldb\t0\t1\tclean\t0\t0\t0\t0\t0\t\t"),
+            "{text}"
+        );
+
+        for (name_len, is_log) in [(0, false), (usize::MAX, true)] {
+            give("", b"\x89PNG\r\n\x1a\n and more, which is in another format");
+            assert_eq!(look(name_len), is_log, "{name_len}");
+        }
+        assert!(room(isize::MAX as usize).is_null());
+        assert!(look(0), "an empty file");
+
+        sample();
+        give("sample.log", &answered());
+        assert!(look(10));
+        let text = String::from_utf8(answered()).unwrap();
+        assert_eq!(text.lines().filter(|line| line.starts_with("record\t")).count(), 20);
+    }
+
+    #[test]
+    fn text_cannot_control_the_page() {
+        let euros = |count| "\u{20ac}".repeat(count);
+        let cases: [(Vec<u8>, String); 7] = [
+            (b"".into(), String::new()),
+            (b"{\"a\": 'b'}\n\t\x1b".into(), r#"{"a": 'b'}\n\t\u{1b}"#.into()),
+            (b"\xff\n\"".into(), r#"\xff\n\""#.into()),
+            ("\u{202e}\u{e4}".into(), "\\u{202e}\u{e4}".into()),
+            ([b'x'; 121].into(), format!("{}\u{2026}", "x".repeat(120))),
+            (euros(99).into(), format!("{}\u{2026}", euros(40))),
+            (format!("x{}", euros(50)).into(), format!("x{}\u{2026}", euros(39))),
+        ];
+        for (data, expected) in cases {
+            assert_eq!(shown_text(&data), expected);
+        }
+    }
+
+    #[test]
+    fn a_cell_shows_damage_first_and_then_the_most_bytes() {
+        let mut cells = Cells::new(256);
+        assert_eq!((cells.cell_len, cells.sums.len()), (2, 128));
+        cells.add(1, 7, RECORD);
+        cells.add(8, 9, DAMAGE);
+        cells.add(9, 11, LOST);
+        // The records of a container share its bytes.
+        cells.add(12, 20, RECORD);
+        cells.add(12, 20, RECORD);
+        cells.add(20, 256, ZEROS);
+        assert_eq!(&cells.shown()[..12], "000065000022");
+        let lens = [100, 32_768, 3 << 20, 1 << 30].map(|len| (Cells::new(len).cell_len, Cells::new(len).sums.len()));
+        assert_eq!(lens, [(1, 100), (256, 128), (512, 6_144), (131_072, 8_192)]);
+    }
+}
