@@ -271,6 +271,98 @@ fn a_valid_fragment_in_any_block_shows_that_a_file_may_be_a_log() {
     assert_eq!(detect(&file), Detection::Unclear);
 }
 
+/// Bytes of no type that a dialect writes, and of no text.
+fn noise(len: usize) -> Vec<u8> {
+    [0x4d, 0xff].iter().copied().cycle().take(len).collect()
+}
+
+/// A reader also looks at the blocks after those that detection reads.
+#[test]
+fn a_valid_fragment_at_the_start_of_any_block_shows_that_a_file_may_be_a_log() {
+    const BLOCK: usize = 32_768;
+    let is_log = |file: &[u8]| Reader::from_slice(file, ReadOptions::default()).format().is_ok();
+    for len in [7, 8, 100, DETECT_LEN, 6 * BLOCK] {
+        assert!(!is_log(&noise(len)), "{len}");
+    }
+    for (wire, grid_offset) in [
+        (Wire::Plain, 0),
+        (Wire::Recyclable(5), 0),
+        (Wire::Synced(5, 9), 0),
+        (Wire::Ieee, 7),
+    ] {
+        for block in [3, 5] {
+            for payload in [&b"foo"[..], &[b'x'; BLOCK - 30]] {
+                let fragment = wire.full(payload);
+                let at = block * BLOCK + grid_offset;
+                let with = |fragment: &[u8], at: usize| {
+                    let mut file = noise(7 * BLOCK);
+                    file[at..at + fragment.len()].copy_from_slice(fragment);
+                    file
+                };
+                let what = format!("{wire:?}, block {block}, {} bytes", payload.len());
+                assert!(is_log(&with(&fragment, at)), "{what}");
+                assert!(!is_log(&with(&fragment, at + 1)), "{what}: not at its start");
+                let mut damaged = fragment.clone();
+                damaged[0] ^= 1;
+                assert!(!is_log(&with(&damaged, at)), "{what}: damaged");
+            }
+        }
+    }
+    // A header whose length is greater than any in a log.
+    let mut file = noise(5 * BLOCK);
+    file[3 * BLOCK..][4..7].copy_from_slice(&[0xff, 0xff, 1]);
+    assert!(!is_log(&file));
+}
+
+/// Each header leads to the next, although no checksum is valid: it is a damaged log.
+#[test]
+fn headers_that_lead_from_one_to_the_next_show_that_a_file_may_be_a_log() {
+    const BLOCK: usize = 32_768;
+    let damaged = |kind: u8, len: usize| {
+        let mut fragment = Wire::Plain.fragment(kind, &noise(len));
+        fragment[0] ^= 0xff;
+        fragment
+    };
+    let unknown = Detection::Foreign(Foreign::Unknown);
+    let chain = [damaged(1, 30), damaged(1, 0), damaged(1, 50)].concat();
+    assert_eq!(detect(&chain), Detection::Unclear);
+    assert_eq!(detect(&[&chain[..], &[0; 90]].concat()), Detection::Unclear);
+    // The last one is not whole, or less than a header follows, or no header.
+    assert_eq!(detect(&chain[..chain.len() - 1]), unknown);
+    for len in [1, 6, 7, 60] {
+        assert_eq!(detect(&[&chain[..], &noise(len)].concat()), unknown, "{len}");
+    }
+    // No writer starts a record that is continued, unless the block ends with the fragment.
+    assert_eq!(detect(&[damaged(1, 30), damaged(2, 50)].concat()), unknown);
+    // The rest of the file shows nothing: the first block does.
+    let rest = noise(1_000);
+    for trailer_len in [0, 6] {
+        let first = damaged(1, 30);
+        let second = damaged(2, BLOCK - first.len() - 7 - trailer_len);
+        let file = [&first[..], &second, &noise(trailer_len), &rest].concat();
+        assert_eq!(detect(&file), Detection::Unclear, "{trailer_len}");
+    }
+    let first = damaged(1, 30);
+    let second = damaged(2, BLOCK - first.len() - 7 + 1);
+    assert_eq!(
+        detect(&[first, second, rest].concat()),
+        unknown,
+        "past the end of the block"
+    );
+}
+
+/// It is not torn: a torn one would show the dialect by its type.
+#[test]
+fn a_damaged_fragment_that_ends_with_the_file_shows_no_dialect() {
+    let mut file = Wire::Recyclable(5).full(b"foo");
+    file[0] ^= 0xff;
+    assert_eq!(detect(&file), Detection::Unclear);
+    assert_eq!(
+        detect(&file[..file.len() - 1]),
+        Detection::Log(Dialect::RECYCLABLE.into())
+    );
+}
+
 /// Only a packed log has containers, whose first byte is the number of a codec.
 #[test]
 fn the_first_byte_of_a_record_is_no_codec() {
