@@ -434,3 +434,31 @@ impl Drop for Filling<'_> {
         self.packing.filled = self.filled;
     }
 }
+
+#[cfg(all(test, feature = "zstd"))]
+mod tests {
+    use super::*;
+    use crate::dialect::{Compression, Dialect};
+
+    /// Otherwise the process would be aborted where there is no memory for it.
+    #[test]
+    fn memory_is_reserved_for_each_long_record_that_may_be_compressed() {
+        let stored = LogFormat::new(Dialect::PACKED);
+        let zstd = stored.with_compression(Compression::Zstd);
+        let reserved = |format, record_len| {
+            let mut encoder = Encoder::unchecked(0, format);
+            encoder.try_reserve_frame(record_len).expect("memory");
+            let packing = encoder.packing.expect("a packed log");
+            (packing.long_body.capacity(), packing.frames.compressed.capacity())
+        };
+        // With its length, in four bytes, the longest one has all of the budget.
+        let longest = (256 << 20) - 4;
+        for record_len in [STORED_LEN_MAX, 100_000, longest] {
+            let (body_len, frame_len) = reserved(zstd, record_len);
+            assert!(body_len > record_len && frame_len > record_len, "{record_len}");
+        }
+        for (format, record_len) in [(zstd, STORED_LEN_MAX - 1), (zstd, longest + 1), (stored, 100_000)] {
+            assert_eq!(reserved(format, record_len), (0, 0), "{record_len}");
+        }
+    }
+}
