@@ -949,6 +949,35 @@ fn a_record_that_was_torn_over_an_older_log_is_a_torn_tail() {
     }
 }
 
+/// The record that states the compression carries no number, and is of no form of header.
+#[cfg(feature = "zstd")]
+#[test]
+fn a_first_record_that_was_torn_over_an_older_log_is_a_torn_tail_after_metadata() {
+    let metadata = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
+    let mut older = Vec::new();
+    for _ in 0..300 {
+        Wire::Recyclable(6).append(&mut older, 0, &[b'o'; 321]);
+    }
+    let first = Wire::Recyclable(7).full(&[b'1'; 500]);
+    let (start, end) = (metadata.len(), metadata.len() + first.len());
+    let format = LogFormat::new(Dialect::ROCKSDB).with_log_number(7);
+    for len in Wire::Recyclable(7).header_len()..first.len() {
+        let written = [&metadata[..], &first[..len]].concat();
+        let file = [&written[..], &older[written.len()..]].concat();
+        let options = skip().with_format(format.with_compression(Compression::Zstd));
+        let (found, _) = read_all(&mut Reader::from_slice(&file, options));
+        let [Found::Skipped(_), Found::Skipped(tail), Found::Skipped(rest)] = found.as_slice() else {
+            panic!("{len} bytes: {found:?}");
+        };
+        assert_eq!(
+            (tail.start, tail.end, tail.reason),
+            (start as u64, end as u64, Reason::TornTail)
+        );
+        let expected = (end as u64, file.len() as u64, Reason::Stale);
+        assert_eq!((rest.start, rest.end, rest.reason), expected);
+    }
+}
+
 /// A file that a log is written to after its first `seen` bytes have been read.
 struct Live {
     before: Vec<u8>,
