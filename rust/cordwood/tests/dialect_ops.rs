@@ -4,14 +4,14 @@ use std::io;
 
 #[cfg(feature = "zstd")]
 use cordwood_log::Compression;
+#[cfg(not(feature = "zstd"))]
+use cordwood_log::Unsupported;
 use cordwood_log::codec::Encoder;
 use cordwood_log::format::BLOCK_LEN;
 use cordwood_log::ops::{self, SalvageOptions};
 use cordwood_log::parallel;
 use cordwood_log::read::SliceSource;
-use cordwood_log::{Dialect, LogFormat, OnCorruption, ReadOptions, Reader};
-#[cfg(not(feature = "zstd"))]
-use cordwood_log::{ErrorKind, Unsupported};
+use cordwood_log::{Dialect, ErrorKind, LogFormat, OnCorruption, ReadOptions, Reader};
 
 const DIALECTS: [LogFormat; 7] = [
     LogFormat::new(Dialect::LEVELDB),

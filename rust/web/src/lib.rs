@@ -24,7 +24,7 @@ use cordwood_log::{Error, Event, OnCorruption, ReadOptions, Reader, Writer};
 const COLUMNS: u64 = 128;
 const ROW_COUNT_MAX: u64 = 64;
 const BLOCK_LEN: u64 = 32_768;
-/// At most so many regions and records are shown, and so many bytes of a record.
+/// At most this many regions and records are shown, and bytes of a record.
 const REGIONS_MAX: usize = 200;
 const RECORDS_MAX: u64 = 20;
 const SHOWN_LEN: usize = 120;

@@ -20,7 +20,7 @@ pub struct Report {
     /// The format of the log: its dialect, its log number and its compression.
     pub format: LogFormat,
     /// Whether the dialect was named, or detected. If not, the dialect could not be detected, and
-    /// the log was read as [`Dialect::LEVELDB`].
+    /// the log was read as [`Dialect::LEVELDB`](crate::Dialect::LEVELDB).
     pub is_dialect_known: bool,
     /// Records that were returned.
     pub record_count: u64,
