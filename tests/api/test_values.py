@@ -389,9 +389,11 @@ def test_a_region_of_each_reason(reason):
 def test_each_name_of_the_core_is_a_member(of_package, source):
     # A value whose name the enum lacks is a bare `KeyError` where it is first met.
     text = (ROOT / "rust/cordwood/src" / source).read_text()
-    # Reasons are rows of a table, as in `BadLength { len } = "bad_length", Corruption;`.
-    start = r"^    [A-Z][^=\n]*=" if of_package is types.Reason else rf"\b{of_package.__name__}::[^,\n]*=>"
-    of_core = re.findall(rf'{start} "(\w+)"', text, re.MULTILINE)
+    # Values are rows of a table, as in `BadLength { len } = "bad_length", Corruption` or `Info = "info"`.
+    tables = {types.Reason: r"^reasons! \{", types.FragmentKind: r"^fragment_kinds! \{"}
+    table = tables.get(of_package, rf"^    pub enum {of_package.__name__} \{{")
+    [rows] = re.findall(rf"{table}\n(.*?)^ *\}}\n", text, re.MULTILINE | re.DOTALL)
+    of_core = re.findall(r'^ +[A-Z][^=\n]*= "(\w+)"', rows, re.MULTILINE)
     assert of_core == list(of_package)
 
 

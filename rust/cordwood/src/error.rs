@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::damage::{Reason, SkippedRegion};
 use crate::detect::Foreign;
 use crate::dialect::{Dialect, LogFormat, Unsupported};
+use crate::names::named;
 
 /// The fault of a log, its file, and a hint.
 ///
@@ -18,7 +19,7 @@ use crate::dialect::{Dialect, LogFormat, Unsupported};
 /// use cordwood_log::{Error, ErrorKind, Hint, ReadOptions, Reader};
 /// let mut reader = Reader::from_slice(b"PK\x03\x04, a ZIP archive", ReadOptions::default());
 /// let error = reader.next_record().unwrap_err();
-/// assert!(matches!(error.kind, ErrorKind::Foreign { foreign, .. } if foreign.name() == "ZIP"));
+/// assert!(matches!(error.kind, ErrorKind::Foreign { foreign, .. } if foreign.as_str() == "ZIP"));
 /// assert_eq!(error.to_string(), "not a log, but a ZIP archive: unpack it first, with `unzip`");
 /// assert_eq!(error.hint, Some(Hint::NameDialect));
 /// ```
@@ -88,8 +89,8 @@ pub enum ErrorKind {
         /// The log offset at which the log starts.
         first_offset: u64,
     },
-    /// A log is not the one in which a [`Position`](crate::Position) is, or has changed since it was
-    /// [indexed](crate::RecordIndex).
+    /// A log is not the one in which a [`Position`](crate::Position) is, or has changed since it
+    /// was [indexed](crate::RecordIndex).
     #[non_exhaustive]
     Changed {
         /// The file offset of the first byte that differs or is missing.
@@ -213,84 +214,74 @@ pub struct WriteFailure {
     pub undo_error: Option<io::Error>,
 }
 
-/// Defines [`Hint`]: of each hint its documentation, its stable name, and its words.
-macro_rules! hints {
-    ($($(#[$about:meta])+ $hint:ident = $name:literal, $words:literal;)+) => {
-        /// Advice after an [`Error`].
-        ///
-        /// `Display` words it for programs in Rust.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
-        pub enum Hint {
-            $($(#[$about])+ $hint,)+
-        }
-
-        impl Hint {
-            /// A stable name, such as `"on_torn_tail"`: the same in Python.
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Hint::$hint => $name,)+
-                }
-            }
-        }
-
-        impl fmt::Display for Hint {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self {
-                    $(Hint::$hint => $words,)+
-                })
-            }
-        }
-    };
+named! {
+    /// Advice after an [`Error`].
+    ///
+    /// `Display` words it for programs in Rust.
+    pub enum Hint {
+        /// Continue after the damage, or salvage the records after it.
+        OnCorruption = "on_corruption",
+            "the next call continues after it; `OnCorruption::Skip` skips damage, `salvage` makes a new log";
+        /// A record may not start at the offset that was sought.
+        CheckOffset = "check_offset",
+            "`seek` moved the reader here: if no record starts at this offset, this is not damage";
+        /// If the data is trusted, raise [`record_len_max`](crate::ReadOptions::record_len_max).
+        /// Above 1 GiB, readers and writers need it.
+        RaiseRecordLenMax = "raise_record_len_max",
+            "if you trust the data, raise `record_len_max`; above 1 GiB, readers and writers need it";
+        /// Try again, or lower [`record_len_max`](crate::ReadOptions::record_len_max) to skip the
+        /// record.
+        LowerRecordLenMax = "lower_record_len_max",
+            "a further call tries again; a lower `record_len_max` skips such records";
+        /// If it is a log nevertheless, name its dialect.
+        NameDialect = "name_dialect", "to read it as a log anyway, name its dialect";
+        /// Name the detected dialect, or none.
+        NameDetectedDialect = "name_detected_dialect", "name the detected dialect, or none";
+        /// Name the log number that the fragments carry.
+        NameLogNumber = "name_log_number", "to read it, name the log number that it belongs to";
+        /// Give no log number, or name a dialect that has one.
+        OmitLogNumber = "omit_log_number",
+            "omit the log number, or name a dialect that has one: rocksdb, pebble or recyclable";
+        /// Give no compression, or name a dialect that has one.
+        OmitCompression = "omit_compression", "omit the compression, or name the dialect rocksdb or packed";
+        /// Build with the feature `zstd`.
+        EnableZstd = "enable_zstd", "build it with the feature `zstd`";
+        /// Choose another [`OnTornTail`](crate::OnTornTail): both others apply.
+        OnTornTail = "on_torn_tail",
+            "`OnTornTail::Truncate` cuts it off, `PadToBlock` keeps every byte and continues in the next block";
+        /// Choose [`OnTornTail::PadToBlock`](crate::OnTornTail::PadToBlock), or salvage the log.
+        Pad = "pad",
+            "`OnTornTail::PadToBlock` keeps every byte and continues in the next block; `salvage` makes a new log";
+        /// The same, and name the dialect: the file has no valid fragment.
+        PadWithDialect = "pad_with_dialect",
+            "if it is a log, name its dialect and `OnTornTail::PadToBlock`, which continues in the next block";
+        /// Salvage the readable records.
+        Salvage = "salvage", "`salvage` makes a new log of all that can be read";
+        /// Create a new log.
+        CreateLog = "create_log", "create a new log";
+        /// Open the log again.
+        Reopen = "reopen", "to continue, open the log again in this process";
+        /// Start at the first offset of the log: the records before it are gone.
+        StartAtFirstOffset = "start_at_first_offset",
+            "start at the first offset of the log: the records before it are gone";
+        /// Start at the start of the log, which is not the one that was read before.
+        StartAgain = "start_again", "to read this log, start at offset 0";
+        /// Give the segmented log a directory of its own.
+        OwnDirectory = "own_directory",
+            "a segmented log needs a directory of its own: move the file away, or choose another directory";
+        /// Append to a segmented log with [`SegmentedLog`](crate::SegmentedLog).
+        SegmentLen = "segment_len", "to append to a segmented log, open it as a `SegmentedLog`";
+        /// Read the logs in the directory one by one.
+        ReadDirectory = "read_directory", "a reader or a follower takes one log: open each file in the directory";
+        /// Give the new log another name.
+        OtherName = "other_name", "give the new log another name";
+    }
 }
 
-hints! {
-    /// Continue after the damage, or salvage the records after it.
-    OnCorruption = "on_corruption", "the next call continues after it; `OnCorruption::Skip` skips damage, `salvage` makes a new log";
-    /// A record may not start at the offset that was sought.
-    CheckOffset = "check_offset", "`seek` moved the reader here: if no record starts at this offset, this is not damage";
-    /// If the data is trusted, raise [`record_len_max`](crate::ReadOptions::record_len_max). Above 1
-    /// GiB, readers and writers need it.
-    RaiseRecordLenMax = "raise_record_len_max", "if you trust the data, raise `record_len_max`; above 1 GiB, readers and writers need it";
-    /// Try again, or lower [`record_len_max`](crate::ReadOptions::record_len_max) to skip the
-    /// record.
-    LowerRecordLenMax = "lower_record_len_max", "a further call tries again; a lower `record_len_max` skips such records";
-    /// If it is a log nevertheless, name its dialect.
-    NameDialect = "name_dialect", "to read it as a log anyway, name its dialect";
-    /// Name the detected dialect, or none.
-    NameDetectedDialect = "name_detected_dialect", "name the detected dialect, or none";
-    /// Name the log number that the fragments carry.
-    NameLogNumber = "name_log_number", "to read it, name the log number that it belongs to";
-    /// Give no log number, or name a dialect that has one.
-    OmitLogNumber = "omit_log_number", "omit the log number, or name a dialect that has one: rocksdb, pebble or recyclable";
-    /// Give no compression, or name a dialect that has one.
-    OmitCompression = "omit_compression", "omit the compression, or name the dialect rocksdb or packed";
-    /// Build with the feature `zstd`.
-    EnableZstd = "enable_zstd", "build it with the feature `zstd`";
-    /// Choose another [`OnTornTail`](crate::OnTornTail): both others apply.
-    OnTornTail = "on_torn_tail", "`OnTornTail::Truncate` cuts it off, `PadToBlock` keeps every byte and continues in the next block";
-    /// Choose [`OnTornTail::PadToBlock`](crate::OnTornTail::PadToBlock), or salvage the log.
-    Pad = "pad", "`OnTornTail::PadToBlock` keeps every byte and continues in the next block; `salvage` makes a new log";
-    /// The same, and name the dialect: the file has no valid fragment.
-    PadWithDialect = "pad_with_dialect", "if it is a log, name its dialect and `OnTornTail::PadToBlock`, which continues in the next block";
-    /// Salvage the readable records.
-    Salvage = "salvage", "`salvage` makes a new log of all that can be read";
-    /// Create a new log.
-    CreateLog = "create_log", "create a new log";
-    /// Open the log again.
-    Reopen = "reopen", "to continue, open the log again in this process";
-    /// Start at the first offset of the log: the records before it are gone.
-    StartAtFirstOffset = "start_at_first_offset", "start at the first offset of the log: the records before it are gone";
-    /// Start at the start of the log, which is not the one that was read before.
-    StartAgain = "start_again", "to read this log, start at offset 0";
-    /// Give the segmented log a directory of its own.
-    OwnDirectory = "own_directory", "a segmented log needs a directory of its own: move the file away, or choose another directory";
-    /// Append to a segmented log with [`SegmentedLog`](crate::SegmentedLog).
-    SegmentLen = "segment_len", "to append to a segmented log, open it as a `SegmentedLog`";
-    /// Read the logs in the directory one by one.
-    ReadDirectory = "read_directory", "a reader or a follower takes one log: open each file in the directory";
-    /// Give the new log another name.
-    OtherName = "other_name", "give the new log another name";
+impl fmt::Display for Hint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.description())
+    }
 }
 
 impl Error {
@@ -593,8 +584,8 @@ pub enum Refused {
     /// With it, the records of a compressed log would decompress to more than is allowed for the
     /// bytes read: see [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max).
     OverBudget(OverBudget),
-    /// A packed log, or a container in it, is of a later version, or in a form that this build cannot
-    /// read. No reader skips it.
+    /// A packed log, or a container in it, is of a later version, or in a form that this build
+    /// cannot read. No reader skips it.
     Unsupported(Unsupported),
 }
 
@@ -695,8 +686,8 @@ impl From<ErrorKind> for Error {
     }
 }
 
-/// [`ErrorKind::Io`] without a path, unless the [`io::Error`] was made from an `Error`: that is then
-/// the result.
+/// [`ErrorKind::Io`] without a path, unless the [`io::Error`] was made from an `Error`: that is
+/// then the result.
 ///
 /// ```
 /// use std::io;

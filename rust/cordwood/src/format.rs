@@ -126,76 +126,57 @@ pub enum FragmentKind {
     Rest,
 }
 
-impl FragmentKind {
-    /// All kinds, in no particular order.
-    pub const ALL: [FragmentKind; 27] = [
-        FragmentKind::Plain(Kind::Full),
-        FragmentKind::Plain(Kind::First),
-        FragmentKind::Plain(Kind::Middle),
-        FragmentKind::Plain(Kind::Last),
-        FragmentKind::Recyclable(Kind::Full),
-        FragmentKind::Recyclable(Kind::First),
-        FragmentKind::Recyclable(Kind::Middle),
-        FragmentKind::Recyclable(Kind::Last),
-        FragmentKind::WalSync(Kind::Full),
-        FragmentKind::WalSync(Kind::First),
-        FragmentKind::WalSync(Kind::Middle),
-        FragmentKind::WalSync(Kind::Last),
-        FragmentKind::SetCompression,
-        FragmentKind::TimestampSizes,
-        FragmentKind::Predecessor,
-        FragmentKind::Packed(Kind::Full),
-        FragmentKind::Packed(Kind::First),
-        FragmentKind::Packed(Kind::Middle),
-        FragmentKind::Packed(Kind::Last),
-        FragmentKind::PackedMark,
-        FragmentKind::Zero,
-        FragmentKind::Unknown,
-        FragmentKind::EndTrailer,
-        FragmentKind::FileHeader,
-        FragmentKind::Trailer,
-        FragmentKind::Zeros,
-        FragmentKind::Rest,
-    ];
+/// All kinds of fragments, and their names.
+macro_rules! fragment_kinds {
+    ($($kind:ident $(($part:ident))? = $name:literal;)+) => {
+        impl FragmentKind {
+        /// All kinds, in no particular order.
+            pub const ALL: [FragmentKind; 27] = [$(FragmentKind::$kind $((Kind::$part))?),+];
 
-    /// A stable name, such as `"full"` or `"recyclable_first"`: part of the interface, the same in
-    /// Python and on the command line.
-    ///
-    /// ```
-    /// use cordwood_log::format::{FragmentKind, Kind};
-    /// assert_eq!(FragmentKind::WalSync(Kind::Last).as_str(), "wal_sync_last");
-    /// ```
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            FragmentKind::Plain(Kind::Full) => "full",
-            FragmentKind::Plain(Kind::First) => "first",
-            FragmentKind::Plain(Kind::Middle) => "middle",
-            FragmentKind::Plain(Kind::Last) => "last",
-            FragmentKind::Recyclable(Kind::Full) => "recyclable_full",
-            FragmentKind::Recyclable(Kind::First) => "recyclable_first",
-            FragmentKind::Recyclable(Kind::Middle) => "recyclable_middle",
-            FragmentKind::Recyclable(Kind::Last) => "recyclable_last",
-            FragmentKind::WalSync(Kind::Full) => "wal_sync_full",
-            FragmentKind::WalSync(Kind::First) => "wal_sync_first",
-            FragmentKind::WalSync(Kind::Middle) => "wal_sync_middle",
-            FragmentKind::WalSync(Kind::Last) => "wal_sync_last",
-            FragmentKind::SetCompression => "set_compression",
-            FragmentKind::TimestampSizes => "timestamp_sizes",
-            FragmentKind::Predecessor => "predecessor",
-            FragmentKind::Packed(Kind::Full) => "packed_full",
-            FragmentKind::Packed(Kind::First) => "packed_first",
-            FragmentKind::Packed(Kind::Middle) => "packed_middle",
-            FragmentKind::Packed(Kind::Last) => "packed_last",
-            FragmentKind::PackedMark => "packed_mark",
-            FragmentKind::Zero => "zero",
-            FragmentKind::Unknown => "unknown",
-            FragmentKind::EndTrailer => "end_trailer",
-            FragmentKind::FileHeader => "file_header",
-            FragmentKind::Trailer => "trailer",
-            FragmentKind::Zeros => "zeros",
-            FragmentKind::Rest => "rest",
+            /// A stable name, such as `"full"` or `"recyclable_first"`: part of the interface, the
+            /// same in Python and on the command line.
+            ///
+            /// ```
+            /// use cordwood_log::format::{FragmentKind, Kind};
+            /// assert_eq!(FragmentKind::WalSync(Kind::Last).as_str(), "wal_sync_last");
+            /// ```
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(FragmentKind::$kind $((Kind::$part))? => $name,)+
+                }
+            }
         }
-    }
+    };
+}
+
+fragment_kinds! {
+    Plain(Full) = "full";
+    Plain(First) = "first";
+    Plain(Middle) = "middle";
+    Plain(Last) = "last";
+    Recyclable(Full) = "recyclable_full";
+    Recyclable(First) = "recyclable_first";
+    Recyclable(Middle) = "recyclable_middle";
+    Recyclable(Last) = "recyclable_last";
+    WalSync(Full) = "wal_sync_full";
+    WalSync(First) = "wal_sync_first";
+    WalSync(Middle) = "wal_sync_middle";
+    WalSync(Last) = "wal_sync_last";
+    SetCompression = "set_compression";
+    TimestampSizes = "timestamp_sizes";
+    Predecessor = "predecessor";
+    Packed(Full) = "packed_full";
+    Packed(First) = "packed_first";
+    Packed(Middle) = "packed_middle";
+    Packed(Last) = "packed_last";
+    PackedMark = "packed_mark";
+    Zero = "zero";
+    Unknown = "unknown";
+    EndTrailer = "end_trailer";
+    FileHeader = "file_header";
+    Trailer = "trailer";
+    Zeros = "zeros";
+    Rest = "rest";
 }
 
 shows_name!(FragmentKind);

@@ -62,19 +62,9 @@ macro_rules! shows_name {
     };
 }
 
-/// The names of an enum without fields: `as_str`, `Display` and `FromStr`.
-macro_rules! names {
-    ($type:ident, $what:literal, $first:ident = $first_name:literal $(, $variant:ident = $name:literal)*) => {
-        impl $type {
-            #[doc = concat!("A stable name, such as `\"", $first_name, "\"`: the same in Python and on the command line.")]
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $type::$first => $first_name,
-                    $($type::$variant => $name,)*
-                }
-            }
-        }
-
+/// Parses the name that `as_str` returns, and shows it.
+macro_rules! parses_name {
+    ($type:ident, $what:literal, [$($variant:ident),+]) => {
         $crate::names::shows_name!($type);
 
         /// Parses the [name](Self::as_str).
@@ -82,13 +72,52 @@ macro_rules! names {
             type Err = $crate::names::UnknownName;
 
             fn from_str(name: &str) -> Result<Self, Self::Err> {
-                $crate::names::parse($what, &[$type::$first $(, $type::$variant)*], $type::as_str, name)
+                $crate::names::parse($what, &[$($type::$variant),+], $type::as_str, name)
             }
         }
     };
 }
 
-pub(crate) use {names, shows_name};
+/// Defines an enum without fields. Each value has a stable name, and may have a description.
+macro_rules! named {
+    ($(#[$about:meta])* pub enum $type:ident { $($(#[$of:meta])* $variant:ident = $name:literal,)+ }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum $type {
+            $($(#[$of])* $variant,)+
+        }
+
+        impl $type {
+            /// A stable name: the same in Python and on the command line.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $($type::$variant => $name,)+
+                }
+            }
+        }
+    };
+    (
+        $(#[$about:meta])*
+        pub enum $type:ident { $($(#[$of:meta])* $variant:ident = $name:literal, $description:literal;)+ }
+    ) => {
+        $crate::names::named! {
+            $(#[$about])*
+            pub enum $type { $($(#[$of])* $variant = $name,)+ }
+        }
+
+        impl $type {
+            /// The value in words.
+            pub const fn description(self) -> &'static str {
+                match self {
+                    $($type::$variant => $description,)+
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use {named, parses_name, shows_name};
 
 #[cfg(test)]
 mod tests {

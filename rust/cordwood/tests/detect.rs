@@ -107,7 +107,7 @@ fn other_formats_are_named() {
             let message = error.to_string();
             assert!(
                 message.contains("not a log, but ")
-                    && message.contains(format.name())
+                    && message.contains(format.as_str())
                     && message.contains(format.description()),
                 "{message}"
             );

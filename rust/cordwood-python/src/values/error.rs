@@ -120,7 +120,7 @@ fn of_log(attributes: &Bound<'_, PyDict>, kind: &ErrorKind, offset: Option<u64>)
             attributes.set_item("other_log_number", other_log_number)?;
             "OtherLogError"
         }
-        ErrorKind::Foreign { foreign, .. } => set_format(foreign.name())?,
+        ErrorKind::Foreign { foreign, .. } => set_format(foreign.as_str())?,
         ErrorKind::NotASegment => set_format("unknown")?,
         ErrorKind::WrongDialect { found, .. } => set_format(found.name())?,
         ErrorKind::NeverAppended { format, .. } | ErrorKind::NeverPacked { format, .. } => {

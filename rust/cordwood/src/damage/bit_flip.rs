@@ -4,41 +4,25 @@
 use crate::checksum::Checksum;
 use crate::dialect::{Dialect, Form};
 use crate::format::{HEADER_LEN, Header, KIND_AT, LENGTH_AT};
-use crate::names::shows_name;
+use crate::names::{named, shows_name};
 
-/// The part of a fragment to which a byte belongs, or the file header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum FragmentPart {
-    /// The checksum, bytes 0 to 3 of the header.
-    Checksum,
-    /// The length, bytes 4 and 5.
-    Length,
-    /// The type, byte 6.
-    Kind,
-    /// The number of the log, bytes 7 to 10, if fragments carry it.
-    LogNumber,
-    /// How far the file had been synced, bytes 11 to 18, if fragments state it.
-    SyncedOffset,
-    /// The bytes after the header.
-    Payload,
-    /// The file header, before the first fragment.
-    FileHeader,
-}
-
-impl FragmentPart {
-    /// A stable name: `"checksum"`, `"length"`, `"kind"`, `"log_number"`, `"synced_offset"`,
-    /// `"payload"` or `"file_header"`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            FragmentPart::Checksum => "checksum",
-            FragmentPart::Length => "length",
-            FragmentPart::Kind => "kind",
-            FragmentPart::LogNumber => "log_number",
-            FragmentPart::SyncedOffset => "synced_offset",
-            FragmentPart::Payload => "payload",
-            FragmentPart::FileHeader => "file_header",
-        }
+named! {
+    /// The part of a fragment to which a byte belongs, or the file header.
+    pub enum FragmentPart {
+        /// The checksum, bytes 0 to 3 of the header.
+        Checksum = "checksum",
+        /// The length, bytes 4 and 5.
+        Length = "length",
+        /// The type, byte 6.
+        Kind = "kind",
+        /// The number of the log, bytes 7 to 10, if fragments carry it.
+        LogNumber = "log_number",
+        /// How far the file had been synced, bytes 11 to 18, if fragments state it.
+        SyncedOffset = "synced_offset",
+        /// The bytes after the header.
+        Payload = "payload",
+        /// The file header, before the first fragment.
+        FileHeader = "file_header",
     }
 }
 

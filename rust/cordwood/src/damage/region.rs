@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::dialect::Dialect;
 use crate::format::FragmentKind;
-use crate::names::shows_name;
+use crate::names::{named, shows_name};
 
 /// Why a region of a file was not returned.
 ///
@@ -113,38 +113,28 @@ pub enum Reason {
     NotRead,
 }
 
-/// How bad a skipped region is. Ordered from [`Info`](Severity::Info) to
-/// [`Corruption`](Severity::Corruption).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Severity {
-    /// Not damage: padding, an engine's metadata, or bytes that the options exclude. Zeros
-    /// ([`Reason::ZeroFill`]) may be space that was never written, or data that was lost: the file
-    /// does not show which.
-    Info,
-    /// The incomplete end of the file. A killed writer leaves one; it contains no synced bytes.
-    TornTail,
-    /// Bytes that no complete write could have left, or a limit that was exceeded. The policy
-    /// ([`OnCorruption`](crate::OnCorruption)) decides the next step.
-    Corruption,
-}
-
-impl Severity {
-    /// A stable name: `"info"`, `"torn_tail"` or `"corruption"`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Severity::Info => "info",
-            Severity::TornTail => "torn_tail",
-            Severity::Corruption => "corruption",
-        }
+named! {
+    /// How bad a skipped region is. Ordered from [`Info`](Severity::Info) to
+    /// [`Corruption`](Severity::Corruption).
+    #[derive(PartialOrd, Ord)]
+    pub enum Severity {
+        /// Not damage: padding, an engine's metadata, or bytes that the options exclude. Zeros
+        /// ([`Reason::ZeroFill`]) may be space that was never written, or data that was lost: the
+        /// file does not show which.
+        Info = "info",
+        /// The incomplete end of the file. A killed writer leaves one; it contains no synced bytes.
+        TornTail = "torn_tail",
+        /// Bytes that no complete write could have left, or a limit that was exceeded. The policy
+        /// ([`OnCorruption`](crate::OnCorruption)) decides the next step.
+        Corruption = "corruption",
     }
 }
 
 shows_name!(Severity);
 
-/// The names of all reasons and of their details, and their severities.
+/// The names of all reasons and of their details, their severities, and their words.
 macro_rules! reasons {
-    ($($reason:ident $({ $($field:ident: $detail:literal),* })? = $name:literal, $severity:ident;)*) => {
+    ($($reason:ident $({ $($field:ident: $detail:literal),* })? = $name:literal, $severity:ident, $words:literal;)*) => {
         impl Reason {
             /// All reasons. Their fields are 0.
             pub const ALL: &'static [Reason] = &[$(Reason::$reason $({ $($field: 0),* })?),*];
@@ -164,8 +154,8 @@ macro_rules! reasons {
                 }
             }
 
-            /// The detail with this name, which is that of the attribute in Python. `None` if the reason has no
-            /// such detail.
+            /// The detail with this name, which is that of the attribute in Python. `None` if the
+            /// reason has no such detail.
             ///
             /// ```
             /// use cordwood_log::damage::Reason;
@@ -183,8 +173,8 @@ macro_rules! reasons {
                 }
             }
 
-            /// This reason with the details that `get` returns for their names; a number that is too large
-            /// for its detail becomes 0.
+            /// This reason with the details that `get` returns for their names; a number that is
+            /// too large for its detail becomes 0.
             ///
             /// # Errors
             ///
@@ -203,110 +193,62 @@ macro_rules! reasons {
                 })
             }
         }
+
+        impl fmt::Display for Reason {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(Reason::$reason $({ $($field),* })? => write!(f, $words)?,)*
+                }
+                match self {
+                    Reason::UnknownKind { kind } => match Dialect::PACKED.kind_of(*kind) {
+                        FragmentKind::Packed(_) => write!(f, ": a container of the dialect packed"),
+                        FragmentKind::PackedMark => write!(f, ": the mark of the dialect packed"),
+                        _ => write!(f, ": a newer engine may have written it"),
+                    },
+                    _ => Ok(()),
+                }
+            }
+        }
     };
 }
 
 reasons! {
-    BadLength { len: "stated_len" } = "bad_length", Corruption;
-    ChecksumMismatch { stored: "stored_crc", computed: "computed_crc" } = "checksum_mismatch", Corruption;
-    UnknownKind { kind: "type_byte" } = "unknown_kind", Corruption;
-    MissingStart = "missing_start", Corruption;
-    MissingEnd = "missing_end", Corruption;
-    InterruptedRecord = "interrupted_record", Corruption;
-    ZeroHeader = "zero_header", Corruption;
-    RecordTooLarge = "record_too_large", Corruption;
-    TooLargeRest = "too_large_rest", Info;
-    ZeroFill = "zero_fill", Info;
-    NonzeroTrailer = "nonzero_trailer", Info;
-    EmptyFirst = "empty_first", Info;
-    TornTail = "torn_tail", TornTail;
-    FileHeader = "file_header", Info;
-    UnknownVersion { version: "version" } = "unknown_version", Info;
-    BadFileHeader = "bad_file_header", Corruption;
-    Metadata { kind: "type_byte" } = "metadata", Info;
-    BadMetadata { kind: "type_byte" } = "bad_metadata", Corruption;
-    IgnoredKind { kind: "type_byte" } = "ignored_kind", Info;
-    EndTrailer = "end_trailer", Info;
-    Stale = "stale", Info;
-    LostWrite = "lost_write", Corruption;
-    UnsupportedCompression = "unsupported_compression", Corruption;
-    BadCompression = "bad_compression", Corruption;
-    BadContainer = "bad_container", Corruption;
-    MissingSegment = "missing_segment", Corruption;
-    GrownSegment = "grown_segment", Corruption;
-    NotRead = "not_read", Info;
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reason::BadLength { len } => {
-                write!(f, "the header states a length of {len} bytes, which is impossible here")
-            }
-            Reason::ChecksumMismatch { stored, computed } => {
-                write!(
-                    f,
-                    "checksum mismatch: the header states {stored:08x}, the data has {computed:08x}"
-                )
-            }
-            Reason::UnknownKind { kind } => {
-                write!(f, "unknown fragment type {kind}, with a valid checksum")?;
-                match Dialect::PACKED.kind_of(*kind) {
-                    FragmentKind::Packed(_) => write!(f, ": a container of the dialect packed"),
-                    FragmentKind::PackedMark => write!(f, ": the mark of the dialect packed"),
-                    _ => write!(f, ": a newer engine may have written it"),
-                }
-            }
-            Reason::MissingStart => {
-                write!(f, "a fragment of a record whose first fragment is missing")
-            }
-            Reason::MissingEnd => write!(f, "a record whose last fragment is missing"),
-            Reason::InterruptedRecord => {
-                write!(f, "a record interrupted by the damage after it")
-            }
-            Reason::ZeroHeader => write!(f, "a header of zeros before data that is not zero"),
-            Reason::RecordTooLarge => {
-                write!(f, "a record longer than the limit")
-            }
-            Reason::TooLargeRest => write!(f, "the rest of a record longer than the limit"),
-            Reason::ZeroFill => write!(f, "zeros up to the end of the block"),
-            Reason::NonzeroTrailer => write!(f, "a block trailer that is not zero"),
-            Reason::EmptyFirst => write!(f, "an empty first fragment without a continuation"),
-            Reason::TornTail => write!(f, "an incomplete record at the end of the file"),
-            Reason::FileHeader => write!(f, "the file header"),
-            Reason::UnknownVersion { version } => {
-                write!(f, "the file header states version {version}, which is not known")
-            }
-            Reason::BadFileHeader => write!(f, "not the file header of this dialect"),
-            Reason::Metadata { kind } => write!(f, "engine metadata of type {kind}"),
-            Reason::BadMetadata { kind } => {
-                write!(
-                    f,
-                    "engine metadata of type {kind}, in a form or place that no engine uses"
-                )
-            }
-            Reason::IgnoredKind { kind } => {
-                write!(f, "an unknown fragment of type {kind}, which readers may skip")
-            }
-            Reason::EndTrailer => write!(f, "the trailer of a closed log"),
-            Reason::Stale => write!(f, "left over from an older log, after the end of this one"),
-            Reason::LostWrite => write!(f, "left over from an older log, in the middle of this one"),
-            Reason::UnsupportedCompression => {
-                write!(
-                    f,
-                    "a compressed record; only zstd is read, by builds with the feature `zstd`"
-                )
-            }
-            Reason::BadCompression => write!(f, "a record that cannot be decompressed"),
-            Reason::BadContainer => write!(f, "a container of records that no writer writes"),
-            Reason::MissingSegment => write!(f, "no segment has these bytes: a file was removed or cut"),
-            Reason::GrownSegment => write!(
-                f,
-                "the segment before has bytes after this offset, where the next one starts"
-            ),
-            Reason::NotRead => write!(f, "after the damage at which reading stopped"),
-        }
-    }
+    BadLength { len: "stated_len" } = "bad_length", Corruption,
+        "the header states a length of {len} bytes, which is impossible here";
+    ChecksumMismatch { stored: "stored_crc", computed: "computed_crc" } = "checksum_mismatch", Corruption,
+        "checksum mismatch: the header states {stored:08x}, the data has {computed:08x}";
+    UnknownKind { kind: "type_byte" } = "unknown_kind", Corruption,
+        "unknown fragment type {kind}, with a valid checksum";
+    MissingStart = "missing_start", Corruption, "a fragment of a record whose first fragment is missing";
+    MissingEnd = "missing_end", Corruption, "a record whose last fragment is missing";
+    InterruptedRecord = "interrupted_record", Corruption, "a record interrupted by the damage after it";
+    ZeroHeader = "zero_header", Corruption, "a header of zeros before data that is not zero";
+    RecordTooLarge = "record_too_large", Corruption, "a record longer than the limit";
+    TooLargeRest = "too_large_rest", Info, "the rest of a record longer than the limit";
+    ZeroFill = "zero_fill", Info, "zeros up to the end of the block";
+    NonzeroTrailer = "nonzero_trailer", Info, "a block trailer that is not zero";
+    EmptyFirst = "empty_first", Info, "an empty first fragment without a continuation";
+    TornTail = "torn_tail", TornTail, "an incomplete record at the end of the file";
+    FileHeader = "file_header", Info, "the file header";
+    UnknownVersion { version: "version" } = "unknown_version", Info,
+        "the file header states version {version}, which is not known";
+    BadFileHeader = "bad_file_header", Corruption, "not the file header of this dialect";
+    Metadata { kind: "type_byte" } = "metadata", Info, "engine metadata of type {kind}";
+    BadMetadata { kind: "type_byte" } = "bad_metadata", Corruption,
+        "engine metadata of type {kind}, in a form or place that no engine uses";
+    IgnoredKind { kind: "type_byte" } = "ignored_kind", Info,
+        "an unknown fragment of type {kind}, which readers may skip";
+    EndTrailer = "end_trailer", Info, "the trailer of a closed log";
+    Stale = "stale", Info, "left over from an older log, after the end of this one";
+    LostWrite = "lost_write", Corruption, "left over from an older log, in the middle of this one";
+    UnsupportedCompression = "unsupported_compression", Corruption,
+        "a compressed record; only zstd is read, by builds with the feature `zstd`";
+    BadCompression = "bad_compression", Corruption, "a record that cannot be decompressed";
+    BadContainer = "bad_container", Corruption, "a container of records that no writer writes";
+    MissingSegment = "missing_segment", Corruption, "no segment has these bytes: a file was removed or cut";
+    GrownSegment = "grown_segment", Corruption,
+        "the segment before has bytes after this offset, where the next one starts";
+    NotRead = "not_read", Info, "after the damage at which reading stopped";
 }
 
 /// A region of a file that was not returned as a record: the bytes `[start, end)` and why.

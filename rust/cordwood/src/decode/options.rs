@@ -6,36 +6,31 @@ use crate::assemble::Limits;
 use crate::compression::{BUDGET_BASE, BUDGET_RATIO};
 use crate::dialect::{Compression, Dialect};
 use crate::error::{Error, unsupported};
-use crate::names::names;
+use crate::names::{named, parses_name};
 use crate::options::{log_options, options};
 use crate::position::Position;
 
-/// The treatment of damage: a [`SkippedRegion`](crate::damage::SkippedRegion) of
-/// [`Severity::Corruption`](crate::damage::Severity::Corruption).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum OnCorruption {
-    /// It is an [`ErrorKind::Corruption`](crate::ErrorKind::Corruption); the next call continues after it.
-    #[default]
-    Fail,
-    /// It is an event like any other. LevelDB's behaviour.
-    Skip,
-    /// Reading ends there: [`End::Stopped`](super::End::Stopped). RocksDB's "point in time".
-    Stop,
-    /// Like [`Skip`](Self::Skip), but valid records after the damage in the same block are
-    /// returned, and marked: [`RecordSpan::is_salvaged`](super::RecordSpan::is_salvaged). No bit is
-    /// flipped back.
-    Salvage,
+named! {
+    /// The treatment of damage: a [`SkippedRegion`](crate::damage::SkippedRegion) of
+    /// [`Severity::Corruption`](crate::damage::Severity::Corruption).
+    #[derive(Default)]
+    pub enum OnCorruption {
+        /// It is an [`ErrorKind::Corruption`](crate::ErrorKind::Corruption); the next call
+        /// continues after it.
+        #[default]
+        Fail = "raise",
+        /// It is an event like any other. LevelDB's behaviour.
+        Skip = "skip",
+        /// Reading ends there: [`End::Stopped`](super::End::Stopped). RocksDB's "point in time".
+        Stop = "stop",
+        /// Like [`Skip`](Self::Skip), but valid records after the damage in the same block are
+        /// returned, and marked: [`RecordSpan::is_salvaged`](super::RecordSpan::is_salvaged). No
+        /// bit is flipped back.
+        Salvage = "salvage",
+    }
 }
 
-names!(
-    OnCorruption,
-    "policy for damage",
-    Fail = "raise",
-    Skip = "skip",
-    Stop = "stop",
-    Salvage = "salvage"
-);
+parses_name!(OnCorruption, "policy for damage", [Fail, Skip, Stop, Salvage]);
 
 /// The default limit on the length of a record, in bytes: readers refuse longer records, and
 /// writers do not write them. 1 GiB.
@@ -57,20 +52,20 @@ options! {
         /// Default: `None`, no limit.
         pub end: Option<u64> = None;
         /// Refuse a record with more bytes than this:
-        /// [`Reason::RecordTooLarge`](crate::damage::Reason::RecordTooLarge). This bounds the memory of
-        /// a reader. Default: [`RECORD_LEN_MAX`], 1 GiB.
+        /// [`Reason::RecordTooLarge`](crate::damage::Reason::RecordTooLarge). This bounds the
+        /// memory of a reader. Default: [`RECORD_LEN_MAX`], 1 GiB.
         ///
-        /// The records of a compressed log may have a total of 256 MiB plus 200 times the bytes read
-        /// since the reader started or its last seek; a record that would exceed that is
-        /// [`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget), and so is a container of a packed log with
-        /// more than 256 MiB. A value above the default replaces the 256 MiB.
+        /// The records of a compressed log may have a total of 256 MiB plus 200 times the bytes
+        /// read since the reader started or its last seek; a record that would exceed that is
+        /// [`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget), and so is a container of a
+        /// packed log with more than 256 MiB. A value above the default replaces the 256 MiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
         /// Check each fragment's checksum. Default: `true`. If `false`, damaged data is returned as
         /// if it were intact.
         pub verify_checksums: bool = true, set with_verify_checksums;
         /// The dialect of the log. Default: `None`: a [`Reader`](crate::Reader)
-        /// [detects](crate::ops::detect) it, or uses [`Dialect::LEVELDB`] if it cannot be detected. A
-        /// [`Decoder`](super::Decoder) uses [`Dialect::LEVELDB`].
+        /// [detects](crate::ops::detect) it, or uses [`Dialect::LEVELDB`] if it cannot be detected.
+        /// A [`Decoder`](super::Decoder) uses [`Dialect::LEVELDB`].
         pub dialect: Option<Dialect> = None, into with_dialect;
         /// The number of the log: see [`LogFormat::log_number`](crate::LogFormat::log_number).
         /// Fragments that carry another number are stale. Default: `None`: the number in the file's
@@ -82,8 +77,8 @@ options! {
         /// Flip bits back, under [`OnCorruption::Salvage`]: see
         /// [`SalvageOptions::repair_bit_flips`](crate::ops::SalvageOptions::repair_bit_flips).
         pub(crate) repairs_bit_flips: bool = false;
-        /// The position in the log that is to be read, which must be the same log. Default: `None`. A
-        /// [`Reader`](crate::Reader) of a file or a directory checks it.
+        /// The position in the log that is to be read, which must be the same log. Default: `None`.
+        /// A [`Reader`](crate::Reader) of a file or a directory checks it.
         pub position: Option<Position> = None;
         /// The offset of the first byte of the file, in a log of several files: the decoder counts
         /// blocks from there. Only readers set it.

@@ -5,139 +5,72 @@ use std::fmt;
 
 use crate::checksum::{crc32c, mask};
 use crate::format::FRAGMENT_LEN_MAX;
+use crate::names::named;
 
-/// The format of a file that is not a log of any dialect, and a program that reads it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Foreign {
-    /// A file compressed with gzip.
-    Gzip,
-    /// A file compressed with zstd.
-    Zstd,
-    /// A file compressed with LZ4.
-    Lz4,
-    /// A file compressed with bzip2.
-    Bzip2,
-    /// A file compressed with xz.
-    Xz,
-    /// A ZIP archive.
-    Zip,
-    /// Riegeli records.
-    Riegeli,
-    /// TensorFlow's TFRecord.
-    TfRecord,
-    /// A SQLite database.
-    Sqlite,
-    /// The write-ahead log of a SQLite database.
-    SqliteWal,
-    /// A segment of a Prometheus write-ahead log.
-    Prometheus,
-    /// A Parquet table.
-    Parquet,
-    /// An Arrow (Feather) table.
-    Arrow,
-    /// An Avro container.
-    Avro,
-    /// An ELF program or library.
-    Elf,
-    /// A PNG image.
-    Png,
-    /// A NumPy array.
-    NumPy,
-    /// A Git LFS pointer to a file that was not fetched.
-    GitLfs,
-    /// A git-annex pointer to a file that was not fetched.
-    GitAnnex,
-    /// A file that NetEase's edition of Minecraft has encrypted.
-    NetEase,
-    /// The info log of LevelDB or RocksDB, the file `LOG`: lines of text.
-    InfoLog,
-    /// A table (`.ldb`, `.sst`) of LevelDB, or an old one of RocksDB.
-    LevelDbTable,
-    /// A table (`.sst`) of RocksDB.
-    RocksDbTable,
-    /// A table (`.sst`) of Pebble.
-    PebbleTable,
-    /// Values (`.blob`) of RocksDB or Pebble that are kept apart from their keys.
-    BlobFile,
-    /// UTF-8 text.
-    Text,
-    /// None of these, and no byte shows that it is a log.
-    Unknown,
+named! {
+    /// The format of a file that is not a log of any dialect, and a program that reads it.
+    pub enum Foreign {
+        /// A file compressed with gzip.
+        Gzip = "gzip", "a file compressed with gzip: decompress it first, with `gunzip`";
+        /// A file compressed with zstd.
+        Zstd = "zstd", "a file compressed with zstd: decompress it first, with `unzstd`";
+        /// A file compressed with LZ4.
+        Lz4 = "LZ4", "a file compressed with LZ4: decompress it first, with `unlz4`";
+        /// A file compressed with bzip2.
+        Bzip2 = "bzip2", "a file compressed with bzip2: decompress it first, with `bunzip2`";
+        /// A file compressed with xz.
+        Xz = "xz", "a file compressed with xz: decompress it first, with `unxz`";
+        /// A ZIP archive.
+        Zip = "ZIP", "a ZIP archive: unpack it first, with `unzip`";
+        /// Riegeli records.
+        Riegeli = "Riegeli", "a file of Riegeli records, which the riegeli library reads";
+        /// TensorFlow's TFRecord.
+        TfRecord = "TFRecord", "a TFRecord file, which TensorFlow reads with `tf.data.TFRecordDataset`";
+        /// A SQLite database.
+        Sqlite = "SQLite", "a SQLite database, which `sqlite3` reads";
+        /// The write-ahead log of a SQLite database.
+        SqliteWal = "SQLite WAL", "a SQLite WAL, which `sqlite3` reads together with its database";
+        /// A segment of a Prometheus write-ahead log.
+        Prometheus = "Prometheus WAL", "a segment of a Prometheus WAL, which `promtool tsdb` reads";
+        /// A Parquet table.
+        Parquet = "Parquet", "a Parquet table, which pyarrow reads with `pyarrow.parquet`";
+        /// An Arrow (Feather) table.
+        Arrow = "Arrow", "an Arrow table, which pyarrow reads with `pyarrow.feather`";
+        /// An Avro container.
+        Avro = "Avro", "an Avro container, which the libraries avro and fastavro read";
+        /// An ELF program or library.
+        Elf = "ELF", "an ELF program or library, which `readelf` reads";
+        /// A PNG image.
+        Png = "PNG", "a PNG image, which an image viewer shows";
+        /// A NumPy array.
+        NumPy = "NumPy", "a NumPy array, which `numpy.load` reads";
+        /// A Git LFS pointer to a file that was not fetched.
+        GitLfs = "Git LFS pointer", "a Git LFS pointer: `git lfs pull` fetches the file itself";
+        /// A git-annex pointer to a file that was not fetched.
+        GitAnnex = "git-annex pointer", "a git-annex pointer: `git annex get` fetches the file itself";
+        /// A file that NetEase's edition of Minecraft has encrypted.
+        NetEase = "encrypted by NetEase",
+            "a file encrypted by NetEase's edition of Minecraft: decrypt it first, as cordwood's guide \"Rescue a \
+             LevelDB or RocksDB database\" shows";
+        /// The info log of LevelDB or RocksDB, the file `LOG`: lines of text.
+        InfoLog = "info log", "an info log, the messages of an engine, which a text editor shows";
+        /// A table (`.ldb`, `.sst`) of LevelDB, or an old one of RocksDB.
+        LevelDbTable = "LevelDB table", "a LevelDB table, which LevelDB reads together with its database";
+        /// A table (`.sst`) of RocksDB.
+        RocksDbTable = "RocksDB table", "a RocksDB table, which `sst_dump` of RocksDB reads";
+        /// A table (`.sst`) of Pebble.
+        PebbleTable = "Pebble table", "a Pebble table, which `pebble sstable` of Pebble reads";
+        /// Values (`.blob`) of RocksDB or Pebble that are kept apart from their keys.
+        BlobFile = "blob file", "a blob file, which RocksDB or Pebble reads together with its tables";
+        /// UTF-8 text.
+        Text = "text", "text";
+        /// None of these, and no byte shows that it is a log.
+        Unknown = "unknown",
+            "in an unknown format: it has no valid fragment, and neither the headers nor the name of a log";
+    }
 }
 
 impl Foreign {
-    /// The name of the format.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Foreign::Gzip => "gzip",
-            Foreign::Zstd => "zstd",
-            Foreign::Lz4 => "LZ4",
-            Foreign::Bzip2 => "bzip2",
-            Foreign::Xz => "xz",
-            Foreign::Zip => "ZIP",
-            Foreign::Riegeli => "Riegeli",
-            Foreign::TfRecord => "TFRecord",
-            Foreign::Sqlite => "SQLite",
-            Foreign::SqliteWal => "SQLite WAL",
-            Foreign::Prometheus => "Prometheus WAL",
-            Foreign::Parquet => "Parquet",
-            Foreign::Arrow => "Arrow",
-            Foreign::Avro => "Avro",
-            Foreign::Elf => "ELF",
-            Foreign::Png => "PNG",
-            Foreign::NumPy => "NumPy",
-            Foreign::GitLfs => "Git LFS pointer",
-            Foreign::GitAnnex => "git-annex pointer",
-            Foreign::NetEase => "encrypted by NetEase",
-            Foreign::InfoLog => "info log",
-            Foreign::LevelDbTable => "LevelDB table",
-            Foreign::RocksDbTable => "RocksDB table",
-            Foreign::PebbleTable => "Pebble table",
-            Foreign::BlobFile => "blob file",
-            Foreign::Text => "text",
-            Foreign::Unknown => "unknown",
-        }
-    }
-
-    /// Its format and the program that reads it, to be used as the end of a sentence.
-    pub const fn description(self) -> &'static str {
-        match self {
-            Foreign::Gzip => "a file compressed with gzip: decompress it first, with `gunzip`",
-            Foreign::Zstd => "a file compressed with zstd: decompress it first, with `unzstd`",
-            Foreign::Lz4 => "a file compressed with LZ4: decompress it first, with `unlz4`",
-            Foreign::Bzip2 => "a file compressed with bzip2: decompress it first, with `bunzip2`",
-            Foreign::Xz => "a file compressed with xz: decompress it first, with `unxz`",
-            Foreign::Zip => "a ZIP archive: unpack it first, with `unzip`",
-            Foreign::Riegeli => "a file of Riegeli records, which the riegeli library reads",
-            Foreign::TfRecord => "a TFRecord file, which TensorFlow reads with `tf.data.TFRecordDataset`",
-            Foreign::Sqlite => "a SQLite database, which `sqlite3` reads",
-            Foreign::SqliteWal => "a SQLite WAL, which `sqlite3` reads together with its database",
-            Foreign::Prometheus => "a segment of a Prometheus WAL, which `promtool tsdb` reads",
-            Foreign::Parquet => "a Parquet table, which pyarrow reads with `pyarrow.parquet`",
-            Foreign::Arrow => "an Arrow table, which pyarrow reads with `pyarrow.feather`",
-            Foreign::Avro => "an Avro container, which the libraries avro and fastavro read",
-            Foreign::Elf => "an ELF program or library, which `readelf` reads",
-            Foreign::Png => "a PNG image, which an image viewer shows",
-            Foreign::NumPy => "a NumPy array, which `numpy.load` reads",
-            Foreign::GitLfs => "a Git LFS pointer: `git lfs pull` fetches the file itself",
-            Foreign::GitAnnex => "a git-annex pointer: `git annex get` fetches the file itself",
-            Foreign::NetEase => {
-                "a file encrypted by NetEase's edition of Minecraft: decrypt it first, as cordwood's guide \"Rescue a \
-                 LevelDB or RocksDB database\" shows"
-            }
-            Foreign::InfoLog => "an info log, the messages of an engine, which a text editor shows",
-            Foreign::LevelDbTable => "a LevelDB table, which LevelDB reads together with its database",
-            Foreign::RocksDbTable => "a RocksDB table, which `sst_dump` of RocksDB reads",
-            Foreign::PebbleTable => "a Pebble table, which `pebble sstable` of Pebble reads",
-            Foreign::BlobFile => "a blob file, which RocksDB or Pebble reads together with its tables",
-            Foreign::Text => "text",
-            Foreign::Unknown => {
-                "in an unknown format: it has no valid fragment, and neither the headers nor the name of a log"
-            }
-        }
-    }
-
     /// Whether the format was recognised by its signature, rather than by the absence of a log.
     pub(crate) const fn has_signature(self) -> bool {
         !matches!(self, Foreign::Text | Foreign::Unknown)

@@ -10,7 +10,7 @@ use crate::damage::{Finding, Findings, Reason, Severity};
 use crate::decode::{End, ReadOptions, RecordSpan, Step};
 use crate::dialect::LogFormat;
 use crate::error::Error;
-use crate::names::shows_name;
+use crate::names::{named, shows_name};
 use crate::reader::{Reader, SeekSource, Source};
 
 /// The contents of a log, and its damage.
@@ -34,8 +34,8 @@ pub struct Report {
     /// Bytes of data in the records, without headers and trailers.
     pub payload_len: u64,
     /// The length of the whole file, including the bytes outside the range; of a log in
-    /// [`segments`](crate::segments), the offset of its end. `None` if it is not known, as for a stream
-    /// that was not read to its end.
+    /// [`segments`](crate::segments), the offset of its end. `None` if it is not known, as for a
+    /// stream that was not read to its end.
     pub file_len: Option<u64>,
     /// The regions that were not returned.
     pub findings: Findings,
@@ -94,35 +94,22 @@ impl Report {
     }
 }
 
-/// The properties that [`salvage`](super::salvage) could not keep in the new log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum NotKept {
-    /// How far the file had been synced, as some Pebble records state. These are written without
-    /// it: types 5 to 8 instead of 9 to 12.
-    SyncedOffsets,
-    /// Metadata records in a form or place in which no engine writes them.
-    BadMetadata,
-    /// Fragments of an unknown type that is safe to ignore.
-    IgnoredKinds,
-    /// A record of RocksDB with the lengths of timestamps: it is damaged, and one flipped bit shows
-    /// its contents; or it was found only after damage in the same block. Without it, RocksDB takes
-    /// the keys that follow for keys without timestamps.
-    TimestampSizes,
-    /// Likewise, a record of RocksDB that identifies the log before this one.
-    Predecessor,
-}
-
-impl NotKept {
-    /// A stable name, such as `"synced_offsets"`: the same in Python and on the command line.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            NotKept::SyncedOffsets => "synced_offsets",
-            NotKept::BadMetadata => "bad_metadata",
-            NotKept::IgnoredKinds => "ignored_kinds",
-            NotKept::TimestampSizes => "timestamp_sizes",
-            NotKept::Predecessor => "predecessor",
-        }
+named! {
+    /// The properties that [`salvage`](super::salvage) could not keep in the new log.
+    pub enum NotKept {
+        /// How far the file had been synced, as some Pebble records state. These are written
+        /// without it: types 5 to 8 instead of 9 to 12.
+        SyncedOffsets = "synced_offsets",
+        /// Metadata records in a form or place in which no engine writes them.
+        BadMetadata = "bad_metadata",
+        /// Fragments of an unknown type that is safe to ignore.
+        IgnoredKinds = "ignored_kinds",
+        /// A record of RocksDB with the lengths of timestamps: it is damaged, and one flipped bit
+        /// shows its contents; or it was found only after damage in the same block. Without it,
+        /// RocksDB takes the keys that follow for keys without timestamps.
+        TimestampSizes = "timestamp_sizes",
+        /// Likewise, a record of RocksDB that identifies the log before this one.
+        Predecessor = "predecessor",
     }
 }
 
@@ -274,9 +261,9 @@ pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &P
 }
 
 /// [`verify`] for a reader with `options`, of a file that another program may be writing to. A log
-/// with a number that seems damaged is read again: it may be written over an older one, and have been
-/// read to its end, where the older one followed, just before more of it was written. A source that
-/// cannot seek is read once.
+/// with a number that seems damaged is read again: it may be written over an older one, and have
+/// been read to its end, where the older one followed, just before more of it was written. A source
+/// that cannot seek is read once.
 fn verify_live<S: SeekSource>(reader: &mut Reader<S>, options: &ReadOptions) -> Result<Report, Error> {
     // That of the start: later findings apply from there on.
     let format = reader.format()?;

@@ -2,42 +2,28 @@
 
 use crate::damage::SkippedRegion;
 use crate::decode::End;
-use crate::names::shows_name;
+use crate::names::{named, shows_name};
 use crate::reader::Record;
 
-/// Why there is no record yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum WaitReason {
-    /// Everything in the file has been returned.
-    Idle,
-    /// A record has started and is not complete: it is being written, or its writer was killed.
-    Incomplete,
-    /// Zeros: the space that a writer has preallocated, or a hole that is still to be filled.
-    Zeros,
-    /// The next bytes belong to another log, or look damaged in a log that has a number, and so may
-    /// have been left by an older log: this one is written over it. If no record at all is
-    /// returned, the file may have been renamed: readers go by the number in its name.
-    Stale,
-    /// The next bytes look damaged. They are read again before that is reported, since they may be
-    /// a partly visible write.
-    Suspect,
-    /// The rest of a block whose damage has been reported. Reading continues at the next block or,
-    /// after damage at the start of the file, once the bytes after it show which log it is.
-    Damaged,
-}
-
-impl WaitReason {
-    /// A stable name, such as `"incomplete"`: the same in Python.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            WaitReason::Idle => "idle",
-            WaitReason::Incomplete => "incomplete",
-            WaitReason::Zeros => "zeros",
-            WaitReason::Stale => "stale",
-            WaitReason::Suspect => "suspect",
-            WaitReason::Damaged => "damaged",
-        }
+named! {
+    /// Why there is no record yet.
+    pub enum WaitReason {
+        /// Everything in the file has been returned.
+        Idle = "idle",
+        /// A record has started and is not complete: it is being written, or its writer was killed.
+        Incomplete = "incomplete",
+        /// Zeros: the space that a writer has preallocated, or a hole that is still to be filled.
+        Zeros = "zeros",
+        /// The next bytes belong to another log, or look damaged in a log that has a number, and so
+        /// may have been left by an older log: this one is written over it. If no record at all is
+        /// returned, the file may have been renamed: readers go by the number in its name.
+        Stale = "stale",
+        /// The next bytes look damaged. They are read again before that is reported, since they may
+        /// be a partly visible write.
+        Suspect = "suspect",
+        /// The rest of a block whose damage has been reported. Reading continues at the next block
+        /// or, after damage at the start of the file, once the bytes after it show which log it is.
+        Damaged = "damaged",
     }
 }
 
@@ -89,9 +75,9 @@ pub enum Poll<'a> {
     ///
     /// To follow the new file without losing a record that is still written to the old one: open a
     /// follower of the new file first (there may be none yet, so try again), poll this one until it
-    /// returns `Rotated` again, and only then drop it. If the path was renamed several times between
-    /// two polls, only the last file is found. [`Follower::wait`](super::Follower::wait) returns this
-    /// at once.
+    /// returns `Rotated` again, and only then drop it. If the path was renamed several times
+    /// between two polls, only the last file is found. [`Follower::wait`](super::Follower::wait)
+    /// returns this at once.
     #[non_exhaustive]
     Rotated {
         /// The file offset after the last reported event, in the old file.

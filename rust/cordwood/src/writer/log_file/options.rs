@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::decode::RECORD_LEN_MAX;
 use crate::dialect::{Compression, Dialect, LogFormat};
-use crate::names::names;
+use crate::names::{named, parses_name};
 use crate::options::{log_options, options};
 
 /// When a [`LogFile`](crate::LogFile) waits until its records are on the disk.
@@ -32,55 +32,51 @@ pub enum SyncPolicy {
     EveryInterval(Duration),
 }
 
-/// When a [`LogFile`](crate::LogFile) writes its records to the operating system, which keeps them
-/// if the process ends.
-///
-/// [`LogFile::flush`](crate::LogFile::flush), [`LogFile::sync`](crate::LogFile::sync) and
-/// [`LogFile::close`](crate::LogFile::close) do so under any policy. When the records reach the
-/// disk depends on the [`SyncPolicy`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum FlushPolicy {
-    /// Each append writes before it returns, in one write; for an
-    /// [`extend`](crate::LogFile::extend), or a record of more than 256 KiB, in one write per 256
-    /// KiB. Appended records survive the process, however it ends. LevelDB does the same.
-    #[default]
-    EveryAppend,
-    /// On request, when 256 KiB have been buffered, and when the log is closed. Appending short
-    /// records takes a fraction of the time; if the process is killed, up to 256 KiB of records are
-    /// lost.
-    OnClose,
+named! {
+    /// When a [`LogFile`](crate::LogFile) writes its records to the operating system, which keeps
+    /// them if the process ends.
+    ///
+    /// [`LogFile::flush`](crate::LogFile::flush), [`LogFile::sync`](crate::LogFile::sync) and
+    /// [`LogFile::close`](crate::LogFile::close) do so under any policy. When the records reach the
+    /// disk depends on the [`SyncPolicy`].
+    #[derive(Default)]
+    pub enum FlushPolicy {
+        /// Each append writes before it returns, in one write; for an
+        /// [`extend`](crate::LogFile::extend), or a record of more than 256 KiB, in one write per
+        /// 256 KiB. Appended records survive the process, however it ends. LevelDB does the same.
+        #[default]
+        EveryAppend = "append",
+        /// On request, when 256 KiB have been buffered, and when the log is closed. Appending short
+        /// records takes a fraction of the time; if the process is killed, up to 256 KiB of records
+        /// are lost.
+        OnClose = "close",
+    }
 }
 
-names!(FlushPolicy, "flush policy", EveryAppend = "append", OnClose = "close");
+parses_name!(FlushPolicy, "flush policy", [EveryAppend, OnClose]);
 
-/// How [`LogFile::append_to`](crate::LogFile::append_to) treats a file that does not end with a
-/// complete record.
-///
-/// The rule is in `docs/format/writing.md`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum OnTornTail {
-    /// Refuses the file with [`ErrorKind::TornTail`](crate::ErrorKind::TornTail), or with
-    /// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption) for damage anywhere.
-    #[default]
-    Refuse,
-    /// Cuts off the bytes after the last complete record, if a crash could have left them there.
-    /// Refuses other damage; damage that one flipped bit explains, since the record may have been
-    /// synced; and a file without any valid fragment, which may not be a log.
-    Truncate,
-    /// Keeps every byte, damaged or not, and appends in the next block. Readers keep reporting the
-    /// region they skip there.
-    PadToBlock,
+named! {
+    /// How [`LogFile::append_to`](crate::LogFile::append_to) treats a file that does not end with a
+    /// complete record.
+    ///
+    /// The rule is in `docs/format/writing.md`.
+    #[derive(Default)]
+    pub enum OnTornTail {
+        /// Refuses the file with [`ErrorKind::TornTail`](crate::ErrorKind::TornTail), or with
+        /// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption) for damage anywhere.
+        #[default]
+        Refuse = "refuse",
+        /// Cuts off the bytes after the last complete record, if a crash could have left them
+        /// there. Refuses other damage; damage that one flipped bit explains, since the record may
+        /// have been synced; and a file without any valid fragment, which may not be a log.
+        Truncate = "truncate",
+        /// Keeps every byte, damaged or not, and appends in the next block. Readers keep reporting
+        /// the region they skip there.
+        PadToBlock = "pad",
+    }
 }
 
-names!(
-    OnTornTail,
-    "policy for a torn tail",
-    Refuse = "refuse",
-    Truncate = "truncate",
-    PadToBlock = "pad"
-);
+parses_name!(OnTornTail, "policy for a torn tail", [Refuse, Truncate, PadToBlock]);
 
 options! {
     /// How to open a [`LogFile`](crate::LogFile).
@@ -96,41 +92,43 @@ options! {
         pub flush: FlushPolicy = FlushPolicy::default(), set with_flush;
         /// When to sync. Default: [`SyncPolicy::Never`].
         pub sync: SyncPolicy = SyncPolicy::default(), set with_sync;
-        /// For [`LogFile::append_to`](crate::LogFile::append_to): the treatment of a file that does not
-        /// end with a complete record. Default: [`OnTornTail::Refuse`].
+        /// For [`LogFile::append_to`](crate::LogFile::append_to): the treatment of a file that does
+        /// not end with a complete record. Default: [`OnTornTail::Refuse`].
         pub on_torn_tail: OnTornTail = OnTornTail::default(), set with_on_torn_tail;
-        /// For [`SegmentedLog`](crate::SegmentedLog): a segment is not made longer than this, in bytes,
-        /// except by its first record. A [`LogFile`](crate::LogFile) does not use it. Default: 64 MiB.
+        /// For [`SegmentedLog`](crate::SegmentedLog): a segment is not made longer than this, in
+        /// bytes, except by its first record. A [`LogFile`](crate::LogFile) does not use it.
+        /// Default: 64 MiB.
         pub segment_len: u64 = 64 << 20, set with_segment_len;
-        /// For [`LogFile::append_to`](crate::LogFile::append_to): an offset at which a record starts or
-        /// ends, and before which everything is known to be on the disk, such as an earlier
-        /// [`durable_offset`](crate::LogFile::durable_offset). The file is read from there to find its
-        /// end, and the bytes after it are written again before a sync may cover them: a sync in the
-        /// process that wrote it may have failed. If it is greater than 0, the file must exist.
-        /// Default: `None`, for which the file is read from its start, and no byte is written again
-        /// unless a sync has failed in this process.
+        /// For [`LogFile::append_to`](crate::LogFile::append_to): an offset at which a record
+        /// starts or ends, and before which everything is known to be on the disk, such as an
+        /// earlier [`durable_offset`](crate::LogFile::durable_offset). The file is read from there
+        /// to find its end, and the bytes after it are written again before a sync may cover them:
+        /// a sync in the process that wrote it may have failed. If it is greater than 0, the file
+        /// must exist. Default: `None`, for which the file is read from its start, and no byte is
+        /// written again unless a sync has failed in this process.
         pub checkpoint: Option<u64> = None, into with_checkpoint;
-        /// The dialect to write, as for [`Encoder::with_format`](crate::codec::Encoder::with_format).
-        /// Closing writes Pebble's end-of-log trailer. Default: `None`, which means the dialect of the
-        /// existing file, as a [`Reader`](crate::Reader) detects it, or for a new log
-        /// [`Dialect::LEVELDB`].
+        /// The dialect to write, as for
+        /// [`Encoder::with_format`](crate::codec::Encoder::with_format). Closing writes Pebble's
+        /// end-of-log trailer. Default: `None`, which means the dialect of the existing file, as a
+        /// [`Reader`](crate::Reader) detects it, or for a new log [`Dialect::LEVELDB`].
         pub dialect: Option<Dialect> = None, into with_dialect;
-        /// The number of the log, which goes into each fragment: see [`LogFormat::log_number`]. A log
-        /// with a number is never appended to. Default: `None`.
+        /// The number of the log, which goes into each fragment: see [`LogFormat::log_number`]. A
+        /// log with a number is never appended to. Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
-        /// How each record, or in the dialect [`PACKED`](Dialect::PACKED) each container, is compressed.
-        /// A log of compressed records is never appended to; a packed log keeps the compression that it
-        /// has. Default: `None`, no compression.
+        /// How each record, or in the dialect [`PACKED`](Dialect::PACKED) each container, is
+        /// compressed. A log of compressed records is never appended to; a packed log keeps the
+        /// compression that it has. Default: `None`, no compression.
         pub compression: Option<Compression> = None, into with_compression;
         /// Refuse to write a record of more bytes than this:
-        /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default: [`RECORD_LEN_MAX`], 1 GiB,
-        /// as for readers. A longer record can be read only if the reader's option of the same name
-        /// allows it. It also limits what [`LogFile::append_to`](crate::LogFile::append_to) decompresses,
-        /// by the rules for readers: a longer container counts as whole, and is not opened. A log whose
-        /// containers exceed the budget of a reader is refused, unless this is more than 1 GiB.
+        /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default:
+        /// [`RECORD_LEN_MAX`], 1 GiB, as for readers. A longer record can be read only if the
+        /// reader's option of the same name allows it. It also limits what
+        /// [`LogFile::append_to`](crate::LogFile::append_to) decompresses, by the rules for
+        /// readers: a longer container counts as whole, and is not opened. A log whose containers
+        /// exceed the budget of a reader is refused, unless this is more than 1 GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
-        /// Whether the file is a segment: the one before it ends where it starts, or its directory had a lock.
-        /// So it is a log, even if none of its bytes shows it.
+        /// Whether the file is a segment: the one before it ends where it starts, or its directory
+        /// had a lock. So it is a log, even if none of its bytes shows it.
         pub(in crate::writer) is_segment: bool = false;
     }
 }
