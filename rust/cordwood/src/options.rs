@@ -1,7 +1,7 @@
 //! Structs of options: the fields with their defaults, and the setters.
 
-/// Defines a struct of options. A field is `name: type = default`, and then `set with_name` if it has
-/// a setter, or `into with_name` if the setter also converts, so that `Some` can be left out.
+/// Defines a struct of options. A field is `name: type = default`, and then `set with_name` if it
+/// has a setter, or `into with_name` if the setter also converts, so that `Some` can be left out.
 macro_rules! options {
     (
         $(#[$about:meta])*

@@ -26,11 +26,11 @@ options! {
     /// ```
     pub struct PackOptions {
         /// The format of the new log. Its dialect is [`PACKED`](Dialect::PACKED),
-        /// [`LEVELDB`](Dialect::LEVELDB), [`WANDB`](Dialect::WANDB) or [`SWANLAB`](Dialect::SWANLAB).
-        /// Default: `PACKED`, compressed with zstd.
+        /// [`LEVELDB`](Dialect::LEVELDB), [`WANDB`](Dialect::WANDB) or
+        /// [`SWANLAB`](Dialect::SWANLAB). Default: `PACKED`, compressed with zstd.
         pub format: LogFormat = LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd), into with_format;
-        /// Refuse a record with more bytes than this, as [`ReadOptions::record_len_max`]. Default: 1
-        /// GiB.
+        /// Refuse a record with more bytes than this, as [`ReadOptions::record_len_max`]. Default:
+        /// 1 GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
     }
 }
@@ -50,15 +50,15 @@ impl PackOptions {
 /// [packed](Dialect::PACKED) unless the options name another format. The report describes `source`.
 ///
 /// The copy is strict: it contains all records, or it is not made. Damage, an incomplete record at
-/// the end, and zeros are errors, since any of them may have been a record. Only zeros that fill the
-/// block of the last record, in a file of whole blocks, are taken for padding, and left out.
+/// the end, and zeros are errors, since any of them may have been a record. Only zeros that fill
+/// the block of the last record, in a file of whole blocks, are taken for padding, and left out.
 ///
 /// The new log is read once, in ranges, before it gets its name.
 ///
-/// The way back is the same function: a packed log that is copied to the dialect of the log that was
-/// packed has the same records, and the same bytes, if that consisted of whole records only. Logs
-/// that could not be made again are refused: those with a number, with compression of each record
-/// or with an engine's metadata; [`WANDB_OLD`](Dialect::WANDB_OLD); and versions of
+/// The way back is the same function: a packed log that is copied to the dialect of the log that
+/// was packed has the same records, and the same bytes, if that consisted of whole records only.
+/// Logs that could not be made again are refused: those with a number, with compression of each
+/// record or with an engine's metadata; [`WANDB_OLD`](Dialect::WANDB_OLD); and versions of
 /// [`SWANLAB`](Dialect::SWANLAB) other than 2.
 ///
 /// `source` should be closed: records appended to it meanwhile may be missing. It is not changed,
@@ -86,14 +86,14 @@ impl PackOptions {
 ///
 /// No log is written in case of
 ///
-/// * [`ErrorKind::Corruption`] if the log is damaged, ends in an incomplete record, or contains zeros
-///   other than padding.
+/// * [`ErrorKind::Corruption`] if the log is damaged, ends in an incomplete record, or contains
+///   zeros other than padding.
 /// * [`ErrorKind::NeverPacked`] for a log that could not be made again from the new one.
-/// * [`ErrorKind::Unsupported`] if the options name a format that is not written, or this build has no
-///   feature `zstd` and needs it; the other errors of [`Reader::open`] and [`Reader::next_event`],
-///   such as [`ErrorKind::Foreign`] and [`ErrorKind::OverBudget`].
-/// * [`ErrorKind::Io`], with the path that it concerns, if `source` cannot be read, or if `destination`
-///   exists ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists)), has the name of a
+/// * [`ErrorKind::Unsupported`] if the options name a format that is not written, or this build has
+///   no feature `zstd` and needs it; the other errors of [`Reader::open`] and
+///   [`Reader::next_event`], such as [`ErrorKind::Foreign`] and [`ErrorKind::OverBudget`].
+/// * [`ErrorKind::Io`], with the path that it concerns, if `source` cannot be read, or if
+///   `destination` exists ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists)), has the name of a
 ///   [segment](crate::segments), at whose offset a copy does not start, or cannot be written. If
 ///   only the last sync fails, that of the name, the new log stays.
 pub fn pack_file(
@@ -176,7 +176,8 @@ fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, options: &PackOpt
     Ok(report)
 }
 
-/// Reads the new log at `path` as its readers will, in splits: it must have all records of `report`.
+/// Reads the new log at `path` as its readers will, in splits: it must have all records of
+/// `report`.
 fn check_copy(path: &Path, report: &Report, record_len_max: u64) -> Result<(), Error> {
     const SPLIT_LEN: u64 = 64 << 20;
     let file_len = std::fs::metadata(path)

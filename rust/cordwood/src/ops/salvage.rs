@@ -29,11 +29,11 @@ options! {
     pub struct SalvageOptions {
         /// Also return records whose damage one flipped bit explains, with that bit flipped back:
         /// [`Report::repaired_count`] and [`Report::repaired`] say which. Such a record has the
-        /// contents that its checksum confirms, if one bit was flipped; `docs/format/damage.md` says
-        /// how likely it is that other damage looks like one flipped bit. Default: `false`.
+        /// contents that its checksum confirms, if one bit was flipped; `docs/format/damage.md`
+        /// says how likely it is that other damage looks like one flipped bit. Default: `false`.
         pub repair_bit_flips: bool = false, set with_repair_bit_flips;
-        /// Refuse a record with more bytes than this, as [`ReadOptions::record_len_max`]. Default: 1
-        /// GiB.
+        /// Refuse a record with more bytes than this, as [`ReadOptions::record_len_max`]. Default:
+        /// 1 GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
         /// The dialect of the log, as [`ReadOptions::dialect`]. Default: `None`.
         pub dialect: Option<Dialect> = None, into with_dialect;
@@ -104,16 +104,17 @@ impl SalvageOptions {
 ///
 /// # Errors
 ///
-/// * [`ErrorKind::Io`], with the path that it concerns, if `source` cannot be read, or if `destination`
-///   exists ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists); it is then left as it is), cannot be written, or has
-///   the name of another log, or of a [segment](crate::segments), at whose offset a copy does not
-///   start.
+/// * [`ErrorKind::Io`], with the path that it concerns, if `source` cannot be read, or if
+///   `destination` exists ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists); it is then left as
+///   it is), cannot be written, or has the name of another log, or of a [segment](crate::segments),
+///   at whose offset a copy does not start.
 /// * [`ErrorKind::Unsupported`] if the log starts by declaring that it is compressed, and this
 ///   build has no feature `zstd`: it can read no record of such a log. No log is written.
-/// * [`ErrorKind::OtherLog`] if all of `source` belongs to a log other than the one that its name or
-///   the options state. No log is written.
-/// * The other errors of [`Reader::open`] and [`Reader::next_event`], such as [`ErrorKind::Foreign`] and
-///   [`ErrorKind::OverBudget`], but never [`ErrorKind::Corruption`]. No log is written.
+/// * [`ErrorKind::OtherLog`] if all of `source` belongs to a log other than the one that its name
+///   or the options state. No log is written.
+/// * The other errors of [`Reader::open`] and [`Reader::next_event`], such as
+///   [`ErrorKind::Foreign`] and [`ErrorKind::OverBudget`], but never [`ErrorKind::Corruption`]. No
+///   log is written.
 #[cfg(feature = "fs")]
 pub fn salvage_file(
     source: impl AsRef<Path>,
@@ -139,8 +140,8 @@ pub fn salvage_file(
 ///
 /// # Errors
 ///
-/// As [`salvage_file`]. If `source` cannot be read, the error has its [path](Source::path), if it is
-/// known.
+/// As [`salvage_file`]. If `source` cannot be read, the error has its [path](Source::path), if it
+/// is known.
 #[cfg(feature = "fs")]
 pub fn salvage<S: Source>(source: S, destination: impl AsRef<Path>, options: &SalvageOptions) -> Result<Report, Error> {
     let mut reader = Reader::with_source(source, options.reading());

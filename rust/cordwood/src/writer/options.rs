@@ -13,23 +13,24 @@ options! {
     /// let options = WriterOptions::default().with_dialect(Dialect::ROCKSDB).with_log_number(7);
     /// ```
     pub struct WriterOptions {
-        /// The length in bytes of the file to append to; the sink must write at its end. The last record
-        /// of the file must be complete: every reader loses the records after a torn one, up to the
-        /// next block. Default: 0, a new file.
+        /// The length in bytes of the file to append to; the sink must write at its end. The last
+        /// record of the file must be complete: every reader loses the records after a torn one, up
+        /// to the next block. Default: 0, a new file.
         pub file_len: u64 = 0, set with_file_len;
-        /// The dialect to write, as for [`Encoder::with_format`](crate::codec::Encoder::with_format).
-        /// Default: `None`, which means [`Dialect::LEVELDB`].
+        /// The dialect to write, as for
+        /// [`Encoder::with_format`](crate::codec::Encoder::with_format). Default: `None`, which
+        /// means [`Dialect::LEVELDB`].
         pub dialect: Option<Dialect> = None, into with_dialect;
-        /// The number of the log, which goes into each fragment: see [`LogFormat::log_number`]. Default:
-        /// `None`.
+        /// The number of the log, which goes into each fragment: see [`LogFormat::log_number`].
+        /// Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
-        /// How each record, or in the dialect [`PACKED`](Dialect::PACKED) each container, is compressed.
-        /// Default: `None`, no compression.
+        /// How each record, or in the dialect [`PACKED`](Dialect::PACKED) each container, is
+        /// compressed. Default: `None`, no compression.
         pub compression: Option<Compression> = None, into with_compression;
         /// Refuse to write a record of more bytes than this:
-        /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default: [`RECORD_LEN_MAX`], 1 GiB,
-        /// as for readers. A longer record can be read only if the reader's option of the same name
-        /// allows it.
+        /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default:
+        /// [`RECORD_LEN_MAX`], 1 GiB, as for readers. A longer record can be read only if the
+        /// reader's option of the same name allows it.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
     }
 }

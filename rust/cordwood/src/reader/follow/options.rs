@@ -20,33 +20,34 @@ options! {
     /// ```
     pub struct FollowOptions {
         /// Return only events that start at this file offset or after it: the
-        /// [`Follower::offset`](super::Follower::offset) of an earlier follower. Default: 0. To resume,
-        /// [`with_position`](Self::with_position) also checks that it is the same log.
+        /// [`Follower::offset`](super::Follower::offset) of an earlier follower. Default: 0. To
+        /// resume, [`with_position`](Self::with_position) also checks that it is the same log.
         ///
-        /// MIDDLE and LAST fragments at the start, before any other fragment, are taken for the rest of
-        /// a record that starts before it, and are skipped without being reported, even if that record
-        /// is damaged or missing.
+        /// MIDDLE and LAST fragments at the start, before any other fragment, are taken for the
+        /// rest of a record that starts before it, and are skipped without being reported, even if
+        /// that record is damaged or missing.
         pub start: u64 = 0;
-        /// The position at which an earlier follower ended: the log must be the same. Default: `None`.
+        /// The position at which an earlier follower ended: the log must be the same. Default:
+        /// `None`.
         pub position: Option<Position> = None;
-        /// The treatment of damage. Default: [`OnCorruption::Fail`]. Here, [`OnCorruption::Salvage`] is
-        /// the same as [`OnCorruption::Skip`]: the rest of a block that is still being written cannot
-        /// be judged.
+        /// The treatment of damage. Default: [`OnCorruption::Fail`]. Here,
+        /// [`OnCorruption::Salvage`] is the same as [`OnCorruption::Skip`]: the rest of a block
+        /// that is still being written cannot be judged.
         pub on_corruption: OnCorruption = OnCorruption::Fail, set with_on_corruption;
         /// How long [`Follower::wait`](super::Follower::wait) sleeps between polls. Default: 50 ms.
         pub poll_interval: Duration = Duration::from_millis(50), set with_poll_interval;
         /// Bytes that look damaged, with no later block that starts with a valid fragment, are read
         /// again this many times before they are reported. Default: 3.
         pub retry_polls: u32 = 3;
-        /// Bytes that look damaged are also read again for at least this long before they are reported.
-        /// Default: 100 ms.
+        /// Bytes that look damaged are also read again for at least this long before they are
+        /// reported. Default: 100 ms.
         pub retry_time: Duration = Duration::from_millis(100);
-        /// Refuse a record with more bytes than this. This bounds the memory of a follower. Default: 1
-        /// GiB.
+        /// Refuse a record with more bytes than this. This bounds the memory of a follower.
+        /// Default: 1 GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
-        /// The dialect of the log. Default: `None`: it is detected as soon as there is a file header or
-        /// a complete fragment, and is [`Dialect::LEVELDB`] until then. [`Dialect::WANDB_OLD`] is never
-        /// detected, since only the second block shows it.
+        /// The dialect of the log. Default: `None`: it is detected as soon as there is a file
+        /// header or a complete fragment, and is [`Dialect::LEVELDB`] until then.
+        /// [`Dialect::WANDB_OLD`] is never detected, since only the second block shows it.
         pub dialect: Option<Dialect> = None, into with_dialect;
         /// The number of the log, as [`ReadOptions::log_number`]. Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
@@ -66,8 +67,8 @@ impl FollowOptions {
         self
     }
 
-    /// Resumes at the [`Follower::position`](super::Follower::position) of an earlier follower: sets
-    /// [`start`](Self::start) and [`position`](Self::position).
+    /// Resumes at the [`Follower::position`](super::Follower::position) of an earlier follower:
+    /// sets [`start`](Self::start) and [`position`](Self::position).
     #[must_use]
     pub fn with_position(mut self, position: Position) -> Self {
         self.start = position.offset();
