@@ -54,9 +54,10 @@ pub(crate) enum Interruption {
     EndOfFile,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum State {
     /// No part of a record.
+    #[default]
     Idle,
     /// FIRST and any MIDDLEs of a record. Their payloads, if kept, are in `joined` or in the window.
     InRecord { start: u64, end: u64 },
@@ -71,7 +72,7 @@ const IN_WINDOW_MAX: u64 = 1 << 18;
 
 /// The longest data that a decoder accepts, in bytes. These are two values, so that a reader which lifts
 /// one keeps the other.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Limits {
     /// Of a record.
     pub(crate) record_len_max: u64,
@@ -80,7 +81,7 @@ pub(crate) struct Limits {
 }
 
 /// The state between two fragments.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Assembler {
     state: State,
     /// Whether the pending record, or the last one that had several fragments, is a container. Its
@@ -106,16 +107,9 @@ pub(crate) struct Assembler {
 impl Assembler {
     pub(crate) fn new(limits: Limits) -> Self {
         Assembler {
-            state: State::Idle,
-            is_container: false,
             keeps: true,
-            joined: Vec::new(),
-            leaves: false,
-            is_in_window: false,
-            joined_len: 0,
-            joined_count: 0,
-            joined_header_len: 0,
             limits,
+            ..Assembler::default()
         }
     }
 

@@ -20,22 +20,11 @@ use crate::writer::log_file::{LogFileOptions, OnTornTail};
 use crate::writer::storage::{Storage, StorageReader, read_at_most, write_all};
 
 /// Where the next record goes, and the bytes after the last complete one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::writer) struct Recovered {
     pub(in crate::writer) format: LogFormat,
     pub(in crate::writer) file_len: u64,
     pub(in crate::writer) tail: Option<SkippedRegion>,
-}
-
-impl Recovered {
-    /// None: the file is new.
-    pub(in crate::writer) fn empty(format: LogFormat) -> Self {
-        Recovered {
-            format,
-            file_len: 0,
-            tail: None,
-        }
-    }
 }
 
 /// Finds the end of the last complete record, and makes the file end where another one can follow.

@@ -187,7 +187,11 @@ impl LogFile {
         // A failed sync of the old contents does not matter for the new ones.
         unsynced::forget(storage.identity());
         let format = options.format();
-        let mut log = Self::new(storage, options, Recovered::empty(format));
+        let new = Recovered {
+            format,
+            ..Recovered::default()
+        };
+        let mut log = Self::new(storage, options, new);
         log.path = path.map(Path::to_owned);
         Ok(log)
     }
