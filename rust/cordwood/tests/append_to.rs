@@ -973,7 +973,7 @@ fn a_copy_in_a_forked_child_leaves_the_file_alone() -> Result<(), Error> {
         log.append(b"two")?;
         process.store(2, Ordering::Relaxed);
         log.close()?;
-        assert!(log.is_closed());
+        assert!(log.status().is_closed);
         let after = double.ops();
         assert_eq!(
             after.len(),

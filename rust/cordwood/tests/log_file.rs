@@ -197,7 +197,7 @@ fn a_failed_write_is_undone_and_written_again() -> Result<(), Error> {
         double.state().write_faults = faults.into();
         assert_eq!(write_error(log.flush()), (error, 10, true));
         assert_eq!(double.bytes().len(), 10, "nothing of it stays");
-        assert!(!log.has_failed());
+        assert!(!log.status().has_failed);
         log.append(b"three")?;
         log.flush()?;
         assert_eq!(records(&double.bytes()), [&b"one"[..], b"two", b"three"]);
@@ -263,7 +263,7 @@ fn a_call_that_fails_changes_nothing_or_ends_all_work() {
                 if call(&log).is_ok() {
                     continue;
                 }
-                if log.has_failed() {
+                if log.status().has_failed {
                     ended.insert(name);
                     let (offset, bytes) = (log.offset(), double.bytes());
                     log.append(b"next").expect_err("a log that has failed");
@@ -387,7 +387,7 @@ fn a_long_record_that_cannot_be_taken_back_ends_all_work() -> Result<(), Error> 
             double.state().write_faults = faults.into();
             double.state().set_len_faults = [Fault::Error(EIO)].into();
             assert_eq!(write_error(log.append(&[9; 1 << 20])), (Some(ENOSPC), 0, false));
-            assert!(log.has_failed());
+            assert!(log.status().has_failed);
             let before = double.ops();
             for refused in [log.append(b"two").map(drop), log.flush(), log.close()] {
                 let (_, durable_offset, is_undone) = write_error(refused);
@@ -492,7 +492,7 @@ fn a_write_that_cannot_be_undone_ends_all_work() -> Result<(), Error> {
         assert!(text.contains(&cause), "{text}");
     }
     assert_eq!(write_error(flushed), (Some(ENOSPC), 10, false));
-    assert!(log.has_failed());
+    assert!(log.status().has_failed);
     let before = double.ops();
     for result in [
         log.append(b"three").map(drop),
@@ -583,7 +583,7 @@ fn a_panic_within_an_append_ends_all_work() -> Result<(), Error> {
         }))
     }));
     assert!(panicked.is_err());
-    assert!(log.has_failed());
+    assert!(log.status().has_failed);
     for result in [
         log.append(b"two").map(drop),
         log.flush(),
@@ -957,7 +957,7 @@ fn closing_waits_for_those_who_wait() {
             log.close().expect("nothing fails");
             assert_eq!(double.holders(), 1, "the log still has the file");
         });
-        until(|| log.is_closed());
+        until(|| log.status().is_closed);
         double.state().held_sync = None;
         for thread in threads.into_iter().chain([closes]) {
             thread.join().expect("no panic");
@@ -1207,9 +1207,9 @@ fn a_closed_log_is_closed() -> Result<(), Error> {
     let double = Double::default();
     let log = plain(&double);
     log.append(b"one")?;
-    assert!(!log.is_closed());
+    assert!(!log.status().is_closed);
     log.close()?;
-    assert!(log.is_closed());
+    assert!(log.status().is_closed);
     log.close()?;
     for result in [
         log.append(b"two").map(drop),

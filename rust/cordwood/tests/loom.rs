@@ -110,7 +110,7 @@ fn check_file(file: impl Fn() -> File + Send + Sync + 'static, options: LogFileO
             let log = log.clone();
             loom::thread::spawn(move || {
                 let _ = log.close();
-                log.is_closed()
+                log.status().is_closed
             })
         });
         let results: Vec<Result<(), Error>> = threads

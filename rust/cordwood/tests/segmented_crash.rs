@@ -476,7 +476,7 @@ fn check_each_call(event: &str, is_kill: bool) {
                 if number == 10 {
                     let _ = log.prune_before(log.offset());
                 }
-                if log.has_failed() || directory.state().is_dead {
+                if log.status().has_failed || directory.state().is_dead {
                     drop(log);
                     directory.state().is_dead = false;
                     log = opened();

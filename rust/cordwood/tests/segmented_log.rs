@@ -372,7 +372,7 @@ fn closing_a_log_whose_last_records_cannot_be_written_is_an_error() {
     directory.file(0).state().write_faults = [Fault::Error(ENOSPC), Fault::Error(ENOSPC)].into();
     let error = log.close().expect_err("a full disk");
     assert!(matches!(error.kind, ErrorKind::Write { .. }), "{error}");
-    assert!(log.is_closed());
+    assert!(log.status().is_closed);
 }
 
 #[test]
@@ -437,9 +437,9 @@ fn waiting_for_a_log_offset_syncs_only_if_it_is_in_the_last_segment() -> Result<
     assert_eq!(log.try_status(), Some(log.status()));
     let error = log.wait_durable(151).expect_err("no record ends there");
     assert_eq!(error.to_string(), "the offset 151 is after the end of the log, 150");
-    assert!(!log.is_closed());
+    assert!(!log.status().is_closed);
     log.close()?;
-    assert!(log.is_closed());
+    assert!(log.status().is_closed);
     assert!(matches!(
         log.wait_durable(10),
         Err(Error {
@@ -612,7 +612,7 @@ fn sync_of_the_old_segment_fails() {
     assert_eq!(write_error(log.append(b"011")), (Some(EIO), 0, false));
     assert_eq!(write_error(log.rotate()), (Some(EIO), 0, false));
     assert_eq!(write_error(log.prune_before(0)), (Some(EIO), 0, false));
-    assert!(log.has_failed());
+    assert!(log.status().has_failed);
     assert_eq!(starts(&directory), [0]);
 }
 
@@ -652,7 +652,7 @@ fn creating_the_next_segment_fails() -> Result<(), Error> {
         log.extend([number(9), number(10)]).map_err(|error| error.offset()),
         Err(None)
     );
-    assert_eq!((log.offset(), log.has_failed()), (100, false));
+    assert_eq!((log.offset(), log.status().has_failed), (100, false));
     fill(&log, 10..12);
     assert_eq!(starts(&directory), [0, 100]);
     assert_eq!(read(&directory), numbers(0..12));
@@ -744,7 +744,7 @@ fn sync_of_the_directory_fails_after_a_removal_while_a_segment_is_started() -> R
     fill(&log, 0..35);
     assert_eq!(write_error(log.prune_before(300)), (Some(EIO), 350, false));
     assert_eq!(write_error(log.append(b"035")), (Some(EIO), 350, false));
-    assert!(log.has_failed());
+    assert!(log.status().has_failed);
     Ok(())
 }
 
@@ -1150,7 +1150,7 @@ fn a_panic_of_an_iterator_makes_every_later_call_fail() {
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| log.extend(panics)));
     assert!(result.is_err());
     assert_eq!(write_error(log.append(b"013")), (None, 100, false));
-    assert!(log.has_failed());
+    assert!(log.status().has_failed);
     assert_eq!(log.try_status(), Some(log.status()));
 }
 

@@ -371,7 +371,7 @@ impl World {
             None if self.openings < OPENINGS => actions.push(Action::Open),
             None => {}
             Some(log) => {
-                if !log.has_failed() {
+                if !log.status().has_failed {
                     if self.records.len() < RECORDS {
                         actions.extend([Action::Append, Action::AppendSync]);
                     }
@@ -436,7 +436,7 @@ impl World {
                     state.leaves_file = fault.is_some_and(|fault| fault.leaves_file);
                 }
                 self.faults += usize::from(fault.is_some());
-                let had_failed = self.log.as_ref().is_some_and(SegmentedLog::has_failed);
+                let had_failed = self.log.as_ref().is_some_and(|log| log.status().has_failed);
                 let result = self.call(action);
                 self.operations = MANY - self.directory.state().calls_left.take().unwrap_or(MANY);
                 let is_refused = action == Action::Open
@@ -492,7 +492,7 @@ impl World {
                 let state = if is_buffering { State::Buffered } else { State::Written };
                 self.records[number] = (state, *offset);
             }
-            (Err(_), true) if !is_buffering && !log.has_failed() && !self.directory.state().is_dead => {
+            (Err(_), true) if !is_buffering && !log.status().has_failed && !self.directory.state().is_dead => {
                 self.records[number].0 = State::Gone;
             }
             _ => {}

@@ -678,7 +678,7 @@ impl World {
         let is_opening = matches!(call, Call::Create | Call::Open(_));
         let number = self.next_record;
         let process = self.process(name);
-        let works = process.is_opener && process.log.as_ref().is_some_and(|log| !log.has_failed());
+        let works = process.is_opener && process.log.as_ref().is_some_and(|log| !log.status().has_failed);
         let result = self.make(name, call, number);
         let (is_dead, has_sync_failed, is_changed_by_stranger, now) = {
             let file = self.file();
@@ -734,7 +734,7 @@ impl World {
             return Ok(());
         }
         let still_works = match self.process(name).log.as_ref() {
-            Some(log) => !log.has_failed(),
+            Some(log) => !log.status().has_failed,
             None => call == Call::Close && result.is_ok(),
         };
         if still_works && *tail_before == Tail::Whole && self.file().read().1 == Tail::Torn {

@@ -124,16 +124,6 @@ impl LogFile {
         self.status().durable_offset
     }
 
-    /// Whether there was a permanent failure, after which every call fails.
-    pub fn has_failed(&self) -> bool {
-        self.status().has_failed
-    }
-
-    /// Whether [`close`](Self::close) has been called.
-    pub fn is_closed(&self) -> bool {
-        self.status().is_closed
-    }
-
     /// The state of the log. Waits while another thread writes, but not while it syncs.
     ///
     /// ```

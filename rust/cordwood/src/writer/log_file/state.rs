@@ -43,9 +43,9 @@ pub struct LogStatus {
     pub offset: u64,
     /// [`LogFile::durable_offset`](super::LogFile::durable_offset).
     pub durable_offset: u64,
-    /// [`LogFile::has_failed`](super::LogFile::has_failed).
+    /// Whether there was a permanent failure, after which every call fails.
     pub has_failed: bool,
-    /// [`LogFile::is_closed`](super::LogFile::is_closed).
+    /// Whether [`close`](super::LogFile::close) has been called.
     pub is_closed: bool,
 }
 

@@ -235,16 +235,6 @@ impl SegmentedLog {
         self.status().durable_offset
     }
 
-    /// Whether there was a permanent failure, after which every call fails.
-    pub fn has_failed(&self) -> bool {
-        self.status().has_failed
-    }
-
-    /// Whether [`close`](Self::close) has been called.
-    pub fn is_closed(&self) -> bool {
-        self.status().is_closed
-    }
-
     /// The state of the log, with log offsets. Waits while another thread writes or starts a
     /// segment, but not while it waits for a sync.
     pub fn status(&self) -> LogStatus {
