@@ -17,6 +17,9 @@ pub mod append;
 #[path = "../../fuzz/src/containers.rs"]
 pub mod containers;
 mod crate_reads;
+#[allow(dead_code, reason = "the fuzz targets use all of it")]
+#[path = "../../fuzz/src/event.rs"]
+pub mod event;
 mod files;
 #[allow(dead_code, reason = "the fuzz targets use all of it")]
 #[path = "../../fuzz/src/model.rs"]
@@ -24,6 +27,9 @@ pub mod model;
 mod numbered;
 mod sets;
 mod tally;
+#[allow(dead_code, reason = "the fuzz targets use all of it")]
+#[path = "../../fuzz/src/zstd.rs"]
+mod zstd;
 
 use std::process::ExitCode;
 use std::time::Instant;

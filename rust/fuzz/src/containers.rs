@@ -3,7 +3,8 @@
 
 use cordwood::damage::Reason;
 
-use crate::model::{Event, Refused};
+use crate::event::{Event, Refused};
+use crate::zstd::FrameHeader;
 
 /// The type of the mark with which a packed log starts.
 pub const MARK: u8 = 0x48;
@@ -174,64 +175,4 @@ fn decompress(
         Ok(len) if len as u64 == header.content_len => Ok(content),
         _ => Err(Reason::BadCompression),
     })
-}
-
-/// The header of a zstd frame that states the length of its content: RFC 8878, 3.1.1.1.
-struct FrameHeader {
-    len: usize,
-    content_len: u64,
-    has_checksum: bool,
-}
-
-impl FrameHeader {
-    fn of(frame: &[u8]) -> Option<Self> {
-        let [0x28, 0xb5, 0x2f, 0xfd, descriptor, rest @ ..] = frame else {
-            return None;
-        };
-        let is_single_segment = descriptor & 0x20 != 0;
-        let mut len = 5;
-        // The reserved bit.
-        if descriptor & 0x08 != 0 {
-            return None;
-        }
-        if !is_single_segment {
-            // A window of more than 2 GiB is refused by the library, on 64 bits.
-            if rest.first()? >> 3 > 21 {
-                return None;
-            }
-            len += 1;
-        }
-        len += [0, 1, 2, 4][usize::from(descriptor & 3)];
-        let size_len = match descriptor >> 6 {
-            0 if is_single_segment => 1,
-            0 => return None,
-            code => 1 << code,
-        };
-        let size = frame.get(len..len + size_len)?;
-        let stated = size.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
-        Some(FrameHeader {
-            len: len + size_len,
-            content_len: stated + if size_len == 2 { 256 } else { 0 },
-            has_checksum: descriptor & 0x04 != 0,
-        })
-    }
-
-    /// Where the frame ends: RFC 8878, 3.1.1.2.
-    fn end(&self, frame: &[u8]) -> Option<usize> {
-        let mut at = self.len;
-        loop {
-            let header = frame.get(at..at + 3)?;
-            let header = u32::from_le_bytes([header[0], header[1], header[2], 0]);
-            let block_len = match header >> 1 & 3 {
-                // One repeated byte.
-                1 => 1,
-                3 => return None,
-                _ => header >> 3,
-            };
-            at += 3 + block_len as usize;
-            if header & 1 == 1 {
-                return Some(at + if self.has_checksum { 4 } else { 0 });
-            }
-        }
-    }
 }

@@ -8,6 +8,7 @@
 
 pub mod append;
 pub mod containers;
+pub mod event;
 pub mod file;
 pub mod log;
 pub mod model;
@@ -16,6 +17,7 @@ pub mod packed;
 pub mod read;
 pub mod session;
 pub mod steps;
+mod zstd;
 
 /// Bytes in a block. `rust/exhaustive` uses the model with shorter ones.
 pub const BLOCK: usize = 32_768;

@@ -7,6 +7,7 @@ use crate::BLOCK;
 use crate::containers::MARK;
 use crate::file::{Damage, Few, File, Payload, Size, several};
 use crate::model;
+use crate::zstd::{Descriptor, MAGIC};
 
 const HEADER: usize = 7;
 
@@ -78,19 +79,15 @@ impl Frame<'_> {
                 }
             }
         }
-        let descriptor = self.descriptor;
-        let is_single_segment = descriptor & 0x20 != 0;
-        let mut frame = b"\x28\xb5\x2f\xfd".to_vec();
-        frame.push(descriptor);
-        if !is_single_segment {
-            // A window of 128 KiB.
+        let descriptor = Descriptor(self.descriptor);
+        let mut frame = MAGIC.to_vec();
+        frame.push(descriptor.0);
+        if descriptor.has_window() {
+            // Of 128 KiB.
             frame.push(0x38);
         }
-        frame.extend(&[0; 4][..[0, 1, 2, 4][usize::from(descriptor & 3)]]);
-        let size_len = match descriptor >> 6 {
-            0 => usize::from(is_single_segment),
-            code => 1 << code,
-        };
+        frame.extend(&[0; 4][..descriptor.dictionary_len()]);
+        let size_len = descriptor.size_len();
         let stated = (content_len as i64 + i64::from(self.more)) - if size_len == 2 { 256 } else { 0 };
         frame.extend(&stated.to_le_bytes()[..size_len]);
         let count = parts.len();
@@ -101,7 +98,7 @@ impl Frame<'_> {
             frame.extend(data);
         }
         frame.extend(odd);
-        if descriptor & 0x04 != 0 {
+        if descriptor.has_checksum() {
             // A checksum that is wrong.
             frame.extend([0; 4]);
         }
