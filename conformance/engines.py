@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections import Counter
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
 
 from suite import HERE, SEVERITY, Runner, all_cases, tasks_of
@@ -37,7 +38,9 @@ DEBIAN = {
 }
 # The package whose library is RocksDB, and the crate with the headers of that release.
 ROCKSDB, HEADERS = "pyrex-rocksdb==0.6.0", ("rust-librocksdb-sys", "=0.40.0")
-OUTCOMES = ("skip", "stop", "salvage", "fewer", "wrong", "fails")
+POLICIES = ("skip", "stop", "salvage")
+CLASSES = ("silent", "fewer", "other", "fails", "hangs")
+"""How an engine deviates: the columns of the page, after those of the policies."""
 OPTIONS = ("start", "end", "record_len_max", "verify_checksums")
 
 
@@ -136,19 +139,18 @@ def release_of(name):
 
 
 def outcome(case, answer):
-    """The policy by which the records are those of the case; or how they differ from it, and whether silently."""
+    """The policy by which the records are those of the case, or None; and the classes in which they deviate."""
     expected = case["expected"]
     if "error" in answer:
-        return "fails"
+        return None, ["hangs" if "in time" in answer["error"] or "within" in answer["error"] else "fails"]
     records = [record[2:] for record in answer["records"]]
-    known = {policy: lengths_of(found["records"]) for policy, found in expected.items() if policy in OUTCOMES}
-    same = [policy for policy in ("skip", "stop", "salvage") if known.get(policy) in (records, len(records))]
-    if not same:
-        possible = known.get("salvage", known["skip"])
-        is_part = isinstance(possible, list) and not Counter(map(tuple, records)) - Counter(map(tuple, possible))
-        return ("fewer" if is_part else "wrong") + ("" if "reported" in answer else ", silent")
-    damage = any(SEVERITY[region[0]] == "corruption" for region in expected["skip"].get("regions", []))
-    return same[0] + (", silent" if damage and "reported" not in answer else "")
+    known = {policy: lengths_of(found["records"]) for policy, found in expected.items() if policy in POLICIES}
+    same = next((policy for policy in POLICIES if known.get(policy) in (records, len(records))), None)
+    possible = known.get("salvage", known["skip"])
+    is_part = isinstance(possible, list) and not Counter(map(tuple, records)) - Counter(map(tuple, possible))
+    found = [] if same else ["fewer" if is_part else "other"]
+    is_damage = any(SEVERITY[region[0]] == "corruption" for region in expected["skip"].get("regions", []))
+    return same, found + (["silent"] if "reported" not in answer and (is_damage or not same) else [])
 
 
 def lengths_of(records):
@@ -171,36 +173,57 @@ def table(head, rows):
     return "\n".join(f"| {' | '.join(map(str, row))} |" for row in (head, ["---"] * len(head), *rows))
 
 
+def ids(cases):
+    """The ids of cases in short: those of one file together, and `1-3` for three in a row."""
+    numbers = {}
+    for case in cases:
+        name, _, number = case["id"].rpartition("-")
+        numbers.setdefault(name, []).append(int(number))
+    return ", ".join(f"{name} {' '.join(runs(sorted(found)))}" for name, found in sorted(numbers.items()))
+
+
+def runs(numbers):
+    """Consecutive numbers as one, `1-3`."""
+    for _, group in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        run = [number for _, number in group]
+        yield f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0])
+
+
+def section(name, deviations):
+    """What an engine does otherwise: a line for each class and the rules of its cases."""
+    groups = {}
+    for case, classes in deviations:
+        groups.setdefault((", ".join(classes), ", ".join(case["rules"])), []).append(case)
+    rows = [
+        [classes, rules, len(cases), ids(cases), min((case["name"] for case in cases), key=len)]
+        for (classes, rules), cases in sorted(groups.items(), key=lambda group: (group[0][0], -len(group[1])))
+    ]
+    return (
+        f"\n## {name}\n\n" + (table(["class", "rules", "", "cases", "one of them"], rows) if rows else "None.") + "\n"
+    )
+
+
 def main():
     """Runs the engines, and writes the page."""
-    found, counts, names = {}, [], []
+    counts, sections = [], []
     with tempfile.TemporaryDirectory() as parent:
         asked = list(cases_for_engines(parent))
         for name, release, command in engines():
-            runner, outcomes = Runner(command, timeout=120), Counter()
+            runner, counted, deviations = Runner(command, timeout=120), Counter(), []
             for case, request in asked:
                 answer = runner.answer(request)
                 if "unsupported" not in answer:
-                    result = outcome(case, answer)
-                    found.setdefault(case["name"], {})[name] = result
-                    outcomes[result.split(",")[0]] += 1
-                    outcomes["silent"] += result.endswith("silent")
+                    policy, classes = outcome(case, answer)
+                    counted.update(["cases", *([policy] if policy else []), *classes])
+                    if classes:
+                        deviations.append((case, classes))
             runner.stop()
-            names.append(name)
-            counts.append(
-                [name, release, outcomes.total() - outcomes["silent"], *map(outcomes.get, [*OUTCOMES, "silent"])]
-            )
+            counts.append([name, release, *(counted[column] for column in ("cases", *POLICIES, *CLASSES))])
+            sections.append(section(name, deviations))
             print(*counts[-1], flush=True)
-    rows = [[case, *(results.get(name, "") for name in names)] for case, results in found.items()]
-    rows = [row for row in rows if set(row[1:]) - {"", "skip"}]
     head = (HERE / "engines.md").read_text(encoding="utf-8").partition("\n| engine")[0]
-    counted = table(
-        ["engine", "version", "cases", *OUTCOMES, "silent"],
-        [[0 if cell is None else cell for cell in row] for row in counts],
-    )
-    by_case = table(["case", *names], rows)
-    page = f"{head}\n{counted}\n\n## Cases in which an engine differs from `skip`\n\n{by_case}\n"
-    (HERE / "engines.md").write_text(page, encoding="utf-8")
+    counted = table(["engine", "version", "cases", *POLICIES, *CLASSES], counts)
+    (HERE / "engines.md").write_text(f"{head}\n{counted}\n{''.join(sections)}", encoding="utf-8")
 
 
 if __name__ == "__main__":
