@@ -1,4 +1,4 @@
-"""`async for` over a `Follower`. A separate module, so that `asyncio` is imported only when it is used."""
+"""`async for` and `async with` of a `Follower`. Apart, so that `asyncio` is imported only when it is used."""
 
 from __future__ import annotations
 
@@ -29,6 +29,16 @@ class FollowerRecords:
     async def __anext__(self) -> Record | bytes:
         record = await _next(self._follower)
         return record if self._has_offsets else record.data
+
+
+async def entered(follower: Follower) -> Follower:
+    """The result of `__aenter__`."""
+    return follower.__enter__()
+
+
+async def left(follower: Follower) -> None:
+    """The result of `__aexit__`."""
+    follower.close()
 
 
 async def _next(follower: Follower) -> Record:

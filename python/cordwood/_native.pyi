@@ -1,4 +1,4 @@
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
 from typing import Any, Final, Literal, Self, SupportsIndex, TypeAlias, final, overload
@@ -545,8 +545,8 @@ class Follower:
     in this thread, where Ctrl-C works and other threads keep running, `async for` in the event
     loop of `asyncio`, in whose thread the file is read. The iteration ends after `timeout` seconds
     without a record; a new iteration continues from there. It waits at incomplete records, and at
-    the zeros of a preallocated file. A `with` statement closes the follower; the end of a loop does
-    not. `next(follower)` is one step of the iteration.
+    the zeros of a preallocated file. A `with` or `async with` statement closes the follower; the end of
+    a loop does not. `next(follower)` is one step of the iteration.
 
     Threads may share a follower, even while one of them waits; if another closes it, the waiting
     thread gets a `ClosedError`. After a fork, both processes may continue following independently.
@@ -763,6 +763,10 @@ class Follower:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...
+    def __aenter__(self) -> Awaitable[Self]: ...
+    def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None, /
+    ) -> Awaitable[None]: ...
 
 @final
 class FollowerRecords:

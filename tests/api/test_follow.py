@@ -498,6 +498,31 @@ def test_closing_ends_a_wait_long_before_the_next_poll(live, timeout):
         asyncio.run(read())
 
 
+def test_async_with_closes_a_follower(live):
+    live.write_bytes(encode([b"one", b"two"]))
+
+    async def read(follower):
+        async with follower as entered:
+            assert entered is follower
+            found = [record async for record in follower]
+            assert not follower.closed
+        assert follower.closed
+        return found
+
+    assert asyncio.run(read(cordwood.follow(live, timeout=0))) == [b"one", b"two"]
+
+    async def fail(follower):
+        async with follower:
+            raise ZeroDivisionError
+
+    follower = cordwood.follow(live)
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(fail(follower))
+    assert follower.closed
+    with pytest.raises(cordwood.ClosedError):
+        asyncio.run(read(follower))
+
+
 def test_a_closed_follower_still_says_how_it_went(live):
     log = bytearray(encode([b"one", b"two"]))
     log[8] ^= 1

@@ -15,6 +15,7 @@ use pyo3::types::{PyBytes, PyTuple};
 
 use self::state::{OnRotation, Open, Seen, State, Taken};
 use crate::exclusive::Exclusive;
+use crate::interpreter::imported;
 use crate::interpreter::python_code::{PythonCode, module};
 use crate::reader::log::{Logged, log};
 use crate::reader::skipped::Skipped;
@@ -37,8 +38,8 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// in this thread, where Ctrl-C works and other threads keep running, `async for` in the event
 /// loop of `asyncio`, in whose thread the file is read. The iteration ends after `timeout` seconds
 /// without a record; a new iteration continues from there. It waits at incomplete records, and at
-/// the zeros of a preallocated file. A `with` statement closes the follower; the end of a loop does
-/// not. `next(follower)` is one step of the iteration.
+/// the zeros of a preallocated file. A `with` or `async with` statement closes the follower; the end of
+/// a loop does not. `next(follower)` is one step of the iteration.
 ///
 /// Threads may share a follower, even while one of them waits; if another closes it, the waiting
 /// thread gets a `ClosedError`. After a fork, both processes may continue following independently.
@@ -385,6 +386,15 @@ impl Follower {
     #[pyo3(signature = (*_raised), text_signature = "($self, exc_type, exc, traceback, /)")]
     fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyTuple>) -> PyResult<()> {
         self.close(py)
+    }
+
+    fn __aenter__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        imported!(slf.py(), "cordwood._follow", "entered")?.run((slf,))
+    }
+
+    #[pyo3(signature = (*_raised), text_signature = "($self, exc_type, exc, traceback, /)")]
+    fn __aexit__<'py>(slf: Bound<'py, Self>, _raised: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        imported!(slf.py(), "cordwood._follow", "left")?.run((slf,))
     }
 
     fn __repr__(&self) -> String {
