@@ -21,6 +21,9 @@ const STRIDE: u64 = 16;
 /// allows a process about 1,000 open files.
 const IDLE_MAX: usize = 64;
 
+/// If most records are read at once, the indices of so many are sorted at a time.
+const PIECE_LEN: usize = 1 << 12;
+
 /// The records of logs by their indices, from 0.
 ///
 /// The logs are read once, when the index is created. It keeps 8 bytes for every 16 records. To return
@@ -210,12 +213,24 @@ impl RecordIndex {
         indices: &[u64],
         mut each: impl FnMut(usize, usize, u64, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        // With the indices, so that sorting and what follows read memory in its order.
-        let mut places = Vec::new();
-        places.try_reserve_exact(indices.len()).map_err(no_memory)?;
-        places.extend(indices.iter().copied().zip(0..));
-        places.sort_unstable();
-        let mut places = &places[..];
+        let mut open = None;
+        in_order(indices, self.len(), |places| {
+            self.visit_sorted(places, &mut open, &mut each)
+        })?;
+        if let Some((log, reader)) = open {
+            self.keep(log, reader);
+        }
+        Ok(())
+    }
+
+    /// [`visit`](Self::visit) for indices in their order, each with its place. `open` is the reader of the
+    /// log that was read last, with its number.
+    fn visit_sorted<E: From<Error>>(
+        &self,
+        mut places: &[(u64, usize)],
+        open: &mut Option<(usize, Box<Reader>)>,
+        each: &mut impl FnMut(usize, usize, u64, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
         let first_of = |log: usize| self.ends[log] - self.logs[log].record_count;
         while let Some(&(first, _)) = places.first() {
             let log = self.ends.partition_point(|&end| end <= first);
@@ -230,13 +245,20 @@ impl RecordIndex {
             let are_near = |&(index, _): &(u64, usize), &(next, _): &(u64, usize)| {
                 next == index || (next - index <= STRIDE && !is_alone(index) && !is_alone(next))
             };
-            let mut reader = self.reader(log)?;
-            let mut stays = false;
+            let (mut reader, mut stays) = match open.take() {
+                Some((number, reader)) if number == log => (reader, true),
+                before => {
+                    if let Some((number, reader)) = before {
+                        self.keep(number, reader);
+                    }
+                    (self.reader(log)?, false)
+                }
+            };
             for near in here.chunk_by(are_near) {
-                self.read_near(log, &mut reader, stays, near, &mut each)?;
+                self.read_near(log, &mut reader, stays, near, each)?;
                 stays = true;
             }
-            self.keep(log, reader);
+            *open = Some((log, reader));
             places = rest;
         }
         Ok(())
@@ -431,6 +453,50 @@ impl IndexedLog {
     }
 }
 
+/// Calls `each` with the indices in ascending order, each with its place: with all at once, or in pieces.
+/// `len` is the number of records.
+fn in_order<E: From<Error>>(
+    indices: &[u64],
+    len: u64,
+    mut each: impl FnMut(&[(u64, usize)]) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut places = Vec::new();
+    let are_dense = indices.len() > PIECE_LEN && indices.len() as u64 > len / 4;
+    if !are_dense || indices.len() >= u32::MAX as usize || indices.iter().any(|&index| index >= len) {
+        // With the indices, so that sorting and what follows read memory in its order.
+        places.try_reserve_exact(indices.len()).map_err(no_memory)?;
+        places.extend(indices.iter().copied().zip(0..));
+        places.sort_unstable();
+        return each(&places);
+    }
+    // To compare them takes half as long as to read short records. So no two are compared: each index
+    // has a list of its places. `firsts` has the first of each list, `nexts` for each place the one
+    // after it in the list. 0 is the end, and the places count from 1.
+    let (mut firsts, mut nexts) = (Vec::new(), Vec::new());
+    firsts.try_reserve_exact(len as usize).map_err(no_memory)?;
+    firsts.resize(len as usize, 0_u32);
+    nexts.try_reserve_exact(indices.len()).map_err(no_memory)?;
+    nexts.resize(indices.len(), 0_u32);
+    for ((place, &index), next) in indices.iter().enumerate().zip(&mut nexts).rev() {
+        *next = std::mem::replace(&mut firsts[index as usize], place as u32 + 1);
+    }
+    let mut index = 0;
+    for piece in firsts.chunks(PIECE_LEN) {
+        places.clear();
+        for &first in piece {
+            let mut place = first as usize;
+            while place > 0 {
+                places.try_reserve(1).map_err(no_memory)?;
+                places.push((index, place - 1));
+                place = nexts[place - 1] as usize;
+            }
+            index += 1;
+        }
+        each(&places)?;
+    }
+    Ok(())
+}
+
 fn no_memory(error: TryReserveError) -> Error {
     Error::io(error.into(), None)
 }
@@ -481,6 +547,53 @@ impl Next<'_> {
                     let from = self.start.unwrap_or(self.reader.decoder.offset());
                     return Err(self.log.changed(from.min(self.end)..self.end));
                 }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indices_are_in_the_order_that_comparing_gives() {
+        let mut state = 1_u64;
+        let mut random = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        let many = PIECE_LEN * 5 / 2;
+        for (len, count, is_at_once) in [
+            (1, 0, true),
+            (1, 1, true),
+            (1, PIECE_LEN + 1, false),
+            (many, PIECE_LEN, true),
+            (many, PIECE_LEN + 1, false),
+            (many, many, false),
+            (many, 2 * many, false),
+            (5 * many, many, true),
+        ] {
+            for excess in [0, 1] {
+                let indices: Vec<u64> = (0..count).map(|_| random() % (len + excess) as u64).collect();
+                let mut expected: Vec<(u64, usize)> = indices.iter().copied().zip(0..).collect();
+                expected.sort();
+                let (mut found, mut piece_count) = (Vec::new(), 0);
+                let done: Result<(), Error> = in_order(&indices, len as u64, |piece| {
+                    found.extend_from_slice(piece);
+                    piece_count += 1;
+                    Ok(())
+                });
+                assert!(done.is_ok() && found == expected, "{count} of {len}");
+                let is_beyond = expected.last().is_some_and(|&(index, _)| index == len as u64);
+                let expected_count = if is_at_once || is_beyond {
+                    1
+                } else {
+                    len.div_ceil(PIECE_LEN)
+                };
+                assert_eq!(piece_count, expected_count, "{count} of {len}");
             }
         }
     }

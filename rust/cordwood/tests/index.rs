@@ -352,6 +352,40 @@ fn many_logs_follow_each_other_and_more_than_are_kept_open() {
     assert!(all(&index, &indices).expect("records") == expected);
 }
 
+/// So many that their indices are not compared, and are sorted in pieces, whose bounds are those of no log
+/// and no container.
+#[test]
+fn all_records_of_several_logs_are_read_in_any_order() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut random = Random(5);
+    let packed = LogFormat::new(Dialect::PACKED);
+    let compressed = cfg!(feature = "zstd").then(|| packed.with_compression(Compression::Zstd));
+    for format in [Some(LogFormat::new(Dialect::LEVELDB)), Some(packed), compressed]
+        .into_iter()
+        .flatten()
+    {
+        let (mut paths, mut expected) = (Vec::new(), Vec::new());
+        for (number, count) in [3_000, 1, 9_000].into_iter().enumerate() {
+            let records = records(count, &mut random);
+            let path = directory.path().join(format!("{number}.log"));
+            fs::write(&path, log_of(&records, format)).expect("a file");
+            paths.push(path);
+            expected.extend(records);
+        }
+        let index = RecordIndex::open(&paths, ReadOptions::default()).expect("logs");
+        for count in [5_000, expected.len(), 20_000] {
+            let indices: Vec<u64> = (0..count).map(|_| random.below(expected.len()) as u64).collect();
+            let found = all(&index, &indices).expect("records");
+            let is_same = |(&at, record): (&u64, &Vec<u8>)| expected[at as usize] == *record;
+            assert!(indices.iter().zip(&found).all(is_same), "{format:?}, {count}");
+            let mut beyond = indices;
+            beyond[count / 2] = expected.len() as u64;
+            let error = all(&index, &beyond).expect_err("an index that no record has");
+            assert!(matches!(error.kind, ErrorKind::Io { .. }), "{error}");
+        }
+    }
+}
+
 /// One reader that all threads move returns wrong records here.
 #[test]
 fn sixteen_threads_read_the_right_records() {
