@@ -41,6 +41,7 @@ WAYS = {
     "index": "index",
     "salvage": "salvage",
     "repair": "repair",
+    "retention": "retention",
     "scan": "`scan`",
     "beam": "Beam",
     "spark": "Spark",

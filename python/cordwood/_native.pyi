@@ -849,6 +849,13 @@ class Writer:
             it is created if it does not exist. All offsets are those of the log, which go on rising
             from one segment to the next; `checkpoint` is one, too. The dialect is `"leveldb"` or
             `"packed"`. Only the last segment is read. Default: `None`: the log is one file.
+        retention_bytes: For a segmented log: with each segment that is started, the oldest ones are
+            removed, as long as this many bytes are left before it. Only closed and synced segments
+            are removed, whether they were read or not. Default: `None`: all are kept.
+        retention_time: For a segmented log: with each segment that is started, the oldest ones are
+            removed, as long as their files were last changed more than this many seconds ago. One of
+            the future, by the system's clock, is kept, and so are all later ones. Default: `None`: all are
+            kept.
         record_len_max: The length in bytes of the longest record to write; a longer one raises
             `RecordTooLargeError`. Default: 1 GiB, as for `Reader`, which reads longer records only
             if its own `record_len_max` allows them. For `"a"`, it also limits what is decompressed to
@@ -893,6 +900,8 @@ class Writer:
         on_torn_tail: Literal["refuse", "truncate", "pad"] = "refuse",
         checkpoint: int | None = None,
         segment_len: int | None = None,
+        retention_bytes: int | None = None,
+        retention_time: float | None = None,
         record_len_max: int = 1073741824,
     ) -> Self: ...
     def append(self, record: ReadableBuffer, /, *, sync: bool = False) -> int:

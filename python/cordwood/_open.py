@@ -113,6 +113,8 @@ def open(  # noqa: A001
     on_torn_tail: Literal["refuse", "truncate", "pad"] = "refuse",
     checkpoint: int | None = None,
     segment_len: int | None = None,
+    retention_bytes: int | None = None,
+    retention_time: float | None = None,
     record_len_max: int = 1073741824,
 ) -> Writer: ...
 @overload
@@ -145,6 +147,8 @@ def open(  # noqa: A001
     on_torn_tail: Literal["refuse", "truncate", "pad"] = "refuse",
     checkpoint: int | None = None,
     segment_len: int | None = None,
+    retention_bytes: int | None = None,
+    retention_time: float | None = None,
 ) -> Reader | Writer:
     """Opens a log to read or to write records.
 
@@ -185,6 +189,10 @@ def open(  # noqa: A001
         segment_len: To append: the log is a directory of files, its segments, each of at most this many bytes, as for
             `Writer`, whose `rotate` starts one and whose `prune_before` removes the oldest. Default: `None`: it is
             one file.
+        retention_bytes: To append to a segmented log: with each segment that is started, remove the oldest ones, as
+            long as this many bytes are left before it, as for `Writer`. Default: `None`: all are kept.
+        retention_time: The same for segments whose files were last changed more than this many seconds ago.
+            Default: `None`: all are kept.
 
     Returns:
         A `Reader` for `"r"`, otherwise a `Writer`. Both are context managers.
@@ -238,7 +246,16 @@ def open(  # noqa: A001
 _DEFAULTS: dict[str, Any] = open.__kwdefaults__ or {}
 _OF_BOTH = ("dialect", "log_number", "compression", "record_len_max")
 _OF_READER = ("on_corruption", "start", "end", "storage_options", "verify_checksums")
-_OF_WRITER = ("flush", "sync", "sync_interval", "on_torn_tail", "checkpoint", "segment_len")
+_OF_WRITER = (
+    "flush",
+    "sync",
+    "sync_interval",
+    "on_torn_tail",
+    "checkpoint",
+    "segment_len",
+    "retention_bytes",
+    "retention_time",
+)
 
 
 def follow(

@@ -182,6 +182,13 @@ impl Object {
 ///         it is created if it does not exist. All offsets are those of the log, which go on rising
 ///         from one segment to the next; `checkpoint` is one, too. The dialect is `"leveldb"` or
 ///         `"packed"`. Only the last segment is read. Default: `None`: the log is one file.
+///     retention_bytes: For a segmented log: with each segment that is started, the oldest ones are
+///         removed, as long as this many bytes are left before it. Only closed and synced segments
+///         are removed, whether they were read or not. Default: `None`: all are kept.
+///     retention_time: For a segmented log: with each segment that is started, the oldest ones are
+///         removed, as long as their files were last changed more than this many seconds ago. One of
+///         the future, by the system's clock, is kept, and so are all later ones. Default: `None`: all are
+///         kept.
 ///     record_len_max: The length in bytes of the longest record to write; a longer one raises
 ///         `RecordTooLargeError`. Default: 1 GiB, as for `Reader`, which reads longer records only
 ///         if its own `record_len_max` allows them. For `"a"`, it also limits what is decompressed to
@@ -238,7 +245,7 @@ impl Writer {
     #[new]
     #[pyo3(signature = (
         sink, mode = "x", *, dialect = None, log_number = None, compression = None, flush = None, sync = "never", sync_interval = None, on_torn_tail = "refuse", checkpoint = None, segment_len = None,
-        record_len_max = 1_073_741_824
+        retention_bytes = None, retention_time = None, record_len_max = 1_073_741_824
     ))]
     fn new(
         sink: &Bound<'_, PyAny>,
@@ -252,6 +259,8 @@ impl Writer {
         on_torn_tail: &str,
         checkpoint: Option<u64>,
         segment_len: Option<u64>,
+        retention_bytes: Option<u64>,
+        retention_time: Option<f64>,
         record_len_max: u64,
     ) -> PyResult<Self> {
         if mode == "r" {
@@ -263,7 +272,10 @@ impl Writer {
             return Err(unknown_name("mode", &["r", "w", "x", "a"], mode));
         }
         let sync_interval = sync_interval.map(|time| time_of("sync_interval", time)).transpose()?;
+        let retention_time = retention_time.map(|time| time_of("retention_time", time)).transpose()?;
         let options = LogFileOptions::default()
+            .with_retention_bytes(retention_bytes)
+            .with_retention_time(retention_time)
             .with_sync(sync_policy_of(sync, sync_interval)?)
             .with_on_torn_tail(named("on_torn_tail", on_torn_tail)?)
             .with_checkpoint(checkpoint)
@@ -284,6 +296,11 @@ impl Writer {
                 ));
             }
             Some(len) => options.with_segment_len(len),
+            None if retention_bytes.is_some() || retention_time.is_some() => {
+                return Err(PyValueError::new_err(
+                    "retention_bytes and retention_time are for a segmented log: pass segment_len",
+                ));
+            }
             None => options,
         };
         let flush = flush.map(|flush| named("flush", flush)).transpose()?;

@@ -263,11 +263,12 @@ impl write::Directory for Directory {
     }
 }
 
-/// Two threads append to a segmented log, each of one record, and sync; `beside` runs beside them.
-fn check_segments(beside: impl Fn(&SegmentedLog) + Send + Sync + Copy + 'static) {
+/// Two threads append to a log with these options, one record to a segment, and sync; `beside` runs
+/// beside them.
+fn check_segments(options: LogFileOptions, beside: impl Fn(&SegmentedLog) + Send + Sync + Copy + 'static) {
     loom::model(move || {
         let directory = Directory::default();
-        let options = LogFileOptions::default().with_segment_len(STORED_LEN);
+        let options = options.clone().with_segment_len(STORED_LEN);
         let log = SegmentedLog::open_in(Arc::new(directory.clone()), options).expect("an empty directory");
         let log = loom::sync::Arc::new(log);
         let other = {
@@ -304,14 +305,21 @@ fn check_segments(beside: impl Fn(&SegmentedLog) + Send + Sync + Copy + 'static)
 /// One of them starts the next segment, while the other may wait for a record in the last.
 #[test]
 fn two_threads_start_segments() {
-    check_segments(|_| {});
+    check_segments(LogFileOptions::default(), |_| {});
 }
 
 #[test]
 fn segments_are_started_and_removed_while_another_thread_appends() {
-    check_segments(|log| {
+    check_segments(LogFileOptions::default(), |log| {
         let end = log.rotate().expect("nothing fails");
         assert!(log.prune_before(end).expect("nothing fails") >= end);
+    });
+}
+
+#[test]
+fn two_threads_start_segments_which_expire_while_they_are_pruned() {
+    check_segments(LogFileOptions::default().with_retention_bytes(0), |log| {
+        log.prune_before(u64::MAX).expect("nothing fails");
     });
 }
 

@@ -388,6 +388,20 @@ fn segments_pruned_between_appends() {
 }
 
 #[test]
+fn segments_removed_by_retention() {
+    for options in [options(), packed()] {
+        let mut session = Session::open(Files::new(), options.clone().with_retention_bytes(150));
+        // After a crash, it is opened without: opening removes nothing, and neither do the appends then.
+        session.history.options = options;
+        session.append(12);
+        session.append_sync();
+        session.extend(20);
+        assert!(session.log.first_offset() > 150);
+        checked("retention", session, 700);
+    }
+}
+
+#[test]
 fn segments_of_one_record_and_a_rotation_after_each() {
     let mut session = Session::open(Files::new(), options().with_segment_len(1));
     session.append(4);

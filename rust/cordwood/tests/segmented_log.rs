@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Barrier, OnceLock, Weak};
+use std::time::Duration;
 use std::{fs, io};
 
 use crate::common;
@@ -600,6 +601,81 @@ fn a_segment_that_cannot_be_removed_is_removed_by_the_next_call() -> Result<(), 
     Ok(())
 }
 
+// Retention -------------------------------------------------------------------------------------
+
+#[test]
+fn a_new_segment_removes_the_oldest_while_enough_bytes_are_left() {
+    for (bytes, expected) in [
+        (0, &[300][..]),
+        (1, &[200, 300]),
+        (100, &[200, 300]),
+        (101, &[100, 200, 300]),
+        (201, &[0, 100, 200, 300]),
+    ] {
+        let directory = DirectoryDouble::default();
+        let log = open(&directory, options().with_retention_bytes(bytes));
+        fill(&log, 0..35);
+        assert_eq!(starts(&directory), expected, "{bytes}");
+        assert_eq!(log.first_offset(), expected[0]);
+        assert_eq!(read(&directory), numbers(expected[0] as usize / 10..35));
+    }
+}
+
+#[test]
+fn a_new_segment_removes_the_oldest_while_they_are_too_old() {
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options().with_retention_time(Duration::from_secs(60)));
+    fill(&log, 0..35);
+    assert_eq!(log.first_offset(), 0, "the clock says that they are of the future");
+    let ages = [(0, 61), (100, 61), (200, 60), (300, 61)].map(|(offset, age)| (offset, Duration::from_secs(age)));
+    directory.state().ages = ages.into();
+    fill(&log, 35..40);
+    assert_eq!(log.first_offset(), 0, "no segment was started");
+    fill(&log, 40..41);
+    assert_eq!(
+        starts(&directory),
+        [200, 300, 400],
+        "a later one does not go before an earlier one"
+    );
+}
+
+#[test]
+fn the_segments_that_are_there_when_a_log_is_opened_are_removed_like_others() -> Result<(), Error> {
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options());
+    fill(&log, 0..35);
+    log.close()?;
+    let log = open(&directory, options().with_retention_bytes(150));
+    assert_eq!(log.first_offset(), 0);
+    assert_eq!(log.rotate()?, 350);
+    assert_eq!(starts(&directory), [200, 300, 350]);
+    assert_eq!(log.rotate()?, 350, "there is no record in the last one");
+    Ok(())
+}
+
+#[test]
+fn an_expired_segment_that_cannot_be_removed_is_removed_with_the_next_switch() {
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options().with_retention_bytes(0));
+    directory.state().remove_faults = [Fault::Error(EIO)].into();
+    fill(&log, 0..15);
+    assert_eq!(starts(&directory), [0, 100]);
+    fill(&log, 15..25);
+    assert_eq!(starts(&directory), [200]);
+}
+
+#[test]
+fn sync_of_the_directory_fails_after_an_expired_segment_is_removed() {
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options().with_retention_bytes(0));
+    fill(&log, 0..10);
+    // The first is for the name of the new segment.
+    directory.state().sync_faults = [Fault::None, Fault::Error(EIO)].into();
+    assert_eq!(write_error(log.append(b"010")), (Some(EIO), 100, false));
+    assert_eq!(write_error(log.append(b"010")), (Some(EIO), 100, false));
+    assert!(log.has_failed());
+}
+
 // The table of failures -------------------------------------------------------------------------
 
 #[test]
@@ -726,6 +802,10 @@ impl Directory for RotatedMeanwhile {
         self.directory.remove(offset)
     }
 
+    fn age_of(&self, offset: u64) -> Option<Duration> {
+        self.directory.age_of(offset)
+    }
+
     fn sync(&self) -> io::Result<()> {
         let log = self.log.get().and_then(Weak::upgrade).expect("the log");
         assert_eq!(log.rotate().expect("a segment"), 350);
@@ -739,9 +819,12 @@ fn sync_of_the_directory_fails_after_a_removal_while_a_segment_is_started() -> R
         directory: DirectoryDouble::default(),
         log: OnceLock::new(),
     });
-    let log = Arc::new(SegmentedLog::open_in(directory.clone(), options())?);
+    let options = options().with_retention_time(Duration::ZERO);
+    let log = Arc::new(SegmentedLog::open_in(directory.clone(), options)?);
     directory.log.set(Arc::downgrade(&log)).expect("one log");
     fill(&log, 0..35);
+    // Starting a segment does not wait for the thread that prunes, to remove what is too old.
+    directory.directory.state().ages = [(100, Duration::MAX)].into();
     assert_eq!(write_error(log.prune_before(300)), (Some(EIO), 350, false));
     assert_eq!(write_error(log.append(b"035")), (Some(EIO), 350, false));
     assert!(log.status().has_failed);

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use cordwood_log::segments::Segment;
 use cordwood_log::write::{Directory, FileId, Process, Storage};
@@ -42,6 +43,8 @@ pub(crate) struct DirectoryState {
     pub(crate) is_dead: bool,
     /// Whether it is the directory of a log, even if no byte of its files shows that.
     pub(crate) had_lock: bool,
+    /// Of the files that were changed in the past.
+    pub(crate) ages: BTreeMap<u64, Duration>,
     /// The offsets of the files that were opened.
     pub(crate) opened: Vec<u64>,
     pub(crate) process: Process,
@@ -168,6 +171,10 @@ impl Directory for DirectoryDouble {
         }
         state.ops.push(DirectoryOp::Remove(offset));
         Ok(())
+    }
+
+    fn age_of(&self, offset: u64) -> Option<Duration> {
+        self.state().ages.get(&offset).copied()
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -99,6 +99,15 @@ options! {
         /// bytes, except by its first record. A [`LogFile`](crate::LogFile) does not use it.
         /// Default: 64 MiB.
         pub segment_len: u64 = 64 << 20, set with_segment_len;
+        /// For [`SegmentedLog`](crate::SegmentedLog): with each segment that is started, the oldest
+        /// ones are removed, as long as this many bytes are left before it. Default: `None`, all are
+        /// kept.
+        pub retention_bytes: Option<u64> = None, into with_retention_bytes;
+        /// For [`SegmentedLog`](crate::SegmentedLog): with each segment that is started, the oldest
+        /// ones are removed, as long as their files were last changed longer ago than this. One of
+        /// the future, by the system's clock, is kept, and so are all later ones. Default: `None`,
+        /// all are kept.
+        pub retention_time: Option<Duration> = None, into with_retention_time;
         /// For [`LogFile::append_to`](crate::LogFile::append_to): an offset at which a record
         /// starts or ends, and before which everything is known to be on the disk, such as an
         /// earlier [`durable_offset`](crate::LogFile::durable_offset). The file is read from there

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::error::{Error, ErrorKind};
 use crate::process::Process;
@@ -32,6 +33,12 @@ pub trait Directory: Debug + Send + Sync {
 
     /// Removes the segment that starts at `offset`.
     fn remove(&self, offset: u64) -> Result<(), Error>;
+
+    /// How long ago the segment that starts at `offset` was last changed. `None` if the clock says that this
+    /// is in the future.
+    fn age_of(&self, _offset: u64) -> Option<Duration> {
+        None
+    }
 
     /// Waits until all names in the directory, and the lack of those removed, are on the disk.
     fn sync(&self) -> io::Result<()>;
@@ -171,6 +178,10 @@ impl Directory for DiskDirectory {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.named(Error::io(error, Some(&path)))),
             _ => Ok(()),
         }
+    }
+
+    fn age_of(&self, offset: u64) -> Option<Duration> {
+        self.path_of(offset).metadata().ok()?.modified().ok()?.elapsed().ok()
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -22,9 +22,11 @@ use crate::writer::storage::{Storage, copy_of, read_at_most};
 /// It is a [`LogFile`] that may become as long as you like: a new file, or segment, is started
 /// before an append that would make the last one longer than
 /// [`segment_len`](LogFileOptions::segment_len), and [`prune_before`](SegmentedLog::prune_before)
-/// removes the oldest. All offsets are those of the log: they go on rising from one segment to the
-/// next, and never change. Each segment is also an ordinary log file, in the dialect
-/// [`LEVELDB`](Dialect::LEVELDB) or [`PACKED`](Dialect::PACKED).
+/// removes the oldest, as [`retention_bytes`](LogFileOptions::retention_bytes) and
+/// [`retention_time`](LogFileOptions::retention_time) do with each new one. All offsets are those of
+/// the log: they go on rising from one segment to the next, and never change. Each segment is also
+/// an ordinary log file, in the dialect [`LEVELDB`](Dialect::LEVELDB) or
+/// [`PACKED`](Dialect::PACKED).
 ///
 /// * [`open`](SegmentedLog::open) reads only the last segment. Only that one may have a torn tail: a
 ///   segment is on the disk, up to its last record, before the next one is created.
@@ -63,7 +65,7 @@ pub struct SegmentedLog {
     owner: u64,
     first_offset: AtomicU64,
     /// Held by the thread that removes segments, so that the oldest is removed first. If both locks
-    /// are needed, this is the first.
+    /// are needed, this is the first: who holds the other one must not wait for it.
     pruning: Mutex<()>,
     /// Held while a record is appended or a segment started, and not while a thread waits for a
     /// record to be on the disk.
@@ -93,6 +95,14 @@ impl Segments {
             durable_offset: base + status.durable_offset,
             ..status
         }
+    }
+
+    /// After the oldest segment has been removed. If that is not on the disk, the log has failed: a crash
+    /// could bring this segment back, and not a later one.
+    fn removed(&mut self, synced: io::Result<()>) -> Result<(), Error> {
+        synced.map_err(|source| self.active.fail("sync", source).in_segment(self.base()))?;
+        self.starts.pop_front();
+        Ok(())
     }
 
     fn room(&self, options: &LogFileOptions) -> Room {
@@ -449,13 +459,9 @@ impl SegmentedLog {
                 }
             };
             directory.remove(self.first_offset())?;
-            // Otherwise a crash could bring this segment back, and not a later one.
-            if let Err(source) = directory.sync() {
-                // Another thread may have started a segment meanwhile.
-                let segments = locked(&self.segments);
-                return Err(segments.active.fail("sync", source).in_segment(segments.base()));
-            }
-            locked(&self.segments).starts.pop_front();
+            let synced = directory.sync();
+            // Another thread may have started a segment meanwhile.
+            locked(&self.segments).removed(synced)?;
             self.first_offset.store(end, Relaxed);
         }
     }
@@ -518,7 +524,29 @@ impl SegmentedLog {
         segments.active = Arc::new(active);
         segments.starts.push_back(next);
         // Puts its name on the disk. If that fails, the log has failed.
-        segments.active.sync().map_err(|error| error.in_segment(next))
+        segments.active.sync().map_err(|error| error.in_segment(next))?;
+        self.remove_expired(segments, &*directory)
+    }
+
+    /// Removes the oldest segments, by `retention_bytes` and `retention_time`. One that cannot be removed,
+    /// or that another thread is removing, is left for the next time.
+    fn remove_expired(&self, segments: &mut Segments, directory: &dyn Directory) -> Result<(), Error> {
+        let Some(_pruning) = try_locked(&self.pruning) else {
+            return Ok(());
+        };
+        while let Some(&end) = segments.starts.get(1) {
+            let start = self.first_offset();
+            let kept_len = segments.base() - end;
+            let is_expired = self.options.retention_bytes.is_some_and(|bytes| kept_len >= bytes)
+                || (self.options.retention_time)
+                    .is_some_and(|time| directory.age_of(start).is_some_and(|age| age > time));
+            if !is_expired || directory.remove(start).is_err() {
+                break;
+            }
+            segments.removed(directory.sync())?;
+            self.first_offset.store(end, Relaxed);
+        }
+        Ok(())
     }
 
     /// Whether this is the copy in a forked child.
@@ -546,11 +574,7 @@ impl SegmentedLog {
     }
 
     fn try_lock(&self) -> Option<MutexGuard<'_, Segments>> {
-        match self.segments.try_lock() {
-            Ok(segments) => Some(segments),
-            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        try_locked(&self.segments)
     }
 }
 
@@ -558,6 +582,14 @@ impl SegmentedLog {
 /// every later call.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn try_locked<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
 }
 
 fn check_options(options: &LogFileOptions, path: Option<&Path>) -> Result<(), Error> {
