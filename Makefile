@@ -53,6 +53,7 @@ test: lint  ## Run every check below
 dev: $(VENV)/test.stamp $(VENV)/lint.stamp  ## Build the package into .venv for development: debug, editable
 	VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --profile dev --quiet
 	$(BIN)/python tools/stub.py
+	$(BIN)/python tools/man.py
 
 # Finds most mistakes in less than a minute; `make test` runs everything. (Clippy on the binding would make the next
 # `make dev` rebuild PyO3, so that is left to `make lint`.) With T, only those tests run: paths below tests/ go to
