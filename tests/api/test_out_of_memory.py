@@ -210,7 +210,6 @@ COPY_ONCE = {
 COPY_TWICE = {
     "write batch of operations": "WriteBatch.build(1, [operation])",
     "write batch as a dict": "WriteBatch(batch_record).to_dict()",
-    "bytes of a version edit": "bytes(edit)",
 }
 MAKE = """
 import entities

@@ -167,7 +167,7 @@ def test_an_offset_that_was_pruned_is_an_error_that_names_the_first_one(orders):
         lambda: cordwood.open(directory).seek(records[3][0]),
         lambda: cordwood.follow(directory, start=records[3][0]),
     ):
-        with pytest.raises(cordwood.LogTruncatedError, match=f"the log starts at {first}, ") as caught:
+        with pytest.raises(cordwood.LogTruncatedError, match=f"records before {first} were pruned") as caught:
             start()
         assert (caught.value.offset, caught.value.first_offset, caught.value.file_len) == (records[3][0], first, None)
         assert caught.value.hint == "start_at_first_offset"

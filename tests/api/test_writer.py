@@ -375,7 +375,7 @@ def test_a_record_that_readers_refuse_is_not_written(tmp_path, flush):
     ]
     writer.append(b"12345")
     for call, length, offset in zip(calls, [6, 40_000, 6, 6], [12, 12, 24, 24], strict=True):
-        with pytest.raises(cordwood.RecordTooLargeError, match="longer than the limit of 5") as caught:
+        with pytest.raises(cordwood.RecordTooLargeError, match="the limit is 5") as caught:
             call()
         error = caught.value
         expected = (str(path) if flush else None, offset, length, "record_too_large")
