@@ -8,6 +8,7 @@ const KINDS = [
 const COLUMNS = 128;
 const FILE_LEN_MAX = 1 << 30;
 const root = document.getElementById("try");
+const state = document.getElementById("try-state");
 const answer = document.getElementById("try-answer");
 const script = document.getElementById("try-worker").textContent;
 const workerAt = URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
@@ -32,7 +33,7 @@ function read(file) {
     show(verdict("bad", "Too long for this page", name, "It reads files of up to 1 GiB. The command reads any length."));
     return;
   }
-  answer.replaceChildren(make("p", "", `Reading ${name} …`));
+  state.textContent = `Reading ${name} …`;
   worker = new Worker(workerAt);
   worker.onmessage = ({ data }) => {
     if (data.saved) save(name, data.saved);
@@ -44,8 +45,9 @@ function read(file) {
   worker.postMessage({ packed: document.getElementById("try-module").textContent.trim(), file });
 }
 
-function show(...elements) {
-  answer.replaceChildren(...elements);
+function show(first, ...rest) {
+  state.replaceChildren(first);
+  answer.replaceChildren(...rest);
   answer.setAttribute("aria-busy", "false");
 }
 
@@ -62,7 +64,7 @@ function found(name, { text, took }, isSample) {
   const log = of("log")[0];
   const [regions, records] = [of("region"), of("record")];
   const [[cellLen, cells]] = of("cells");
-  const out = [state(name, log, took, isSample), map(cells, Number(cellLen)), legend(of("totals")[0])];
+  const out = [judged(name, log, took, isSample), map(cells, Number(cellLen)), legend(of("totals")[0])];
   if (regions.length) {
     out.push(make("h2", "", "What was skipped"), table(["offset", "bytes", "reason"], regions.map(regionRow)));
     const more = Number(of("more")[0][0]);
@@ -76,7 +78,7 @@ function found(name, { text, took }, isSample) {
   return out;
 }
 
-function state(name, log, took, isSample) {
+function judged(name, log, took, isSample) {
   const [dialect, isKnown, isOk, end, records, salvaged, dataLen, fileLen, damagedLen, zeros, own, other] = log;
   const read = `${quantity(records, "record")}, ${quantity(dataLen, "byte")} of data`;
   const lines = [
@@ -169,7 +171,7 @@ function saving(count) {
 
 function save(name, bytes) {
   const link = make("a");
-  link.href = URL.createObjectURL(new Blob([bytes]));
+  link.href = URL.createObjectURL(new Blob([bytes], { type: "application/octet-stream" }));
   link.download = `salvaged-${name}`;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
