@@ -1,8 +1,11 @@
-"""The tools that publish: one makes links absolute, one finds those that are broken, and one refuses a release."""
+"""The tools that publish: they make links absolute, find broken ones, complete a page, and refuse a release."""
 
+import gzip
 import re
 import sys
 import tomllib
+from base64 import b64decode, b64encode
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -180,3 +183,28 @@ def test_a_release_with_words_from_before_it_is_refused(monkeypatch):
 
     monkeypatch.setattr(release_check, "early_words", lambda directory, names: [f"{len(names) > 100} in {directory}"])
     assert f"True in {ROOT}" in release_check.problems(None)
+
+
+@pytest.mark.parametrize("module", [None, b"\0asm module"])
+def test_the_page_that_reads_logs_runs_only_its_own_scripts(tmp_path, monkeypatch, module):
+    import try_page
+
+    monkeypatch.setattr(try_page, "MODULE", tmp_path / "module.wasm")
+    if module:
+        (tmp_path / "module.wasm").write_bytes(module)
+    page = tmp_path / "try.html"
+    page.write_text(f"<head></head><script>theme()</script><script src='a.js'></script>{try_page.PLACE}")
+    try_page.complete(page)
+    text = page.read_text(encoding="utf-8")
+
+    rules = re.match(r'<head><meta http-equiv="Content-Security-Policy" content="([^"]*)">', text)[1].split("; ")
+    assert {"default-src 'none'", "connect-src 'none'", "worker-src blob:"} <= set(rules)
+    scripts = [b"theme()", *([(ROOT / "rust/web/page.js").read_bytes()] if module else [])]
+    hashes = {f"'sha256-{b64encode(sha256(script).digest()).decode()}'" for script in scripts}
+    assert set(next(rule for rule in rules if rule.startswith("script-src")).split()) == {
+        *("script-src", "'self'", "'wasm-unsafe-eval'"),
+        *hashes,
+    }
+    packed = re.search(r'id="try-module">([^<]*)<', text)
+    assert (packed and gzip.decompress(b64decode(packed[1]))) == module
+    assert ("without the module" in text) == (module is None)
