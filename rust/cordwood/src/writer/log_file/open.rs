@@ -163,9 +163,7 @@ impl LogFile {
         interrupted: &dyn Fn() -> io::Result<()>,
     ) -> Result<Self, Error> {
         let recovered = recover(&*storage, &options, path, file, interrupted)?;
-        let mut log = Self::new(storage, options, recovered);
-        log.path = path.map(Path::to_owned);
-        Ok(log)
+        Ok(Self::new(storage, options, recovered, path))
     }
 
     /// [`create`](Self::create), for tests.
@@ -191,9 +189,7 @@ impl LogFile {
             format,
             ..Recovered::default()
         };
-        let mut log = Self::new(storage, options, new);
-        log.path = path.map(Path::to_owned);
-        Ok(log)
+        Ok(Self::new(storage, options, new, path))
     }
 
     /// The same log as a segment that another one precedes: a reader that comes from there may have
@@ -212,7 +208,7 @@ impl LogFile {
         Self::append_to_storage(storage, options, None, None, &|| Ok(()))
     }
 
-    fn new(storage: Box<dyn Storage>, options: LogFileOptions, recovered: Recovered) -> Self {
+    fn new(storage: Box<dyn Storage>, options: LogFileOptions, recovered: Recovered, path: Option<&Path>) -> Self {
         let Recovered { format, file_len, tail } = recovered;
         let process = storage.process();
         let mut encoder = Encoder::unchecked(file_len, format);
@@ -237,7 +233,7 @@ impl LogFile {
         };
         LogFile {
             options,
-            path: None,
+            path: path.map(Path::to_owned),
             format,
             discarded_tail: tail,
             owner: process.number(),
