@@ -271,12 +271,7 @@ impl Assembler {
                     Interruption::NewRecord if self.joined_len == 0 => (Reason::EmptyFirst, None),
                     Interruption::NewRecord => (Reason::MissingEnd, len),
                 };
-                Some(SkippedRegion {
-                    start,
-                    end,
-                    reason,
-                    leveldb_len,
-                })
+                Some(SkippedRegion::new(start..end, reason).with_leveldb_len(leveldb_len))
             }
         }
     }
@@ -348,12 +343,9 @@ impl Assembler {
             (_, State::InRecord { start, .. }) => start,
             (_, State::Idle) => {
                 let leveldb_len = Some(payload.len() as u64);
-                return Pushed::Skipped(SkippedRegion {
-                    start,
-                    end,
-                    reason: Reason::MissingStart,
-                    leveldb_len,
-                });
+                return Pushed::Skipped(
+                    SkippedRegion::new(start..end, Reason::MissingStart).with_leveldb_len(leveldb_len),
+                );
             }
             (
                 _,

@@ -278,6 +278,11 @@ impl SkippedRegion {
         }
     }
 
+    /// This region, of which LevelDB reports so many bytes.
+    pub(crate) const fn with_leveldb_len(self, leveldb_len: Option<u64>) -> Self {
+        SkippedRegion { leveldb_len, ..self }
+    }
+
     /// The length of the region in bytes.
     pub const fn len(&self) -> u64 {
         self.end - self.start

@@ -318,12 +318,7 @@ impl Decoder {
             Some(end) if is_stale => SkippedRegion::new(start..end, Reason::TornTail),
             None if is_stale => SkippedRegion::new(start..self.offset, Reason::Stale),
             _ if is_unsynced => SkippedRegion::new(start..ambiguity.end, Reason::TornTail),
-            _ => SkippedRegion {
-                start,
-                end: ambiguity.end,
-                reason: ambiguity.reason,
-                leveldb_len: ambiguity.leveldb_len,
-            },
+            _ => SkippedRegion::new(start..ambiguity.end, ambiguity.reason).with_leveldb_len(ambiguity.leveldb_len),
         };
         self.recycled.ambiguity = (region.end < self.offset).then_some(Ambiguity {
             start: region.end,

@@ -503,12 +503,7 @@ impl Decoder {
             Found::Stale => (Reason::LostWrite, None),
             _ => (Reason::NonzeroTrailer, None),
         };
-        let region = SkippedRegion {
-            start,
-            end: self.offset,
-            reason,
-            leveldb_len,
-        };
+        let region = SkippedRegion::new(start..self.offset, reason).with_leveldb_len(leveldb_len);
         is_ours.then(|| self.skip(region))
     }
 
