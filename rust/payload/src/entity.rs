@@ -7,12 +7,11 @@
 //! [`Entity::other_fields`].
 
 use std::collections::HashMap;
-use std::ops::Deref;
-use std::slice;
 
 use super::entity_key::{EntityKey, KeyForm, is_empty_or_root};
 use super::error::{PayloadError, PayloadReason};
-use super::proto::{Message, OtherField};
+use super::proto::{Message, OtherField, fields};
+use super::several::Several;
 use super::wire::Cursor;
 
 /// An entity of Datastore; in Firestore, a document or a map in a document.
@@ -50,18 +49,7 @@ pub struct Property<'a> {
     /// Whether it is an array. If not, it has one value.
     pub is_array: bool,
     /// The values, in order.
-    pub values: PropertyValues<'a>,
-}
-
-/// The values of a [`Property`], in order, as a slice. A single value needs no allocation.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PropertyValues<'a>(Kept<'a>);
-
-#[derive(Debug, Clone, PartialEq)]
-enum Kept<'a> {
-    One(PropertyValue<'a>),
-    /// Any other number of values.
-    Several(Vec<PropertyValue<'a>>),
+    pub values: Several<PropertyValue<'a>>,
 }
 
 /// A value of a property.
@@ -206,15 +194,12 @@ impl<'a> Entity<'a> {
     ) -> Result<(Option<u64>, &'a str, Option<bool>, Message<'a>), PayloadError> {
         let whole = message.clone();
         let (mut name, mut content, mut meaning, mut multiple) = (None, None, None, None);
-        while let Some(field) = message.next_field()? {
-            match field.number {
-                1 => field.set(&mut meaning, field.varint()?)?,
-                3 => field.set(&mut name, field.text()?)?,
-                4 => field.set(&mut multiple, field.boolean()?)?,
-                5 => field.set(&mut content, field.message()?)?,
-                _ => self.other_fields.push(field.other("Property")),
-            }
-        }
+        fields!(message, field => {
+            1 => meaning, field.varint(),
+            3 => name, field.text(),
+            4 => multiple, field.boolean(),
+            5 => content, field.message(),
+        }, self.other_fields, "Property");
         let name = name.ok_or_else(|| whole.missing(3))?;
         let content = content.ok_or_else(|| whole.missing(5))?;
         Ok((meaning, name, multiple, content))
@@ -246,13 +231,13 @@ impl<'a> Entity<'a> {
             None if is_empty_list => self.properties.push(Property {
                 name,
                 is_array: true,
-                values: PropertyValues::none(),
+                values: Several::none(),
             }),
             // Built in place: moving it here would take as long as reading it.
             None => self.properties.push(Property {
                 name,
                 is_array: is_multiple,
-                values: PropertyValues::one(PropertyValue {
+                values: Several::one(PropertyValue {
                     value,
                     meaning,
                     is_indexed,
@@ -331,13 +316,10 @@ impl<'a> EntityValue<'a> {
     fn read_point(mut group: Message<'a>, other_fields: &mut Vec<OtherField<'a>>) -> Result<Self, PayloadError> {
         let whole = group.clone();
         let (mut latitude, mut longitude) = (None, None);
-        while let Some(field) = group.next_field()? {
-            match field.number {
-                6 => field.set(&mut latitude, field.double()?)?,
-                7 => field.set(&mut longitude, field.double()?)?,
-                _ => other_fields.push(field.other("PointValue")),
-            }
-        }
+        fields!(group, field => {
+            6 => latitude, field.double(),
+            7 => longitude, field.double(),
+        }, other_fields, "PointValue");
         Ok(EntityValue::Point {
             latitude: latitude.ok_or_else(|| whole.missing(6))?,
             longitude: longitude.ok_or_else(|| whole.missing(7))?,
@@ -350,63 +332,19 @@ impl<'a> User<'a> {
         let whole = group.clone();
         let (mut email, mut auth_domain, mut gaia_id) = (None, None, None);
         let mut user = User::default();
-        while let Some(field) = group.next_field()? {
-            match field.number {
-                9 => field.set(&mut email, field.text()?)?,
-                10 => field.set(&mut auth_domain, field.text()?)?,
-                11 => field.set(&mut user.nickname, field.text()?)?,
-                18 => field.set(&mut gaia_id, field.varint()? as i64)?,
-                19 => field.set(&mut user.obfuscated_gaia_id, field.text()?)?,
-                21 => field.set(&mut user.federated_identity, field.text()?)?,
-                22 => field.set(&mut user.federated_provider, field.text()?)?,
-                _ => other_fields.push(field.other("UserValue")),
-            }
-        }
+        fields!(group, field => {
+            9 => email, field.text(),
+            10 => auth_domain, field.text(),
+            11 => user.nickname, field.text(),
+            18 => gaia_id, field.varint(),
+            19 => user.obfuscated_gaia_id, field.text(),
+            21 => user.federated_identity, field.text(),
+            22 => user.federated_provider, field.text(),
+        }, other_fields, "UserValue");
         user.email = email.ok_or_else(|| whole.missing(9))?;
         user.auth_domain = auth_domain.ok_or_else(|| whole.missing(10))?;
-        user.gaia_id = gaia_id.ok_or_else(|| whole.missing(18))?;
+        user.gaia_id = gaia_id.ok_or_else(|| whole.missing(18))? as i64;
         Ok(user)
-    }
-}
-
-impl<'a> PropertyValues<'a> {
-    fn none() -> Self {
-        PropertyValues(Kept::Several(Vec::new()))
-    }
-
-    #[inline(always)]
-    fn one(value: PropertyValue<'a>) -> Self {
-        PropertyValues(Kept::One(value))
-    }
-
-    fn push(&mut self, value: PropertyValue<'a>) {
-        self.0 = match std::mem::replace(&mut self.0, Kept::Several(Vec::new())) {
-            Kept::One(first) => Kept::Several(vec![first, value]),
-            Kept::Several(mut values) => {
-                values.push(value);
-                Kept::Several(values)
-            }
-        };
-    }
-}
-
-impl<'a> Deref for PropertyValues<'a> {
-    type Target = [PropertyValue<'a>];
-
-    fn deref(&self) -> &Self::Target {
-        match &self.0 {
-            Kept::One(value) => slice::from_ref(value),
-            Kept::Several(values) => values,
-        }
-    }
-}
-
-impl<'v, 'a> IntoIterator for &'v PropertyValues<'a> {
-    type Item = &'v PropertyValue<'a>;
-    type IntoIter = slice::Iter<'v, PropertyValue<'a>>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
     }
 }
 

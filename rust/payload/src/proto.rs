@@ -53,19 +53,22 @@ pub struct OtherField<'a> {
 }
 
 /// Reads the fields of a message. Those before the semicolon set a place, once; those after it may occur
-/// several times; others are skipped.
+/// several times; others are skipped, or kept in a list as those of a message of this name.
 macro_rules! fields {
     (
         $message:expr, $field:ident => {
             $($number:literal => $place:expr, $value:expr),* $(,)?
             $(; $($each:literal => $read:expr),* $(,)?)?
         }
+        $(, $others:expr, $name:expr)?
     ) => {
         while let Some($field) = $message.next_field()? {
             match $field.number {
                 $($number => $field.set(&mut $place, $value?)?,)*
                 $($($each => $read,)*)?
-                _ => {}
+                _ => {
+                    $($others.push($field.other($name));)?
+                }
             }
         }
     };

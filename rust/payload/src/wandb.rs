@@ -4,11 +4,10 @@
 //! logged data of a run, not the messages between wandb's processes. Other fields are skipped.
 
 use std::borrow::Cow;
-use std::ops::Deref;
-use std::slice;
 
 use super::error::{PayloadError, PayloadReason};
 use super::proto::{Field, Message, fields};
+use super::several::Several;
 
 // Field numbers, from `wandb/proto/wandb_internal.proto` of wandb 0.29.0.
 
@@ -151,30 +150,9 @@ pub struct WandbOutput<'a> {
 pub struct WandbItem<'a> {
     /// The names, from that of the outermost dictionary that contains the value to that of the
     /// value itself: at least one.
-    pub path: WandbPath<'a>,
+    pub path: Several<&'a str>,
     /// The value as JSON.
     pub value_json: &'a str,
-}
-
-/// The names that lead to a value, as a slice. A single name needs no allocation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WandbPath<'a>(Names<'a>);
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Names<'a> {
-    One(&'a str),
-    Several(Vec<&'a str>),
-}
-
-impl<'a> Deref for WandbPath<'a> {
-    type Target = [&'a str];
-
-    fn deref(&self) -> &Self::Target {
-        match &self.0 {
-            Names::One(name) => slice::from_ref(name),
-            Names::Several(names) => names,
-        }
-    }
 }
 
 /// The items of a record, in order: an iterator, which ends after an error.
@@ -443,7 +421,7 @@ impl<'a> WandbItem<'a> {
     fn plain(item: &'a [u8]) -> Option<Self> {
         let (name, value) = plain(item)?;
         Some(WandbItem {
-            path: WandbPath(Names::One(str::from_utf8(name).ok()?)),
+            path: Several::one(str::from_utf8(name).ok()?),
             value_json: str::from_utf8(value).ok()?,
         })
     }
@@ -451,25 +429,18 @@ impl<'a> WandbItem<'a> {
     /// The naive counterpart of [`WandbItem::plain`], which accepts any encoding.
     fn read_fields(mut message: Message<'a>) -> Result<Self, PayloadError> {
         let (mut key, mut value_json) = (None, None);
-        let mut path: Option<Names<'a>> = None;
+        let mut path: Option<Several<&'a str>> = None;
         fields!(message, field => {
             1 => key, field.text(),
             16 => value_json, field.text(),
             ;
-            2 => {
-                    let name = field.text()?;
-                    path = Some(match path {
-                        None => Names::One(name),
-                        Some(Names::One(first)) => Names::Several(vec![first, name]),
-                        Some(Names::Several(mut names)) => {
-                            names.push(name);
-                            Names::Several(names)
-                        }
-                    });
+            2 => match &mut path {
+                None => path = Some(Several::one(field.text()?)),
+                Some(names) => names.push(field.text()?),
             },
         });
         Ok(WandbItem {
-            path: WandbPath(path.unwrap_or(Names::One(key.unwrap_or_default()))),
+            path: path.unwrap_or(Several::one(key.unwrap_or_default())),
             // A value that is missing is at the end of the item, not outside the record.
             value_json: value_json.unwrap_or(str::from_utf8(message.rest()).unwrap_or_default()),
         })

@@ -205,7 +205,7 @@ pub(super) fn object_of<'py>(py: Python<'py>, value: View<'_>) -> PyResult<Bound
         View::Float(value) => PyFloat::new(py, value).into_any(),
         View::Text(text) => new_text(py, text)?.into_any(),
         View::Time(time) => imported!(py, "cordwood.payload.entity", "_timestamp")?.run((time,))?,
-        View::Bytes(bytes) | View::Data(bytes) | View::Base64(bytes) => try_bytes(py, bytes)?.into_any(),
+        View::Bytes(bytes) => try_bytes(py, bytes)?.into_any(),
         list if list.is_list() => {
             let (items, mut result) = (PyList::empty(py), Ok(()));
             list.all_items(|item| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::bits::Bits;
 use super::given;
-use super::json::{Text, write_base64, write_json};
+use super::json::{Text, write_json};
 use super::kind::{Kind, Kinds};
 use super::misfit::NotAdded;
 use super::types::{Fields, Type};
@@ -201,10 +201,7 @@ impl Column {
                     (View::Bytes(bytes), Type::Bytes) => append(data, bytes)?,
                     (value, _) => {
                         let mut text = Text::default();
-                        match value {
-                            View::Base64(bytes) if self.kind != Type::Json => write_base64(&mut text, bytes),
-                            value => write_json(&mut text, value),
-                        }
+                        write_json(&mut text, value);
                         text.check()?;
                         append(data, text.text.as_bytes())?;
                     }

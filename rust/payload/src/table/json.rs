@@ -111,14 +111,13 @@ pub(super) fn write_json(out: &mut Text, value: View<'_>) {
         View::Float(value) => write_float(out, value),
         View::Text(text) => write_text(out, text),
         View::Bytes(bytes) => match out.bytes.encode(bytes) {
-            None => write_json(out, View::Data(bytes)),
+            None => {
+                out.push_str("{\"base64\":\"");
+                write_base64(out, bytes);
+                out.push_str("\"}");
+            }
             Some(text) => write_text(out, &text),
         },
-        View::Base64(bytes) => {
-            out.push('"');
-            write_base64(out, bytes);
-            out.push('"');
-        }
         View::Key(key) => write_key(out, key),
         list if list.is_list() => {
             out.push('[');
@@ -261,7 +260,14 @@ fn date_of(days: i64) -> (i64, i64, i64) {
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-pub(super) fn write_base64(out: &mut Text, bytes: &[u8]) {
+/// Bytes in base64.
+pub(super) fn base64(bytes: &[u8]) -> Result<String, NotAdded> {
+    let mut text = Text::default();
+    write_base64(&mut text, bytes);
+    text.check().map(|()| text.text)
+}
+
+fn write_base64(out: &mut Text, bytes: &[u8]) {
     for chunk in bytes.chunks(3) {
         let bits = (0..3).fold(0, |bits, at| bits << 8 | u32::from(chunk.get(at).copied().unwrap_or(0)));
         for at in 0..4 {

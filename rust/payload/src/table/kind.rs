@@ -90,24 +90,13 @@ impl Kind {
             View::UInt(_) | View::Huge(_) => Kind::Huge,
             View::Time(_) => Kind::Time,
             View::Float(_) => Kind::Float,
-            View::Text(_) | View::Base64(_) => Kind::Text,
+            View::Text(_) => Kind::Text,
             View::Bytes(_) => Kind::Bytes,
             View::Point(..) => Kind::Place,
             View::User(_) => Kind::User,
             View::Key(_) => Kind::Key,
-            View::Entity(_)
-            | View::Properties(_)
-            | View::Element(_)
-            | View::Other(_)
-            | View::Data(_)
-            | View::Object(_)
-            | View::Cells(_) => Kind::Object,
-            View::Array(_)
-            | View::Path(_)
-            | View::Others(_)
-            | View::Values(_)
-            | View::Operations(_)
-            | View::EditFields(_) => Kind::List,
+            View::Entity(_) | View::Properties(_) | View::Element(_) | View::Object(_) | View::Cells(_) => Kind::Object,
+            View::Array(_) | View::Path(_) | View::Values(_) | View::Operations(_) | View::EditFields(_) => Kind::List,
         })
     }
 }

@@ -2,8 +2,8 @@
 //! `tests/helpers/naive_tables.py` does the same for Python objects.
 
 use crate::{
-    Entity, EntityKey, EntityValue, Item, Operation, OtherField, PathElement, PathId, Property, PropertyValue, User,
-    Value, VersionEdit, WriteBatch,
+    Entity, EntityKey, EntityValue, Item, Operation, PathElement, PathId, Property, PropertyValue, User, Value,
+    VersionEdit, WriteBatch,
 };
 
 /// A value of a column, of a field or of an item.
@@ -44,14 +44,6 @@ pub enum View<'v> {
     Properties(&'v [Property<'v>]),
     /// The values of a property, a list.
     Array(&'v [PropertyValue<'v>]),
-    /// The fields that are not interpreted, a list.
-    Others(&'v [&'v OtherField<'v>]),
-    /// One of those fields.
-    Other(&'v OtherField<'v>),
-    /// Bytes as JSON represents them, a structure.
-    Data(&'v [u8]),
-    /// The text in that structure.
-    Base64(&'v [u8]),
     /// A list of values.
     Values(&'v [Value<'v>]),
     /// Values with names, a structure.
@@ -117,12 +109,7 @@ impl<'v> View<'v> {
     pub fn is_list(self) -> bool {
         matches!(
             self,
-            View::Array(_)
-                | View::Path(_)
-                | View::Others(_)
-                | View::Values(_)
-                | View::Operations(_)
-                | View::EditFields(_)
+            View::Array(_) | View::Path(_) | View::Values(_) | View::Operations(_) | View::EditFields(_)
         )
     }
 
@@ -156,13 +143,6 @@ impl<'v> View<'v> {
                         PathId::Name(name) => each("name", View::Text(name)),
                     }
             }
-            View::Other(field) => {
-                each("message", View::Text(field.message))
-                    && each("number", View::Int(field.number.into()))
-                    && each("offset", View::Int(field.offset as i64))
-                    && each("data", View::Data(field.bytes))
-            }
-            View::Data(bytes) => each("base64", View::Base64(bytes)),
             View::Object(items) => items.iter().all(|(name, value)| each(name, View::of_value(value))),
             View::Cells(cells) => cells.iter().all(|&(name, value)| each(name, value)),
             View::Entity(entity) => {
@@ -192,7 +172,6 @@ impl<'v> View<'v> {
         match self {
             View::Array(values) => values.iter().all(|value| each(View::of(&value.value))),
             View::Path(path) => path.iter().all(|element| each(View::Element(element))),
-            View::Others(fields) => fields.iter().all(|field| each(View::Other(field))),
             View::Values(values) => values.iter().all(|value| each(View::of_value(value))),
             View::Operations(batch) => all_operations(batch, each),
             // One field at a time: a decoded field takes up many times its size in the record.

@@ -4,9 +4,11 @@ use std::fmt::Write;
 
 use super::{Decode, Decoded, Record, Sink};
 use crate::table::fault::Fault;
+use crate::table::json::base64;
 use crate::table::row::Row;
+use crate::table::tree::Refused;
 use crate::table::view::View;
-use crate::{Entity, EntityValue, OtherField, PathElement, PathId, PayloadReason};
+use crate::{Entity, EntityValue, PathElement, PathId, PayloadReason, Value};
 
 /// Decodes entities: one row for each.
 #[derive(Debug, Clone)]
@@ -21,19 +23,19 @@ impl Decode for Entities {
         }
         let path = entity.key.as_ref().map(|key| path_text(&key.path));
         let mut others = Vec::new();
-        collect_others(&entity, &mut others);
+        collect_others(&entity, &mut others)?;
         Ok(sink.row(&Row::new(entity_cells(&entity, path.as_deref(), &others))))
     }
 
     fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Decoded {
         let entity = Entity::decode(record)?;
         let mut others = Vec::new();
-        collect_others(&entity, &mut others);
+        collect_others(&entity, &mut others)?;
         let key = entity.key.as_ref().map_or(View::Null, View::Key);
         let cells = [
             ("key", key),
             ("properties", View::Properties(&entity.properties)),
-            ("other_fields", View::Others(&others)),
+            ("other_fields", View::Values(&others)),
         ];
         take(View::Cells(if others.is_empty() { &cells[..2] } else { &cells }));
         Ok(true)
@@ -41,13 +43,25 @@ impl Decode for Entities {
 }
 
 /// Collects the fields that are not interpreted, of an entity and of all entities in it.
-fn collect_others<'v>(entity: &'v Entity<'v>, found: &mut Vec<&'v OtherField<'v>>) {
-    found.extend(&entity.other_fields);
+fn collect_others(entity: &Entity<'_>, found: &mut Vec<Value<'_>>) -> Result<(), Box<Refused>> {
+    for field in &entity.other_fields {
+        let data = base64(field.bytes).map_err(|_| Refused::Memory)?;
+        found.push(Value::Object(vec![
+            ("message".into(), Value::Text(field.message.into())),
+            ("number".into(), Value::Int(field.number.into())),
+            ("offset".into(), Value::Int(field.offset as i64)),
+            (
+                "data".into(),
+                Value::Object(vec![("base64".into(), Value::Text(data.into()))]),
+            ),
+        ]));
+    }
     for value in entity.properties.iter().flat_map(|property| &property.values) {
         if let EntityValue::Entity(entity) = &value.value {
-            collect_others(entity, found);
+            collect_others(entity, found)?;
         }
     }
+    Ok(())
 }
 
 /// The columns that tables have for the key: no property may have one of these names.
@@ -64,7 +78,7 @@ fn reserved_name<'e>(entity: &Entity<'e>) -> Option<&'e str> {
 fn entity_cells<'v>(
     entity: &'v Entity<'v>,
     path: Option<&'v str>,
-    others: &'v [&'v OtherField<'v>],
+    others: &'v [Value<'v>],
 ) -> Vec<(&'v str, View<'v>)> {
     let mut cells = Vec::with_capacity(entity.properties.len() + 5);
     let last = entity.key.as_ref().and_then(|key| key.path.last());
@@ -81,7 +95,7 @@ fn entity_cells<'v>(
     let properties = entity.properties.iter();
     cells.extend(properties.map(|property| (property.name, View::of_property(property))));
     if !others.is_empty() {
-        cells.push(("__other_fields__", View::Others(others)));
+        cells.push(("__other_fields__", View::Values(others)));
     }
     cells
 }
