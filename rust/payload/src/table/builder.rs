@@ -8,7 +8,6 @@ use super::column::{Column, Columns};
 use super::misfit::NotAdded;
 use super::row::Row;
 use super::types::{Fields, Type};
-use super::view::View;
 
 /// Appends rows to columns of known types.
 #[derive(Debug)]
@@ -74,17 +73,21 @@ impl Builder {
         if !self.has_room(row) {
             return Ok(false);
         }
-        match self.columns.set(self.row_count, View::Cells(row.cells())) {
-            Ok(item_cell_count) => {
-                self.item_cell_count += item_cell_count;
-                self.row_count += 1;
-                Ok(true)
-            }
-            Err(error) => {
-                self.reset();
-                Err(error.of_row())
-            }
+        let added = self.append(row);
+        if added.is_err() {
+            self.reset();
         }
+        added.map(|()| true).map_err(NotAdded::of_row)
+    }
+
+    fn append(&mut self, row: &Row<'_>) -> Result<(), NotAdded> {
+        let mut hint = 0;
+        for &(name, value) in row.cells() {
+            self.item_cell_count += self.columns.set_one(self.row_count, name, value, &mut hint)?;
+        }
+        self.columns.check(self.row_count)?;
+        self.row_count += 1;
+        Ok(())
     }
 
     /// Returns the rows since the last batch as columns.

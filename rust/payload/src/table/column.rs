@@ -285,46 +285,61 @@ impl Columns {
     /// A value does not fit its column, or is in none, or there is not enough memory. The columns must
     /// no longer be used.
     pub(super) fn set(&mut self, index: usize, value: View<'_>) -> Result<usize, NotAdded> {
-        let Columns { fields, columns, .. } = self;
-        let mut cell_count = 0;
-        let mut set = Ok(0);
-        let mut hint = 0;
+        let (mut cell_count, mut hint, mut set) = (0, 0, Ok(()));
         value.all_fields(|name, value| {
-            let number = if self.is_given {
-                given::find(&fields.names, name, hint)
-            } else {
-                fields.names.find(name, hint)
-            };
-            set = match number {
-                Some(number) if self.is_given && columns[number].has(index) => {
-                    Err(NotAdded::SameNames(given::arrow_name(name)))
-                }
-                Some(number) => {
-                    hint = number + 1;
-                    let column = &mut columns[number];
-                    let was_empty = column.is_empty();
-                    let set = column.set(index, value);
-                    if was_empty && !column.is_empty() {
-                        self.width += fields.types[number].leaf_count();
-                    }
-                    set
-                }
-                None if self.is_given => Ok(0),
-                None => Err(NotAdded::misfit(None, value)),
-            }
-            .map_err(|error| error.within(&format!(".{name}")));
-            cell_count += *set.as_ref().unwrap_or(&0);
+            set = self
+                .set_one(index, name, value, &mut hint)
+                .map(|count| cell_count += count);
             set.is_ok()
         });
         set?;
+        self.check(index)?;
+        Ok(cell_count)
+    }
+
+    /// Sets the value of the column with this name, which is looked for at `hint` first.
+    #[inline]
+    pub(super) fn set_one(
+        &mut self,
+        index: usize,
+        name: &str,
+        value: View<'_>,
+        hint: &mut usize,
+    ) -> Result<usize, NotAdded> {
+        let Columns { fields, columns, .. } = self;
+        let number = if self.is_given {
+            given::find(&fields.names, name, *hint)
+        } else {
+            fields.names.find(name, *hint)
+        };
+        let set = match number {
+            Some(number) if self.is_given && columns[number].has(index) => {
+                Err(NotAdded::SameNames(given::arrow_name(name)))
+            }
+            Some(number) => {
+                *hint = number + 1;
+                let column = &mut columns[number];
+                if column.is_empty() && (self.is_given || !matches!(value, View::Null)) {
+                    self.width += fields.types[number].leaf_count();
+                }
+                column.set(index, value)
+            }
+            None if self.is_given => Ok(0),
+            None => Err(NotAdded::misfit(None, value)),
+        };
+        set.map_err(|error| error.within(&format!(".{name}")))
+    }
+
+    /// Checks that a row or a structure has a value in each column that needs one.
+    pub(super) fn check(&self, index: usize) -> Result<(), NotAdded> {
         if self.is_given {
-            for ((name, kind), column) in fields.iter().zip(columns) {
+            for ((name, kind), column) in self.fields.iter().zip(&self.columns) {
                 if !column.has(index) && !kind.is_nullable() {
                     return Err(NotAdded::misfit(Some(kind), View::Null).within(&format!(".{name}")));
                 }
             }
         }
-        Ok(cell_count)
+        Ok(())
     }
 }
 
