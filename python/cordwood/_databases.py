@@ -355,16 +355,16 @@ class _Directory:
         missing: dict[int, list[str]] = {}
         found: set[int] = set()
         for family, _, table in manifest.tables:
-            name, other = (_file_name(table.file_number, suffix) for suffix in suffixes)
+            name, other = (_file_name(table["file_number"], suffix) for suffix in suffixes)
             table_len = self._len(name)
             if table_len is None and (table_len := self._len(other)) is not None:
                 name = other
             if table_len is not None:
-                if table.path_id == 0:
+                if table["path_id"] == 0:
                     found.add(family)
-                if table_len < table.file_len:
+                if table_len < table["file_len"]:
                     yield Problem(ProblemKind.TABLE_SHORT, self._path(name))
-            elif engine != Engine.LEVELDB and table.path_id > 0:
+            elif engine != Engine.LEVELDB and table["path_id"] > 0:
                 yield Problem(ProblemKind.TABLE_ELSEWHERE, self._path(name))
             else:
                 missing.setdefault(family, []).append(name)
@@ -513,7 +513,7 @@ class _Directory:
         from cordwood.payload.write_batch import WriteBatch, sequence_numbers
 
         logs = self._needed_logs(manifest)
-        listed = {table.file_number for _, _, table in manifest.tables}
+        listed = {table["file_number"] for _, _, table in manifest.tables}
         newest_table = max({*map(_table_or_log_number, self._matching(_TABLE))} - listed, default=0)
         infos = [text for name in ("LOG", "LOG.old") if (text := self._lines(name))]
         end = manifest.numbers["last_sequence"] + 1
@@ -605,7 +605,7 @@ class _Directory:
         a listed table. Writes without a log leave such a gap, too, but not with that log.
         """
         next_number, oldest = manifest.numbers["next_file_number"], manifest.oldest_log_number
-        listed = {table.file_number for _, _, table in manifest.tables}
+        listed = {table["file_number"] for _, _, table in manifest.tables}
         names = {_table_or_log_number(name): name for name in self._matching(_TABLE)}
         newer = sorted(number for number in names if number >= next_number and number not in listed)
         logs = {_table_or_log_number(name) for name in self._matching(_LOG)}

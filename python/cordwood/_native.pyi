@@ -1241,12 +1241,12 @@ class VersionState:
             the smallest number of a log that it needs; for each log that RocksDB keeps track of, its synced
             length in bytes; and whether LevelDB knows all fields.
         """
-    def tables(self) -> list[tuple[int, bytes | None, object]]:
+    def tables(self) -> list[tuple[int, bytes | None, dict[str, Any]]]:
         """The tables, by column family, level and number.
 
         Returns:
             For each, the number of its column family; the name of that family, if the MANIFEST states it;
-            and the table.
+            and the parts of the table by their names.
         """
 
 def checked_version_edit(record: ReadableBuffer, /) -> bytes:

@@ -121,7 +121,7 @@ impl VersionState {
     ///
     /// Returns:
     ///     For each, the number of its column family; the name of that family, if the MANIFEST states it;
-    ///     and the table.
+    ///     and the parts of the table by their names.
     #[expect(clippy::type_complexity, reason = "a tuple, which Python unpacks")]
     fn tables<'py>(&self, py: Python<'py>) -> PyResult<Vec<(u64, Option<Bound<'py, PyBytes>>, Bound<'py, PyAny>)>> {
         let state = self.0.lock(py)?;
