@@ -288,7 +288,7 @@ impl Cells {
     }
 }
 
-/// A log of six blocks with a flipped bit, a page that was never written, and an incomplete end.
+/// A log with a flipped bit, a page of zeros in the place of records, and an incomplete end.
 fn sample_log() -> Vec<u8> {
     const TREES: [&str; 5] = ["oak", "ash", "birch", "larch", "spruce"];
     let mut writer = Writer::new(Vec::new());
