@@ -128,11 +128,29 @@ def test_a_temporary_view_works_in_sql_and_a_catalog_table_is_refused(spark, tmp
     options = f"using cordwood options (path '{tmp_path / 'logs'}')"
     spark.sql(f"create temporary view some_logs {options}")
     assert records_of(spark.table("some_logs")) == [b"one", b"two"]
+    spark.sql(f"create global temporary view all_logs {options}")
+    assert records_of(spark.newSession().table("global_temp.all_logs")) == [b"one", b"two"]
     try:
         with pytest.raises(PySparkException, match="CREATE TEMPORARY VIEW"):
-            spark.sql(f"create table more_logs {options}").collect() or spark.table("more_logs").collect()
+            spark.sql(f"create table more_logs {options}")
+        spark.sql(f"create table more_logs (record binary) {options}")
+        with pytest.raises(PySparkException, match="CREATE TEMPORARY VIEW"):
+            spark.table("more_logs").collect()
     finally:
         spark.sql("drop table if exists more_logs")
+
+
+def test_what_is_saved_as_a_table_is_read_by_its_path(spark, tmp_path):
+    frame = spark.createDataFrame([(b"one",), (b"two",)], "record binary")
+    saved = frame.write.format("cordwood").mode("append").option("path", str(tmp_path / "saved"))
+    try:
+        saved.saveAsTable("saved")
+        assert records_of(read(spark, tmp_path / "saved")) == [b"one", b"two"]
+        assert records_of(spark.read.option("path", str(tmp_path / "saved")).table("saved")) == [b"one", b"two"]
+        with pytest.raises(PySparkException, match="CREATE TEMPORARY VIEW"):
+            spark.table("saved").collect()
+    finally:
+        spark.sql("drop table if exists saved")
 
 
 def test_the_records_that_decode_leaves_out_are_a_table(spark, tmp_path):
