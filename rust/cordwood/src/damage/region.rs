@@ -278,7 +278,7 @@ impl SkippedRegion {
         }
     }
 
-    /// This region, of which LevelDB reports so many bytes.
+    /// This region, of which LevelDB reports this many bytes.
     pub(crate) const fn with_leveldb_len(self, leveldb_len: Option<u64>) -> Self {
         SkippedRegion { leveldb_len, ..self }
     }
