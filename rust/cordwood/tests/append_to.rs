@@ -638,6 +638,22 @@ fn damage_that_one_flipped_bit_explains_is_not_cut() {
     }
 }
 
+/// With the type that the flip makes of it, the header is longer than the rest of the file.
+#[test]
+fn a_last_record_whose_type_has_a_flipped_bit_is_not_cut() {
+    let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [b"before", b"foo"]);
+    file[13 + 6] ^= 4;
+    let cutting = options().with_on_torn_tail(OnTornTail::Truncate);
+    let (_, log) = open(&file, cutting.with_dialect(Dialect::ROCKSDB));
+    match log {
+        Err(Error {
+            kind: ErrorKind::Corruption { region, .. },
+            ..
+        }) => assert_eq!((region.start, region.end), (13, 23)),
+        other => panic!("{other:?}"),
+    }
+}
+
 // A sync that failed ----------------------------------------------------------------------------
 
 fn file_id(inode: u64) -> Option<FileId> {
