@@ -363,6 +363,72 @@ fn a_damaged_fragment_that_ends_with_the_file_shows_no_dialect() {
     );
 }
 
+/// A table ends with a magic number. At the end of the bytes that detection reads it is none.
+#[test]
+fn the_magic_number_of_a_table_counts_only_at_the_end_of_the_file() {
+    let mut file = noise(DETECT_LEN + 100);
+    file[DETECT_LEN - 8..DETECT_LEN].copy_from_slice(b"\x57\xfb\x80\x8b\x24\x75\x47\xdb");
+    let of = |file: &[u8]| match Reader::from_slice(file, ReadOptions::default()).format() {
+        Err(Error {
+            kind: ErrorKind::Foreign { foreign, .. },
+            ..
+        }) => foreign,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(of(&file), Foreign::Unknown);
+    assert_eq!(of(&file[..DETECT_LEN]), Foreign::LevelDbTable);
+}
+
+/// It states the number of the next log. That its dialect is named changes nothing.
+#[test]
+fn the_trailer_of_an_empty_log_states_its_number() {
+    for named in [None, Some(Dialect::PEBBLE)] {
+        let options = ReadOptions::default().with_dialect(named);
+        let format = Reader::from_slice(b"\0\0\0\0\0\0\x05\x02\0\0\0", options).format();
+        assert_eq!(format.expect("a log").log_number, Some(1), "{named:?}");
+    }
+}
+
+/// One flipped bit of it, and bytes that show nothing.
+#[test]
+fn a_damaged_trailer_of_an_empty_log_shows_that_a_file_may_be_a_log() {
+    let file = [&b"\0\0\0\0\0\0\x05\x02\0\0\0"[..], &noise(60)].concat();
+    for bit in 0..7 * 8 {
+        let mut file = file.clone();
+        file[bit / 8] ^= 1 << (bit % 8);
+        assert_may_be_log(&file);
+    }
+}
+
+/// The bytes that state the compression may also be those of a record.
+#[test]
+fn a_record_does_not_state_the_compression() {
+    let options = || ReadOptions::default().with_dialect(Dialect::ROCKSDB);
+    let record = Wire::Plain.full(b"\x07\0\0\0");
+    for (file, compression) in [(&record[..], None), (&COMPRESSED[..], Some(Compression::Zstd))] {
+        let format = Reader::from_slice(file, options()).format();
+        assert_eq!(format.expect("a log").compression, compression);
+    }
+}
+
+/// In the middle of a file, the first fragment may be an older log's.
+#[test]
+fn the_first_number_in_a_range_is_not_that_of_the_log() {
+    const BLOCK: usize = 32_768;
+    let mut file = Vec::new();
+    while file.len() < 2 * BLOCK {
+        Wire::Recyclable(5).append(&mut file, 0, &[b'x'; 6_000]);
+    }
+    for (start, number) in [(0, Some(5)), (BLOCK, None)] {
+        let source = cordwood_log::read::StreamSource::new(&file[start..], start as u64);
+        let options = ReadOptions::default()
+            .with_range(start as u64..)
+            .with_dialect(Dialect::RECYCLABLE);
+        let format = Reader::with_source(source, options).format();
+        assert_eq!(format.expect("a log").log_number, number, "{start}");
+    }
+}
+
 /// Only a packed log has containers, whose first byte is the number of a codec.
 #[test]
 fn the_first_byte_of_a_record_is_no_codec() {
