@@ -2,7 +2,7 @@
 
 use super::*;
 use cordwood_log::Unsupported;
-use cordwood_log::ops::Foreign;
+use cordwood_log::ops::{DETECT_LEN, Foreign};
 
 follow_tests! {
     in_file_and_segment: [
@@ -12,6 +12,7 @@ follow_tests! {
         the_first_fragment_of_any_dialect_is_waited_for,
         the_first_fragment_of_any_dialect_is_waited_for_in_a_preallocated_file,
         a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header,
+        without_a_valid_fragment_three_blocks_decide_once_they_are_written,
     ],
     in_file_only, "No log of compressed records is segmented.": [
         metadata_before_the_first_record_is_not_waited_at,
@@ -117,6 +118,28 @@ fn metadata_before_the_first_record_is_not_waited_at(place: Place) {
         );
         if payload.is_empty() {
             assert_eq!(reported.last(), Some(&Reported::Record(11, 22, Vec::new())));
+        }
+    }
+}
+
+/// A byte that is not zero shows that all before it is written: the last one of the three blocks, or
+/// any after them.
+fn without_a_valid_fragment_three_blocks_decide_once_they_are_written(place: Place) {
+    let mut file: Vec<u8> = [0x4d, 0xff].iter().copied().cycle().take(4 * BLOCK_LEN).collect();
+    for last in [0xff, 1, 0] {
+        file[DETECT_LEN - 1] = last;
+        let (_directory, path) = place.directory();
+        let mut growing = Growing::new(&path, 0);
+        let mut follower = Follower::open_with(&path, skipping()).unwrap();
+        let (mut reported, mut written) = (Vec::new(), 0);
+        for end in [BLOCK_LEN, DETECT_LEN - 1, DETECT_LEN, DETECT_LEN + 20, file.len()] {
+            growing.write(written, &file[written..end]);
+            written = end;
+            drain(&mut follower, &mut reported);
+            // Until then, only the damage at the start is reported.
+            let is_decided = end > DETECT_LEN || (end == DETECT_LEN && last != 0);
+            let expected = if is_decided { end } else { BLOCK_LEN };
+            assert_eq!(follower.offset(), expected as u64, "{last}, {end} bytes");
         }
     }
 }
