@@ -12,6 +12,7 @@ use crate::common::{Found, read_all};
 use crate::double::{Double, EINTR, EIO, ENOSPC, Fault, HANG, Op, until};
 use cordwood_log::codec::{Decoder, Encoder, RECORD_LEN_MAX};
 use cordwood_log::damage::Severity;
+use cordwood_log::ops::{SalvageOptions, salvage_file};
 use cordwood_log::write::Process;
 use cordwood_log::{
     Compression, Dialect, Error, ErrorKind, FlushPolicy, FollowOptions, Follower, LogFile, LogFileOptions, LogFormat,
@@ -1430,4 +1431,39 @@ fn a_writer_extends_as_it_appends() -> Result<(), Error> {
     assert_eq!(writer.extend(["two"])?, 1);
     assert_eq!(records(&writer.finish()?), [b"one", b"two"]);
     Ok(())
+}
+
+/// Readers believe the name of a file: records of another number would be those of an older log.
+#[test]
+fn a_log_is_not_written_into_a_file_whose_name_states_another_number() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let format = LogFormat::new(Dialect::ROCKSDB).with_log_number(6);
+    for (name, is_written) in [("000005.log", false), ("000006.log", true), ("any.log", true)] {
+        let path = directory.path().join(name);
+        let created = LogFile::create(&path, LogFileOptions::default().with_format(format));
+        match created {
+            Ok(log) => {
+                log.append(b"one").expect("nothing fails");
+                log.close().expect("nothing fails");
+                assert!(is_written, "{name}");
+            }
+            Err(error) => {
+                assert!(!is_written, "{name}: {error}");
+                let ErrorKind::Io { source, .. } = &error.kind else {
+                    panic!("{error:?}")
+                };
+                assert_eq!(source.kind(), io::ErrorKind::InvalidInput);
+                assert!(!path.exists());
+            }
+        }
+    }
+    for (name, is_written) in [("000007.log", false), ("copy.log", true)] {
+        let (source, copy) = (directory.path().join("000006.log"), directory.path().join(name));
+        let salvaged = salvage_file(&source, &copy, &SalvageOptions::default());
+        assert_eq!(
+            (salvaged.is_ok(), copy.exists()),
+            (is_written, is_written),
+            "{name}: {salvaged:?}"
+        );
+    }
 }

@@ -360,3 +360,19 @@ fn an_empty_file_and_the_offset_0_fit_every_log() {
         .expect("a file");
     drain(&mut follow(&path, &empty, format).expect("any log")).expect("no record");
 }
+
+#[test]
+fn a_reader_starts_at_its_position() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a.log");
+    // Each record has a header of 7 bytes.
+    let all = records(3, 20, 0, "log");
+    fs::write(&path, log_of(&all, Dialect::LEVELDB.into())).expect("a file");
+    for (index, offset) in [0, 27, 54].into_iter().enumerate() {
+        let position = Position::of(&path, offset).expect("a position");
+        let options = ReadOptions::default().with_position(position);
+        let mut reader = Reader::open_with(&path, options).expect("the same log");
+        let record = reader.next_record().expect("no damage").expect("a record");
+        assert_eq!((record.offset, record.data), (offset, &all[index][..]));
+    }
+}

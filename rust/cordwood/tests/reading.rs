@@ -3,6 +3,7 @@
 
 use std::io::{self, Read};
 use std::num::NonZeroUsize;
+use std::ops::Bound;
 use std::time::Duration;
 
 use crate::common::{Found, fragment, read_all};
@@ -35,6 +36,20 @@ fn read(file: &[u8], options: &ReadOptions) -> (Vec<(u64, Vec<u8>)>, Vec<&'stati
         }
     }
     (records, reasons)
+}
+
+/// A bound after the largest possible offset excludes no event, or all of them.
+#[test]
+fn a_range_has_bounds_of_any_kind() {
+    for (start, end, expected) in [
+        (Bound::Excluded(9), Bound::Included(19), (10, Some(20))),
+        (Bound::Included(9), Bound::Excluded(19), (9, Some(19))),
+        (Bound::Unbounded, Bound::Unbounded, (0, None)),
+        (Bound::Excluded(u64::MAX), Bound::Included(u64::MAX), (u64::MAX, None)),
+    ] {
+        let options = ReadOptions::default().with_range((start, end));
+        assert_eq!((options.start, options.end), expected);
+    }
 }
 
 /// Readers, writers and errors can be sent to other threads, and shared with them.
