@@ -266,7 +266,7 @@ impl Ends {
     /// after it.
     fn first(&self) -> usize {
         let trailer = (self.left + 1).saturating_sub(HEADER_LEN);
-        self.zeros.min(self.rest_len).min(trailer)
+        self.zeros.min(trailer)
     }
 }
 

@@ -61,12 +61,9 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
         if offset == 0 && start == 0 && is_near_first_compressed(block) {
             return PartialDetection::Log(compressed(Dialect::ROCKSDB.into()));
         }
-        if block.len() < left && !is_all {
-            return PartialDetection::NeedMore;
-        }
     }
     if !is_all {
-        // These bytes are whole blocks. The next one may start with a fragment.
+        // The next block, or the rest of this one, may start with a fragment.
         return PartialDetection::NeedMore;
     }
     if offset > 0 {

@@ -123,9 +123,6 @@ fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> PartialDetection {
         let block = &head[start..];
         let block = &block[..block.len().min(left)];
         let Some(valid) = dialect.valid(block, true) else {
-            if block.len() < left && !is_all {
-                return PartialDetection::NeedMore;
-            }
             let after_damage = after_damage(block).and_then(|(_, format)| format.log_number);
             number_after_damage = number_after_damage.or(after_damage);
             start += left;

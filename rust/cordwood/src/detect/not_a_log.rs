@@ -23,7 +23,7 @@ pub(super) fn no_log(head: &[u8]) -> PartialDetection {
     let Some(header) = head.first_chunk::<HEADER_LEN>().map(Header::decode) else {
         return PartialDetection::Unclear;
     };
-    if head.iter().all(|&byte| byte == 0) || has_wrong_type(head) || has_fragment(head) {
+    if has_wrong_type(head) || has_fragment(head) {
         return PartialDetection::Unclear;
     }
     let footer = if is_whole { footer(head) } else { None };
