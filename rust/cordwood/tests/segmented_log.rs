@@ -673,7 +673,7 @@ fn sync_of_the_directory_fails_after_an_expired_segment_is_removed() {
     directory.state().sync_faults = [Fault::None, Fault::Error(EIO)].into();
     assert_eq!(write_error(log.append(b"010")), (Some(EIO), 100, false));
     assert_eq!(write_error(log.append(b"010")), (Some(EIO), 100, false));
-    assert!(log.has_failed());
+    assert!(log.status().has_failed);
 }
 
 // The table of failures -------------------------------------------------------------------------
