@@ -21,7 +21,7 @@ const STRIDE: u64 = 16;
 /// allows a process about 1,000 open files.
 const IDLE_MAX: usize = 64;
 
-/// If most records are read at once, the indices of so many are sorted at a time.
+/// If most records are read at once, the indices of this many are sorted at a time.
 const PIECE_LEN: usize = 1 << 12;
 
 /// The records of logs by their indices, from 0.
@@ -462,7 +462,8 @@ fn in_order<E: From<Error>>(
 ) -> Result<(), E> {
     let mut places = Vec::new();
     let are_dense = indices.len() > PIECE_LEN && indices.len() as u64 > len / 4;
-    if !are_dense || indices.len() >= u32::MAX as usize || indices.iter().any(|&index| index >= len) {
+    let are_listed = are_dense && indices.len() < u32::MAX as usize && !indices.is_sorted();
+    if !are_listed || indices.iter().any(|&index| index >= len) {
         // With the indices, so that sorting and what follows read memory in its order.
         places.try_reserve_exact(indices.len()).map_err(no_memory)?;
         places.extend(indices.iter().copied().zip(0..));
