@@ -137,6 +137,21 @@ def test_rows_of_one_record_that_are_left_out(tmp_path):
     assert lines[11:] == [f"cordwood: {path}: 25 rows left out in all"]
 
 
+@pytest.mark.parametrize("form", ["ndjson", "csv"])
+def test_a_fault_late_in_a_long_record_is_reported(form, tmp_path):
+    """The rows of the record are more text than the output takes at once. Its count is wrong, too."""
+    keys = [b"\xfe", *(b"%06d" % number for number in range(120_000)), b"\xff"]
+    operations = b"".join(b"\1" + bytes([len(key)]) + key + b"\1v" for key in keys)
+    path = tmp_path / "log"
+    path.write_bytes(written([struct.pack("<QI", 7, len(keys) + 1) + operations]))
+    text, lines = left_out("--as", "write-batch", "--columns", "offset,key,value", "--to", form, path)
+    assert len(text.splitlines()) == 120_000 + (form == "csv")
+    left = [line for line in lines if "bytes in the column key are not UTF-8" in line]
+    assert [line.split("at offset ")[-1].split()[0] for line in left] == ["14", str(12 + len(operations) - 3)]
+    [count] = [line for line in lines if line not in left]
+    assert f"the header states {len(keys) + 1} operations, but there are {len(keys)}" in count
+
+
 @pytest.mark.parametrize("reading_count", [1, 2])
 def test_a_row_that_is_left_out_teaches_no_column(reading_count, tmp_path):
     """A table for stdout is read twice. The fault is reported once."""

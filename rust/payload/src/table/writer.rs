@@ -161,6 +161,9 @@ struct Current {
     bytes: (usize, usize),
     /// The faults of the records before this index are known.
     known_end: usize,
+    /// The record that continues with a row for which there was no room. Its decoder passes the same
+    /// faults again.
+    resumed: Option<usize>,
     faults: Vec<(usize, Fault)>,
     /// The number of faults of records that have too many.
     more_fault_count: u64,
@@ -251,6 +254,7 @@ impl Table {
             self.rows.count = 0;
             self.rows.stop = None;
             self.record.known_end = next;
+            self.record.resumed = None;
         }
         self.feed_now(decoder, records, start)
     }
@@ -272,14 +276,15 @@ impl Table {
             self.record.bytes = (record.data.as_ptr().addr(), record.data.len());
             let decoded = decoder.record(&record, self);
             let is_whole = decoded.unwrap_or_else(|fault| {
-                self.fault(fault);
+                self.record.find(fault);
                 true
             });
             // Of the last record that is wanted, the rest is not.
             if !is_whole && self.rows.stop != Some(Stop::Full) {
-                self.record.known_end = self.record.known_end.max(next + 1);
+                self.record.resumed = Some(next);
                 return next;
             }
+            self.record.resumed = None;
             next += 1;
         }
         if next >= self.record.known_end {
@@ -490,20 +495,27 @@ impl Sink for Table {
         if rows.options.bytes == BytesAs::Text
             && let Some(fault) = self.record.not_utf8(row)
         {
-            self.fault(fault);
+            self.record.find(fault);
             return true;
         }
         rows.add(row, is_incomplete)
     }
 
     fn fault(&mut self, fault: Fault) {
-        if self.record.index >= self.record.known_end {
-            self.record.add(fault);
+        if self.record.resumed != Some(self.record.index) {
+            self.record.find(fault);
         }
     }
 }
 
 impl Current {
+    /// Adds a fault, unless it is known.
+    fn find(&mut self, fault: Fault) {
+        if self.index >= self.known_end {
+            self.add(fault);
+        }
+    }
+
     /// The fault of a row with bytes that are not UTF-8.
     fn not_utf8(&self, row: &Row<'_>) -> Option<Fault> {
         let (start, record_len) = self.bytes;
