@@ -17,14 +17,18 @@ use crate::segments::{OFFSET_MAX, Segment, breaks, name_of};
 use crate::writer::log_file::{LogFile, LogFileOptions, LogStatus, Mutex, MutexGuard, after_end, check_appended_to};
 use crate::writer::storage::{Storage, copy_of, read_at_most};
 
+/// How many expired segments are removed when one is started. Appends wait for that, and each takes a
+/// sync of the directory.
+const EXPIRED_MAX: usize = 64;
+
 /// A segmented log: a directory of log files, each named for the log offset of its first byte.
 ///
-/// It is a [`LogFile`] that may become as long as you like: a new file, or segment, is started
-/// before an append that would make the last one longer than
-/// [`segment_len`](LogFileOptions::segment_len), and [`prune_before`](SegmentedLog::prune_before)
+/// It is a [`LogFile`] without a limit of length: an append that would make the last file, or segment,
+/// longer than [`segment_len`](LogFileOptions::segment_len) starts a new one, and
+/// [`prune_before`](SegmentedLog::prune_before)
 /// removes the oldest, as [`retention_bytes`](LogFileOptions::retention_bytes) and
-/// [`retention_time`](LogFileOptions::retention_time) do with each new one. All offsets are those of
-/// the log: they go on rising from one segment to the next, and never change. Each segment is also
+/// [`retention_time`](LogFileOptions::retention_time) do with each new one. Offsets are
+/// those of the log: they increase across segments and never change. Each segment is also
 /// an ordinary log file, in the dialect [`LEVELDB`](Dialect::LEVELDB) or
 /// [`PACKED`](Dialect::PACKED).
 ///
@@ -528,13 +532,14 @@ impl SegmentedLog {
         self.remove_expired(segments, &*directory)
     }
 
-    /// Removes the oldest segments, by `retention_bytes` and `retention_time`. One that cannot be removed,
-    /// or that another thread is removing, is left for the next time.
+    /// Removes the oldest segments, by `retention_bytes` and `retention_time`: at most [`EXPIRED_MAX`], since
+    /// appends wait. One that cannot be removed, or that another thread is removing, is left for the next time.
     fn remove_expired(&self, segments: &mut Segments, directory: &dyn Directory) -> Result<(), Error> {
         let Some(_pruning) = try_locked(&self.pruning) else {
             return Ok(());
         };
-        while let Some(&end) = segments.starts.get(1) {
+        for _ in 0..EXPIRED_MAX {
+            let Some(&end) = segments.starts.get(1) else { break };
             let start = self.first_offset();
             let kept_len = segments.base() - end;
             let is_expired = self.options.retention_bytes.is_some_and(|bytes| kept_len >= bytes)
