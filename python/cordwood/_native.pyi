@@ -4,6 +4,7 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self, SupportsIndex, TypeAlias, final, overload
 
 from _typeshed import ReadableBuffer
+from typing_extensions import disjoint_base
 
 from cordwood._many import Results
 from cordwood._open import Split
@@ -2045,6 +2046,7 @@ def decode_entity(record: ReadableBuffer, /) -> Entity:
         TypeError: `record` is not bytes-like.
     """
 
+@disjoint_base
 class Table:
     """Turns the records of logs into a table.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from functools import partial
 from os import PathLike
 from typing import Any, Literal, TypeAlias
 
@@ -94,7 +95,7 @@ def plan_splits(
 
     splits: list[Split] = []
     files = named_files(sources)
-    for file, planned in each_start(files, lambda file, *_: _planned(file, named), named and named.dialect):
+    for file, planned in each_start(files, partial(_planned, named), named and named.dialect):
         if isinstance(planned, Exception):
             raise planned
         if not isinstance(planned, str):
@@ -110,7 +111,7 @@ def _format_of(name: str, named: LogFormat | None) -> tuple[LogFormat | None, Po
     return found, start_at(name, *found) if found else None
 
 
-def _planned(file: Input, named: LogFormat | None) -> tuple[int, int, LogFormat | None, Position | None]:
+def _planned(named: LogFormat | None, file: Input, *_: object) -> tuple[int, int, LogFormat | None, Position | None]:
     """Where a log starts and ends, its format, and the position at its start.
 
     A remote file is asked for its length once, if it is not known.

@@ -199,16 +199,12 @@ fn logs_that_could_not_be_made_again_are_refused() {
         (numbered(Dialect::RECYCLABLE), "with a log number", None),
         (numbered(Dialect::PEBBLE), "with a log number", None),
         // Only where a block ends is it not the same as `WANDB`.
-        (
-            log(Dialect::WANDB_OLD, &[vec![1; BLOCK_LEN]]),
-            "wandb_old logs are",
-            None,
-        ),
+        (log(Dialect::WANDB_OLD, &[vec![1; BLOCK_LEN]]), "wandb_old logs", None),
         (swanlab(0), "swanlab logs of version 0", None),
         (swanlab(1), "swanlab logs of version 1", None),
         (
             [FOO, timestamp_sizes].concat(),
-            "leveldb logs with metadata, as at offset 10,",
+            "leveldb logs with metadata (at offset 10)",
             Some(10),
         ),
         ([&compressed[..], FOO].concat(), "rocksdb logs with compression", None),
