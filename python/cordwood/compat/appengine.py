@@ -31,11 +31,11 @@ damage up to the next block and reports it to a logger. The deviations:
   does not. Only `RecordsReader.seek` may move the file.
 * **torn-tail**: At the end, `tell` is where an incomplete record starts. Once the record is whole, `read` returns it,
   if the file can seek. The original returns no more records.
-* **tell**: At damage, `tell` is after the regions skipped so far, and may differ.
+* **tell**: At damage, `tell` may differ from the original's: it is after the regions skipped so far.
 * **append**: A writer on a file that is not at the start of a block fills the block with zeros and continues in the
   next one. So does a writer that is used after `close`. The original miscounts, and readers lose its records.
 * **close**: Closing twice fills one block. The original writes as many zeros again.
-* **only-read**: A file without `tell` starts at offset 0. The original raises an `AttributeError`.
+* **only-read**: The position of a file without `tell` counts as 0. The original raises an `AttributeError`.
 * **bytes**: Records are bytes: `str` and a file in text mode raise a `TypeError`.
 """
 

@@ -30,8 +30,8 @@ deviations:
   raises a `struct.error`.
 * **zeros**: Zeros up to the end of the file or of a block are skipped. ccl_leveldb raises a `ValueError`.
 * **not-a-batch**: A record that is not a batch is skipped and reported to the logger. So is an operation that is
-  neither a put nor a delete, with the rest of its batch, except RocksDB's no-operations and log data. ccl_leveldb
-  raises an error or misreads the bytes.
+  neither a put nor a delete, with the rest of its batch. RocksDB's no-operations and log data are skipped without a
+  message, and the batch goes on. ccl_leveldb raises an error or misreads the bytes.
 * **count**: All operations of a batch are returned, and a wrong count is reported to the logger. ccl_leveldb returns
   as many as are stated, and raises an `IndexError` if there are fewer.
 * **offset**: The offset of an operation in a batch of several fragments does not count the headers between them, as

@@ -46,7 +46,7 @@ On an undamaged file, all calls return the same as wandb's. The deviations:
   opens it for writing, and `write` overwrites the place of the scan. A file descriptor is read from the start of the
   file; wandb reads it from its position.
 * **file-header**: A wrong file header raises a `FileHeaderError`, which is an `AssertionError`. wandb raises an
-  `Exception` unless the header is cut short.
+  `AssertionError` if the header is cut short, and an `Exception` otherwise.
 * **append**: `open_for_append` continues after the last record. It raises a `TornTailError` or `CorruptionError` if
   the file does not end with a whole one. wandb truncates the file to 0 bytes and writes records without a file
   header.
@@ -55,7 +55,7 @@ On an undamaged file, all calls return the same as wandb's. The deviations:
   (wandb: 8 KiB). The file header is written with the first record or by `close`. A path is required. `seek` raises an
   `io.UnsupportedOperation`; in wandb, later records overwrite old bytes.
 * **reuse**: A store can write a second file. wandb's splits the records of the second in the wrong places.
-* **logger**: wandb reports opened and closed files to `logger`; here it does not exist.
+* **logger**: There is no `logger`, to which wandb reports opened and closed files.
 """
 
 from __future__ import annotations
