@@ -1,4 +1,5 @@
-//! Fragments to records and containers: the FULL, FIRST, MIDDLE, LAST state machine.
+//! Assembles fragments into records and containers, with a state machine over FULL, FIRST, MIDDLE
+//! and LAST.
 //!
 //! Source: LevelDB `db/log_reader.cc`, `ReadRecord`; `docs/format/reading.md`, "Fragments into
 //! records".
@@ -11,7 +12,7 @@ use crate::copy::{append, try_reserve};
 use crate::damage::{Reason, SkippedRegion};
 use crate::format::Kind;
 
-/// A fragment with its place in the file.
+/// A fragment and its position in the file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Part<'a> {
     pub(crate) kind: Kind,
@@ -20,8 +21,8 @@ pub(crate) struct Part<'a> {
     /// File offset after the payload.
     pub(crate) end: u64,
     pub(crate) payload: &'a [u8],
-    /// Whether it is one of a container. Fragments of records and of containers never continue each
-    /// other.
+    /// Whether the fragment is part of a container. Fragments of records and of containers never
+    /// continue each other.
     pub(crate) is_container: bool,
 }
 
@@ -34,49 +35,52 @@ impl Part<'_> {
 /// The result of pushing a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pushed {
-    /// It starts or continues a record.
+    /// The fragment starts or continues a record.
     Pending,
-    /// It completes the record that started at `start`. If `is_joined`, the data is in
-    /// [`Assembler::joined`]; otherwise it is the fragment's own payload.
+    /// The fragment completes the record that started at `start`. If `is_joined`, the data is in
+    /// [`Assembler::joined`]. Otherwise, it is the fragment's own payload.
     Record { start: u64, is_joined: bool },
-    /// It is abandoned, together with the pending record.
+    /// The fragment is abandoned, together with the pending record.
     Skipped(SkippedRegion),
 }
 
-/// The events that interrupt a pending record.
+/// The event that interrupts a pending record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interruption {
-    /// FULL or FIRST.
+    /// A FULL or FIRST fragment.
     NewRecord,
-    /// A region that is skipped.
+    /// A skipped region.
     Damage,
-    /// The end of the file, torn or not.
+    /// The end of the file, whether it is torn or not.
     EndOfFile,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum State {
-    /// No part of a record.
+    /// No record is pending.
     #[default]
     Idle,
-    /// FIRST and any MIDDLEs of a record. Their payloads, if kept, are in `joined` or in the window.
+    /// A FIRST fragment and any MIDDLE fragments of a record have been read. Their payloads, if
+    /// kept, are in `joined` or in the window.
     InRecord { start: u64, end: u64 },
-    /// The remaining fragments, none at first, of a record that was refused as too large. They are
-    /// not kept.
+    /// A record was refused as too large, and any number of its remaining fragments has been read.
+    /// They are not kept.
     InTooLarge { start: u64, end: u64 },
 }
 
-/// The longest data of a record, in bytes, that is left in the window, for the caller to copy: as
-/// much as a reader reads at once. More would no longer be in the processor's cache by then.
+/// The longest data of a record, in bytes, that is left in the window for the caller to copy. This
+/// is as much as a reader reads at once. Longer data would no longer be in the processor's cache by
+/// the time of the copy.
 const IN_WINDOW_MAX: u64 = 1 << 18;
 
-/// The longest data that a decoder accepts, in bytes. These are two values, so that a reader which lifts
-/// one keeps the other.
+/// The longest data that a decoder accepts, in bytes. There are two limits, so that a reader can
+/// lift one and keep the other.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Limits {
-    /// Of a record.
+    /// The limit for a record.
     pub(crate) record_len_max: u64,
-    /// Of a frame, as its `record_len_max`: it bounds what is decompressed, whoever wants the data.
+    /// The limit for a frame, as its `record_len_max`. It bounds decompression, even if nobody uses
+    /// the data.
     pub(crate) frame_len_max: u64,
 }
 
@@ -84,22 +88,23 @@ pub(crate) struct Limits {
 #[derive(Debug, Default)]
 pub(crate) struct Assembler {
     state: State,
-    /// Whether the pending record, or the last one that had several fragments, is a container. Its
-    /// payloads are always joined: it is read, whether its records are wanted or not.
+    /// Whether the pending record, or the last one that had several fragments, is a container. The
+    /// payloads of a container are always joined, because it is read even if its records are not
+    /// needed.
     is_container: bool,
-    /// Whether payloads of records are kept; if not, only their lengths are added up.
+    /// Whether payloads of records are kept. If not, only their lengths are added up.
     keeps: bool,
     joined: Vec<u8>,
-    /// Whether a record of several fragments that are all in the window is left there.
+    /// Whether a record stays in the window if it has several fragments and they are all there.
     leaves: bool,
-    /// Whether the payloads of the pending record, or of the last one, are all in the window:
-    /// no part of it is in `joined`.
+    /// Whether the payloads of the pending record, or of the last one, are all in the window. If
+    /// so, no part of the record is in `joined`.
     is_in_window: bool,
-    /// Bytes of the payloads of the record, kept or not.
+    /// The number of bytes in the payloads of the record, kept or not.
     joined_len: u64,
-    /// How many fragments it has.
+    /// The number of fragments of the record.
     joined_count: u64,
-    /// Bytes of their headers.
+    /// The number of bytes in the headers of the record.
     joined_header_len: u64,
     limits: Limits,
 }
@@ -118,21 +123,20 @@ impl Assembler {
         self.keeps = keeps;
     }
 
-    /// Sets whether the payloads of the records that start from now on are left in the window if
-    /// all of them are in it. They can then be [joined](Self::join) at any time before the window
-    /// changes.
+    /// Sets whether a record that starts from now on stays in the window if all its payloads are
+    /// there. The payloads can then be [joined](Self::join) at any time before the window changes.
     pub(crate) fn set_leaves(&mut self, leaves: bool) {
         self.leaves = leaves;
     }
 
-    /// Whether the payloads of the pending record, or of the last one that had several fragments,
-    /// are in the window and not in [`joined`](Self::joined).
+    /// Checks whether the payloads of the pending record, or of the last one that had several
+    /// fragments, are in the window and not in [`joined`](Self::joined).
     pub(crate) fn is_in_window(&self) -> bool {
         self.is_in_window
     }
 
-    /// Joins the payloads that are in the window, which `payloads` returns, and makes room for
-    /// `more_len` bytes after them. If there is not enough memory, the state does not change.
+    /// Joins the payloads that are in the window and makes room for `more_len` bytes after them.
+    /// `payloads` yields the payloads. If there is not enough memory, the state does not change.
     pub(crate) fn join<'a>(
         &mut self,
         payloads: impl Iterator<Item = &'a [u8]>,
@@ -147,8 +151,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// Where the pending record and its last fragment so far start and end, if its payloads are in
-    /// the window.
+    /// Returns the file offsets from the start of the pending record to the end of its last
+    /// fragment so far, if its payloads are in the window.
     pub(crate) fn pending_in_window(&self) -> Option<Range<u64>> {
         match self.state {
             State::InRecord { start, end } if self.is_in_window => Some(start..end),
@@ -156,14 +160,14 @@ impl Assembler {
         }
     }
 
-    /// The same, if a payload of `payload_len` bytes after them makes the record too long to leave
-    /// it there.
+    /// Returns the same if another payload of `payload_len` bytes makes the record too long to
+    /// leave it in the window.
     pub(crate) fn outgrows_window(&self, payload_len: usize) -> Option<Range<u64>> {
         self.pending_in_window()
             .filter(|_| self.joined_len + payload_len as u64 > IN_WINDOW_MAX)
     }
 
-    /// Abandons a pending record if some of its bytes were not kept, and returns where it starts.
+    /// Abandons a pending record if some of its bytes were not kept, and returns its start.
     pub(crate) fn take_unkept(&mut self) -> Option<u64> {
         match self.state {
             State::InRecord { start, .. } if !self.is_in_window && self.joined.len() as u64 != self.joined_len => {
@@ -174,12 +178,12 @@ impl Assembler {
         }
     }
 
-    /// Whether the payloads of the pending record are kept.
+    /// Checks whether the payloads of the pending record are kept.
     fn keeps_pending(&self) -> bool {
         self.keeps || self.is_container
     }
 
-    /// The longest data that is joined: that of a record, or a container.
+    /// Returns the length of the longest data that is joined, for a container or a record.
     fn joined_len_max(&self, is_container: bool) -> u64 {
         if is_container {
             container::len_max(self.limits.frame_len_max, COUNT_MAX)
@@ -188,18 +192,19 @@ impl Assembler {
         }
     }
 
-    /// Whether a fragment that continues a record, or a container, continues the pending one.
+    /// Checks whether a fragment that continues a record or a container continues the pending one.
     #[inline]
     pub(crate) fn is_continued_by(&self, is_container: bool) -> bool {
         self.is_idle() || self.is_container == is_container
     }
 
-    /// Whether the pending record, or the last one that had several fragments, is a container.
+    /// Checks whether the pending record, or the last one that had several fragments, is a
+    /// container.
     pub(crate) fn is_container(&self) -> bool {
         self.is_container
     }
 
-    /// Where the pending container starts, if one is pending.
+    /// Returns the start of the pending container, if there is one.
     #[inline]
     pub(crate) fn pending_container(&self) -> Option<u64> {
         match self.state {
@@ -208,54 +213,54 @@ impl Assembler {
         }
     }
 
-    /// Whether there is no pending record.
+    /// Checks whether no record is pending.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.state == State::Idle
     }
 
-    /// Whether the first fragments of a record are held.
+    /// Checks whether the first fragments of a record are held.
     pub(crate) fn has_parts(&self) -> bool {
         matches!(self.state, State::InRecord { .. })
     }
 
-    /// Whether the rest of a record that was refused as too large is expected or collected.
+    /// Checks whether the rest of a record that was refused as too large is expected or collected.
     pub(crate) fn is_in_too_large(&self) -> bool {
         matches!(self.state, State::InTooLarge { .. })
     }
 
-    /// Expects the rest of a record that was refused as too large, at the file offset `start`.
+    /// Expects the rest of a record that was refused as too large at the file offset `start`.
     pub(crate) fn expect_rest(&mut self, start: u64) {
         self.state = State::InTooLarge { start, end: start };
     }
 
-    /// The data of the last record that had several fragments, until the next fragment is pushed.
-    /// It must have been kept.
+    /// Returns the data of the last record that had several fragments. The data must have been
+    /// kept. It is available until the next fragment is pushed.
     pub(crate) fn joined(&self) -> &[u8] {
         debug_assert!(!self.is_in_window);
         debug_assert_eq!(self.joined.len() as u64, self.joined_len);
         &self.joined
     }
 
-    /// The length of that data, kept or not.
+    /// Returns the length of that data, kept or not.
     pub(crate) fn joined_len(&self) -> u64 {
         self.joined_len
     }
 
-    /// The number of fragments of the last record that had several, until the next fragment is
-    /// pushed.
+    /// Returns the number of fragments of the last record that had several. It is available until
+    /// the next fragment is pushed.
     pub(crate) fn joined_count(&self) -> u64 {
         self.joined_count
     }
 
-    /// Bytes of the headers of the last record that had several fragments, until the next fragment
-    /// is pushed.
+    /// Returns the number of bytes in the headers of the last record that had several fragments. It
+    /// is available until the next fragment is pushed.
     pub(crate) fn joined_header_len(&self) -> u64 {
         self.joined_header_len
     }
 
-    /// Abandons the pending record because of the next event. Call it before all events but MIDDLE
-    /// or LAST.
+    /// Abandons the pending record because of the next event. Call this before every event except
+    /// MIDDLE and LAST.
     pub(crate) fn abandon(&mut self, interruption: Interruption) -> Option<SkippedRegion> {
         let state = std::mem::replace(&mut self.state, State::Idle);
         let len = Some(self.joined_len);
@@ -276,7 +281,7 @@ impl Assembler {
         }
     }
 
-    /// Reserves room for a fragment of a record or a container that is to be kept and not left in the
+    /// Reserves room for a fragment of a record or a container that will be kept outside the
     /// window. If there is not enough memory, the state does not change.
     #[inline]
     pub(crate) fn reserve(
@@ -287,7 +292,7 @@ impl Assembler {
     ) -> Result<(), TryReserveError> {
         let pending_len = match (kind, self.state) {
             (Kind::First, _) if self.leaves && !is_container => return Ok(()),
-            // The joined record has been returned.
+            // The joined record has already been returned.
             (Kind::First, _) => 0,
             (_, State::InRecord { .. }) if !self.is_in_window => self.joined.len(),
             _ => return Ok(()),
@@ -303,8 +308,8 @@ impl Assembler {
         try_reserve(&mut self.joined, payload_len)
     }
 
-    /// Adds the next fragment. Before FULL or FIRST, and before one that does not
-    /// [continue](Self::is_continued_by) the pending record, no record may be pending.
+    /// Adds the next fragment. No record may be pending before a FULL or FIRST fragment, or before
+    /// a fragment that does not [continue](Self::is_continued_by) the pending record.
     #[inline]
     pub(crate) fn push(&mut self, fragment: Part<'_>) -> Pushed {
         debug_assert!(self.is_idle() || matches!(fragment.kind, Kind::Middle | Kind::Last));
@@ -319,8 +324,8 @@ impl Assembler {
         self.push_part(fragment)
     }
 
-    /// As [`push`](Self::push), but the payload of a FULL is also joined: the window does not
-    /// contain it.
+    /// Like [`push`](Self::push), but also joins the payload of a FULL fragment. The window does
+    /// not contain it.
     pub(crate) fn push_part(&mut self, fragment: Part<'_>) -> Pushed {
         let Part {
             kind,
@@ -368,7 +373,7 @@ impl Assembler {
         if joined_len > self.joined_len_max(is_container) {
             self.joined = Vec::new();
             if self.limits.record_len_max == u64::MAX && !is_end {
-                // Whether it ends is known at its last fragment. Until then, none is kept.
+                // Only the last fragment shows that the record ends. No payload is kept until then.
                 self.joined_len = joined_len;
                 self.state = State::InRecord { start, end };
                 return Pushed::Pending;
@@ -505,7 +510,7 @@ mod tests {
         }
     }
 
-    /// There is room for each payload that is joined before it is: joining allocates no memory.
+    /// Room is reserved for each payload before it is joined, so joining allocates no memory.
     #[test]
     fn room_is_reserved_for_payloads_that_are_joined_and_for_no_others() {
         let reserved = |leaves, kind, is_container, len| {

@@ -1,5 +1,5 @@
-//! Compression of records: each becomes one zstd frame with its length and a checksum; an empty
-//! record stays empty. Pure, no I/O.
+//! Compresses records. Each record becomes one zstd frame with its length and a checksum. An empty
+//! record stays empty. This module is pure and does no I/O.
 //!
 //! Source: RocksDB `db/log_writer.cc`, `db/log_reader.cc`, `util/compression.h`.
 
@@ -12,42 +12,42 @@ use zstd_safe::{CCtx, CParameter, DCtx};
 
 use crate::damage::Reason;
 
-/// Bytes of a block's header in a zstd frame. Source: RFC 8878, 3.1.1.2.
+/// The length of a block header in a zstd frame. Source: RFC 8878, 3.1.1.2.
 #[cfg(feature = "zstd")]
 const BLOCK_HEADER_LEN: u64 = 3;
 
-/// The most data that one block of a zstd frame can contain. Source: RFC 8878, 3.1.1.2.4.
+/// The maximum length of the data in one block of a zstd frame. Source: RFC 8878, 3.1.1.2.4.
 #[cfg(feature = "zstd")]
 const BLOCK_DATA_LEN_MAX: u64 = 128 << 10;
 
-/// zstd's own default.
+/// The default level of zstd.
 const DEFAULT_LEVEL: i32 = 3;
 
-/// Containers gain little from a higher level, which takes several times as long.
+/// A higher level takes several times as long, and containers gain little from it.
 const CONTAINER_LEVEL: i32 = 1;
 
 /// The first bytes of each zstd frame. Source: RFC 8878, 3.1.1.
 #[cfg(feature = "zstd")]
 const FRAME_MAGIC: &[u8] = b"\x28\xb5\x2f\xfd";
 
-/// The bytes that all records of a compressed log may have in total, however little is read, and the
-/// most that one frame of a container may state.
+/// The total number of bytes that all records of a compressed log may have before any byte is read.
+/// It is also the most that one frame of a container may state.
 pub(crate) const BUDGET_BASE: u64 = 256 << 20;
 
-/// The additional bytes allowed for each byte read. The ratio of an engine's frames rarely exceeds
-/// 100.
+/// The additional bytes allowed for each byte read. The compression ratio of an engine's frames
+/// rarely exceeds 100.
 pub(crate) const BUDGET_RATIO: u64 = 200;
 
 /// Why a record has no data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failed {
-    /// It is skipped.
+    /// The record is skipped.
     Skipped(Reason),
-    /// It may be retried.
+    /// Decompression may be retried.
     #[cfg_attr(not(feature = "zstd"), expect(dead_code, reason = "nothing is decompressed"))]
     OutOfMemory,
-    /// Its `data_len` bytes would exceed `total_max`, the limit for all records together, by
-    /// `excess` bytes.
+    /// The `data_len` bytes of the record would exceed `total_max`, the limit for all records
+    /// together, by `excess` bytes.
     #[cfg_attr(not(feature = "zstd"), expect(dead_code, reason = "nothing is decompressed"))]
     OverBudget { data_len: u64, excess: u64 },
 }
@@ -55,27 +55,27 @@ pub(crate) enum Failed {
 /// Decompresses records, and holds the data of the last one.
 #[derive(Default)]
 pub(crate) struct Decompressor {
-    /// zstd's own state, about 100 KiB: made for the first frame, since making it takes as long as
-    /// decompressing a short one.
+    /// The state of zstd, about 100 KiB. It is created for the first frame, because creating it
+    /// takes as long as decompressing a short frame.
     #[cfg(feature = "zstd")]
     zstd: Option<DCtx<'static>>,
     data: Vec<u8>,
-    /// Total length stated by the frames decompressed since the last [`reset`](Self::reset).
+    /// The total length stated by the frames decompressed since the last [`reset`](Self::reset).
     total: u64,
 }
 
 impl Decompressor {
-    /// The data of the last record that was decompressed.
+    /// Returns the data of the last record that was decompressed.
     pub(crate) fn data(&self) -> &[u8] {
         &self.data
     }
 
-    /// The count of decompressed bytes.
+    /// Returns the number of decompressed bytes.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
-    /// Resets the count of decompressed bytes.
+    /// Resets the number of decompressed bytes.
     pub(crate) fn reset(&mut self) {
         self.total = 0;
     }
@@ -91,7 +91,8 @@ impl Decompressor {
         self.decompress_checked(frame, len_max, total_max, || true)
     }
 
-    /// Decompresses `frame`, if `is_right` says so once its length has been checked.
+    /// Checks the length of `frame`, then calls `is_right`, and decompresses the frame if that
+    /// returns true.
     #[cfg(feature = "zstd")]
     fn decompress_checked(
         &mut self,
@@ -103,8 +104,8 @@ impl Decompressor {
         self.data.clear();
         let bad = Failed::Skipped(Reason::BadCompression);
         let stated = zstd_safe::get_frame_content_size(frame).map_err(|_| bad)?;
-        // RocksDB states the length in each frame. It is not trusted beyond the length that a frame
-        // of this size can contain.
+        // RocksDB states the length in each frame. A length is not trusted if a frame of this size
+        // cannot contain that much.
         let len = stated.ok_or(bad)?;
         let possible = (frame.len() as u64 / BLOCK_HEADER_LEN + 1).saturating_mul(BLOCK_DATA_LEN_MAX);
         if len > possible {
@@ -120,7 +121,8 @@ impl Decompressor {
                 excess: total - total_max,
             });
         }
-        // Counted even if it is damaged; but not twice, if memory is missing at first.
+        // A frame is counted even if it is damaged. It is not counted twice if there is not enough
+        // memory at first.
         if !is_right() {
             self.total = total;
             return Err(bad);
@@ -138,12 +140,12 @@ impl Decompressor {
         }
     }
 
-    /// [`decompress`](Self::decompress), if `frame` is exactly one frame: with no bytes before it
+    /// Like [`decompress`](Self::decompress), if `frame` is exactly one frame, with no bytes before
     /// or after it.
     #[cfg(feature = "zstd")]
     pub(crate) fn decompress_one(&mut self, frame: &[u8], len_max: u64, total_max: u64) -> Result<(), Failed> {
         let is_one = frame.starts_with(FRAME_MAGIC)
-            // Without the content, whose length is then checked first.
+            // This does not need the content. The length of the content is checked afterwards.
             && zstd_safe::get_frame_content_size(frame).is_ok_and(|len| len.is_some());
         if !is_one {
             return Err(Failed::Skipped(Reason::BadCompression));
@@ -188,12 +190,13 @@ pub(crate) struct Compressor {
 }
 
 impl Compressor {
-    /// A compressor of records, each by itself, with zstd's default level, as RocksDB.
+    /// Creates a compressor that compresses each record by itself. It uses zstd's default level, as
+    /// RocksDB does.
     pub(crate) fn new(is_zstd: bool) -> Self {
         Compressor::with_level(is_zstd, DEFAULT_LEVEL)
     }
 
-    /// A compressor of the containers of a packed log.
+    /// Creates a compressor for the containers of a packed log.
     pub(crate) fn for_containers(is_zstd: bool) -> Self {
         Compressor::with_level(is_zstd, CONTAINER_LEVEL)
     }
@@ -202,8 +205,8 @@ impl Compressor {
     fn with_level(is_zstd: bool, level: i32) -> Self {
         let context = is_zstd.then(|| {
             let mut context = CCtx::create();
-            // The checksum is as RocksDB sets it. Setting a parameter fails only for values that
-            // zstd does not know.
+            // The checksum is set as in RocksDB. Setting a parameter fails only if zstd does not
+            // know the value.
             let parameters = [CParameter::CompressionLevel(level), CParameter::ChecksumFlag(true)];
             for parameter in parameters {
                 assert!(
@@ -216,7 +219,7 @@ impl Compressor {
         Compressor { zstd: context, level }
     }
 
-    /// Without the feature, the caller has already refused to compress:
+    /// Without the feature, the caller has already refused to compress. See
     /// [`LogFormat::check_to_write`](crate::dialect::LogFormat::check_to_write).
     #[cfg(not(feature = "zstd"))]
     fn with_level(_is_zstd: bool, _level: i32) -> Self {
@@ -234,8 +237,9 @@ impl Compressor {
         Ok(())
     }
 
-    /// The bytes to write for `record`: the record itself, or its compressed form in `frame`. Room
-    /// for the frame of a long record must be [reserved](Self::try_reserve).
+    /// Returns the bytes to write for `record`. These are the record itself, or its compressed form
+    /// in `frame`. The caller must [reserve](Self::try_reserve) room for the frame of a long
+    /// record.
     pub(crate) fn compress<'a>(&mut self, record: &'a [u8], frame: &'a mut Vec<u8>) -> &'a [u8] {
         #[cfg(feature = "zstd")]
         if self.zstd.is_some() && !record.is_empty() {
@@ -247,9 +251,9 @@ impl Compressor {
         record
     }
 
-    /// Appends `data` to `out` as one frame. Returns whether it did: not if it does not compress,
-    /// or if zstd has no memory for its tables, which take about a megabyte. Room for the frame of
-    /// long data must be [reserved](Self::try_reserve).
+    /// Appends `data` to `out` as one frame. Returns whether it did. It does not if this compressor
+    /// does not compress, or if zstd has no memory for its tables, which take about a megabyte. The
+    /// caller must [reserve](Self::try_reserve) room for the frame of long data.
     #[cfg(feature = "zstd")]
     pub(crate) fn append(&mut self, data: &[u8], out: &mut Vec<u8>) -> bool {
         let Some(context) = &mut self.zstd else { return false };
@@ -257,7 +261,7 @@ impl Compressor {
         let len_before = out.len() as u64;
         let mut end = Cursor::new(out);
         end.set_position(len_before);
-        // With this much room, only memory can be missing.
+        // With this much room, compression can only fail for lack of memory.
         context.compress2(&mut end, data).is_ok()
     }
 
@@ -267,19 +271,19 @@ impl Compressor {
     }
 }
 
-/// Lengthens the frame at the end of `out`, which starts at `start`, by at least `len` bytes: with
-/// blocks without content after its header.
+/// Lengthens the frame that starts at `start` and ends `out` by at least `len` bytes. Inserts empty
+/// blocks after the frame's header.
 pub(crate) fn lengthen(out: &mut Vec<u8>, start: usize, len: usize) {
     let Some(at) = out.get(start..).and_then(header_len).map(|len| start + len) else {
         return;
     };
-    // A raw block that is not the last, of 0 bytes. Source: RFC 8878, 3.1.1.2.
+    // This is a raw block of 0 bytes that is not the last block. Source: RFC 8878, 3.1.1.2.
     const EMPTY_BLOCK: [u8; 3] = [0; 3];
     let blocks = [EMPTY_BLOCK].repeat(len.div_ceil(EMPTY_BLOCK.len()));
     out.splice(at..at, blocks.into_iter().flatten());
 }
 
-/// The length of the header of a frame. Source: RFC 8878, 3.1.1.1.
+/// Returns the length of the header of a frame. Source: RFC 8878, 3.1.1.1.
 fn header_len(frame: &[u8]) -> Option<usize> {
     let descriptor = *frame.get(4)?;
     let is_single_segment = descriptor & 1 << 5 != 0;
@@ -289,7 +293,7 @@ fn header_len(frame: &[u8]) -> Option<usize> {
     Some(5 + window_len + dictionary_len + content_len)
 }
 
-/// No state is carried from one record to the next.
+/// Creates a new compressor, because no state is carried from one record to the next.
 impl Clone for Compressor {
     fn clone(&self) -> Self {
         #[cfg(feature = "zstd")]

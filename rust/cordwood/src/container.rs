@@ -1,9 +1,10 @@
-//! Containers: the form in which a packed log stores many records in one fragment, or in several
-//! that belong together. Pure, no I/O. Source: `docs/format/packed.md`.
+//! Containers. A packed log stores many records in a container, which is one fragment or several
+//! that belong together. This module is pure and does no I/O. Source: `docs/format/packed.md`.
 //!
-//! A container is the number of its codec (one byte), the count of its records (a varint), and its
-//! body, which the codec may have compressed. The body consists of the lengths of all records, as
-//! varints, and then of their data. Varints are LEB128, in the shortest form and at most 5 bytes.
+//! A container consists of the number of its codec (one byte), the count of its records (a varint),
+//! and its body, which the codec may have compressed. The body contains the lengths of all records,
+//! as varints, and then their data. Varints are LEB128, in the shortest form, and have at most 5
+//! bytes.
 
 use crate::dialect::{Compression, Dialect, MARK, MARK_LEN, Unsupported};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
@@ -11,50 +12,51 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 /// The first bytes of the mark.
 const MAGIC: [u8; MARK_LEN - 2] = *b"cordwood";
 
-/// The version of the format that is written, and the newest one that is read.
+/// The version of the format that is written. It is also the newest version that is read.
 pub(crate) const VERSION: u8 = 1;
 
-/// The most records that a container may have. Their offsets are consecutive and lie in the block in
-/// which the container starts, so more could never be valid.
+/// The maximum number of records in a container. Their offsets are consecutive and lie in the block
+/// in which the container starts, so more records could never be valid.
 pub(crate) const COUNT_MAX: usize = BLOCK_LEN;
 
-/// A writer closes a stored container at this length of data, in bytes, which is 4 KiB: one flipped
-/// bit costs no more.
+/// A writer closes a stored container at this length of data in bytes. It is 4 KiB, so that one
+/// flipped bit costs no more than that.
 pub(crate) const STORED_LEN_MAX: usize = BLOCK_LEN / 8;
 
-/// A writer closes a compressed container at this length of data, in bytes, which is 32 KiB.
+/// A writer closes a compressed container at this length of data in bytes, which is 32 KiB.
 pub(crate) const ZSTD_LEN_MAX: usize = BLOCK_LEN;
 
-/// The longest varint.
+/// The length of the longest varint in bytes.
 pub(crate) const VARINT_LEN_MAX: usize = 5;
 
-/// The most bytes before the body of a container.
+/// The maximum number of bytes before the body of a container.
 pub(crate) const HEAD_LEN_MAX: usize = 1 + VARINT_LEN_MAX;
 
-/// The longest container, in bytes, that is joined, and the longest body of one with `count` records
-/// that is decompressed, by a reader that refuses longer records than `record_len_max`. A container
-/// of the usual length is read even if each of its records may only be short.
+/// Returns the limits of a reader that refuses records longer than `record_len_max`, in bytes. This
+/// is the length of the longest container that is joined, and the length of the longest body of
+/// `count` records that is decompressed. A container of the usual length is read even if
+/// `record_len_max` is shorter.
 pub(crate) fn len_max(record_len_max: u64, count: usize) -> u64 {
     record_len_max
         .max(USUAL_LEN_MAX)
         .saturating_add((VARINT_LEN_MAX * count) as u64)
 }
 
-/// The length of a body, in bytes without its varints, that any reader accepts.
+/// The length of a body that every reader accepts, in bytes without its varints.
 const USUAL_LEN_MAX: u64 = 1 << 20;
 
 /// How the body of a container is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Codec {
-    /// As it is.
+    /// The body is stored uncompressed.
     Stored = 0,
-    /// As one zstd frame that states the length of its content and uses no dictionary.
+    /// The body is one zstd frame, which states the length of its content and uses no dictionary.
     Zstd = 1,
 }
 
 impl Codec {
-    /// The codec with this number, or `None` if this version knows none.
+    /// Returns the codec with this number, or `None` if this version does not know it.
     pub(crate) const fn from_byte(byte: u8) -> Option<Codec> {
         match byte {
             0 => Some(Codec::Stored),
@@ -63,7 +65,7 @@ impl Codec {
         }
     }
 
-    /// The compression of a log whose containers have this codec.
+    /// Returns the compression of a log whose containers have this codec.
     pub(crate) const fn compression(self) -> Option<Compression> {
         match self {
             Codec::Stored => None,
@@ -72,20 +74,20 @@ impl Codec {
     }
 }
 
-/// The mark with which a packed log starts, so that it is recognised even if ordinary records
-/// follow, and so that a program which does not know a later version fails at once.
+/// The mark with which a packed log starts. It identifies the log even if ordinary records follow.
+/// A program that does not know a later version fails at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) version: u8,
-    /// The number of the codec that the log's writer uses. Each container states its own.
+    /// The number of the codec that the log's writer uses. Each container also states its own.
     pub(crate) codec: u8,
 }
 
 impl Mark {
-    /// The length of the mark that is written, with its header.
+    /// The length of the mark with its header, as it is written.
     pub(crate) const FRAGMENT_LEN: usize = HEADER_LEN + MARK_LEN;
 
-    /// The mark of a new log.
+    /// Creates the mark of a new log.
     pub(crate) const fn new(codec: Codec) -> Self {
         Mark {
             version: VERSION,
@@ -93,8 +95,8 @@ impl Mark {
         }
     }
 
-    /// Reads the payload of a mark. `None` if it is not one. The bytes after the codec are for
-    /// later versions, and are ignored.
+    /// Decodes the payload of a mark. Returns `None` if it is not a mark. The bytes after the codec
+    /// are reserved for later versions and are ignored.
     pub(crate) fn decode(payload: &[u8]) -> Option<Mark> {
         match payload.strip_prefix(&MAGIC)? {
             &[version, codec, ..] => Some(Mark { version, codec }),
@@ -102,7 +104,8 @@ impl Mark {
         }
     }
 
-    /// Why this release does not read the log with this mark, which is at the file offset `offset`.
+    /// Returns why this release does not read the log with this mark. The mark is at the file
+    /// offset `offset`.
     pub(crate) fn unsupported(self, offset: u64) -> Option<Unsupported> {
         let Mark { version, codec } = self;
         if version != VERSION {
@@ -115,12 +118,12 @@ impl Mark {
         })
     }
 
-    /// How the log's writer compresses containers.
+    /// Returns how the log's writer compresses containers.
     pub(crate) fn compression(self) -> Option<Compression> {
         Codec::from_byte(self.codec)?.compression()
     }
 
-    /// The mark with its header, as a writer writes it.
+    /// Encodes the mark with its header, as a writer writes it.
     pub(crate) fn fragment(self) -> [u8; Self::FRAGMENT_LEN] {
         let payload = self.encode();
         let checksum = Dialect::PACKED.checksum();
@@ -135,7 +138,7 @@ impl Mark {
         fragment
     }
 
-    /// The payload of the mark.
+    /// Encodes the payload of the mark.
     pub(crate) fn encode(self) -> [u8; MARK_LEN] {
         let mut payload = [0; MARK_LEN];
         payload[..MAGIC.len()].copy_from_slice(&MAGIC);
@@ -144,17 +147,18 @@ impl Mark {
     }
 }
 
-/// The start of a container: everything before its body.
+/// The start of a container, up to its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
-    /// How many records there are: 1 to [`COUNT_MAX`].
+    /// The number of records, from 1 to [`COUNT_MAX`].
     pub(crate) count: usize,
-    /// Where the body starts, counted from the start of the container.
+    /// The offset of the body from the start of the container.
     pub(crate) len: usize,
 }
 
 impl Head {
-    /// Reads the count at the start of `container`, after the codec. `None` if it is not valid.
+    /// Decodes the count at the start of `container`, after the codec. Returns `None` if it is not
+    /// valid.
     pub(crate) fn decode(container: &[u8]) -> Option<Head> {
         let (count, body) = read_varint(container.get(1..)?)?;
         let count = usize::try_from(count).ok()?;
@@ -170,28 +174,29 @@ impl Head {
         push_varint(count as u64, out);
     }
 
-    /// Whether each record of a container at `start..end` has an offset of its own: that of the
-    /// record with the index `i` is `start + i`, and all of them are less than `end` and than
-    /// `block_end`, where the block ends in which the container starts.
+    /// Checks whether each record of a container at `start..end` has its own offset. The record
+    /// with the index `i` has the offset `start + i`. Each offset must be less than `end` and
+    /// `block_end`, the end of the block in which the container starts.
     pub(crate) fn has_offsets(self, start: u64, end: u64, block_end: u64) -> bool {
         let room = end.min(block_end).checked_sub(start);
         room.is_some_and(|room| self.count as u64 <= room)
     }
 }
 
-/// Reads the lengths at the start of `body`, and replaces `offsets` by where each of the `count`
-/// records starts in the data, which follows, and where the last one ends. Returns where in `body`
-/// the data starts. `None` if the lengths are not valid, or do not add up to the rest of the body.
+/// Reads the lengths at the start of `body`. Replaces the contents of `offsets` with the start of
+/// each of the `count` records in the data, followed by the end of the last record. Returns where
+/// the data starts in `body`. Returns `None` if the lengths are not valid or do not add up to the
+/// rest of the body.
 ///
 /// `offsets` must have room for one more entry than there are records.
-// Inlined, its loop would have too few registers.
+// If this were inlined, its loop would have too few registers.
 #[inline(never)]
 pub(crate) fn read_offsets(body: &[u8], count: usize, offsets: &mut Vec<usize>) -> Option<usize> {
     offsets.resize(count + 1, 0);
     offsets[0] = 0;
     let mut rest = body;
-    // The lengths of at most `COUNT_MAX` records, none longer than 2^35 bytes. A sum that is too
-    // large for a `usize` is not that of bytes in memory.
+    // There are at most `COUNT_MAX` lengths, none longer than 2^35 bytes. If the sum is too large
+    // for a `usize`, the bytes cannot be in memory.
     let mut total = 0_u64;
     let mut index = 1;
     while index <= count {
@@ -216,14 +221,14 @@ pub(crate) fn read_offsets(body: &[u8], count: usize, offsets: &mut Vec<usize>) 
     (total == rest.len() as u64).then_some(body.len() - rest.len())
 }
 
-/// How many lengths are read at once, if none is longer than one byte.
+/// The number of lengths that are read at once if each is one byte long.
 const SHORT_COUNT: usize = 8;
 
 /// The bits that are clear in varints of one byte.
 const SHORT_MASK: u64 = 0x8080_8080_8080_8080;
 
-/// Reads the varint at the start of `bytes`, and returns the bytes after it. `None` if it is
-/// cut, not in the shortest form, or longer than [`VARINT_LEN_MAX`].
+/// Reads the varint at the start of `bytes`. Returns its value and the bytes after it. Returns
+/// `None` if the varint is cut off, not in the shortest form, or longer than [`VARINT_LEN_MAX`].
 #[inline]
 pub(crate) fn read_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (&first, rest) = bytes.split_first()?;
@@ -240,7 +245,7 @@ pub(crate) fn read_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// Appends `value` as a varint, which must be at most [`VARINT_LEN_MAX`] bytes long.
+/// Appends `value` as a varint. The varint must be at most [`VARINT_LEN_MAX`] bytes long.
 #[inline]
 pub(crate) fn push_varint(mut value: u64, out: &mut Vec<u8>) {
     debug_assert!(varint_len(value) <= VARINT_LEN_MAX);
@@ -251,7 +256,7 @@ pub(crate) fn push_varint(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// The length in bytes of `value` as a varint.
+/// Returns the length of `value` as a varint in bytes.
 #[inline]
 pub(crate) const fn varint_len(value: u64) -> usize {
     let bits = u64::BITS as usize - (value | 1).leading_zeros() as usize;
@@ -354,7 +359,7 @@ mod tests {
         assert_eq!(offsets, [0, 1, 1, 4]);
     }
 
-    /// Also where longer lengths are between them, and at the end.
+    /// This also covers longer lengths between them and at the end.
     #[test]
     fn short_lengths_are_read_as_if_one_by_one() {
         for seed in 0..2000_u64 {

@@ -1,4 +1,4 @@
-//! The encoder: a record in, the bytes of its fragments out. It does no I/O.
+//! The encoder turns a record into the bytes of its fragments. It does no I/O.
 
 mod fragments;
 mod packing;
@@ -17,10 +17,10 @@ use crate::error::{Error, unsupported};
 use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN, Kind, block_left, encoded_len};
 
 /// Splits records into fragments. Its only state is the length of the file so far and, in the
-/// dialect [`PACKED`](Dialect::PACKED), the container that is open.
+/// dialect [`PACKED`](Dialect::PACKED), the open container.
 ///
-/// The bytes are those that LevelDB writes or, using [`with_format`](Encoder::with_format), those
-/// of another engine. Source: LevelDB `db/log_writer.cc`.
+/// It writes the same bytes as LevelDB or, with [`with_format`](Encoder::with_format), as another
+/// engine. Source: LevelDB `db/log_writer.cc`.
 ///
 /// ```
 /// use cordwood_log::codec::Encoder;
@@ -35,31 +35,32 @@ pub struct Encoder {
     /// Whether the format is exactly LevelDB's.
     is_leveldb: bool,
     compressor: Compressor,
-    /// The last compressed record. Kept to reuse its memory.
+    /// The last compressed record, kept to reuse its memory.
     frame: Vec<u8>,
-    /// The open container, in the dialect that has containers. It starts where the fragments end.
+    /// The open container, if the dialect has containers. It starts where the fragments end.
     packing: Option<Box<Packing>>,
 }
 
 impl Encoder {
-    /// An encoder for a file of `file_len` bytes: 0 for a new one. The last record of the file must
-    /// be complete. An offset greater than `u64::MAX`, which no file has, counts from 0 again.
+    /// Returns an encoder for a file of `file_len` bytes, which is 0 for a new file. The last
+    /// record of the file must be complete. An offset greater than `u64::MAX`, which no file has,
+    /// wraps around to 0.
     pub fn new(file_len: u64) -> Self {
         Encoder::unchecked(file_len, Dialect::LEVELDB.into())
     }
 
-    /// An encoder for a file in another dialect, with a log number or with compression.
+    /// Returns an encoder for a file in another dialect, with a log number or with compression.
     ///
     /// * With a [log number](LogFormat::log_number), fragments are recyclable: types 5 to 8.
     ///   Without one, they have types 1 to 4.
-    /// * With a [compression](LogFormat::compression), each record is compressed, as by RocksDB
+    /// * With a [compression](LogFormat::compression), each record is compressed, as RocksDB does
     ///   with `wal_compression`.
     /// * In the dialect [`PACKED`](Dialect::PACKED), short records are gathered in a container, and
-    ///   a compression is that of the containers. A record's bytes are appended when its container
-    ///   is closed: by a later record, [`end_container`](Encoder::end_container) or
-    ///   [`finish`](Encoder::finish).
-    /// * [`start`](Encoder::start) writes the start of a file, [`finish`](Encoder::finish) its
-    ///   end.
+    ///   compression applies to containers. The bytes of a record are appended when its container
+    ///   is closed. A later record, [`end_container`](Encoder::end_container) or
+    ///   [`finish`](Encoder::finish) closes it.
+    /// * [`start`](Encoder::start) writes the start of a file, and [`finish`](Encoder::finish)
+    ///   writes its end.
     ///
     /// ```
     /// use cordwood_log::{Dialect, LogFormat};
@@ -73,16 +74,16 @@ impl Encoder {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if logs in the dialect have no
-    /// number or are not compressed, or if records are to be compressed and this build does not have
-    /// the feature `zstd`.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if `format` has a log number or a
+    /// compression that logs in the dialect cannot have, or if it has a compression and this build
+    /// does not have the feature `zstd`.
     pub fn with_format(file_len: u64, format: impl Into<LogFormat>) -> Result<Self, Error> {
         let format = format.into();
         unsupported(format.check_to_write(), None)?;
         Ok(Encoder::unchecked(file_len, format))
     }
 
-    /// As [`with_format`](Self::with_format), for a format that has been checked.
+    /// Like [`with_format`](Self::with_format), for a format that has been checked.
     pub(crate) fn unchecked(file_len: u64, format: LogFormat) -> Self {
         let mut encoder = Encoder {
             fragments: Fragments::new(file_len, format),
@@ -97,7 +98,8 @@ impl Encoder {
         encoder
     }
 
-    /// The same encoder for a file of `file_len` bytes, without the records of an open container.
+    /// Returns the same encoder for a file of `file_len` bytes, without the records of an open
+    /// container.
     pub(crate) fn at(&self, file_len: u64) -> Self {
         let mut encoder = self.clone();
         encoder.fragments.offset = file_len;
@@ -106,15 +108,15 @@ impl Encoder {
         encoder
     }
 
-    /// Writes the mark of a packed log before the next record: the file starts with padding, at
-    /// whose end a block starts.
+    /// Makes the encoder write the mark of a packed log before the next record. The file starts
+    /// with padding, which ends at the start of a block.
     pub(crate) fn start_again(&mut self) {
         if self.packs() {
             self.fragments.start_at = self.fragments.offset;
         }
     }
 
-    /// Counts the budget of a reader as used up: what precedes is not known.
+    /// Counts the budget of a reader as used up, because the bytes before are not known.
     pub(crate) fn use_up_budget(&mut self) {
         if let Some(packing) = &mut self.packing {
             packing.use_up_budget(self.fragments.offset);
@@ -126,14 +128,15 @@ impl Encoder {
         out.try_reserve(self.bound(record_len).saturating_add(APPEND_ROOM))
     }
 
-    /// The most bytes that a record of `record_len` bytes can need, and an open container with it.
+    /// Returns the maximum number of bytes for a record of `record_len` bytes, including an open
+    /// container.
     fn bound(&self, record_len: usize) -> usize {
         let open_len = self.packing.as_ref().map_or(0, |packing| packing.bound());
         bound_of(record_len, self.fragments.form).saturating_add(open_len)
     }
 
-    /// How many bytes [`encode`](Self::encode) appends for a record of `record_len` bytes: exactly
-    /// in LevelDB's dialect, at most in others.
+    /// Returns the number of bytes that [`encode`](Self::encode) appends for a record of
+    /// `record_len` bytes. It is exact in LevelDB's dialect, and an upper bound in others.
     #[inline]
     pub(crate) fn encoded_len_max(&self, record_len: usize) -> u64 {
         if self.is_leveldb {
@@ -152,18 +155,20 @@ impl Encoder {
         }
     }
 
-    /// Writes the file header of `dialect`, which is this dialect in another version.
+    /// Makes the encoder write the file header of `dialect`, which is this dialect in another
+    /// version.
     pub(crate) fn set_dialect(&mut self, dialect: Dialect) {
         self.fragments.format.dialect = dialect;
     }
 
-    /// Writes the following records with this log number or, without one, in types 1 to 4.
+    /// Makes the encoder write the following records with this log number or, without one, in types
+    /// 1 to 4.
     pub(crate) fn set_number(&mut self, number: Option<u32>) {
         self.fragments.set_number(number);
     }
 
-    /// Appends a complete fragment unchanged. It must be in this dialect, and goes to the next
-    /// block if this one has no room for it.
+    /// Appends a complete fragment unchanged. It must be in this dialect. If this block has no room
+    /// for it, it goes to the next block.
     pub(crate) fn copy_fragment(&mut self, fragment: &[u8], out: &mut Vec<u8>) {
         self.start(out);
         self.end_container(out);
@@ -180,58 +185,60 @@ impl Encoder {
         self.fragments.format
     }
 
-    /// The length of the file, including everything encoded so far, in bytes. While a container is
-    /// open, whose length is not known yet: the least offset that the next record can have.
+    /// Returns the length of the file in bytes, including everything encoded so far. While a
+    /// container is open, its length is not known yet, and this is the lowest offset that the next
+    /// record can have.
     #[inline]
     pub fn offset(&self) -> u64 {
         let open_count = self.packing.as_ref().map_or(0, |packing| packing.count());
         self.fragments.offset.wrapping_add(open_count as u64)
     }
 
-    /// The length of the file without the records of an open container.
+    /// Returns the length of the file without the records of an open container.
     #[inline]
     pub(crate) fn closed_offset(&self) -> u64 {
         self.fragments.offset
     }
 
-    /// The length of the file including everything encoded so far, or the most that it can be while
-    /// a container is open.
+    /// Returns the length of the file, including everything encoded so far. While a container is
+    /// open, this is an upper bound.
     #[inline]
     pub(crate) fn end_max(&self) -> u64 {
         let open_len = self.packing.as_ref().map_or(0, |packing| packing.bound());
         self.fragments.offset.wrapping_add(open_len as u64)
     }
 
-    /// Whether records are gathered in containers.
+    /// Returns whether records are gathered in containers.
     #[inline]
     pub(crate) fn packs(&self) -> bool {
         self.packing.is_some()
     }
 
-    /// Whether a record of this length shares a container with others, where there are containers.
+    /// Returns whether a record of this length shares a container with others, if the dialect has
+    /// containers.
     pub(crate) const fn shares_container(record_len: usize) -> bool {
         record_len < STORED_LEN_MAX
     }
 
-    /// How many bytes the records of an open container have.
+    /// Returns the number of bytes of data in the records of an open container.
     pub(crate) fn open_len(&self) -> usize {
         self.packing.as_ref().map_or(0, |packing| packing.data_len())
     }
 
-    /// Appends the start of a file of this dialect: the header of a run file, RocksDB's record
-    /// that declares compression, or the mark of a packed log. Does not append if the file has
-    /// already started. [`encode`](Encoder::encode) calls this first.
+    /// Appends the start of a file of this dialect: the header of a run file, RocksDB's record that
+    /// declares compression, or the mark of a packed log. If the file has already started, it
+    /// appends no byte. [`encode`](Encoder::encode) calls this first.
     ///
-    /// If there is no memory for `out` to grow, the process is aborted, as by [`Vec::reserve`].
+    /// If there is no memory for `out` to grow, the process is aborted, as with [`Vec::reserve`].
     pub fn start(&mut self, out: &mut Vec<u8>) {
         self.fragments.start(out);
     }
 
-    /// Appends the open container, if there is one, and Pebble's end-of-log trailer, if the dialect
-    /// has one and the log has a number. Returns the length of the file. It consumes the encoder,
-    /// since no record may follow the trailer.
+    /// Ends the file and returns its length. It appends the open container, if there is one. It
+    /// also appends Pebble's end-of-log trailer, if the dialect has one and the log has a number.
+    /// It consumes the encoder, because no record may follow the trailer.
     ///
-    /// If there is no memory for `out` to grow, the process is aborted, as by [`Vec::reserve`].
+    /// If there is no memory for `out` to grow, the process is aborted, as with [`Vec::reserve`].
     ///
     /// ```
     /// use cordwood_log::{Dialect, LogFormat};
@@ -248,7 +255,7 @@ impl Encoder {
         self.fragments.offset
     }
 
-    /// [`finish`](Self::finish) for an encoder that is kept for its offset.
+    /// Like [`finish`](Self::finish), for an encoder that is kept for its offset.
     pub(crate) fn end(&mut self, out: &mut Vec<u8>) {
         self.end_container(out);
         if let Some(end_trailer) = self.fragments.format.end_trailer() {
@@ -259,14 +266,15 @@ impl Encoder {
     }
 
     /// Appends the record's fragments to `out`, including the trailer of the previous block, and
-    /// returns the record's offset: that of its first header, or in a container, the offset of the
-    /// container and the record's index in it, added.
+    /// returns the record's offset. For most records, this is the offset of the first header. For a
+    /// record in a container, it is the offset of the container plus the index of the record in it.
     ///
     /// In LevelDB's dialect, `out` grows by
     /// [`encoded_len`](crate::format::encoded_len)`(self.offset(), record.len())` bytes.
     ///
     /// If there is no memory for `out` to grow or for a compressed record, the process is aborted,
-    /// as by [`Vec::reserve`]; if there is none for zstd's tables, about a megabyte, this panics.
+    /// as with [`Vec::reserve`]. If there is none for zstd's tables, which take about a megabyte,
+    /// this panics.
     #[inline]
     pub fn encode(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
         if self.is_one_full(record) {
@@ -280,18 +288,21 @@ impl Encoder {
         }
     }
 
-    /// Whether the record fits in one LevelDB FULL fragment, as most do.
+    /// Returns whether the record fits in one LevelDB FULL fragment, as most do.
     #[inline(always)]
     fn is_one_full(&self, record: &[u8]) -> bool {
         self.is_leveldb && HEADER_LEN + record.len() <= block_left(self.fragments.offset)
     }
 
-    /// [`encode`](Self::encode) for consecutive records, until `out` contains `out_len` bytes or
-    /// there are no more records. Stops before a record that has `out_len` bytes or more and is
-    /// not one FULL fragment. A container stays open at the end. Returns how many were encoded, and
-    /// why it stopped. If most are short, it takes half the time of separate calls.
-    /// Fails at a record that is longer than `record_len_max` bytes or for which there is not
-    /// enough memory; the records before it are encoded.
+    /// Like [`encode`](Self::encode), for consecutive records. Returns how many were encoded, and
+    /// why it stopped. If most records are short, it takes half the time of separate calls.
+    ///
+    /// It stops when `out` contains `out_len` bytes or there are no more records. It also stops
+    /// before a record that has `out_len` bytes or more and is not one FULL fragment. A container
+    /// stays open at the end.
+    ///
+    /// It fails at a record that is longer than `record_len_max` bytes or for which there is not
+    /// enough memory. The records before it are encoded.
     pub(crate) fn encode_all<R: AsRef<[u8]>>(
         &mut self,
         records: &mut impl Iterator<Item = R>,
@@ -302,7 +313,8 @@ impl Encoder {
         let mut count = 0;
         while out.len() < out_len {
             // No record of a run is longer than a fragment, and a run does not leave its block. If
-            // there is no memory for the rest of that, there may be for the next record.
+            // there is no memory for the remainder of the block, there may still be memory for the
+            // next record.
             let stopped = if self.is_leveldb
                 && record_len_max >= FRAGMENT_LEN_MAX as u64
                 && out.try_reserve(block_left(self.fragments.offset) + APPEND_ROOM).is_ok()
@@ -340,19 +352,21 @@ impl Encoder {
         Ok((count, Stopped::Full))
     }
 
-    /// [`encode`](Self::encode) at the end of a block or of a container, and in other dialects.
+    /// Like [`encode`](Self::encode), at the end of a block or of a container, and in other
+    /// dialects.
     #[inline(never)]
     fn encode_parts(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
         let Ok(record_offset) = self.encode_in_pieces(record, out, |_| Ok::<(), Infallible>(()));
         record_offset
     }
 
-    /// [`encode`](Self::encode) for a record of any length: after each of its fragments, `take` may
-    /// take the bytes in `out` and clear it, so that `out` never contains all of the record.
+    /// Like [`encode`](Self::encode), for a record of any length. After each of its fragments,
+    /// `take` may take the bytes in `out` and clear it, so that `out` never contains the whole
+    /// record.
     ///
     /// # Errors
     ///
-    /// That of `take`. The encoder is then in the middle of the record.
+    /// The error of `take`. The encoder is then in the middle of the record.
     pub(crate) fn encode_in_pieces<E>(
         &mut self,
         record: &[u8],
@@ -372,7 +386,7 @@ impl Encoder {
     }
 
     /// Closes the open container, if there is one, and appends it to `out`. The records that follow
-    /// are in another one.
+    /// go to another container.
     ///
     /// ```
     /// use cordwood_log::Dialect;
@@ -402,12 +416,12 @@ impl Encoder {
 #[derive(Debug)]
 pub(crate) enum NotEncoded {
     NoMemory(TryReserveError),
-    /// Its length in bytes, which is too large.
+    /// The length of the record in bytes, which is too large.
     TooLarge(usize),
 }
 
-/// The job of encoding consecutive records that are [one FULL fragment](Encoder::is_one_full) each
-/// and in the same block, in one loop.
+/// The job of encoding consecutive records in one loop. Each record is [one FULL
+/// fragment](Encoder::is_one_full), and all are in the same block.
 struct EncodeRun<'a, I> {
     encoder: &'a mut Encoder,
     records: &'a mut I,
@@ -416,14 +430,14 @@ struct EncodeRun<'a, I> {
     count: &'a mut u64,
 }
 
-/// Why a run ended, or [`Encoder::encode_all`].
+/// Why a run or [`Encoder::encode_all`] ended.
 pub(crate) enum Stopped<R> {
     /// There are no more records.
     AtEnd,
     /// `out` has reached its limit.
     Full,
-    /// This record is not encoded yet: it is not one FULL fragment or, for `encode_all`, it is as
-    /// long as `out` may become.
+    /// This record is not encoded yet, because it is not one FULL fragment. For `encode_all`, it is
+    /// also at least as long as `out` may become.
     At(R),
 }
 
@@ -439,12 +453,12 @@ impl<R: AsRef<[u8]>, I: Iterator<Item = R>> Job for EncodeRun<'_, I> {
             let Some(record) = self.records.next() else {
                 break Stopped::AtEnd;
             };
-            // Called only once: a second call could return different bytes, and the header would be
-            // wrong.
+            // `as_ref` is called only once. A second call could return different bytes, and the
+            // header would be wrong.
             let bytes = record.as_ref();
             let len = HEADER_LEN + bytes.len();
-            // There is room for the rest of the block. This check shows the compiler that the loop
-            // does not allocate.
+            // There is room for the remainder of the block. This check shows the compiler that the
+            // loop does not allocate.
             let room = taken.out.capacity() - taken.out.len();
             if len > block_end - taken.out.len() || len + APPEND_ROOM > room {
                 break Stopped::At(record);
@@ -467,8 +481,8 @@ impl<R: AsRef<[u8]>, I: Iterator<Item = R>> Job for EncodeRun<'_, I> {
     }
 }
 
-/// The output of a run, taken out of its place so that the compiler can keep its length in a
-/// register. It is put back, and the encoder's offset advances, even if `as_ref` panics.
+/// The output of a run. It is moved here so that the compiler can keep its length in a register. It
+/// is moved back, and the encoder's offset advances, even if `as_ref` panics.
 struct Taken<'a> {
     out: Vec<u8>,
     len_before: usize,
@@ -502,7 +516,7 @@ mod tests {
     use super::*;
     use crate::format::BLOCK_LEN;
 
-    /// Also where a container that is not compressed touches several blocks.
+    /// This also holds if a container that is not compressed touches several blocks.
     #[test]
     fn a_container_needs_no_more_than_the_most_that_it_can_need() {
         use crate::dialect::Compression;
@@ -538,8 +552,8 @@ mod tests {
         }
     }
 
-    /// A reader may decompress 256 MiB, and 200 bytes for each byte that it has read. What an older
-    /// writer has used of it is not known. Source: `docs/format/packed.md`.
+    /// A reader may decompress 256 MiB, and 200 bytes for each byte that it has read. It is not
+    /// known how much of this an earlier writer has used. Source: `docs/format/packed.md`.
     #[test]
     #[cfg(feature = "zstd")]
     fn containers_after_those_of_another_writer_expand_by_200_at_most() {
@@ -561,7 +575,8 @@ mod tests {
         }
     }
 
-    /// Each frame may expand by as much as the bytes before it leave, and is not lengthened for more.
+    /// Each frame may use the budget that the bytes before it leave. It is lengthened only as much
+    /// as that requires.
     #[test]
     #[cfg(feature = "zstd")]
     fn a_frame_is_lengthened_by_no_more_than_the_budget_of_a_reader_requires() {
@@ -590,7 +605,7 @@ mod tests {
         let half = [noise(10_000), vec![0; 20_000]].concat();
         assert!((10_000..11_000).contains(&appended(&mut encoder, &half)));
         assert!(appended(&mut encoder, &[0; 30_000]) < 100);
-        // And so does a record that is not compressed.
+        // So does a record that is not compressed.
         let mut encoder = Encoder::unchecked(17, format);
         let stored = noise(5_000);
         assert_eq!(appended(&mut encoder, &stored), 7 + 5_000);
@@ -636,7 +651,7 @@ mod tests {
             let (count, stopped) = encoded.expect("memory for a test");
             assert!(count == 2 && matches!(stopped, Stopped::Full), "{format:?} {count}");
             assert_eq!(out.len(), out_len);
-            // Enough already.
+            // `out` is already long enough.
             let encoded = encoder.encode_all(&mut records.iter(), &mut out, out_len, 1 << 30);
             assert!(matches!(encoded, Ok((0, Stopped::Full))), "{format:?}");
         }
@@ -697,8 +712,8 @@ mod tests {
         }
     }
 
-    /// Records of any lengths, anywhere in a block, in LevelDB's dialect and in others, with any
-    /// limit on `out`.
+    /// This holds for records of any length, anywhere in a block, in LevelDB's dialect and in
+    /// others, with any limit on `out`.
     #[test]
     fn runs_write_the_same_as_single_calls() {
         let dialects = [

@@ -1,5 +1,5 @@
-//! The faults of logs. Errors carry paths, offsets and lengths as values; only `Display`
-//! turns them into text.
+//! Errors of logs. An error carries its path, offsets and lengths as values. Only `Display` turns
+//! them into text.
 
 use std::fmt;
 use std::io;
@@ -10,10 +10,10 @@ use crate::detect::Foreign;
 use crate::dialect::{Dialect, LogFormat, Unsupported};
 use crate::names::named;
 
-/// The fault of a log, its file, and a hint.
+/// An error: its kind, the file and a hint.
 ///
-/// `Display` shows the path and the kind. The hint is apart, since a program may have words of its
-/// own for it: an option on its command line, for example.
+/// `Display` shows the path and the kind. It leaves the hint out because a program may word it in
+/// its own terms, for example as an option on its command line.
 ///
 /// ```
 /// use cordwood_log::{Error, ErrorKind, Hint, ReadOptions, Reader};
@@ -26,52 +26,52 @@ use crate::names::named;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Error {
-    /// The file, if its path is known.
+    /// The path of the file, if it is known.
     pub path: Option<Box<Path>>,
-    /// The fault.
+    /// The kind of error.
     pub kind: ErrorKind,
-    /// The hint.
+    /// Advice on how to continue.
     pub hint: Option<Hint>,
 }
 
-/// The fault. Its text names neither the file nor a way out: see [`Error`].
+/// The kind of an [`Error`]. Its text does not include the path or the hint.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A file could not be opened or created, or the source could not be read: the call may be
-    /// repeated. Or an [`io::Error`] of another kind that was converted to this type.
+    /// A file could not be opened or created, or the source could not be read. You may repeat the
+    /// call. An [`io::Error`] that was converted to this type also has this kind.
     #[non_exhaustive]
     Io {
         /// The error from the operating system.
         source: io::Error,
     },
     /// Damage, under the policy [`OnCorruption::Fail`](crate::OnCorruption::Fail). The next call
-    /// continues after it. Or a region that [`pack`](crate::ops::pack()) does not leave out.
+    /// continues after it. [`pack`](crate::ops::pack()) also returns this for a region that it does
+    /// not leave out.
     #[non_exhaustive]
     Corruption {
         /// The damaged region.
         region: SkippedRegion,
     },
     /// The records of a compressed log, up to and including the next one, decompress to more than
-    /// is allowed for the bytes read, or those of one container to more than it may state: see
+    /// the bytes read allow, or one container decompresses to more than a container may. See
     /// [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max). The record is neither
-    /// skipped nor consumed under any policy: every further call returns the same error.
+    /// skipped nor consumed under any policy, so every further call returns the same error.
     OverBudget(OverBudget),
-    /// A record to be written is longer than readers accept by default. None of it was written, and
-    /// the log remains usable: see
+    /// A record to be written is longer than readers accept by default. No part of it was written,
+    /// and the log remains usable. See
     /// [`WriterOptions::record_len_max`](crate::WriterOptions::record_len_max).
     #[non_exhaustive]
     RecordTooLarge {
-        /// The length of the log, at which the record would have started.
+        /// The length of the log. The record would have started at this offset.
         offset: u64,
         /// The length of the record in bytes.
         record_len: u64,
         /// The longest record allowed.
         record_len_max: u64,
     },
-    /// Reading was to start after the end of the file, at the start of a range or at the offset of
-    /// a seek. The file was truncated, or the offset belongs to another file. Every further call
-    /// returns the same error.
+    /// The start of the range or the offset of a seek is after the end of the file. The file was
+    /// truncated, or the offset belongs to another file. Every further call returns the same error.
     #[non_exhaustive]
     Truncated {
         /// The file offset at which reading was to start.
@@ -79,33 +79,33 @@ pub enum ErrorKind {
         /// The length of the file in bytes, if it is known.
         file_len: Option<u64>,
     },
-    /// Reading was to start before the first offset of a log in [`segments`](crate::segments), or
-    /// had not got further when the oldest ones were removed. Every further call returns the same
-    /// error.
+    /// The log in [`segments`](crate::segments) no longer has the next bytes. Reading was to start
+    /// before the first offset of the log, or the oldest segments were removed before they were
+    /// read. Every further call returns the same error.
     #[non_exhaustive]
     Pruned {
-        /// The log offset at which reading was to start or to continue.
+        /// The log offset at which reading was to start or continue.
         offset: u64,
         /// The log offset at which the log starts.
         first_offset: u64,
     },
-    /// A log is not the one in which a [`Position`](crate::Position) is, or has changed since it
-    /// was [indexed](crate::RecordIndex).
+    /// The log is not the log of the given [`Position`](crate::Position), or it has changed since
+    /// it was [indexed](crate::RecordIndex).
     #[non_exhaustive]
     Changed {
         /// The file offset of the first byte that differs or is missing.
         offset: u64,
-        /// The file offset after the last one.
+        /// The file offset after the last byte that differs or is missing.
         end_offset: u64,
     },
-    /// The file is not a log of any dialect: it is in another known format, or in no known one.
+    /// The file is not a log of any dialect. Its format is another known one, or is unknown.
     #[non_exhaustive]
     Foreign {
         /// The other format.
         foreign: Foreign,
     },
-    /// The whole file belongs to a log whose number is not the one given or in the file's name, so
-    /// there are no records to salvage.
+    /// Every fragment belongs to a log with another number than the one that was given or is in the
+    /// file's name, so there are no records to salvage.
     #[non_exhaustive]
     OtherLog {
         /// The number that was given or is in the file's name.
@@ -113,14 +113,14 @@ pub enum ErrorKind {
         /// The number that its fragments carry.
         other_log_number: u32,
     },
-    /// The log to append to ends in an incomplete record or in zeros. Every reader would lose the
-    /// records written between such an end and the next block.
+    /// The log to append to ends in an incomplete record or in zeros. If records were appended
+    /// after such an end, every reader would lose those up to the next block.
     #[non_exhaustive]
     TornTail {
         /// The incomplete record or the zeros.
         region: SkippedRegion,
     },
-    /// The log to append to is not in the dialect given: readers of the file would not find the
+    /// The log to append to is not in the given dialect. Readers of the file would not find the
     /// record.
     #[non_exhaustive]
     WrongDialect {
@@ -130,25 +130,26 @@ pub enum ErrorKind {
         found: Dialect,
     },
     /// The log is of a kind that is never appended to: a RocksDB or Pebble log that has a log
-    /// number or is compressed. Their engines create a new log each time, and readers take the
-    /// bytes after the end of such a log for the rest of an older one.
+    /// number or is compressed. These engines create a new log each time. Readers take bytes after
+    /// the end of such a log for the rest of an older log.
     #[non_exhaustive]
     NeverAppended {
         /// The detected format, or the one given.
         format: LogFormat,
     },
-    /// The log could not be made again from the records of the new one that
-    /// [`pack`](crate::ops::pack()) would write: it has a number, compression of each record, an
-    /// engine's metadata, or a dialect in a version that is not written any more.
+    /// [`pack`](crate::ops::pack()) cannot pack the log, because the log could not be rebuilt from
+    /// the packed records. The log has a number, compresses each record, contains an engine's
+    /// metadata, or is in a version of its dialect that is no longer written.
     #[non_exhaustive]
     NeverPacked {
         /// The detected format.
         format: LogFormat,
-        /// File offset of the engine's metadata, if that is why.
+        /// File offset of the engine's metadata, if it is the reason.
         metadata_offset: Option<u64>,
     },
-    /// A log number or a compression was given for a dialect that has none, or compression was
-    /// requested from a build without the feature `zstd`. No file was created or changed.
+    /// A log number or a compression was given for a dialect that does not support it, or
+    /// compression was requested from a build without the feature `zstd`. No file was created or
+    /// changed.
     #[non_exhaustive]
     Unsupported {
         /// The dialect that was given or detected.
@@ -156,11 +157,11 @@ pub enum ErrorKind {
         /// The feature that the dialect or this build does not support.
         unsupported: Unsupported,
     },
-    /// A directory is not a log in [`segments`](crate::segments): the path names a file in it that
-    /// is neither a segment nor [ignored](crate::segments::list).
+    /// The directory is not a log in [`segments`](crate::segments). The path names a file in the
+    /// directory that is neither a segment nor [ignored](crate::segments::list).
     NotASegment,
-    /// A [`LogFile`](crate::LogFile) was used in a process that did not open it: a forked child.
-    /// Its file is left as it is.
+    /// A forked child used a [`LogFile`](crate::LogFile) that its parent process opened. The file
+    /// is left unchanged.
     Forked,
     /// Another writer has the log open, in this process or another.
     Locked,
@@ -169,19 +170,19 @@ pub enum ErrorKind {
     Write {
         /// The error from the operating system, or from the sink of a [`Writer`](crate::Writer).
         source: io::Error,
-        /// The state it left.
+        /// The state after the failure.
         failure: WriteFailure,
     },
     /// A [`LogFile`](crate::LogFile) was used after it was closed.
     Closed,
 }
 
-/// The error inside [`ErrorKind::Io`] if a file was cut while it was read.
+/// The error inside [`ErrorKind::Io`] if a file was truncated while it was read.
 #[derive(Debug)]
 pub(crate) struct Cut {
-    /// The length that the file had.
+    /// The length of the file before it was truncated.
     pub(crate) file_len: u64,
-    /// The length that it has.
+    /// The length of the file now.
     pub(crate) end: u64,
 }
 
@@ -201,15 +202,15 @@ impl std::error::Error for Cut {}
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct WriteFailure {
-    /// The failed operation, such as `"sync"`, if that was in an earlier call, and is why every
-    /// later one fails.
+    /// The failed operation, such as `"sync"`, if it failed in an earlier call. Every later call
+    /// fails because of it.
     pub earlier: Option<&'static str>,
     /// Everything before this file offset is on the disk. The bytes after it may not be.
     pub durable_offset: u64,
-    /// Whether the write was undone, so that the log remains usable without the record that was
+    /// Whether the write was undone. If so, the log remains usable, without the record that was
     /// being appended. If not, every later call fails.
     pub is_undone: bool,
-    /// Why the write could not be undone: the file could not be truncated to the end of its last
+    /// Why the write could not be undone. Undoing truncates the file to the end of its last
     /// complete record.
     pub undo_error: Option<io::Error>,
 }
@@ -217,42 +218,43 @@ pub struct WriteFailure {
 named! {
     /// Advice after an [`Error`].
     ///
-    /// `Display` words it for programs in Rust.
+    /// `Display` gives the advice in terms of the Rust interface.
     pub enum Hint {
         /// Continue after the damage, or salvage the records after it.
         OnCorruption = "on_corruption",
             "the next call continues after it; `OnCorruption::Skip` skips damage, `salvage` makes a new log";
-        /// A record may not start at the offset that was sought.
+        /// Check the offset: `seek` may have moved to where no record starts.
         CheckOffset = "check_offset",
             "`seek` moved the reader here: if no record starts at this offset, this is not damage";
-        /// If the data is trusted, raise [`record_len_max`](crate::ReadOptions::record_len_max).
-        /// Above 1 GiB, readers and writers need it.
+        /// Raise [`record_len_max`](crate::ReadOptions::record_len_max) if you trust the data.
+        /// Above 1 GiB, both readers and writers need the higher limit.
         RaiseRecordLenMax = "raise_record_len_max",
             "if you trust the data, raise `record_len_max`; above 1 GiB, readers and writers need it";
         /// Try again, or lower [`record_len_max`](crate::ReadOptions::record_len_max) to skip the
         /// record.
         LowerRecordLenMax = "lower_record_len_max",
             "a further call tries again; a lower `record_len_max` skips such records";
-        /// If it is a log nevertheless, name its dialect.
+        /// Name the dialect if you are sure that the file is a log.
         NameDialect = "name_dialect", "to read it as a log anyway, name its dialect";
-        /// Name the detected dialect, or none.
+        /// Name the detected dialect, or do not name any.
         NameDetectedDialect = "name_detected_dialect", "name the detected dialect, or none";
         /// Name the log number that the fragments carry.
         NameLogNumber = "name_log_number", "to read it, name the log number that it belongs to";
-        /// Give no log number, or name a dialect that has one.
+        /// Omit the log number, or name a dialect that has one.
         OmitLogNumber = "omit_log_number",
             "omit the log number, or name a dialect that has one: rocksdb, pebble or recyclable";
-        /// Give no compression, or name a dialect that has one.
+        /// Omit the compression, or name a dialect that has one.
         OmitCompression = "omit_compression", "omit the compression, or name the dialect rocksdb or packed";
         /// Build with the feature `zstd`.
         EnableZstd = "enable_zstd", "build it with the feature `zstd`";
-        /// Choose another [`OnTornTail`](crate::OnTornTail): both others apply.
+        /// Choose another [`OnTornTail`](crate::OnTornTail). Both other values work here.
         OnTornTail = "on_torn_tail",
             "`OnTornTail::Truncate` cuts it off, `PadToBlock` keeps every byte and continues in the next block";
         /// Choose [`OnTornTail::PadToBlock`](crate::OnTornTail::PadToBlock), or salvage the log.
         Pad = "pad",
             "`OnTornTail::PadToBlock` keeps every byte and continues in the next block; `salvage` makes a new log";
-        /// The same, and name the dialect: the file has no valid fragment.
+        /// Choose [`OnTornTail::PadToBlock`](crate::OnTornTail::PadToBlock) and name the dialect.
+        /// The file has no valid fragment to detect it from.
         PadWithDialect = "pad_with_dialect",
             "if it is a log, name its dialect and `OnTornTail::PadToBlock`, which continues in the next block";
         /// Salvage the readable records.
@@ -261,10 +263,10 @@ named! {
         CreateLog = "create_log", "create a new log";
         /// Open the log again.
         Reopen = "reopen", "to continue, open the log again in this process";
-        /// Start at the first offset of the log: the records before it are gone.
+        /// Start at the first offset of the log. The records before it were removed.
         StartAtFirstOffset = "start_at_first_offset",
             "start at the first offset of the log: the records before it are gone";
-        /// Start at the start of the log, which is not the one that was read before.
+        /// Start at offset 0 of this log. It is not the log that was read before.
         StartAgain = "start_again", "to read this log, start at offset 0";
         /// Give the segmented log a directory of its own.
         OwnDirectory = "own_directory",
@@ -285,7 +287,7 @@ impl fmt::Display for Hint {
 }
 
 impl Error {
-    /// An error of this kind with the hint that most of the kind have.
+    /// Creates an error of this kind with the default hint of the kind.
     #[cold]
     pub(crate) fn new(kind: ErrorKind, path: Option<&Path>) -> Self {
         Error {
@@ -295,19 +297,20 @@ impl Error {
         }
     }
 
-    /// The same with another hint.
+    /// Replaces the hint.
     #[must_use]
     pub(crate) fn with_hint(self, hint: Option<Hint>) -> Self {
         Error { hint, ..self }
     }
 
-    /// [`ErrorKind::Io`].
+    /// Creates an error of the kind [`ErrorKind::Io`].
     #[cold]
     pub(crate) fn io(source: io::Error, path: Option<&Path>) -> Self {
         Error::new(ErrorKind::Io { source }, path)
     }
 
-    /// This error with its path below `given`, as the caller named the directory `absolute`.
+    /// Replaces the directory `absolute` in the path with `given`, which is how the caller named
+    /// it.
     #[must_use]
     pub(crate) fn with_path_below(mut self, absolute: &Path, given: &Path) -> Self {
         let below = self.path.as_deref().and_then(|path| path.strip_prefix(absolute).ok());
@@ -318,7 +321,8 @@ impl Error {
         self
     }
 
-    /// This error of a segment that starts at the log offset `base`, with log offsets.
+    /// Converts the file offsets of an error in a segment to log offsets. The segment starts at the
+    /// log offset `base`.
     #[must_use]
     pub(crate) fn in_segment(mut self, base: u64) -> Self {
         let move_len = |len: &mut Option<u64>| *len = len.map(|len| len + base);
@@ -350,7 +354,7 @@ impl Error {
                     cut.end += base;
                 }
             }
-            // These are log offsets already.
+            // These are already log offsets.
             ErrorKind::Pruned { .. } => {}
             ErrorKind::Foreign { .. }
             | ErrorKind::OtherLog { .. }
@@ -364,8 +368,9 @@ impl Error {
         self
     }
 
-    /// The file offset in bytes that the error concerns: where the damage, the torn tail or the
-    /// record starts, or where reading was to start. `None` if it concerns the whole file.
+    /// Returns the file offset that the error concerns, in bytes. This is the start of the damage,
+    /// the torn tail or the record, or the offset at which reading was to start. Returns `None` if
+    /// the error concerns the whole file.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -415,7 +420,7 @@ impl fmt::Display for Error {
 }
 
 impl ErrorKind {
-    /// The hint for an error of this kind, unless the caller knows better.
+    /// Returns the default hint for an error of this kind.
     fn hint(&self) -> Option<Hint> {
         Some(match self {
             ErrorKind::Corruption { region } if region.reason == Reason::RecordTooLarge => Hint::RaiseRecordLenMax,
@@ -441,7 +446,8 @@ impl ErrorKind {
             ErrorKind::Pruned { .. } => Hint::StartAtFirstOffset,
             ErrorKind::Changed { .. } => Hint::StartAgain,
             ErrorKind::NotASegment => Hint::OwnDirectory,
-            // Of the system: one with words of its own says what to do.
+            // This matches only the operating system's error. An error with its own message already
+            // gives advice.
             ErrorKind::Io { source } if source.kind() == io::ErrorKind::IsADirectory && source.get_ref().is_none() => {
                 Hint::ReadDirectory
             }
@@ -552,8 +558,9 @@ impl fmt::Display for WriteFailure {
 }
 
 impl std::error::Error for Error {
-    /// The cause of the operating system's error, if there is one. That error itself is part of the
-    /// message, so a program that prints the chain of causes prints no message twice.
+    /// Returns the cause of the operating system's error, if it has one. The message already
+    /// contains that error itself, so a program that prints the chain of causes prints no message
+    /// twice.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.kind {
             ErrorKind::Io { source } | ErrorKind::Write { source, .. } => source.source(),
@@ -562,10 +569,10 @@ impl std::error::Error for Error {
     }
 }
 
-/// Logs of this format, and why an operation does not support them.
+/// Writes "logs of this format", with the property that an operation does not support.
 fn show_logs(format: LogFormat, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{} logs", format.dialect)?;
-    // The number may be known only from the name of the file.
+    // The number may be known only from the file's name.
     if format.compression.is_some() {
         write!(f, " with compression")?;
     } else if format.log_number.is_some() {
@@ -574,18 +581,18 @@ fn show_logs(format: LogFormat, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
-/// Why a record that was found is not returned. It is neither skipped nor consumed: a further call
-/// starts with it.
+/// Why a record was found but not returned. The record is neither skipped nor consumed: the next
+/// call starts with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refused {
-    /// There is not enough memory for its bytes.
+    /// There is not enough memory for its data.
     OutOfMemory,
-    /// With it, the records of a compressed log would decompress to more than is allowed for the
-    /// bytes read: see [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max).
+    /// With this record, the records of a compressed log would decompress to more than the bytes
+    /// read allow. See [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max).
     OverBudget(OverBudget),
-    /// A packed log, or a container in it, is of a later version, or in a form that this build
-    /// cannot read. No reader skips it.
+    /// A packed log or a container in it has a later version or a form that this build cannot read.
+    /// No reader skips it.
     Unsupported(Unsupported),
 }
 
@@ -599,18 +606,17 @@ impl fmt::Display for Refused {
     }
 }
 
-/// A record of a compressed log that decompresses to more than is allowed.
+/// A record of a compressed log that decompresses to more than the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OverBudget {
-    /// File offset of its first header.
+    /// File offset of the record's first header.
     pub offset: u64,
-    /// File offset after its last fragment.
+    /// File offset after the record's last fragment.
     pub end_offset: u64,
-    /// The length of its data in bytes.
+    /// The length of the record's data in bytes.
     pub data_len: u64,
-    /// The smallest [`record_len_max`](crate::ReadOptions::record_len_max) with which the record is
-    /// returned.
+    /// The smallest [`record_len_max`](crate::ReadOptions::record_len_max) that allows the record.
     pub record_len_max: u64,
 }
 
@@ -626,7 +632,7 @@ impl fmt::Display for OverBudget {
 
 impl std::error::Error for Refused {}
 
-/// The unsupported operation.
+/// Writes which operation is not supported.
 pub(crate) fn show_unsupported(dialect: Dialect, unsupported: Unsupported, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match unsupported {
         Unsupported::LogNumber => write!(f, "{dialect} logs have no log number"),
@@ -664,7 +670,7 @@ pub(crate) fn unsupported(checked: Result<(), (Dialect, Unsupported)>, path: Opt
     checked.map_err(|(dialect, unsupported)| Error::new(ErrorKind::Unsupported { dialect, unsupported }, path))
 }
 
-/// The error for a record that the decoder refuses to return.
+/// Creates the error for a record that the decoder refuses to return.
 #[cold]
 pub(crate) fn refusal(refused: Refused, path: Option<&Path>) -> Error {
     match refused {
@@ -679,15 +685,15 @@ pub(crate) fn refusal(refused: Refused, path: Option<&Path>) -> Error {
     }
 }
 
-/// An error of this kind, without a path.
+/// Creates an error of this kind without a path.
 impl From<ErrorKind> for Error {
     fn from(kind: ErrorKind) -> Self {
         Error::new(kind, None)
     }
 }
 
-/// [`ErrorKind::Io`] without a path, unless the [`io::Error`] was made from an `Error`: that is
-/// then the result.
+/// If the [`io::Error`] was made from an `Error`, returns that `Error`. Otherwise returns an
+/// [`ErrorKind::Io`] without a path.
 ///
 /// ```
 /// use std::io;
@@ -706,9 +712,9 @@ impl From<io::Error> for Error {
     }
 }
 
-/// For [`ErrorKind::Io`] without a path, its source. Otherwise an error with the same message, from
-/// which [`io::Error::downcast`] returns the `Error`; for an error from the operating system, also
-/// with the same kind.
+/// If the kind is [`ErrorKind::Io`] and there is no path, returns the source. Otherwise returns an
+/// error with the same message, from which [`io::Error::downcast`] returns the `Error`. An error
+/// from the operating system keeps its kind.
 ///
 /// ```
 /// use std::io;
@@ -757,14 +763,14 @@ mod tests {
     use super::*;
     use crate::decode::Step;
 
-    /// Results are returned for each record.
+    /// A result is returned for each record, so its size matters.
     #[test]
     fn an_error_does_not_enlarge_the_result_of_a_step() {
         assert_eq!(size_of::<Result<Step, Error>>(), size_of::<Error>());
         assert!(size_of::<Error>() <= 80);
     }
 
-    /// An error of each kind, with the offsets and lengths in it.
+    /// Returns an error of each kind, with its offsets and lengths.
     fn of_each_kind() -> Vec<Error> {
         let region = SkippedRegion::new(10..20, Reason::TornTail);
         let dialect = Dialect::LEVELDB;
@@ -833,7 +839,7 @@ mod tests {
         kinds.into_iter().map(|kind| Error::new(kind, None)).collect()
     }
 
-    /// All offsets of a file above are 10 and 20, and no other number is.
+    /// All file offsets above are 10 or 20, and no other number is.
     #[test]
     fn an_error_in_a_segment_has_log_offsets_whatever_its_kind() {
         let words = |error: &Error| format!("{:?}", error.kind).replace("1010", "10").replace("1020", "20");

@@ -1,33 +1,33 @@
 //! Files of the operating system: reads and writes at offsets, and the identity of a file.
 //!
-//! No function here uses the position that belongs to an open file: a forked process shares it.
+//! No function here uses the position of an open file, because a forked process shares it.
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// The identity of a file, independent of its name. No other file has it while this one exists or
-/// is open.
+/// The identity of a file, independent of its name. No other file has the same identity while this
+/// one exists or is open.
 #[cfg_attr(
     not(feature = "test-storage"),
     allow(unreachable_pub, reason = "public for tests only")
 )]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId {
-    /// The device that contains it; on Windows, the serial number of the volume.
+    /// The device that contains it. On Windows, this is the serial number of the volume.
     pub device: u64,
     /// Its number on the device.
     pub inode: u64,
 }
 
 impl FileId {
-    /// The identity of an open file.
+    /// Returns the identity of an open file.
     #[cfg(unix)]
     pub(crate) fn of(file: &File) -> io::Result<Self> {
         Ok(FileId::in_metadata(&file.metadata()?))
     }
 
-    /// The identity of the file that has this name now. A pipe is not opened.
+    /// Returns the identity of the file that has this name now. A pipe is not opened.
     #[cfg(unix)]
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
         Ok(FileId::in_metadata(&std::fs::metadata(path)?))
@@ -42,7 +42,7 @@ impl FileId {
         }
     }
 
-    /// The identity of an open file.
+    /// Returns the identity of an open file.
     #[cfg(windows)]
     pub(crate) fn of(file: &File) -> io::Result<Self> {
         let information = winapi_util::file::information(file)?;
@@ -52,20 +52,20 @@ impl FileId {
         })
     }
 
-    /// The identity of the file that has this name now. The creation time is not enough: Windows
-    /// reuses it for a new file created under the same name within 15 seconds.
+    /// Returns the identity of the file that has this name now. The creation time is not enough:
+    /// Windows reuses it for a new file that is created under the same name within 15 seconds.
     #[cfg(windows)]
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
         use std::os::windows::fs::OpenOptionsExt;
-        // FILE_FLAG_BACKUP_SEMANTICS: without it, a directory could not be opened.
+        // Without FILE_FLAG_BACKUP_SEMANTICS, a directory could not be opened.
         const FLAGS: u32 = 0x0200_0000;
-        // No access to its content, which other processes may have locked.
+        // This requests no access to the content, which other processes may have locked.
         let file = File::options().access_mode(0).custom_flags(FLAGS).open(path)?;
         FileId::of(&file)
     }
 }
 
-/// Reads some bytes at `offset` and returns how many; 0 at the end of the file.
+/// Reads some bytes at `offset` and returns how many. Returns 0 at the end of the file.
 pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     // No file has bytes at offsets from `i64::MAX` on, and operating systems reject such reads.
     let room = usize::try_from((i64::MAX as u64).saturating_sub(offset)).unwrap_or(usize::MAX);
@@ -76,8 +76,8 @@ pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
     system_read_at(file, &mut buffer[..wanted], offset)
 }
 
-/// Reads into `buffer` from `offset` until it is full or the file ends. Returns how many bytes it
-/// read. A read that is interrupted by a signal is repeated.
+/// Reads into `buffer` from `offset` until it is full or the file ends. Returns how many bytes were
+/// read. If a signal interrupts a read, the read is repeated.
 pub(crate) fn read_full_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

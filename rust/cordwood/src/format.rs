@@ -1,12 +1,13 @@
-//! The constants of the format, the header codec and block arithmetic: pure, no I/O.
+//! The constants of the format, the header codec and block arithmetic. This module is pure and does
+//! no I/O.
 //!
 //! A file is divided into **blocks** of 32 KiB, counted from offset 0. A block contains
-//! **fragments**, each a 7-byte header and its payload. A **record** is one FULL fragment, or
-//! FIRST, any number of MIDDLE, and LAST. The last bytes of a block, if too few for a header, are
-//! its **trailer**.
+//! **fragments**. Each fragment is a 7-byte header and its payload. A **record** is either one FULL
+//! fragment, or a FIRST, any number of MIDDLE, and a LAST fragment. If the last bytes of a block
+//! are too few for a header, they are its **trailer**.
 //!
-//! Headers and blocks here are LevelDB's. Other dialects have longer headers, or blocks that are
-//! not counted from offset 0: see [`Grid`](crate::codec::Grid).
+//! This module describes LevelDB's headers and blocks. In other dialects, headers are longer, or
+//! blocks are not counted from offset 0. See [`Grid`](crate::codec::Grid).
 //!
 //! Source: LevelDB `doc/log_format.md` and `db/log_format.h`.
 
@@ -16,33 +17,33 @@ use crate::names::shows_name;
 #[cfg(not(cordwood_small_blocks))]
 pub const BLOCK_LEN: usize = 32_768;
 
-/// In `rust/exhaustive`, which tries all small files. A block of 24 bytes has room for each header
-/// (7, 11 and 19 bytes) with a payload, and for the mark of a packed log (17 bytes) with one header
-/// after it. A shorter one has no room for that header.
+/// This length is for `rust/exhaustive`, which tries all small files. A block of 24 bytes has room
+/// for each header (7, 11 and 19 bytes) with a payload. It also has room for the mark of a packed
+/// log (17 bytes) with one header after it. A shorter block would have no room for that header.
 #[cfg(cordwood_small_blocks)]
 pub const BLOCK_LEN: usize = 24;
 
-/// Bytes in the header of a LevelDB fragment: masked checksum (u32), payload length (u16), kind
-/// (u8), little endian.
+/// Bytes in the header of a LevelDB fragment. They are the masked checksum (u32), the payload
+/// length (u16) and the kind (u8), in little endian.
 pub const HEADER_LEN: usize = 7;
 
-/// Where the length is in a header.
+/// The position of the length in a header.
 pub(crate) const LENGTH_AT: usize = 4;
 
-/// Where the type byte is in a header. The checksum covers everything from it on.
+/// The position of the type byte in a header. The checksum covers everything from this byte on.
 pub(crate) const KIND_AT: usize = HEADER_LEN - 1;
 
-/// The longest payload that a LevelDB fragment can carry: a block less one header, 32,761 bytes.
+/// The longest payload that a LevelDB fragment can carry: a block minus one header, 32,761 bytes.
 pub const FRAGMENT_LEN_MAX: usize = BLOCK_LEN - HEADER_LEN;
 
-/// The longest trailer of a LevelDB block, 6 bytes: with one more, a header would fit.
+/// The longest trailer of a LevelDB block: 6 bytes. With one byte more, a header would fit.
 pub const TRAILER_LEN_MAX: usize = HEADER_LEN - 1;
 
 /// The position of a fragment in its record: the type byte of its header.
 ///
 /// These four are the only kinds. Any other wire byte remains a number
 /// ([`Reason::UnknownKind`](crate::damage::Reason::UnknownKind)), so no byte of a file can be
-/// mistaken for an internal state: LevelDB encodes "end of file" and "bad record" as types 5 and 6,
+/// mistaken for an internal state. LevelDB encodes "end of file" and "bad record" as types 5 and 6,
 /// so it mistakes a valid type 5 in a file for the end.
 ///
 /// ```
@@ -65,7 +66,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind that the wire byte `byte` encodes, or `None` if it encodes none.
+    /// Returns the kind that the wire byte `byte` encodes, or `None` if it encodes none.
     pub const fn from_wire(byte: u8) -> Option<Kind> {
         match byte {
             1 => Some(Kind::Full),
@@ -76,8 +77,7 @@ impl Kind {
         }
     }
 
-    /// The kind of a fragment, given whether it is the first and whether it is the last of its
-    /// record.
+    /// Returns the kind of a fragment. `is_first` and `is_last` state its position in its record.
     pub(crate) const fn of_part(is_first: bool, is_last: bool) -> Kind {
         match (is_first, is_last) {
             (true, true) => Kind::Full,
@@ -88,7 +88,7 @@ impl Kind {
     }
 }
 
-/// The kind of a part of a log: the meaning of a type byte, or of bytes without one.
+/// The kind of a part of a log. It is the meaning of a type byte, or of bytes without one.
 ///
 /// The names follow the engines: RocksDB `db/log_format.h`, Pebble `record/record.go`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -98,27 +98,28 @@ pub enum FragmentKind {
     Plain(Kind),
     /// Types 5 to 8, which carry the number of the log.
     Recyclable(Kind),
-    /// Types 9 to 12 of Pebble, which also state how far the file had been synced.
+    /// Types 9 to 12 of Pebble. They carry the number of the log and state up to which offset the
+    /// file had been synced.
     WalSync(Kind),
-    /// How the records of a RocksDB log are compressed: type 9.
+    /// Type 9, which states how the records of a RocksDB log are compressed.
     SetCompression,
-    /// The lengths of timestamps in a RocksDB log: types 10 and 11.
+    /// Types 10 and 11, which state the lengths of timestamps in a RocksDB log.
     TimestampSizes,
-    /// The predecessor of a RocksDB log: types 130 and 131.
+    /// Types 130 and 131, which identify the predecessor of a RocksDB log.
     Predecessor,
     /// Types 0x40, 0x42, 0x44 and 0x46, whose payload is a container of records.
     Packed(Kind),
-    /// The mark with which a packed log starts: type 0x48.
+    /// Type 0x48, the mark with which a packed log starts.
     PackedMark,
-    /// Type 0: space that was never written.
+    /// Type 0, which is space that was never written.
     Zero,
-    /// A type that is unknown in the dialect.
+    /// A type that the dialect does not know.
     Unknown,
     /// The end-of-log trailer of Pebble.
     EndTrailer,
     /// The file header of the dialect.
     FileHeader,
-    /// The end of a block, too short for a header.
+    /// The end of a block that is too short for a header.
     Trailer,
     /// Zeros.
     Zeros,
@@ -126,15 +127,15 @@ pub enum FragmentKind {
     Rest,
 }
 
-/// All kinds of fragments, and their names.
+/// Defines all kinds of fragments and their names.
 macro_rules! fragment_kinds {
     ($($kind:ident $(($part:ident))? = $name:literal;)+) => {
         impl FragmentKind {
         /// All kinds, in no particular order.
             pub const ALL: [FragmentKind; 27] = [$(FragmentKind::$kind $((Kind::$part))?),+];
 
-            /// A stable name, such as `"full"` or `"recyclable_first"`: part of the interface, the
-            /// same in Python and on the command line.
+            /// Returns a stable name, such as `"full"` or `"recyclable_first"`. It is part of the
+            /// interface and is the same in Python and on the command line.
             ///
             /// ```
             /// use cordwood_log::format::{FragmentKind, Kind};
@@ -181,7 +182,7 @@ fragment_kinds! {
 
 shows_name!(FragmentKind);
 
-/// A fragment's header as stored in the file, unchecked.
+/// A fragment's header as stored in the file. Its values have not been checked.
 ///
 /// ```
 /// use cordwood_log::format::Header;
@@ -193,14 +194,14 @@ shows_name!(FragmentKind);
 pub struct Header {
     /// The masked CRC-32C of the type byte and the payload. See [`mask`](crate::crc32c::mask).
     pub masked_crc: u32,
-    /// Bytes of payload that follow the header.
+    /// The number of payload bytes that follow the header.
     pub len: u16,
-    /// The type byte; see [`Kind::from_wire`].
+    /// The type byte. See [`Kind::from_wire`].
     pub kind: u8,
 }
 
 impl Header {
-    /// Reads a header from its 7 bytes.
+    /// Decodes a header from its 7 bytes.
     #[inline]
     pub const fn decode(bytes: &[u8; HEADER_LEN]) -> Header {
         let [c0, c1, c2, c3, l0, l1, kind] = *bytes;
@@ -211,7 +212,7 @@ impl Header {
         }
     }
 
-    /// The header's 7 bytes.
+    /// Encodes the header in 7 bytes.
     #[inline]
     pub const fn encode(self) -> [u8; HEADER_LEN] {
         let [c0, c1, c2, c3] = self.masked_crc.to_le_bytes();
@@ -220,28 +221,29 @@ impl Header {
     }
 }
 
-/// The file offset at which the block that contains `offset` starts, in LevelDB's dialect.
+/// Returns the file offset at which the block that contains `offset` starts, in LevelDB's dialect.
 #[inline]
 pub const fn block_start(offset: u64) -> u64 {
     offset - offset % BLOCK_LEN as u64
 }
 
-/// Bytes from `offset` to the end of its block in LevelDB's dialect, 1 to [`BLOCK_LEN`].
+/// Returns the number of bytes from `offset` to the end of its block in LevelDB's dialect, 1 to
+/// [`BLOCK_LEN`].
 #[inline]
 pub const fn block_left(offset: u64) -> usize {
     BLOCK_LEN - (offset % BLOCK_LEN as u64) as usize
 }
 
-/// Bytes of trailer that a writer of LevelDB's dialect puts at `offset` before the next header: 0
-/// to [`TRAILER_LEN_MAX`].
+/// Returns the number of trailer bytes that a writer of LevelDB's dialect puts at `offset` before
+/// the next header, 0 to [`TRAILER_LEN_MAX`].
 #[inline]
 pub const fn trailer_len(offset: u64) -> usize {
     let left = block_left(offset);
     if left < HEADER_LEN { left } else { 0 }
 }
 
-/// Bytes that a record of `record_len` bytes adds to a file of `offset` bytes, in LevelDB's
-/// dialect: the trailer before it, headers and payload.
+/// Returns the number of bytes that a record of `record_len` bytes adds to a file of `offset` bytes
+/// in LevelDB's dialect. These are the trailer before it, its headers and its payload.
 ///
 /// Saturates at `u64::MAX`.
 ///
@@ -263,8 +265,8 @@ pub const fn encoded_len(offset: u64, record_len: u64) -> u64 {
         .saturating_add(later.saturating_mul(HEADER_LEN as u64))
 }
 
-/// `bytes` without the zeros at their end, which may be unwritten space, as in a preallocated file.
-/// Writes become visible in order, so all bytes before one that is not zero are written.
+/// Returns `bytes` without the zeros at their end, which may be unwritten space in a preallocated
+/// file. Writes become visible in order, so all bytes before a nonzero byte have been written.
 pub(crate) fn without_zeros(bytes: &[u8]) -> &[u8] {
     let len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     &bytes[..len]

@@ -1,7 +1,7 @@
-//! Parses the bytes of a block as a fragment, or determines their fault. Pure: no I/O,
-//! no state.
+//! Parses the bytes of a block as a fragment, or determines their fault. This module is pure: it
+//! does no I/O and has no state.
 //!
-//! The order of the checks is LevelDB's (`db/log_reader.cc`, `ReadPhysicalRecord`);
+//! The checks are in LevelDB's order (`db/log_reader.cc`, `ReadPhysicalRecord`).
 //! `docs/format/reading.md` numbers them.
 
 use crate::checksum::{Job, Kernel, mask, state_after};
@@ -10,25 +10,25 @@ use crate::damage::Scanner;
 use crate::dialect::{Form, LogFormat, Metadata, Role};
 use crate::format::{HEADER_LEN, Header, KIND_AT, Kind};
 
-/// The finding at an offset of a file.
+/// The result of classifying the bytes at a file offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// A fragment: a header of this form, and `payload_len` bytes.
+    /// A fragment with a header of this form and `payload_len` bytes of payload.
     Fragment { kind: Kind, form: Form, payload_len: usize },
-    /// A metadata record of the engine, of `len` bytes including its header.
+    /// A metadata record of the engine. `len` is its length in bytes, including its header.
     Metadata { metadata: Metadata, form: Form, len: usize },
-    /// Too little of the block is left for a header.
+    /// Too few bytes are left in the block for a header.
     Trailer { is_zero: bool },
     /// `len` bytes that are not a fragment. `leveldb_len` is the length that LevelDB reports for
-    /// them, if it does.
+    /// them, if it reports any.
     Fault {
         len: usize,
         reason: Reason,
         leveldb_len: Option<u64>,
     },
-    /// The end-of-log trailer: the log ends after these `len` bytes.
+    /// The end-of-log trailer. The log ends after these `len` bytes.
     EndTrailer { len: usize },
-    /// A valid fragment of another log: this log ended before it, unless this log continues in a
+    /// A valid fragment of another log. This log ended before it, unless this log continues in a
     /// later block.
     Stale,
     /// The end of the file.
@@ -37,18 +37,18 @@ pub(crate) enum Found {
     Incomplete,
 }
 
-/// Classifies the start of `bytes`, which extend to the end of the block or of the known part
-/// of the file.
+/// Classifies the start of `bytes`, which extends to the end of the block or of the known part of
+/// the file.
 ///
-/// `left` is the number of bytes to the end of the block; `is_last` says whether the file ends
-/// where `bytes` end.
+/// `left` is the number of bytes to the end of the block. `is_last` states whether the file ends
+/// where `bytes` ends.
 #[inline]
 pub(crate) fn find(format: &LogFormat, bytes: &[u8], left: usize, is_last: bool, verify_checksums: bool) -> Found {
     if left >= HEADER_LEN
         && let Some(valid) = format.dialect.valid(bytes, verify_checksums)
         && let Role::Fragment(kind) = valid.role
-        // If checksums are not verified, this also excludes the end-of-log trailer, which looks like
-        // an empty fragment of the next log.
+        // If checksums are not verified, this check also excludes the end-of-log trailer, which
+        // looks like an empty fragment of the next log.
         && !format.is_stale(bytes, valid.form)
     {
         return Found::Fragment {
@@ -65,7 +65,7 @@ pub(crate) fn find(format: &LogFormat, bytes: &[u8], left: usize, is_last: bool,
     find_other(format, bytes, left, is_last, verify_checksums)
 }
 
-/// As [`find`], for bytes that are neither a fragment of a record nor the end-of-log trailer.
+/// Like [`find`], for bytes that are neither a fragment of a record nor the end-of-log trailer.
 #[cold]
 pub(crate) fn find_other(
     format: &LogFormat,
@@ -88,8 +88,8 @@ fn incomplete(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Found
     }
 }
 
-/// Classifies a valid fragment that is not part of a record. Only a valid checksum shows that one is
-/// another log's, even if checksums are not verified.
+/// Classifies a valid fragment that is not part of a record. Only a fragment with a valid checksum
+/// counts as another log's, even if checksums are not verified.
 fn special(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Option<Found> {
     let valid = format.dialect.valid(bytes, verify_checksums)?;
     if format.is_stale(bytes, valid.form) {
@@ -114,11 +114,11 @@ fn special(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Option<F
 /// The maximum number of fragments found at once.
 pub(crate) const RUN_MAX: usize = 512;
 
-/// Finds consecutive FULL fragments, which make up most files: the same ones as repeated calls of
-/// [`find`], but in one loop that is compiled with the instructions of the checksum kernel. The
-/// loop ends at all others.
+/// Finds consecutive FULL fragments, which make up most files. The result is the same as from
+/// repeated calls of [`find`], but this loop is compiled with the instructions of the checksum
+/// kernel. It ends at any other kind of bytes.
 pub(crate) struct FullRun<'a> {
-    /// From the first header to the end of the block, or of the known part of the file.
+    /// The bytes from the first header to the end of the block or of the known part of the file.
     pub(crate) bytes: &'a [u8],
     /// Output: the ends of the fragments, counted from the start of `bytes`.
     pub(crate) ends: &'a mut [u16; RUN_MAX],
@@ -126,7 +126,7 @@ pub(crate) struct FullRun<'a> {
 }
 
 impl Job for FullRun<'_> {
-    /// The number of fragments found.
+    /// The number of fragments that were found.
     type Output = usize;
 
     #[inline(always)]
@@ -147,15 +147,15 @@ impl Job for FullRun<'_> {
                 return count;
             }
             rest = after;
-            // At most the length of a block, which fits in a u16.
+            // This is at most the length of a block, which fits in a u16.
             *end = (self.bytes.len() - rest.len()) as u16;
         }
         RUN_MAX
     }
 }
 
-/// [`find_other`] if `bytes` are the rest of the block, as far as the file goes, and no valid
-/// fragment starts here.
+/// Does the work of [`find_other`] for bytes that do not start with a valid fragment. `bytes` is
+/// the rest of the block, up to the end of the file.
 fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) -> Found {
     let is_zero = bytes.iter().all(|&byte| byte == 0);
     let rest = |reason, leveldb_len| Found::Fault {
@@ -168,7 +168,8 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
     if bytes.is_empty() {
         return Found::Nothing;
     }
-    // Dialects with longer headers have longer trailers. Zeros are not a fragment, so none is lost.
+    // Dialects with longer headers have longer trailers. No fragment is lost, because zeros are not
+    // a fragment.
     if left < HEADER_LEN || (is_zero && bytes.len() == left && left <= format.dialect.trailer_len_max()) {
         return Found::Trailer { is_zero };
     }
@@ -178,8 +179,8 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
     let bad_length = Reason::BadLength { len: header.len };
     let end = format.dialect.stated_end(header, bytes);
     let Some(covered) = bytes.get(KIND_AT..end) else {
-        // LevelDB takes any length that extends past the end of the file for a torn write, and ends
-        // there silently.
+        // LevelDB assumes that any length that extends past the end of the file is from a torn
+        // write, and silently ends there.
         let is_at_end = bytes.len() < left;
         return if !is_at_end {
             rest(bad_length, rest_len)
@@ -203,23 +204,23 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
     })
 }
 
-/// Whether a header whose length extends past the end of the file may be that of a torn write.
+/// Checks whether a header whose length extends past the end of the file may be from a torn write.
 ///
-/// After the end of a log with a number there may be the rest of an older log, in which any header
-/// is possible. A header whose type is in the next sector, which was not written, is followed by
-/// zeros.
+/// After the end of a log with a number, there may be the rest of an older log, in which any header
+/// is possible. If the type of a header is in the next sector and that sector was not written,
+/// zeros follow the header.
 fn may_be_torn(format: &LogFormat, header: Header, bytes: &[u8], left: usize) -> bool {
     let is_cut_before_type = || header.kind == 0 && bytes[HEADER_LEN..].iter().all(|&byte| byte == 0);
     stated_end(format, header) <= left
         && (format.log_number.is_some() || is_written(format, header, left) || is_cut_before_type())
 }
 
-/// Whether the dialect's writers write this header where `left` bytes of the block are left.
+/// Checks whether the dialect's writers write this header where `left` bytes of the block remain.
 pub(crate) fn is_written(format: &LogFormat, header: Header, left: usize) -> bool {
     let end = stated_end(format, header);
     match format.dialect.meaning(header.kind).role {
-        // No header follows such a part of a record in its block, except that a part of a
-        // compressed one ends where its compressor filled a buffer.
+        // No header follows such a part of a record in its block. The exception is a compressed
+        // record: its parts end where the compressor filled a buffer.
         Role::Fragment(Kind::First | Kind::Middle) if !format.has_zstd_records() => {
             left.checked_sub(end).is_some_and(|rest| rest < HEADER_LEN)
         }
@@ -229,22 +230,24 @@ pub(crate) fn is_written(format: &LogFormat, header: Header, left: usize) -> boo
     }
 }
 
-/// Where the fragment with this header ends, counted from its first byte; in the first of two forms.
+/// Returns where the fragment with this header ends, counted from its first byte. If the type has
+/// two forms, this is the end in the first form.
 pub(crate) fn stated_end(format: &LogFormat, header: Header) -> usize {
     format.dialect.meaning(header.kind).form.header_len() + usize::from(header.len)
 }
 
-/// Whether the bytes after a header whose length extends past the end of the file prove that the
-/// header is not from a torn write.
+/// Checks whether the bytes after a header prove that the header is not from a torn write, although
+/// its length extends past the end of the file.
 ///
-/// (a) The checksum does not cover the length: if it is valid for a shorter payload, the length was
-/// damaged. (b) If a complete, valid fragment follows, more was written after this header, so its
+/// (a) The checksum does not cover the length. If it is valid for a shorter payload, the length was
+/// damaged. (b) If a complete, valid fragment follows, more was written after this header, so the
+/// payload of this header had been written.
 /// own payload had been written.
-///
-/// If a payload itself contains log fragments, (b) can report a torn tail as damage: better a false
+/// If a payload itself contains log fragments, (b) can report a torn tail as damage. A false alarm
+/// is better than a silent loss.
 /// alarm than a silent loss.
 fn length_is_proved_wrong(format: &LogFormat, header: Header, bytes: &[u8]) -> bool {
-    // The checksum covers everything from here on.
+    // The checksum covers everything from this byte on.
     let (head, payload) = bytes[KIND_AT..]
         .split_at_checked(format.dialect.meaning(header.kind).form.header_len() - HEADER_LEN + 1)
         .unwrap_or_default();
@@ -262,7 +265,7 @@ mod tests {
     use crate::dialect::Dialect;
     use crate::format::BLOCK_LEN;
 
-    /// A fragment of any type with a valid checksum.
+    /// Creates a fragment of any type with a valid checksum.
     fn fragment(kind: u8, payload: &[u8]) -> Vec<u8> {
         let masked_crc = Dialect::LEVELDB.checksum().stored(&[&[kind], payload].concat());
         let header = Header {
@@ -284,7 +287,8 @@ mod tests {
         }
     }
 
-    /// RocksDB writes type 11 with 7 bytes and with 11. Where nothing follows, only 7 fit here.
+    /// RocksDB writes type 11 with headers of 7 and of 11 bytes. If no bytes follow, only 7 fit
+    /// here.
     #[test]
     fn a_file_may_end_with_the_shorter_of_two_forms() {
         let bytes = fragment(11, b"\x01\0\0\0\x08\0");
@@ -325,8 +329,8 @@ mod tests {
         }
     }
 
-    /// LevelDB's internal codes 5 and 6 clash with type bytes: no type byte may end a read or go
-    /// unreported.
+    /// LevelDB's internal codes 5 and 6 clash with type bytes. Here, no type byte may end a read or
+    /// go unreported.
     #[test]
     fn each_type_byte_with_a_right_and_a_wrong_checksum() {
         for kind in 0..=255 {
@@ -370,7 +374,7 @@ mod tests {
             reason(find_at_end(&damaged[..150])),
             Some(Reason::BadLength { len: 0xffc8 })
         );
-        // In a full block, the same bytes are damage in any case.
+        // In a full block, the same bytes are always damage.
         assert_eq!(
             reason(find(&Dialect::LEVELDB.into(), &whole[..150], 150, false, true)),
             Some(Reason::BadLength { len: 200 })

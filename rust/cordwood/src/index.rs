@@ -14,27 +14,29 @@ use crate::error::{Error, ErrorKind};
 use crate::position::Position;
 use crate::reader::{Reader, Source};
 
-/// Of every so many records, the offset of the first one is kept.
+/// The number of records in a group. The index keeps the offset of the first record of each group.
 const STRIDE: u64 = 16;
 
-/// The readers that are kept open for the next calls, each with a window of 264 KiB. A system
-/// allows a process about 1,000 open files.
+/// The maximum number of readers to keep open for the next calls. Each has a window of 264 KiB. A
+/// system allows a process about 1,000 open files.
 const IDLE_MAX: usize = 64;
 
-/// If most records are read at once, the indices of this many are sorted at a time.
+/// If most records are read at once, this many record indices are sorted at a time.
 const PIECE_LEN: usize = 1 << 12;
 
-/// The records of logs by their indices, from 0.
+/// Looks up the records of logs by index, counted from 0.
 ///
-/// The logs are read once, when the index is created. It keeps 8 bytes for every 16 records. To return
-/// a record, it reads the 16 among which it is, and verifies their checksums. Near damage it keeps
-/// 8 bytes for each record, and reads the record alone. In a packed log it starts with the block of
-/// their container; [`read`](Self::read) opens each container once a call.
+/// Creating the index reads the logs once. The index keeps 8 bytes for every 16 records. To return
+/// a record, it reads the group of 16 records that contains it, and verifies their checksums. Near
+/// damage, it keeps 8 bytes for each record, and reads each record on its own. In a packed log, it
+/// starts reading at the block of the container. [`read`](Self::read) opens each container only
+/// once per call.
 ///
-/// Any number of threads and forked processes can read at a time: each call reads at positions of
-/// its own. A log may grow; its new records have no numbers. It must not change: another log under
-/// the path is an error when its file is opened, and so is a record that does not start where it
-/// did. Files stay open for the next calls, and are not compared again.
+/// Any number of threads and forked processes can use the index at the same time, because each call
+/// reads at its own position. A log may grow, but its new records are not in the index. A log must
+/// not change in any other way. The index returns an error if the path names another log when its
+/// file is opened, or if a record does not start where it did. Files stay open for the next calls,
+/// and are not compared again.
 ///
 /// ```
 /// use cordwood_log::{Error, LogFile, LogFileOptions, ReadOptions, RecordIndex};
@@ -62,19 +64,20 @@ const PIECE_LEN: usize = 1 << 12;
 pub struct RecordIndex {
     options: ReadOptions,
     logs: Vec<IndexedLog>,
-    /// How many records each log and those before it have.
+    /// For each log, the number of records in it and in all logs before it.
     ends: Vec<u64>,
-    /// In the order of their last use.
+    /// The idle readers, in the order of their last use.
     idle: Mutex<Vec<Idle>>,
 }
 
-/// An open reader, and the number of its log.
+/// An open reader and the number of its log.
 struct Idle {
     log: usize,
     reader: Box<Reader>,
 }
 
-/// Where the records of one log are: the part of a [`RecordIndex`] that a program can store.
+/// The places of the records of one log. This is the part of a [`RecordIndex`] that a program can
+/// store.
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, Reader, RecordIndex};
@@ -90,39 +93,39 @@ struct Idle {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IndexedLog {
-    /// The file, or the directory of a segmented log.
+    /// The path of the file, or of the directory of a segmented log.
     pub path: PathBuf,
-    /// After the last record.
+    /// The position after the last record.
     pub position: Position,
     /// The number of records.
     pub record_count: u64,
-    /// The offset of the first of every 16 records, and that after the last record.
+    /// The offset of the first of every 16 records, followed by the offset after the last record.
     pub offsets: Vec<u64>,
-    /// The groups of 16 records, by number, in or before which bytes were lost. Reading that starts
-    /// elsewhere may find other records there.
+    /// The numbers of the groups of 16 records near damage: bytes were lost in the group or
+    /// directly before it. Reading that starts elsewhere may find other records there.
     pub near_damage: Vec<u64>,
-    /// The offsets of all records of these groups.
+    /// The offsets of all records of the groups in `near_damage`.
     pub exact_offsets: Vec<u64>,
 }
 
 impl RecordIndex {
-    /// Reads all records of these files and logs in [`segments`](crate::segments), and indexes them in
-    /// this order.
+    /// Reads all records of these files and logs in [`segments`](crate::segments), and indexes them
+    /// in this order.
     ///
-    /// `options` apply to each. The regions that are skipped have no index: under
+    /// `options` apply to each log. Skipped regions are not indexed. Under
     /// [`OnCorruption::Fail`](crate::OnCorruption::Fail), damage is an error.
     ///
     /// # Errors
     ///
-    /// As [`Reader::open_with`] and [`Reader::next_event`]. Also [`ErrorKind::Io`] if a source is not a
-    /// regular file or a directory.
+    /// Returns the errors of [`Reader::open_with`] and [`Reader::next_event`]. Returns
+    /// [`ErrorKind::Io`] if a source is neither a regular file nor a directory.
     pub fn open(paths: impl IntoIterator<Item = impl AsRef<Path>>, options: ReadOptions) -> Result<Self, Error> {
         let index = |path| IndexedLog::of(&mut Reader::open_with(path, options.clone())?);
         let logs = paths.into_iter().map(index).collect::<Result<_, _>>()?;
         Ok(RecordIndex::of_logs(logs, options))
     }
 
-    /// An index of logs that were read before, with the same options.
+    /// Creates an index of logs that were already read with the same options.
     pub fn of_logs(logs: Vec<IndexedLog>, options: ReadOptions) -> Self {
         let mut end = 0;
         let ends = logs.iter().map(|log| {
@@ -137,26 +140,26 @@ impl RecordIndex {
         }
     }
 
-    /// The logs, in their order.
+    /// Returns the logs, in order.
     pub fn logs(&self) -> &[IndexedLog] {
         &self.logs
     }
 
-    /// The number of records.
+    /// Returns the number of records.
     pub fn len(&self) -> u64 {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// Whether there are no records.
+    /// Whether the index has no records.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The record with this index; `None` if there are not so many.
+    /// Returns the record with this index, or `None` if the index is out of range.
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read).
+    /// Returns the errors of [`read`](Self::read).
     pub fn get(&self, index: u64) -> Result<Option<Vec<u8>>, Error> {
         let mut found = None;
         if index < self.len() {
@@ -171,12 +174,13 @@ impl RecordIndex {
         Ok(found)
     }
 
-    /// Where the record with this index is: the file, or the directory of a segmented log, and the
-    /// log offset of the record; `None` if there are not so many. The record is read.
+    /// Returns the place of the record with this index, or `None` if the index is out of range. The
+    /// place is the path of the file or of the directory of a segmented log, and the log offset of
+    /// the record. This call reads the record.
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read).
+    /// Returns the errors of [`read`](Self::read).
     pub fn place(&self, index: u64) -> Result<Option<(&Path, u64)>, Error> {
         let mut found = None;
         if index < self.len() {
@@ -188,17 +192,18 @@ impl RecordIndex {
         Ok(found)
     }
 
-    /// Calls `each` with the records that have these indices, and the place of each in `indices`: in the
-    /// order of the indices, so that records which are near each other are read together.
+    /// Calls `each` with the record for each of these indices, and with the place of its index in
+    /// `indices`. The calls are in ascending order of the indices, so that nearby records are read
+    /// together.
     ///
     /// # Errors
     ///
     /// * The error of `each`, which ends the reading.
-    /// * [`ErrorKind::Io`] if a file cannot be opened or read, or an index is not less than
+    /// * [`ErrorKind::Io`] if a file cannot be opened or read, or if an index is not less than
     ///   [`len`](Self::len).
-    /// * [`ErrorKind::Changed`] if a log has changed since it was indexed. Do not use the records that
-    ///   `each` has got by then: unless damage is an error, they may be others.
-    /// * As [`Reader::next_event`].
+    /// * [`ErrorKind::Changed`] if a log has changed since it was indexed. Discard the records that
+    ///   `each` has already received. Unless damage is an error, they may be other records.
+    /// * The errors of [`Reader::next_event`].
     pub fn read<E: From<Error>>(
         &self,
         indices: &[u64],
@@ -207,7 +212,8 @@ impl RecordIndex {
         self.visit(indices, |place, _, _, record| each(place, record))
     }
 
-    /// Like [`read`](Self::read), with the number of the log and the offset of each record.
+    /// Like [`read`](Self::read), but also passes the number of the log and the offset of each
+    /// record.
     fn visit<E: From<Error>>(
         &self,
         indices: &[u64],
@@ -223,8 +229,8 @@ impl RecordIndex {
         Ok(())
     }
 
-    /// [`visit`](Self::visit) for indices in their order, each with its place. `open` is the reader of the
-    /// log that was read last, with its number.
+    /// Implements [`visit`](Self::visit) for sorted indices, each with its place. `open` is the
+    /// reader of the log that was read last, and the number of that log.
     fn visit_sorted<E: From<Error>>(
         &self,
         mut places: &[(u64, usize)],
@@ -241,7 +247,7 @@ impl RecordIndex {
             let of_log = places.partition_point(|&(index, _)| index < end);
             let (here, rest) = places.split_at(of_log);
             let is_alone = |index: u64| self.logs[log].exact_offset(index - first_of(log)).is_some();
-            // It is faster to read on than to seek, if the next record is so near.
+            // If the next record is this near, it is faster to continue reading than to seek.
             let are_near = |&(index, _): &(u64, usize), &(next, _): &(u64, usize)| {
                 next == index || (next - index <= STRIDE && !is_alone(index) && !is_alone(next))
             };
@@ -264,8 +270,8 @@ impl RecordIndex {
         Ok(())
     }
 
-    /// [`visit`](Self::visit) for records of one log that are near each other. With `stays`, a container
-    /// that the reader has open may be read on.
+    /// Implements [`visit`](Self::visit) for records of one log that are near each other. If
+    /// `stays` is true, the reader may continue in a container that it has open.
     fn read_near<E: From<Error>>(
         &self,
         number: usize,
@@ -303,7 +309,7 @@ impl RecordIndex {
         Ok(())
     }
 
-    /// A reader of a log: one that is idle, or a new one.
+    /// Returns a reader of a log. Takes an idle one if there is one, and opens a new one otherwise.
     fn reader(&self, log: usize) -> Result<Box<Reader>, Error> {
         if let Some(mut idle) = self.idle()
             && let Some(at) = idle.iter().rposition(|idle| idle.log == log)
@@ -330,15 +336,15 @@ impl RecordIndex {
         }
     }
 
-    /// Closes the files that are kept open. A further call opens them again.
+    /// Closes the files that are kept open. A later call opens them again.
     pub fn close_files(&self) {
         if let Some(mut idle) = self.idle() {
             idle.clear();
         }
     }
 
-    /// The idle readers. `None` if another thread has held them for too long: in a forked process,
-    /// a thread that the process does not have would hold them forever.
+    /// Returns the idle readers, or `None` if another thread has held them for too long. In a
+    /// forked process, a thread that does not exist there would hold them forever.
     fn idle(&self) -> Option<MutexGuard<'_, Vec<Idle>>> {
         (0..1000).find_map(|_| {
             hint::spin_loop();
@@ -357,11 +363,11 @@ impl fmt::Debug for RecordIndex {
 }
 
 impl IndexedLog {
-    /// Reads a log from where its reader is to its end.
+    /// Reads a log from the position of its reader to the end of the log.
     ///
     /// # Errors
     ///
-    /// As [`RecordIndex::open`].
+    /// Returns the errors of [`RecordIndex::open`].
     pub fn of<S: Source>(reader: &mut Reader<S>) -> Result<Self, Error> {
         let path = reader.path().map(Path::to_owned);
         let (Some(path), Some(_)) = (path.clone(), reader.file_len()) else {
@@ -396,13 +402,14 @@ impl IndexedLog {
         })?;
         log.offsets.extend(end);
         log.offsets.shrink_to_fit();
-        // The records are those of the file that the reader has open, which may have lost its name.
+        // The records are from the file that the reader has open. The path may name another file by
+        // now.
         start.check(&log.path, &reader.options)?;
         log.position = Position::of(&log.path, end.unwrap_or(0))?;
         Ok(log)
     }
 
-    /// Ends a group that is complete.
+    /// Ends a group if it is complete.
     fn end_full(&mut self, group: &mut Group) -> Result<(), Error> {
         match group.count == group.offsets.len() {
             true => self.end_group(group),
@@ -410,7 +417,7 @@ impl IndexedLog {
         }
     }
 
-    /// Keeps the offsets of a group of records, and empties it.
+    /// Stores the offsets of a group of records, and empties the group.
     fn end_group(&mut self, group: &mut Group) -> Result<(), Error> {
         let group = std::mem::take(group);
         let offsets = &group.offsets[..group.count];
@@ -429,7 +436,7 @@ impl IndexedLog {
         Ok(())
     }
 
-    /// The offset of a record near damage. `None` for all other records.
+    /// Returns the offset of a record near damage, or `None` for any other record.
     fn exact_offset(&self, record: u64) -> Option<u64> {
         let group = self.near_damage.binary_search(&(record / STRIDE)).ok()?;
         self.exact_offsets
@@ -437,7 +444,8 @@ impl IndexedLog {
             .copied()
     }
 
-    /// The offsets between which are the records from `first` to `last`, and their neighbours.
+    /// Returns a range of offsets that contains the records from `first` to `last`, and possibly
+    /// their neighbours.
     fn range(&self, first: u64, last: u64) -> Option<Range<u64>> {
         let offset = |at: u64| self.offsets.get(usize::try_from(at).ok()?).copied();
         Some(offset(first / STRIDE)?..offset(last / STRIDE + 1)?)
@@ -453,8 +461,8 @@ impl IndexedLog {
     }
 }
 
-/// Calls `each` with the indices in ascending order, each with its place: with all at once, or in pieces.
-/// `len` is the number of records.
+/// Calls `each` with the indices in ascending order, each with its place. Passes them all at once
+/// or in pieces. `len` is the number of records.
 fn in_order<E: From<Error>>(
     indices: &[u64],
     len: u64,
@@ -464,15 +472,17 @@ fn in_order<E: From<Error>>(
     let are_dense = indices.len() > PIECE_LEN && indices.len() as u64 > len / 4;
     let are_listed = are_dense && indices.len() < u32::MAX as usize && !indices.is_sorted();
     if !are_listed || indices.iter().any(|&index| index >= len) {
-        // With the indices, so that sorting and what follows read memory in its order.
+        // Places are sorted together with the indices, so that the sort and the later steps read
+        // memory in order.
         places.try_reserve_exact(indices.len()).map_err(no_memory)?;
         places.extend(indices.iter().copied().zip(0..));
         places.sort_unstable();
         return each(&places);
     }
-    // To compare them takes half as long as to read short records. So no two are compared: each index
-    // has a list of its places. `firsts` has the first of each list, `nexts` for each place the one
-    // after it in the list. 0 is the end, and the places count from 1.
+    // Sorting by comparison takes half as long as reading short records. So no two indices are
+    // compared. Instead, each index has a list of its places. `firsts` has the first place of each
+    // list. `nexts` has, for each place, the next place in the list. 0 marks the end, so places
+    // count from 1.
     let (mut firsts, mut nexts) = (Vec::new(), Vec::new());
     firsts.try_reserve_exact(len as usize).map_err(no_memory)?;
     firsts.resize(len as usize, 0_u32);
@@ -502,38 +512,39 @@ fn no_memory(error: TryReserveError) -> Error {
     Error::io(error.into(), None)
 }
 
-/// The records of an index that are counted next.
+/// The group of records that the index is filling.
 #[derive(Default)]
 struct Group {
     offsets: [u64; STRIDE as usize],
     count: usize,
-    /// Whether one of its records follows lost bytes, in the same block or since the last group.
+    /// Whether bytes were lost before one of its records, in the same block or since the last
+    /// group.
     is_near_damage: bool,
 }
 
-/// Whether records may have been in a region: not if it is metadata or padding.
+/// Checks whether a region may have contained records. A region of metadata or padding does not.
 fn is_loss(region: SkippedRegion) -> bool {
     !matches!(region.reason.severity(), Severity::Info)
 }
 
-/// The next record that a reader is going to return.
+/// The next record that a reader will return.
 struct Next<'a> {
     log: &'a IndexedLog,
     reader: &'a mut Reader,
     index: u64,
-    /// Where it starts, if that is known.
+    /// The offset where the record starts, if it is known.
     start: Option<u64>,
     /// The offset before which all records of this reading start.
     end: u64,
 }
 
 impl Next<'_> {
-    /// Takes the record.
+    /// Takes the next record.
     #[inline]
     fn record(&mut self) -> Result<RecordSpan, Error> {
         loop {
             match self.reader.step()? {
-                // Of an open container.
+                // This is an earlier record of an open container.
                 Step::Record(span) if self.start.is_some_and(|start| span.offset < start) => {}
                 Step::Record(span)
                     if span.offset < self.end && self.start.take().is_none_or(|start| start == span.offset) =>
@@ -543,7 +554,8 @@ impl Next<'_> {
                 }
                 Step::Skipped(region) if !is_loss(region) => {}
                 Step::NeedMore => {}
-                // New damage, or another file: the records after it would have other numbers.
+                // This is new damage or another file, so the records after it would have other
+                // indices.
                 Step::Skipped(_) | Step::Record(_) | Step::End(_) => {
                     let from = self.start.unwrap_or(self.reader.decoder.offset());
                     return Err(self.log.changed(from.min(self.end)..self.end));

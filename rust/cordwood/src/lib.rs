@@ -2,9 +2,9 @@
 //! its relatives, and any file that a program wants to append records to and still read after a
 //! crash.
 //!
-//! A file is divided into **blocks** of 32 KiB. A block contains **fragments**, each a 7-byte
-//! header and a payload; a **record** is one or more fragments. Each fragment has a checksum, and
-//! after damage a reader continues at the next block.
+//! A file is divided into **blocks** of 32 KiB. A block contains **fragments**, and each fragment
+//! is a 7-byte header followed by a payload. A **record** is one or more fragments. Each fragment
+//! has a checksum, so a reader detects damage and continues at the next block.
 //!
 //! # Writing and reading
 //!
@@ -29,37 +29,37 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`LogFile`] documents which records survive a crash; a [`SegmentedLog`] has several files, and
-//! you can remove the oldest. [`Reader::seek`] moves to a record, a [`RecordIndex`] returns records
-//! by their indices, and a [`Follower`] reads a log while it is being written. Without a file on
-//! disk, use [`Writer`], [`Reader::new`] and [`Reader::from_slice`].
+//! [`LogFile`] documents which records survive a crash. A [`SegmentedLog`] is split into several
+//! files, and you can remove the oldest ones. [`Reader::seek`] moves to a record, a [`RecordIndex`]
+//! looks up records by index, and a [`Follower`] reads a log while it is being written. If the log
+//! is not a file on disk, use [`Writer`], [`Reader::new`] and [`Reader::from_slice`].
 //!
-//! [`Reader::record_batch`] gathers many records in one buffer. [`ops::split_ranges`] divides a file
-//! into ranges that start at blocks, and [`Reader::another`] reads one of them: each record is in
-//! exactly one range, so several threads or machines can share the work.
+//! [`Reader::record_batch`] gathers many records in one buffer. [`ops::split_ranges`] divides a
+//! file into ranges that start at blocks, and [`Reader::another`] reads one of them. Each record is
+//! in exactly one range, so several threads or machines can share the work.
 //!
 //! # Damage
 //!
-//! A reader returns *events*: records, and the [`SkippedRegion`](damage::SkippedRegion)s between
-//! them, each with the bytes it spans and the reason. No byte of a file goes unaccounted for.
-//! [`OnCorruption`] determines whether damage is an error (the default), is skipped (LevelDB's
-//! behaviour), is treated as the end of the log, or is skipped while the intact rest of its block
-//! is salvaged. A torn tail, the incomplete end that a crash leaves, is not damage: it ends the
-//! log, and [`Reader::end`] reports it.
+//! A reader returns *events*: records, and a [`SkippedRegion`](damage::SkippedRegion) for each gap
+//! between them. Every event states the bytes it spans, so every byte of a file is accounted for. A
+//! skipped region also states the reason. [`OnCorruption`] decides how damage is handled. The
+//! reader can return an error (the default), skip the damage (as LevelDB does), treat it as the end
+//! of the log, or skip it and salvage the intact rest of its block. A torn tail, the incomplete end
+//! that a crash leaves, is not damage. It ends the log, and [`Reader::end`] reports it.
 //!
 //! No input makes this crate panic, loop forever, or hold more than [`ReadOptions::record_len_max`]
-//! bytes of a record.
+//! bytes of a record in memory.
 //!
 //! # Layers
 //!
-//! [`Decoder`](codec::Decoder) does no I/O: it takes a [`Window`](codec::Window) of the file and
-//! returns the next event, or asks for more bytes. [`Reader`] runs it in a loop over a slice, any
-//! [`std::io::Read`] or a file; [`Follower`] does so over a file that is still being written.
-//! [`Encoder`](codec::Encoder) and [`Writer`] are their counterparts for writing; [`LogFile`]
-//! writes a file on disk, for programs that cannot afford to lose a record. [`ops`] contains the
-//! operations on a whole log: verify it, salvage it, count its contents, list its fragments, detect
-//! its dialect. The crate `cordwood-payload` decodes the payloads that the engines store in the
-//! records.
+//! [`Decoder`](codec::Decoder) does no I/O. It takes a [`Window`](codec::Window) of the file and
+//! returns the next event, or asks for more bytes. [`Reader`] runs a decoder in a loop over a
+//! slice, a file or any [`std::io::Read`]. [`Follower`] does the same over a file that is still
+//! being written. [`Encoder`](codec::Encoder) and [`Writer`] are their counterparts for writing.
+//! [`LogFile`] writes a file on disk, for programs that cannot afford to lose a record. [`ops`]
+//! contains the operations on a whole log: verify it, salvage it, count its contents, list its
+//! fragments, and detect its dialect. The crate `cordwood-payload` decodes the payloads that the
+//! engines store in the records.
 //!
 //! The crate root contains the items that most programs need. The rest is in the modules [`codec`],
 //! [`crc32c`], [`damage`], [`follow`], [`mod@format`], [`read`], [`ops`], [`segments`] and
@@ -67,23 +67,25 @@
 //!
 //! # Features
 //!
-//! * `fs` (default): files of the operating system, on Unix and Windows: [`Reader::open`],
-//!   [`LogFile`], [`Follower`], [`ops::salvage_file`] and the like.
-//! * `zstd`: the records of RocksDB's compressed logs, which are reported and not returned without
-//!   it; and packed logs that are compressed, which are an error without it.
-//! * `trace`: for debugging. Each decision of a decoder or a follower is a line on standard error.
+//! * `fs` (default): support for files on disk, on Unix and Windows. Enables [`Reader::open`],
+//!   [`LogFile`], [`Follower`], [`ops::salvage_file`] and similar items.
+//! * `zstd`: support for compressed logs. Without it, the records of RocksDB's compressed logs are
+//!   reported but not returned, and a compressed packed log is an error.
+//! * `trace`: for debugging. Prints each decision of a decoder or a follower as a line on standard
+//!   error.
 //!
-//! Without `fs` the crate compiles for any target with the standard library, such as
+//! Without `fs`, the crate compiles for any target that has the standard library, such as
 //! `wasm32-unknown-unknown`.
 //!
 //! # Hidden items
 //!
-//! A few items that cordwood's Python package or its benchmarks need are `#[doc(hidden)]`, and the
-//! feature `test-storage` lets tests put a simulated disk under a [`LogFile`]. Neither is part of the
-//! public interface: they may change in any release. To do your own waiting, use [`Reader::found`];
-//! to do your own I/O, a [`Decoder`](codec::Decoder).
+//! A few items that only cordwood's Python package or its benchmarks need are `#[doc(hidden)]`. The
+//! feature `test-storage` lets tests put a simulated disk under a [`LogFile`]. Neither is part of
+//! the public interface, and both may change in any release. To do your own waiting, use
+//! [`Reader::found`]. To do your own I/O, use a [`Decoder`](codec::Decoder).
 
-// Items that only followers and log files use are not worth a condition each.
+// Without `fs`, the items that only followers and log files use are unused. Most of them have no
+// `cfg`.
 #![cfg_attr(not(feature = "fs"), allow(dead_code, unused_imports))]
 
 // Runs the README's examples as doc tests.
@@ -145,8 +147,8 @@ pub use reader::{FollowOptions, Follower};
 pub use writer::{FlushPolicy, LogFile, LogFileOptions, OnTornTail, SegmentedLog, SyncPolicy};
 pub use writer::{Writer, WriterOptions};
 
-/// Encoding and decoding without I/O: the [`Decoder`](codec::Decoder), which finds the records in
-/// the bytes of a file, and the [`Encoder`](codec::Encoder), which produces the bytes of a record.
+/// Encoding and decoding without I/O. The [`Decoder`](codec::Decoder) finds the records in the
+/// bytes of a file, and the [`Encoder`](codec::Encoder) produces the bytes of a record.
 pub mod codec {
     pub use crate::decode::{DataAt, Decoder, RECORD_LEN_MAX, RecordSpan, Step, Window};
     pub use crate::dialect::Grid;
@@ -154,7 +156,7 @@ pub mod codec {
     pub use crate::error::Refused;
 }
 
-/// The checksum of fragments: CRC-32C, and LevelDB's masking of it.
+/// The checksum of a fragment: CRC-32C, with LevelDB's masking.
 pub mod crc32c {
     pub use crate::checksum::crc32c_kernel as kernel;
     // Hidden: for the fuzz target and the bench that compare the kernels.
@@ -164,7 +166,7 @@ pub mod crc32c {
 }
 
 /// Reading one log in several threads.
-// Hidden: for the binding, whose threads read Python's sources and can be interrupted.
+// Hidden: for the Python binding, whose threads can be interrupted and can read Python sources.
 #[doc(hidden)]
 pub mod parallel {
     pub use crate::ops::parallel::Parts;
@@ -179,7 +181,7 @@ pub mod follow {
     pub use crate::reader::{NotYet, Poll, WaitReason};
 }
 
-/// The sources of a [`Reader`], and its results besides [`Record`]s.
+/// The sources of a [`Reader`], and the types it returns other than [`Record`].
 pub mod read {
     pub use crate::decode::Pieces;
     #[cfg(feature = "fs")]
@@ -195,7 +197,8 @@ pub mod read {
 pub mod write {
     #[cfg(feature = "test-storage")]
     pub use crate::file::FileId;
-    // Hidden: for the binding, whose objects also have to know whether they are in a forked child.
+    // Hidden: for the Python binding, whose objects also need to know whether they are in a forked
+    // child.
     #[doc(hidden)]
     pub use crate::process::Process;
     #[cfg(feature = "fs")]

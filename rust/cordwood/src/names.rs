@@ -1,9 +1,9 @@
-//! Values with stable names, the same in Rust, in Python and on the command line: `Display` shows
-//! the name, and `FromStr` parses it where a program takes it from its user.
+//! Values with stable names, which are the same in Rust, in Python and on the command line.
+//! `Display` shows the name. If a program takes the name from its user, `FromStr` parses it.
 
 use std::fmt;
 
-/// The error of [`str::parse`] for a text that is not the name of any value.
+/// The error of [`str::parse`] for text that is not the name of any value.
 ///
 /// ```
 /// use cordwood_log::Dialect;
@@ -16,7 +16,7 @@ use std::fmt;
 pub struct UnknownName {
     /// The kind of name, such as `"dialect"`.
     pub what: &'static str,
-    /// The text.
+    /// The text that is not a valid name.
     pub name: String,
     /// The names that would be valid.
     pub expected: Vec<&'static str>,
@@ -35,7 +35,7 @@ impl fmt::Display for UnknownName {
 
 impl std::error::Error for UnknownName {}
 
-/// The value with this name, of those in `all`.
+/// Returns the value in `all` that has this name.
 pub(crate) fn parse<T: Copy>(
     what: &'static str,
     all: &[T],
@@ -50,7 +50,7 @@ pub(crate) fn parse<T: Copy>(
     })
 }
 
-/// Shows the name that `as_str` returns.
+/// Implements `Display`, which shows the name that `as_str` returns.
 macro_rules! shows_name {
     ($type:ty) => {
         /// Shows the [name](Self::as_str).
@@ -62,7 +62,7 @@ macro_rules! shows_name {
     };
 }
 
-/// Parses the name that `as_str` returns, and shows it.
+/// Implements `FromStr` and `Display` with the name that `as_str` returns.
 macro_rules! parses_name {
     ($type:ident, $what:literal, [$($variant:ident),+]) => {
         $crate::names::shows_name!($type);
@@ -89,7 +89,7 @@ macro_rules! named {
         }
 
         impl $type {
-            /// A stable name: the same in Python and on the command line.
+            /// Returns a stable name, which is the same in Python and on the command line.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $($type::$variant => $name,)+
@@ -107,7 +107,7 @@ macro_rules! named {
         }
 
         impl $type {
-            /// The value in words.
+            /// Returns the description of the value.
             pub const fn description(self) -> &'static str {
                 match self {
                     $($type::$variant => $description,)+

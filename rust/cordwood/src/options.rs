@@ -1,7 +1,9 @@
-//! Structs of options: the fields with their defaults, and the setters.
+//! Structs of options: fields with defaults, and setters.
 
-/// Defines a struct of options. A field is `name: type = default`, and then `set with_name` if it
-/// has a setter, or `into with_name` if the setter also converts, so that `Some` can be left out.
+/// Defines a struct of options. A field is `name: type = default`.
+///
+/// If the field has a setter, `set with_name` follows. If the setter also converts its argument, so
+/// that `Some` can be left out, `into with_name` follows.
 macro_rules! options {
     (
         $(#[$about:meta])*
@@ -52,8 +54,8 @@ macro_rules! setter {
 macro_rules! log_options {
     ($options:ident) => {
         impl $options {
-            /// Sets the dialect, the number and the compression: as returned by
-            /// [`detect`](crate::ops::detect), or by a reader of the same log.
+            /// Sets the dialect, the number and the compression. [`detect`](crate::ops::detect), or
+            /// a reader of the same log, returns such a format.
             #[must_use]
             pub fn with_format(self, format: impl Into<$crate::LogFormat>) -> Self {
                 let format = format.into();

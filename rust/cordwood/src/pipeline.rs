@@ -1,8 +1,8 @@
-//! Processes consecutive parts of a file in several threads, and delivers the results in the order
+//! Processes consecutive parts of a file in several threads, and returns the results in the order
 //! of the parts.
 //!
-//! Each thread takes the next part as soon as it is free, so none waits for the slowest. A thread
-//! that is a few parts ahead of the one that takes the results waits, so memory is bounded.
+//! Each thread takes the next part as soon as it is free, so no thread waits for the slowest one. A
+//! thread that is a few parts ahead of the consumer waits, so memory is bounded.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,10 +19,10 @@ use loom::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::process::Process;
 
-/// The results of numbered parts, delivered in the order of the numbers.
+/// A queue of results for numbered parts. It returns them in the order of the numbers.
 ///
-/// Workers [`claim`](Self::claim) parts and [`put`](Self::put) their results; one consumer takes
-/// them.
+/// Workers [`claim`](Self::claim) parts and [`put`](Self::put) their results. One consumer takes
+/// the results.
 #[derive(Debug)]
 pub struct Queue<T> {
     state: Mutex<State<T>>,
@@ -30,15 +30,16 @@ pub struct Queue<T> {
     has_result: Condvar,
     /// Signals that a result was taken, or that the queue was stopped.
     has_room: Condvar,
-    /// How many parts may be claimed but not yet taken.
+    /// The maximum number of parts that are claimed but not yet taken.
     window: usize,
 }
 
 #[derive(Debug)]
 struct State<T> {
-    /// A place for each part that is claimed but not yet taken; `None` while a worker is on it.
+    /// One place for each part that is claimed but not yet taken. A place is `None` while a worker
+    /// works on its part.
     results: VecDeque<Option<T>>,
-    /// The number of the part whose place is the first.
+    /// The number of the part in the first place.
     first: u64,
     /// The number of parts.
     count: u64,
@@ -49,15 +50,15 @@ struct State<T> {
 pub enum Next<T> {
     /// The result of the next part.
     Result(T),
-    /// It has not arrived yet.
+    /// The result has not arrived yet.
     Waiting,
     /// There are no more parts.
     End,
 }
 
 impl<T> Queue<T> {
-    /// A queue for the parts `0..count`. At any time, at most `window` of them are claimed and not
-    /// yet taken.
+    /// Creates a queue for the parts `0..count`. At any time, at most `window` parts are claimed
+    /// and not yet taken.
     pub fn new(count: u64, window: usize) -> Self {
         Queue {
             state: Mutex::new(State {
@@ -96,7 +97,7 @@ impl<T> Queue<T> {
     pub fn put(&self, part: u64, result: T) {
         let mut state = self.lock();
         let at = part.checked_sub(state.first).and_then(|at| usize::try_from(at).ok());
-        // If it has no place, the queue was stopped, and the result is dropped.
+        // If there is no place for the result, the queue was stopped. The result is then dropped.
         if let Some(place) = at.and_then(|at| state.results.get_mut(at)) {
             *place = Some(result);
             if at == Some(0) {
@@ -105,7 +106,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// The result of the next part, waiting for it at most `timeout`.
+    /// Returns the result of the next part. Waits for it for at most `timeout`.
     pub fn next_within(&self, timeout: Duration) -> Next<T> {
         let mut state = self.lock();
         if matches!(state.results.front(), None | Some(None)) && state.first < state.count {
@@ -130,7 +131,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Ends the queue: no further part can be claimed and no further result taken. Results that
+    /// Stops the queue. No more parts can be claimed and no more results can be taken. Results that
     /// were not taken are dropped.
     pub fn stop(&self) {
         let mut state = self.lock();
@@ -143,7 +144,8 @@ impl<T> Queue<T> {
     }
 }
 
-/// Works on parts until there are no more. A panic is also a result: it resumes in the consumer.
+/// Works on parts until none are left. A panic is also stored as a result, and resumes in the
+/// consumer.
 fn work_on<T>(queue: &Queue<thread::Result<T>>, mut work: impl FnMut(u64) -> T) {
     while let Some(part) = queue.claim() {
         let result = catch_unwind(AssertUnwindSafe(|| work(part)));
@@ -155,17 +157,17 @@ fn work_on<T>(queue: &Queue<thread::Result<T>>, mut work: impl FnMut(u64) -> T) 
     }
 }
 
-/// How many parts may be in progress or waiting to be taken.
+/// Returns how many parts may be in progress or waiting to be taken.
 const fn window(worker_count: usize) -> usize {
     worker_count + 1
 }
 
-/// Threads that work on the parts of a file, and their results in order.
+/// Threads that work on the parts of a file and return the results in order.
 ///
-/// The threads end when the pipeline is dropped: the drop waits for them, and so at most for the
-/// work on one part. In a forked child, which has no copy of the threads,
-/// [`is_of_this_process`](Self::is_of_this_process) returns false: there, the pipeline can only be
-/// dropped.
+/// Dropping the pipeline ends the threads and waits for them. This takes at most as long as the
+/// work on one part. A forked child has no copy of the threads, and
+/// [`is_of_this_process`](Self::is_of_this_process) returns false in it. A forked child may only
+/// drop the pipeline.
 #[derive(Debug)]
 pub struct Pipeline<T> {
     queue: Arc<Queue<thread::Result<T>>>,
@@ -174,11 +176,12 @@ pub struct Pipeline<T> {
 }
 
 impl<T: Send + 'static> Pipeline<T> {
-    /// Starts a thread for each of `workers`, which work on the parts 0 to `count`, exclusive.
+    /// Starts a thread for each of `workers`. The threads work on the parts `0..count`.
     ///
     /// # Errors
     ///
-    /// The operating system cannot start a thread. None is left running.
+    /// Returns an error if the operating system cannot start a thread. No thread is then left
+    /// running.
     pub fn start<W>(count: u64, workers: Vec<W>) -> io::Result<Self>
     where
         W: FnMut(u64) -> T + Send + 'static,
@@ -197,16 +200,17 @@ impl<T: Send + 'static> Pipeline<T> {
         Ok(pipeline)
     }
 
-    /// The result of the next part, waiting for it at most `timeout`.
+    /// Returns the result of the next part. Waits for it for at most `timeout`.
     ///
     /// # Panics
     ///
-    /// If the work on that part panicked.
+    /// Panics if the work on that part panicked.
     pub fn next_within(&self, timeout: Duration) -> Next<T> {
         match self.queue.next_within(timeout) {
             Next::Result(Ok(result)) => Next::Result(result),
             Next::Result(Err(panic)) => {
-                // Otherwise a caller that continues would get the part after the one that is lost.
+                // If the queue were not stopped, a caller that continues would get the part after
+                // the lost one.
                 self.queue.stop();
                 resume_unwind(panic)
             }
@@ -217,13 +221,14 @@ impl<T: Send + 'static> Pipeline<T> {
 }
 
 impl<T> Pipeline<T> {
-    /// Drops the pipeline without waiting for the threads, which end after the part that they are
-    /// working on: for threads that wait for an event that will never happen.
+    /// Drops the pipeline without waiting for the threads. Each thread ends after the part that it
+    /// is working on. Use this for threads that wait for an event that may never happen.
     pub fn abandon(mut self) {
         self.threads.clear();
     }
 
-    /// Whether this process started the pipeline, rather than one that it was forked from.
+    /// Whether this process started the pipeline. Returns `false` in a process forked from that
+    /// one.
     pub fn is_of_this_process(&self) -> bool {
         self.process == Process::current().number()
     }
@@ -232,24 +237,25 @@ impl<T> Pipeline<T> {
 impl<T> Drop for Pipeline<T> {
     fn drop(&mut self) {
         if !self.is_of_this_process() {
-            // The threads do not exist here, and one of them may have held the lock.
+            // The threads do not exist in this process, and one of them may have held the lock.
             std::mem::forget(std::mem::take(&mut self.threads));
             return;
         }
         self.queue.stop();
         for thread in self.threads.drain(..) {
-            // Panics are caught.
+            // Panics are caught, so this cannot fail.
             let _ = thread.join();
         }
     }
 }
 
-/// Works on the parts 0 to `count`, exclusive, in a thread for each of `workers`, and passes the
-/// results to `take` in order, until `take` fails.
+/// Works on the parts `0..count` in a thread for each of `workers`. Passes the results to `take` in
+/// order, until `take` fails.
 ///
 /// # Errors
 ///
-/// The error that `take` returned, or the result of `failed` for an error in starting a thread.
+/// Returns the error that `take` returned. If a thread cannot be started, returns the result of
+/// `failed` for that error.
 pub(crate) fn in_order<T: Send, E>(
     count: u64,
     workers: Vec<impl FnMut(u64) -> T + Send>,
@@ -258,7 +264,7 @@ pub(crate) fn in_order<T: Send, E>(
 ) -> Result<(), E> {
     let queue = Queue::new(count, window(workers.len()));
     thread::scope(|scope| {
-        // Otherwise the threads would wait forever for a consumer that is gone.
+        // Without this, the threads would wait forever for a consumer that no longer exists.
         let _stop = StopOnDrop(&queue);
         for worker in workers {
             let queue = &queue;
@@ -291,8 +297,8 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-    /// The results come in order at any speed of the threads, and no thread runs further ahead than
-    /// the window.
+    /// The results come in order at any speed of the threads. No thread runs further ahead than the
+    /// window.
     #[test]
     fn results_come_in_order_within_the_window() {
         for worker_count in [1, 2, 3, 8] {
@@ -320,7 +326,7 @@ mod tests {
         }
     }
 
-    /// An error ends the work: parts that were not yet started never are.
+    /// An error ends the work. Parts that were not started by then are never started.
     #[test]
     fn an_error_of_the_consumer_ends_the_work() {
         let started = AtomicUsize::new(0);
@@ -363,7 +369,7 @@ mod tests {
         assert_eq!(pipeline.next_within(Duration::ZERO), Next::End);
     }
 
-    /// A pipeline that is not read to its end leaves no thread running.
+    /// A pipeline leaves no thread running, even if it is not read to its end.
     #[test]
     fn dropping_it_ends_the_threads() {
         let running = Arc::new(());

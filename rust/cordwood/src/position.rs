@@ -1,4 +1,4 @@
-//! An offset in a log, with marks by which the log is recognised.
+//! An offset in a log, with marks that identify the log.
 
 use std::fmt;
 use std::io;
@@ -14,15 +14,16 @@ use crate::dialect::LogFormat;
 use crate::error::{Error, ErrorKind};
 use crate::format::BLOCK_LEN;
 
-/// An offset in a log, with marks by which the log is recognised.
+/// An offset in a log, with marks that identify the log.
 ///
-/// An offset is valid in one log only. A position also keeps checksums of bytes of that log before
-/// the offset: in its first block, and in the block before the offset. Whoever continues at a
-/// position compares them, and another log is [`ErrorKind::Changed`](crate::ErrorKind::Changed).
-/// The log may have grown, been copied or been renamed since. It may also have been damaged: a
-/// block with damage is not compared. At offset 0, any log fits.
+/// An offset is valid only in one log. So a position also stores checksums of two ranges of bytes
+/// before the offset, one in the first block of the log and one in the block before the offset. A
+/// reader or follower that resumes at a position compares them. If they differ, it is another log,
+/// and the error is [`ErrorKind::Changed`](crate::ErrorKind::Changed). The log may have grown, been
+/// copied, or been renamed in the meantime. It may also have been damaged, because a damaged block
+/// is not compared. A position at offset 0 fits any log.
 ///
-/// To keep a position, use its text form: [`Display`](fmt::Display) and [`FromStr`].
+/// To store a position, use its text form. See [`Display`](fmt::Display) and [`FromStr`].
 ///
 /// ```
 /// use cordwood_log::{FollowOptions, Follower, LogFile, LogFileOptions, Position, follow::Poll};
@@ -48,29 +49,30 @@ use crate::format::BLOCK_LEN;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Position {
     offset: u64,
-    /// At most [`MARKS_MAX`].
+    /// At most [`MARKS_MAX`] marks.
     marks: Vec<Mark>,
     version: Option<String>,
 }
 
-/// One of the end of the segment before, one of the first block, and one of the block before the offset.
+/// One mark for the end of the previous segment, one for the first block, and one for the block
+/// before the offset.
 const MARKS_MAX: usize = 3;
 
 /// The checksum of some bytes of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Mark {
-    /// The log offset of the first byte of their file: 0, except for a segment.
+    /// The log offset of the first byte of the file. It is 0 unless the file is a segment.
     pub(crate) base: u64,
-    /// The log offset of the first of them.
+    /// The log offset of the first checksummed byte.
     pub(crate) start: u64,
-    /// At most a block.
+    /// The number of checksummed bytes. At most a block.
     pub(crate) len: u32,
-    /// Their CRC-32C.
+    /// The CRC-32C of the bytes.
     pub(crate) checksum: u32,
 }
 
 impl Mark {
-    /// Reads the bytes `[start, end)` of a log. A file that ends before is an error.
+    /// Reads the bytes `[start, end)` of a log. Returns an error if the file ends before `end`.
     fn read(
         base: u64,
         Range { start, end }: Range<u64>,
@@ -95,7 +97,8 @@ impl Mark {
         })
     }
 
-    /// Reads the bytes of the block that are before `offset`, which is after the first byte of the file.
+    /// Reads the bytes before `offset` in its block. `offset` must be after the first byte of the
+    /// file.
     pub(crate) fn before(
         base: u64,
         offset: u64,
@@ -120,37 +123,38 @@ impl Position {
     /// The first version of the text form.
     const VERSION: &str = "1";
 
-    /// The offset in the log, in bytes.
+    /// Returns the offset in the log, in bytes.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Another offset in the same log, which is recognised by the same bytes.
+    /// Returns a position at another offset of the same log, with the same marks.
     #[must_use]
     pub fn with_offset(&self, offset: u64) -> Self {
         Position { offset, ..self.clone() }
     }
 
-    /// The version that a store has given to the object, if the log is one: its ETag or its
-    /// generation.
+    /// If the log is an object in a store, returns the version that the store gave to it. This is
+    /// its ETag or its generation.
     pub fn version(&self) -> Option<&str> {
         self.version.as_deref()
     }
 
-    /// The marks, for whoever reads the log: where they start, their lengths and their checksums.
+    /// Returns the marks, for code that reads the log itself. Each is a start, a length and a
+    /// checksum.
     pub fn marks(&self) -> impl Iterator<Item = (u64, u32, u32)> {
         self.marks.iter().map(|mark| (mark.start, mark.len, mark.checksum))
     }
 
-    /// The same position, in an object that has this version.
+    /// Returns the same position in an object that has this version.
     #[must_use]
     pub fn with_version(self, version: Option<String>) -> Self {
         Position { version, ..self }
     }
 
-    /// The position at the start of a log, of whose first file `bytes` are the first ones, from the log
-    /// offset `base` on. Its mark ends before the first incomplete fragment: a writer may write other
-    /// bytes there.
+    /// Returns the position at the start of a log. `bytes` are the first bytes of its first file,
+    /// which starts at the log offset `base`. The mark ends before the first incomplete fragment,
+    /// because a writer may still write other bytes there.
     pub fn of_start(bytes: &[u8], base: u64, format: LogFormat) -> Self {
         let mut options = ReadOptions::default().with_format(format);
         options.origin = base;
@@ -177,18 +181,18 @@ impl Position {
         }
     }
 
-    /// The mark of the bytes before the offset.
+    /// Returns the mark of the bytes before the offset.
     pub(crate) fn last_mark(&self) -> Option<Mark> {
         self.marks.last().copied()
     }
 
-    /// The last mark in a file before the one whose first byte has the log offset `base`.
+    /// Returns the last mark in a file before the one whose first byte has the log offset `base`.
     pub(crate) fn mark_before(&self, base: u64) -> Option<Mark> {
         self.marks.iter().copied().rfind(|mark| mark.base < base)
     }
 
-    /// A position in a file whose first byte has the log offset `base`. `before` is a mark of the file
-    /// before it.
+    /// Reads a position in a file whose first byte has the log offset `base`. `before` is a mark of
+    /// the previous file.
     pub(crate) fn read(
         base: u64,
         offset: u64,
@@ -223,29 +227,29 @@ mod files {
     use crate::reader::Reader;
     use crate::segments::{Segment, list_again, name_of};
 
-    /// Where the marks of a position are.
+    /// The place where the bytes of a mark are.
     enum Marked {
         /// The file, and the log offset of its first byte.
         In(File, u64),
-        /// No file has the bytes: they were pruned, or a segment is missing.
+        /// No file has the bytes. They were pruned, or a segment is missing.
         Nowhere,
         /// Another segment has the bytes.
         Elsewhere,
     }
 
     impl Position {
-        /// The position at an offset of a log: of a file, or of a log in
+        /// Returns the position at an offset of a log, which is a file or a log in
         /// [`segments`](crate::segments).
         ///
         /// # Errors
         ///
-        /// [`ErrorKind::Io`] if the file cannot be read, or ends before the offset.
+        /// Returns [`ErrorKind::Io`] if the file cannot be read or ends before the offset.
         pub fn of(path: impl AsRef<Path>, offset: u64) -> Result<Self, Error> {
             let path = path.as_ref();
             let mut base = 0;
             if path.is_dir() {
                 let before = list_again(path)?.into_iter().rfind(|segment| segment.offset < offset);
-                // Bytes that were pruned leave no marks.
+                // There are no marks for bytes that were pruned.
                 let Some(segment) = before else {
                     return Ok(Position {
                         offset,
@@ -263,11 +267,11 @@ mod files {
             position.map_err(|source| Error::io(source, Some(path)))
         }
 
-        /// The position at the start of a log whose format is known.
+        /// Returns the position at the start of a log whose format is known.
         ///
         /// # Errors
         ///
-        /// [`ErrorKind::Io`] if the file or the directory cannot be read.
+        /// Returns [`ErrorKind::Io`] if the file or the directory cannot be read.
         pub fn start(path: &Path, format: LogFormat) -> Result<Self, Error> {
             let (mut bytes, mut base) = (Vec::new(), 0);
             let mut file = path.to_owned();
@@ -284,20 +288,22 @@ mod files {
             Ok(Position::of_start(&bytes, base, format))
         }
 
-        /// Checks that a file or a directory is the log of this position, by the bytes that it has.
-        /// If the log ends before the offset, the reader reports that.
+        /// Checks by its contents that a file or a directory is the log of this position. If the
+        /// log ends before the offset, this is not an error here, because the reader reports it.
         ///
         /// # Errors
         ///
-        /// [`ErrorKind::Changed`] if it is another log; [`ErrorKind::Io`] if it cannot be read.
+        /// Returns [`ErrorKind::Changed`] if it is another log, and [`ErrorKind::Io`] if it cannot
+        /// be read.
         pub(crate) fn check(&self, path: &Path, options: &ReadOptions) -> Result<(), Error> {
             self.compare(path, options).map(drop)
         }
 
-        /// [`check`](Self::check), and returns whether there were bytes to compare.
+        /// Does the same as [`check`](Self::check), and returns whether there were bytes to
+        /// compare.
         pub(crate) fn compare(&self, path: &Path, options: &ReadOptions) -> Result<bool, Error> {
             let failed = |source| Error::io(source, Some(path));
-            // Opening a pipe waits for its writer.
+            // Opening a pipe would wait for its writer.
             let metadata = path.metadata().map_err(failed)?;
             if self.marks.is_empty() || !(metadata.is_file() || metadata.is_dir()) {
                 return Ok(false);
@@ -311,8 +317,8 @@ mod files {
                 };
                 let is_same = match mark.again(|at, to| read_full_at(&file, to, at.saturating_sub(origin))) {
                     Ok(now) => now == *mark,
-                    // A reader that starts after the bytes finds that they are missing, unless the
-                    // next segment has them.
+                    // If the bytes are missing, a reader that starts after them detects that. This
+                    // is not so if the next segment has the bytes.
                     Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                         let is_next =
                             |segment: &Segment| mark.base < segment.offset && segment.offset < mark.range().end;
@@ -331,7 +337,8 @@ mod files {
     }
 
     impl Mark {
-        /// Whether a reader finds damage there. The bytes then tell nothing about which log it is.
+        /// Checks whether a reader finds damage in these bytes. If so, they do not show which log
+        /// it is.
         pub(crate) fn is_damaged(self, path: &Path, options: &ReadOptions) -> bool {
             let range = self.range();
             let mut options = options
@@ -357,7 +364,7 @@ mod files {
                     }
                 })
             };
-            // An error is left to the reader of the log.
+            // If this fails, the reader of the log will report the error.
             find().unwrap_or(true)
         }
 
@@ -370,7 +377,7 @@ mod files {
         }
     }
 
-    /// The file of a log whose first byte has the log offset `base`.
+    /// Opens the file of a log whose first byte has the log offset `base`.
     fn file_with(path: &Path, base: u64) -> io::Result<Marked> {
         if !path.is_dir() {
             return Ok(Marked::In(File::open(path)?, 0));
@@ -390,9 +397,10 @@ mod files {
     }
 }
 
-/// The text form, `1:OFFSET:MARKS:VERSION`, which [`FromStr`] parses. `MARKS` is a list of
-/// `BASE+START+LENGTH=CHECKSUM`: the log offset of a file, where in it the bytes start, how many they
-/// are, and their CRC-32C in hexadecimal. `VERSION` is empty except for an object in a store.
+/// Writes the text form, `1:OFFSET:MARKS:VERSION`, which [`FromStr`] parses. `MARKS` is a list of
+/// `BASE+START+LENGTH=CHECKSUM`. `BASE` is the log offset of a file, `START` is the start of the
+/// bytes in that file, `LENGTH` is their number, and `CHECKSUM` is their CRC-32C in hexadecimal.
+/// `VERSION` is empty except for an object in a store.
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:", Position::VERSION, self.offset)?;
@@ -405,7 +413,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// A text that is not that of a [`Position`], or that of a later release.
+/// The error for a text that is not a [`Position`], or that a later release wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InvalidPosition {

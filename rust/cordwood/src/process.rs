@@ -1,4 +1,4 @@
-//! The identity of the process, by which a writer detects that it was copied by `fork`.
+//! The identity of the process. A writer uses it to detect that it was copied by `fork`.
 //!
 //! A forked child has a copy of every writer, with the same buffered records and the same open
 //! file. If both wrote, each would overwrite the other's bytes. So a writer belongs to the process
@@ -8,9 +8,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Distinguishes a process from those that it was forked from.
+/// Distinguishes a process from the processes that it was forked from.
 ///
-/// The process id is not enough: ids are reused, and `getpid` costs half as much as a write, while
+/// The process id is not enough. Ids are reused, and `getpid` takes half as long as a write, while
 /// a writer checks before each record. So forks are counted: `fork` calls the handlers that were
 /// registered with `pthread_atfork`.
 #[derive(Clone, Default)]
@@ -19,8 +19,8 @@ pub struct Process {
     simulated: Option<Arc<AtomicU32>>,
 }
 
-/// The same text in each process: a `Process` identifies the caller, and is not part of a writer's
-/// state.
+/// Shows the same text in each process. A `Process` identifies the caller, and is not part of a
+/// writer's state.
 impl fmt::Debug for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Process")
@@ -28,12 +28,12 @@ impl fmt::Debug for Process {
 }
 
 impl Process {
-    /// The process that runs this code.
+    /// Returns the process that runs this code.
     pub fn current() -> Self {
         Process::default()
     }
 
-    /// A process for tests: its number is the value of `number`.
+    /// Returns a process for tests. Its number is the value of `number`.
     #[cfg(any(test, feature = "test-storage"))]
     pub fn simulated(number: Arc<AtomicU32>) -> Self {
         Process {
@@ -41,7 +41,8 @@ impl Process {
         }
     }
 
-    /// A number that differs from those of all processes that this one was forked from.
+    /// Returns a number that differs from the numbers of all processes that this one was forked
+    /// from.
     #[inline]
     pub fn number(&self) -> u64 {
         match &self.simulated {
@@ -51,7 +52,8 @@ impl Process {
     }
 }
 
-/// The number of forks between the first call and this process, plus 1; 0 before the first call.
+/// The number of forks between the first call and this process, plus 1. It is 0 before the first
+/// call.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 #[inline]
@@ -69,11 +71,11 @@ fn first_number() -> u64 {
         let _ = GENERATION.compare_exchange(0, 1, Relaxed, Relaxed);
         return GENERATION.load(Relaxed);
     }
-    // The fallback: queried each time.
+    // As a fallback, the id is queried each time.
     u64::from(std::process::id())
 }
 
-/// Whether [`GENERATION`] is incremented in each child.
+/// Returns whether [`GENERATION`] is incremented in each child.
 #[cfg(unix)]
 #[expect(unsafe_code, reason = "the standard library has no way to act on a fork")]
 fn are_forks_counted() -> bool {
@@ -82,7 +84,7 @@ fn are_forks_counted() -> bool {
 
     type Handler = Option<extern "C" fn()>;
 
-    // POSIX, in the C library that the standard library links anyway.
+    // This is part of POSIX. The C library that the standard library links has it.
     unsafe extern "C" {
         fn pthread_atfork(prepare: Handler, parent: Handler, child: Handler) -> c_int;
     }
@@ -101,7 +103,7 @@ fn are_forks_counted() -> bool {
     })
 }
 
-/// Here a process cannot be copied.
+/// On these systems, a process cannot be copied.
 #[cfg(not(unix))]
 fn are_forks_counted() -> bool {
     true

@@ -1,8 +1,9 @@
-//! A segmented log: a directory of log files, each named for the log offset of its first byte.
+//! A segmented log is a directory of log files, each named for the log offset of its first byte.
 //!
-//! So a position in the log is one number, and the end of a segment is the name of the next. No list
-//! of the segments is kept anywhere else: [`list`] reads the directory, and [`breaks`] finds the
-//! bytes that are missing between two segments. The rules are in `docs/format/writing.md`.
+//! With these names, a position in the log is a single number, and the end of a segment is the name
+//! of the next. There is no other list of the segments. [`list`] reads the directory, and
+//! [`breaks`] finds the bytes that are missing between two segments. The rules are in
+//! `docs/format/writing.md`.
 //!
 //! ```
 //! use cordwood_log::segments::{self, Segment};
@@ -25,37 +26,38 @@ use std::path::{Path, PathBuf};
 use crate::damage::{Reason, SkippedRegion};
 use crate::error::{Error, ErrorKind};
 
-/// The file beside the segments whose lock the writer of the log holds.
+/// The name of the lock file, which is in the same directory as the segments. The writer of the log
+/// holds a lock on it.
 pub const LOCK_NAME: &str = "LOCK";
 
-/// As many as the largest `u64` has.
+/// The number of digits in the largest `u64`.
 const DIGITS: usize = 20;
 
-/// No file and no log ends after this offset.
+/// The largest offset at which a file or a log can end.
 pub(crate) const OFFSET_MAX: u64 = i64::MAX as u64;
 
 /// One file of a segmented log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Segment {
-    /// The log offset of its first byte, which is its name.
+    /// The log offset of its first byte. This is also its name.
     pub offset: u64,
     /// The length of the file in bytes.
     pub len: u64,
 }
 
 impl Segment {
-    /// The log offset after its last byte.
+    /// Returns the log offset after its last byte.
     pub const fn end_offset(self) -> u64 {
         self.offset + self.len
     }
 
-    /// The path of the file, in the directory of the log.
+    /// Returns the path of the file in the directory of the log.
     pub fn path_in(self, directory: &Path) -> PathBuf {
         directory.join(name_of(self.offset))
     }
 }
 
-/// The name of the segment that starts at this log offset: twenty digits and `.log`.
+/// Returns the name of the segment that starts at this log offset. It is twenty digits and `.log`.
 ///
 /// ```
 /// assert_eq!(cordwood_log::segments::name_of(67_108_864), "00000000000067108864.log");
@@ -64,7 +66,8 @@ pub fn name_of(offset: u64) -> String {
     format!("{offset:0DIGITS$}.log")
 }
 
-/// The log offset at which the segment of this name starts; `None` if it is the name of no segment.
+/// Returns the log offset at which the segment with this name starts, or `None` if a segment cannot
+/// have this name.
 ///
 /// ```
 /// use cordwood_log::segments::offset_of;
@@ -78,22 +81,23 @@ pub fn offset_of(name: impl AsRef<OsStr>) -> Option<u64> {
     (offset <= OFFSET_MAX).then_some(offset)
 }
 
-/// The segments in a directory, in the order of their offsets, with their lengths. The length of the
-/// last one may change while it is written.
+/// Returns the segments in a directory with their lengths, in the order of their offsets. The
+/// length of the last segment may change while it is written.
 ///
-/// [`LOCK_NAME`], `lost+found` and names that start with a dot are ignored: file systems create such
-/// files.
+/// [`LOCK_NAME`], `lost+found` and names that start with a dot are ignored, because file systems
+/// create such files.
 ///
 /// # Errors
 ///
 /// * [`ErrorKind::Io`] if the directory or the length of a segment cannot be read.
-/// * [`ErrorKind::NotASegment`] with the path of any other file in it.
+/// * [`ErrorKind::NotASegment`] if the directory contains any other file. The error has the path of
+///   that file.
 pub fn list(directory: &Path) -> Result<Vec<Segment>, Error> {
     settled(directory)?.without_strays(directory)
 }
 
-/// The segments of the log that a directory is: at least one. A directory in which no file has the
-/// name of a segment is not a log, whatever else it contains.
+/// Returns the segments of the log in a directory. There is at least one. A directory without a
+/// file that has the name of a segment is not a log, whatever else it contains.
 pub(crate) fn list_log(directory: &Path) -> Result<Vec<Segment>, Error> {
     let listing = settled(directory)?;
     if listing.segments.is_empty() && (listing.offsets.is_empty() || listing.stray.is_none()) {
@@ -102,17 +106,18 @@ pub(crate) fn list_log(directory: &Path) -> Result<Vec<Segment>, Error> {
     listing.without_strays(directory)
 }
 
-/// The segments of a log that is already open. A file that is no segment cannot be mistaken for one,
-/// and does not stop a reader or a follower.
+/// Returns the segments of a log that is already open. Ignores other files, because they cannot be
+/// mistaken for segments and must not stop a reader or a follower.
 pub(crate) fn list_again(directory: &Path) -> Result<Vec<Segment>, Error> {
     Ok(settled(directory)?.segments)
 }
 
 /// The files in a directory.
 struct Listing {
-    /// In the order of their offsets.
+    /// The segments in the order of their offsets.
     segments: Vec<Segment>,
-    /// The offsets of all names of segments. Some may have been pruned since.
+    /// The offsets of all segment names that were listed. Some of the files may have been pruned
+    /// since.
     offsets: Vec<u64>,
     /// The name of a file that is neither a segment nor ignored.
     stray: Option<OsString>,
@@ -127,11 +132,14 @@ impl Listing {
     }
 }
 
-/// Lists a directory until two lists agree about its faults. A system may list a file that was created
-/// meanwhile, and not the one that was created before it; and all listed segments may be pruned before
-/// their lengths are read. The next list does not have such a fault. A log that changes faster than it is
-/// listed, or a segment that another program makes longer, never agrees: the last of many lists counts.
-/// A list without a segment is short, and says nothing about the log: there are many more tries for it.
+/// Lists a directory until a list has no faults, or until two consecutive lists have the same ones.
+///
+/// A system may list a file that was just created but not the one created before it. All listed
+/// segments may also be pruned before their lengths are read. The next list does not have such a
+/// fault. If a log changes faster than it can be listed, or if another program makes a segment
+/// longer, no two lists agree. So there is a maximum number of tries, and the last list counts. The
+/// maximum is much higher for a list without a segment, because such a list is short and says
+/// nothing about the log.
 fn settled(directory: &Path) -> Result<Listing, Error> {
     const TRIES_MAX: usize = 100;
     const PRUNED_TRIES_MAX: usize = 100_000;
@@ -153,7 +161,8 @@ fn settled(directory: &Path) -> Result<Listing, Error> {
     unreachable!("the last try returns")
 }
 
-/// Whether a directory may have a file of this name beside the segments.
+/// Checks whether the directory of a log may have a file with this name in addition to the
+/// segments.
 fn is_ignored(name: &OsStr) -> bool {
     name == LOCK_NAME || name == "lost+found" || name.as_encoded_bytes().starts_with(b".")
 }
@@ -171,9 +180,9 @@ fn list_once(directory: &Path) -> Result<Listing, Error> {
     }
     offsets.sort_unstable();
     let mut segments = Vec::with_capacity(offsets.len());
-    // The writer starts a segment once the one before it has its final length, and removes the
-    // oldest first. So a length is final if a later segment was listed, and if a segment has been
-    // removed meanwhile, so have all before it.
+    // The writer starts a segment once the previous one has its final length, so a length is final
+    // if a later segment was listed. The writer removes the oldest segment first. So if a segment
+    // has been removed in the meantime, all segments before it have been removed too.
     for &offset in offsets.iter().rev() {
         let path = directory.join(name_of(offset));
         match path.metadata() {
@@ -182,7 +191,7 @@ fn list_once(directory: &Path) -> Result<Listing, Error> {
                 len: metadata.len().min(OFFSET_MAX),
             }),
             Ok(_) => stray = Some(name_of(offset).into()),
-            // A link to a missing file was not removed.
+            // A link to a missing file was not pruned.
             Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => break,
             Err(error) => return Err(Error::io(error, Some(&path))),
         }
@@ -195,12 +204,12 @@ fn list_once(directory: &Path) -> Result<Listing, Error> {
     })
 }
 
-/// The places where a segment does not end where the next one starts, in their order. A healthy log
-/// has none.
+/// Returns the places where a segment does not end at the start of the next one, in order. A
+/// healthy log has none.
 ///
-/// * [`Reason::MissingSegment`]: no segment has these bytes. A file was removed, or one was cut.
-/// * [`Reason::GrownSegment`]: bytes at the end of a segment, after the offset at which the next one
-///   starts.
+/// * [`Reason::MissingSegment`]: no segment has these bytes. A file was removed or truncated.
+/// * [`Reason::GrownSegment`]: these bytes are at the end of a segment, after the offset at which
+///   the next segment starts.
 pub fn breaks(segments: &[Segment]) -> impl Iterator<Item = SkippedRegion> {
     segments.windows(2).filter_map(|pair| {
         let (end, next) = (pair[0].end_offset(), pair[1].offset);
@@ -330,7 +339,7 @@ mod tests {
         });
     }
 
-    /// It stands for a segment that cannot be read now, and not for one that was pruned.
+    /// The link is in the place of a segment that cannot be read now. That segment was not pruned.
     #[cfg(unix)]
     #[test]
     fn a_symbolic_link_to_a_missing_file_is_an_error_with_its_path() {
@@ -358,7 +367,7 @@ mod tests {
                 .map(|region| (region.start, region.end, region.reason))
                 .collect()
         };
-        // The oldest segments were pruned, which is not a break.
+        // The oldest segments were pruned. That is not a break.
         assert_eq!(found(&[segment(70, 30), segment(100, 5)]), []);
         let hole = [segment(0, 40), segment(70, 30), segment(100, 5)];
         assert_eq!(found(&hole), [(40, 70, Reason::MissingSegment)]);

@@ -1,7 +1,7 @@
-//! Whether bytes are text: a log rarely is.
+//! Checks whether bytes are text. A log rarely is.
 
-/// Whether `head` is UTF-8 without control bytes. Unless it is the whole file, it may end in the
-/// middle of a character.
+/// Checks whether `head` is UTF-8 without control bytes. It may end in the middle of a character,
+/// unless it is the whole file.
 pub(crate) fn is_text(head: &[u8], is_whole: bool) -> bool {
     let is_utf8 = match std::str::from_utf8(head) {
         Ok(_) => true,

@@ -1,4 +1,4 @@
-//! The engine's metadata records, and their contents. Pure, no I/O.
+//! The engine's metadata records and their contents. This module is pure and does no I/O.
 //!
 //! Source: RocksDB `db/log_reader.cc`, `util/udt_util.h`.
 
@@ -7,38 +7,39 @@ use std::collections::BTreeMap;
 use crate::container::Mark;
 use crate::dialect::{Compression, Metadata, NO_COMPRESSION, ZSTD};
 
-/// The facts about the log in the part that has been read. Only RocksDB's logs contain such
+/// The facts about a log that are known from the part read so far. Only RocksDB's logs contain such
 /// metadata.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogInfo {
-    /// The compression of all records. `None` if they are not compressed.
+    /// The compression of all records, or `None` if they are not compressed.
     pub compression: Option<Compression>,
-    /// The length in bytes of the timestamp in each key, if it has one, by the number of the column
-    /// family. Applies to the records read next.
+    /// The length in bytes of the timestamp in each key, by the number of the column family. A
+    /// column family without timestamps has no entry. This applies to the records that are read
+    /// next.
     pub timestamp_lens: BTreeMap<u32, u16>,
-    /// The log before this one.
+    /// The log that precedes this log.
     pub predecessor: Option<Predecessor>,
-    /// The number of another log, to which all fragments read so far belong. Either the file was
-    /// recycled and no record has been written to this log yet, or the number that was given or is
-    /// in the file's name does not match the contents.
+    /// The number of another log to which all fragments read so far belong. There are two possible
+    /// reasons. The file was recycled, and no record has been written to this log yet. Or the
+    /// number that was given or is in the file's name does not match the contents.
     pub other_log_number: Option<u32>,
 }
 
-/// The statement of a log about its predecessor.
+/// What a log states about its predecessor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Predecessor {
-    /// Its number.
+    /// The number of the predecessor.
     pub log_number: u64,
-    /// Its length in bytes.
+    /// The length of the predecessor in bytes.
     pub len: u64,
-    /// The sequence number of the last write in it.
+    /// The sequence number of the last write in the predecessor.
     pub last_sequence: u64,
 }
 
-/// The maximum number of column families whose lengths are kept. It bounds the memory of a reader;
-/// RocksDB has no such limit.
+/// The maximum number of column families for which timestamp lengths are kept. It bounds the memory
+/// of a reader. RocksDB has no such limit.
 const TIMESTAMP_LENS_MAX: usize = 1 << 16;
 
 impl LogInfo {
@@ -54,8 +55,8 @@ impl LogInfo {
         self.compression.is_some()
     }
 
-    /// Applies a metadata record with this payload. Returns whether it is canonical: as an engine
-    /// would write it.
+    /// Applies a metadata record with this payload. Returns whether the record is canonical, which
+    /// means that an engine would write it this way.
     pub(crate) fn apply(&mut self, metadata: Metadata, payload: &[u8]) -> bool {
         match metadata {
             Metadata::SetCompression => self.set_compression(payload),
@@ -66,7 +67,8 @@ impl LogInfo {
         }
     }
 
-    /// Zstd, or none, which changes nothing: a compression that was named is used.
+    /// Applies a record that declares zstd or no compression. The latter changes no state, because
+    /// a compression that was named takes precedence.
     fn set_compression(&mut self, payload: &[u8]) -> bool {
         let is_zstd = payload == ZSTD;
         if is_zstd {
@@ -75,7 +77,8 @@ impl LogInfo {
         is_zstd || payload == NO_COMPRESSION
     }
 
-    /// Pairs of a column family and a nonzero length. They are added to those of earlier records.
+    /// Applies pairs of a column family and a nonzero length. They are added to the pairs of
+    /// earlier records.
     fn set_timestamp_lens(&mut self, payload: &[u8]) -> bool {
         let mut pairs = payload.chunks_exact(6);
         let mut is_usual = pairs.remainder().is_empty();

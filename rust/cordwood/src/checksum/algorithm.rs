@@ -5,12 +5,12 @@ use super::dispatch::run;
 use super::kernel::{Job, Kernel};
 use super::zeros::{self, ZeroTables};
 
-/// The checksum that a header states. It covers the header from the type byte on, and the payload.
+/// The checksum that a header states. It covers the payload and the header from the type byte on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Checksum {
-    /// CRC-32C, masked.
+    /// Masked CRC-32C.
     MaskedCrc32c,
-    /// The CRC-32 of IEEE 802.3, as zlib computes it; not masked.
+    /// The CRC-32 of IEEE 802.3, as zlib computes it. It is not masked.
     Crc32,
 }
 
@@ -18,13 +18,13 @@ impl Checksum {
     /// The number of checksums.
     pub(crate) const COUNT: usize = 2;
 
-    /// The CRC of `data`, without the mask.
+    /// Returns the CRC of `data`, without the mask.
     #[inline]
     pub(crate) fn crc(self, data: &[u8]) -> u32 {
         self.extend(0, data)
     }
 
-    /// The CRC of some bytes followed by `data`, given the CRC of those bytes.
+    /// Returns the CRC of some bytes followed by `data`. `crc` is the CRC of those bytes.
     #[inline]
     pub(crate) fn extend(self, crc: u32, data: &[u8]) -> u32 {
         #[cfg(test)]
@@ -39,13 +39,13 @@ impl Checksum {
         }
     }
 
-    /// The checksum that a header states if the bytes from its type byte on are `covered`.
+    /// Returns the checksum that a header states if the bytes from its type byte on are `covered`.
     #[inline]
     pub(crate) fn stored(self, covered: &[u8]) -> u32 {
         self.store(self.crc(covered))
     }
 
-    /// A CRC as a header states it.
+    /// Converts a CRC to the form that a header states.
     #[inline]
     pub(crate) const fn store(self, crc: u32) -> u32 {
         match self {
@@ -54,7 +54,7 @@ impl Checksum {
         }
     }
 
-    /// The CRC that a header states: undoes [`store`](Self::store).
+    /// Converts the form that a header states to the CRC. This undoes [`store`](Self::store).
     #[inline]
     pub(crate) const fn load(self, stored: u32) -> u32 {
         match self {
@@ -63,8 +63,8 @@ impl Checksum {
         }
     }
 
-    /// The length of the shortest prefix of `data` after which bytes whose CRC was `crc` have the
-    /// CRC `wanted`.
+    /// Returns the length of the shortest prefix of `data` that has the CRC `wanted` when it
+    /// follows bytes with the CRC `crc`. The CRC covers both.
     pub(crate) fn prefix_with(self, wanted: u32, crc: u32, data: &[u8]) -> Option<usize> {
         match self {
             Checksum::MaskedCrc32c => run(PrefixWith {
@@ -76,15 +76,15 @@ impl Checksum {
         }
     }
 
-    /// `crc` shifted over `count` chunks of [`CHUNK_LEN`](zeros::CHUNK_LEN) zeros, at most a block
-    /// of them: the contribution of bytes whose CRC is `crc` to the CRC of those bytes followed by
-    /// that many others.
+    /// Returns `crc` shifted over `count` chunks of [`CHUNK_LEN`](zeros::CHUNK_LEN) zeros, at most
+    /// a block of them. The result is the contribution of bytes with the CRC `crc` to the CRC of
+    /// those bytes followed by as many others as there are zeros.
     #[inline]
     pub(super) fn shift(self, crc: u32, count: usize) -> u32 {
         self.zeros().shift(crc, count)
     }
 
-    /// The value that becomes `crc` when shifted over four zero bytes.
+    /// Returns the value that becomes `crc` when it is shifted over four zero bytes.
     #[inline]
     pub(crate) fn unshift_word(self, crc: u32) -> u32 {
         self.zeros().unshift_word(crc)
@@ -117,8 +117,8 @@ impl Job for PrefixWith<'_> {
     }
 }
 
-/// The length of the shortest prefix of `data` that changes `state` to `wanted`, if `update` changes
-/// it by a byte.
+/// Returns the length of the shortest prefix of `data` that changes `state` to `wanted`. `update`
+/// changes a state by a byte.
 #[inline(always)]
 fn prefix_with(wanted: u32, mut state: u32, data: &[u8], update: impl Fn(u32, &[u8]) -> u32) -> Option<usize> {
     for (len, byte) in data.iter().enumerate() {
@@ -132,6 +132,6 @@ fn prefix_with(wanted: u32, mut state: u32, data: &[u8], update: impl Fn(u32, &[
 
 #[cfg(test)]
 thread_local! {
-    /// How many bytes this thread has checksummed, for tests of the cost of a search.
+    /// The number of bytes that this thread has checksummed, for tests of the cost of a search.
     pub(crate) static CHECKSUMMED_LEN: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }

@@ -5,7 +5,7 @@
 use super::dispatch::{Crc, Name, Update, run};
 use super::polynomial::{CASTAGNOLI, multiply, times_x, x_to_bytes};
 
-/// The CRC-32C of `data`.
+/// Returns the CRC-32C of `data`.
 ///
 /// ```
 /// assert_eq!(cordwood_log::crc32c::crc32c(b"123456789"), 0xe306_9283);
@@ -15,8 +15,8 @@ pub fn crc32c(data: &[u8]) -> u32 {
     run(Crc(data))
 }
 
-/// The CRC-32C of some bytes followed by `data`, given `crc`, the CRC-32C of those bytes alone. The
-/// CRC of no bytes is 0.
+/// Returns the CRC-32C of some bytes followed by `data`. `crc` is the CRC-32C of those bytes alone.
+/// The CRC of no bytes is 0.
 ///
 /// ```
 /// use cordwood_log::crc32c::{crc32c, extend};
@@ -27,9 +27,9 @@ pub fn extend(crc: u32, data: &[u8]) -> u32 {
     !run(Update(!crc, data))
 }
 
-/// The state of a checksum (before the final inversion) after the one byte `byte`.
+/// Returns the state of a checksum (before the final inversion) after the byte `byte`.
 pub(crate) const fn state_after(byte: u8) -> u32 {
-    // The state after a word of ones, advanced over eight bits.
+    // This is the state after a word of ones, advanced over eight bits.
     let mut state = !0 ^ byte as u32;
     let mut bit = 0;
     while bit < 8 {
@@ -39,10 +39,10 @@ pub(crate) const fn state_after(byte: u8) -> u32 {
     state
 }
 
-/// The CRC-32C of two concatenated pieces, given the CRC of each and the length of the second in
-/// bytes.
+/// Returns the CRC-32C of two concatenated pieces. `first` and `second` are the CRCs of the pieces,
+/// and `second_len` is the length of the second piece in bytes.
 ///
-/// Takes time logarithmic in `second_len`.
+/// The time is logarithmic in `second_len`.
 ///
 /// ```
 /// use cordwood_log::crc32c::{combine, crc32c};
@@ -52,20 +52,21 @@ pub fn combine(first: u32, second: u32, second_len: u64) -> u32 {
     multiply(CASTAGNOLI, first, x_to_bytes(CASTAGNOLI, second_len)) ^ second
 }
 
-/// The instructions with which this process computes CRC-32C, such as `"SSE4.2, PCLMULQDQ"`: for
-/// benchmarks and bug reports.
+/// Returns the instructions with which this process computes CRC-32C, such as `"SSE4.2,
+/// PCLMULQDQ"`. This is for benchmarks and bug reports.
 pub fn crc32c_kernel() -> &'static str {
     run(Name)
 }
 
-/// Added to the rotated checksum. Source: LevelDB `util/crc32c.h`, `kMaskDelta`.
+/// The constant that is added to the rotated checksum. Source: LevelDB `util/crc32c.h`,
+/// `kMaskDelta`.
 const MASK_DELTA: u32 = 0xa282_ead8;
 
-/// The form in which the format stores a checksum: rotated right by 15 bits, plus a constant.
+/// Returns the form in which a log stores a checksum: rotated right by 15 bits, plus a constant.
 ///
 /// A payload may itself contain log fragments with their checksums, and the CRC of data that
-/// contains its own CRC is a bad check; hence the mask. The page that documents the format does not
-/// mention it; every engine applies it.
+/// contains its own CRC is a bad check. The mask avoids this. The page that documents the format
+/// does not mention the mask, but every engine applies it.
 ///
 /// Source: LevelDB `util/crc32c.h`.
 ///

@@ -1,4 +1,4 @@
-//! Selects the kernel: the best that the machine supports.
+//! Selects the best kernel that the machine supports.
 
 use std::sync::OnceLock;
 
@@ -13,7 +13,7 @@ pub(super) enum Available {
 }
 
 impl Available {
-    /// All kernels, the best first.
+    /// Returns all kernels, with the best one first.
     pub(super) fn all() -> impl Iterator<Item = Available> {
         let portable = Available::Portable(portable::Portable);
         arch::Kernels::all().map(Available::Arch).chain([portable])
@@ -31,11 +31,11 @@ impl Available {
 /// Runs `job` with the best kernel that this machine has.
 #[inline]
 pub(crate) fn run<J: Job>(job: J) -> J::Output {
-    /// Not the portable kernel: among so few, the compiler selects by comparing, which takes less
-    /// time than a jump to an address from a table.
+    /// The best kernel other than the portable one. With this few kernels, the compiler selects by
+    /// comparing, which is faster than a jump to an address from a table.
     static BEST: OnceLock<arch::Kernels> = OnceLock::new();
 
-    // Not inlined, so that the usual case is little more than a jump to the kernel.
+    // This is not inlined, so that the usual case is little more than a jump to the kernel.
     #[cold]
     #[inline(never)]
     fn select_and_run<J: Job>(job: J) -> J::Output {
@@ -87,8 +87,9 @@ impl Job for Name {
     }
 }
 
-/// The kernels that this machine can run, the best first, each with its name, as the function that
-/// [`extend`](super::extend) would be if that kernel were the best. For fuzzing and benchmarks.
+/// Returns the kernels that this machine can run, with the best one first. Each comes with its
+/// name, as the function that [`extend`](super::extend) would be if that kernel were the best. This
+/// is for fuzzing and benchmarks.
 pub fn kernels() -> impl Iterator<Item = (&'static str, impl Fn(u32, &[u8]) -> u32)> {
     Available::all().map(|kernel| {
         let extend = move |crc: u32, data: &[u8]| !kernel.run(Update(!crc, data));

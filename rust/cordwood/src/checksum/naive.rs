@@ -1,8 +1,8 @@
-//! The oracle: CRC-32C bit by bit, as defined. Only for tests.
+//! The oracle for tests, which computes CRC-32C bit by bit as it is defined.
 
 use super::polynomial::CASTAGNOLI;
 
-/// `state` advanced over `data`.
+/// Returns `state` advanced over `data`.
 pub(super) fn update(mut state: u32, data: &[u8]) -> u32 {
     for &byte in data {
         state ^= u32::from(byte);

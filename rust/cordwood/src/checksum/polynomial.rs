@@ -1,24 +1,24 @@
-//! Arithmetic on polynomials over GF(2) modulo the polynomial of a CRC, in the bit-reflected form
-//! that CRCs use: the highest bit of a `u32` is the coefficient of x^0.
+//! Arithmetic on polynomials over GF(2) modulo the polynomial of a CRC. It uses the bit-reflected
+//! form of CRCs, in which the highest bit of a `u32` is the coefficient of x^0.
 //!
-//! All of it is `const`, so that the compiler computes tables from their definition.
+//! All functions are `const`, so that the compiler computes tables from their definition.
 
-/// The Castagnoli polynomial, reflected: that of CRC-32C.
+/// The Castagnoli polynomial, reflected. CRC-32C uses it.
 pub(super) const CASTAGNOLI: u32 = 0x82f6_3b78;
 
-/// The polynomial of IEEE 802.3, reflected: that of zip, PNG and zlib.
+/// The polynomial of IEEE 802.3, reflected. Zip, PNG and zlib use it.
 pub(super) const IEEE: u32 = 0xedb8_8320;
 
-/// x^0.
+/// The polynomial x^0.
 pub(super) const ONE: u32 = 0x8000_0000;
 
-/// `a` times x, modulo `poly`.
+/// Returns `a` times x, modulo `poly`.
 pub(super) const fn times_x(poly: u32, a: u32) -> u32 {
-    // Without a branch, which random bits would make unpredictable.
+    // This avoids a branch, which random bits would make unpredictable.
     (a >> 1) ^ (poly & (a & 1).wrapping_neg())
 }
 
-/// `a` times `b`, modulo `poly`.
+/// Returns `a` times `b`, modulo `poly`.
 pub(super) const fn multiply(poly: u32, a: u32, mut b: u32) -> u32 {
     let mut product = 0;
     let mut place = 32;
@@ -30,7 +30,7 @@ pub(super) const fn multiply(poly: u32, a: u32, mut b: u32) -> u32 {
     product
 }
 
-/// x to the power `n`, modulo `poly`: by squaring.
+/// Returns x to the power `n`, modulo `poly`, by repeated squaring.
 pub(super) const fn x_to(poly: u32, mut n: u64) -> u32 {
     let mut power = ONE;
     let mut square = times_x(poly, ONE);
@@ -44,9 +44,9 @@ pub(super) const fn x_to(poly: u32, mut n: u64) -> u32 {
     power
 }
 
-/// The factor that shifts a CRC over `n` zero bytes: x^(8n), modulo `poly`.
+/// Returns the factor that shifts a CRC over `n` zero bytes: x^(8n), modulo `poly`.
 pub(super) const fn x_to_bytes(poly: u32, n: u64) -> u32 {
-    // x^n raised to the eighth power, so that 8n need not fit a u64.
+    // This is x^n raised to the eighth power, so that 8n need not fit a u64.
     let mut power = x_to(poly, n);
     let mut doubling = 0;
     while doubling < 3 {
@@ -56,10 +56,11 @@ pub(super) const fn x_to_bytes(poly: u32, n: u64) -> u32 {
     power
 }
 
-/// The factors that advance a state of CRC-32C over `i` times `unit` zero bytes, for index `i`, if
-/// the product is then reduced by the `crc32` instruction.
-///
+/// Returns a table whose entry `i` advances a state of CRC-32C over `i` times `unit` zero bytes by
+/// multiplication. The `crc32` instruction must then reduce the product.
 /// The instruction advances the product over another 32 bits, and the product of two reflected
+/// numbers is one bit too low. The sum of these is 33. There is no entry for an advance over fewer
+/// bits.
 /// numbers is one bit too low: hence the 33. There is no entry for an advance over fewer bits.
 #[cfg(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64"))]
 pub(super) const fn shifts<const N: usize>(unit: usize) -> [u32; N] {
@@ -75,27 +76,29 @@ pub(super) const fn shifts<const N: usize>(unit: usize) -> [u32; N] {
     shifts
 }
 
-/// The two factors that advance 16 bytes over `len` bytes, in CRC-32C, by carry-less
-/// multiplication: one for their low half and one for their high half.
+/// Returns the two factors that advance 16 bytes over `len` bytes in CRC-32C by carry-less
+/// multiplication. The first is for the low half of the 16 bytes, and the second is for the high
+/// half.
 #[cfg(target_arch = "x86_64")]
 pub(super) const fn fold_by(len: usize) -> [u64; 2] {
     let bits = 8 * len as u64;
-    // Plus the order, so that an advance over fewer than 33 bits also has factors.
+    // The order is added so that an advance over fewer than 33 bits also has factors.
     [
         x_to(CASTAGNOLI, bits + 31) as u64,
         x_to(CASTAGNOLI, bits + CASTAGNOLI_ORDER - 33) as u64,
     ]
 }
 
-/// For `i` bytes, or `N` bytes if `i` is 0: [`fold_by`] of 48 bytes more, 32 more, and so on,
-/// down to 64 fewer, which may be a negative number.
+/// Returns a table whose entry `i` is for `i` bytes, or for `N` bytes if `i` is 0. It contains
+/// [`fold_by`] of 48 bytes more, 32 more, and so on, down to 64 fewer. This may be a negative
+/// number of bytes.
 #[cfg(target_arch = "x86_64")]
 pub(super) const fn folds<const N: usize>() -> [[[u64; 2]; 8]; N] {
     const BACK: u32 = x_to(CASTAGNOLI, CASTAGNOLI_ORDER - 8 * 16);
     let mut folds = [[[0; 2]; 8]; N];
     let mut i = 0;
     while i < N {
-        // A product for each: a power would take the compiler too long.
+        // A multiplication computes each entry, because powers would take the compiler too long.
         let [low, high] = fold_by(48 + if i == 0 { N } else { i });
         let (mut low, mut high) = (low as u32, high as u32);
         let mut column = 0;
@@ -109,7 +112,7 @@ pub(super) const fn folds<const N: usize>() -> [[[u64; 2]; 8]; N] {
     folds
 }
 
-/// The least power of x that is 1 modulo the Castagnoli polynomial.
+/// The smallest power of x that is 1 modulo the Castagnoli polynomial.
 #[cfg(target_arch = "x86_64")]
 const CASTAGNOLI_ORDER: u64 = (1 << 31) - 1;
 
@@ -133,7 +136,7 @@ mod tests {
     #[test]
     fn powers_repeat_after_the_order() {
         assert_eq!(x_to(CASTAGNOLI, CASTAGNOLI_ORDER), ONE);
-        // A prime: no smaller power but x^0 can be 1.
+        // The order is a prime, so no smaller power except x^0 can be 1.
         assert!((2..46_341_u64).all(|n| !CASTAGNOLI_ORDER.is_multiple_of(n)));
         assert_ne!(x_to(CASTAGNOLI, 1), ONE);
     }

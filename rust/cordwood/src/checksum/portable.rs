@@ -1,4 +1,4 @@
-//! The kernel for any machine: sixteen table look-ups for sixteen bytes ("slicing by 16").
+//! The kernel for any machine. It does sixteen table look-ups for sixteen bytes ("slicing by 16").
 
 use super::kernel::{Job, Kernel};
 use super::polynomial::{CASTAGNOLI, times_x};
@@ -21,7 +21,7 @@ impl Kernel for Portable {
     }
 }
 
-/// `TABLES[k][b]`: the state 0 advanced over the byte `b` and `k` zero bytes.
+/// `TABLES[k][b]` is the state 0 advanced over the byte `b` and `k` zero bytes.
 static TABLES: [[u32; 256]; 16] = tables();
 
 const fn tables() -> [[u32; 256]; 16] {
@@ -50,7 +50,7 @@ const fn tables() -> [[u32; 256]; 16] {
     tables
 }
 
-/// `state` advanced over `data`.
+/// Returns `state` advanced over `data`.
 fn update(mut state: u32, data: &[u8]) -> u32 {
     let (chunks, rest) = data.as_chunks::<16>();
     for chunk in chunks {

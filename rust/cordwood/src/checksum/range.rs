@@ -1,4 +1,4 @@
-//! Checksums of ranges of a slice, each at a constant cost.
+//! Checksums of ranges of a slice. Each takes constant time.
 
 use std::cell::Cell;
 
@@ -12,12 +12,12 @@ pub(crate) struct RangeCrc<'a> {
     bytes: &'a [u8],
     /// The CRC of the bytes before each chunk.
     crcs: [u32; BLOCK_LEN / CHUNK_LEN + 1],
-    /// The last result and its range: dialects differ little, and request the same ranges.
+    /// The range and CRC of the last request. Dialects differ little and request the same ranges.
     last: Cell<(usize, usize, u32)>,
 }
 
 impl<'a> RangeCrc<'a> {
-    /// `bytes` must not be longer than a block.
+    /// Creates the table. `bytes` must not be longer than a block.
     pub(crate) fn new(checksum: Checksum, bytes: &'a [u8]) -> Self {
         let mut crcs = [0; BLOCK_LEN / CHUNK_LEN + 1];
         let mut crc = 0;
@@ -34,7 +34,7 @@ impl<'a> RangeCrc<'a> {
         }
     }
 
-    /// The CRC of `bytes[start..end]`.
+    /// Returns the CRC of `bytes[start..end]`.
     pub(crate) fn crc(&self, start: usize, end: usize) -> u32 {
         let (last_start, last_end, last) = self.last.get();
         if (start, end) == (last_start, last_end) {
@@ -51,8 +51,8 @@ impl<'a> RangeCrc<'a> {
             return self.checksum.crc(&self.bytes[start..end]);
         }
         let head = self.checksum.crc(&self.bytes[start..first * CHUNK_LEN]);
-        // The CRC of whole chunks is the difference of two prefix CRCs, and subtraction is
-        // addition. A shift is linear, so one shift serves both CRCs.
+        // The CRC of whole chunks is the difference of two prefix CRCs, and subtraction is the same
+        // as addition. A shift is linear, so one shift serves both CRCs.
         let shifted = self.checksum.shift(head ^ self.crcs[first], last - first);
         let tail = &self.bytes[last * CHUNK_LEN..end];
         self.checksum.extend(shifted ^ self.crcs[last], tail)

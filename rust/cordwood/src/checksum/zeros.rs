@@ -1,7 +1,7 @@
-//! CRCs shifted over zeros: by table look-up, the same on each machine.
+//! CRCs shifted over zeros. A table look-up computes them, in the same way on each machine.
 //!
-//! The CRC of two pieces is that of the first, shifted over as many zeros as the second piece has
-//! bytes, plus that of the second.
+//! The CRC of two pieces is the sum of two values. The first is the CRC of the first piece, shifted
+//! over as many zeros as the second piece has bytes. The second is the CRC of the second piece.
 
 use super::polynomial::{CASTAGNOLI, IEEE, ONE, multiply, times_x, x_to_bytes};
 use crate::format::BLOCK_LEN;
@@ -13,7 +13,7 @@ pub(super) const CHUNK_LEN: usize = 16;
 pub(super) struct ZeroTables {
     /// The factors that shift a CRC, by the number of chunks.
     powers: [u32; BLOCK_LEN / CHUNK_LEN + 1],
-    /// A CRC shifted over a word of zeros, and back.
+    /// The tables for a CRC shifted over a word of zeros, and back.
     word: WordTables,
     back_word: WordTables,
 }
@@ -37,27 +37,27 @@ impl ZeroTables {
         }
     }
 
-    /// `crc` shifted over `count` chunks of zeros, at most a block of them.
+    /// Returns `crc` shifted over `count` chunks of zeros, at most a block of them.
     #[inline]
     pub(super) fn shift(&self, crc: u32, count: usize) -> u32 {
-        // The product has 63 bits. With a zero below them, the high word contains the coefficients
-        // up to x^31, and the low word those from x^32 on, which is reduced as the state of a CRC
-        // is.
+        // The product has 63 bits. After adding a zero below them, the high word contains the
+        // coefficients up to x^31. The low word contains those from x^32 on, and is reduced like
+        // the state of a CRC.
         let product = multiply_unreduced(crc, self.powers[count]) << 1;
         (product >> 32) as u32 ^ look_up(&self.word, product as u32)
     }
 
-    /// The value that becomes `crc` when shifted over four zero bytes.
+    /// Returns the value that becomes `crc` when it is shifted over four zero bytes.
     #[inline]
     pub(super) fn unshift_word(&self, crc: u32) -> u32 {
         look_up(&self.back_word, crc)
     }
 }
 
-/// A linear map as tables: its value for each byte of a state, by position.
+/// A linear map as tables. For each byte of a state, by position, a table contains its value.
 type WordTables = [[u32; 256]; 4];
 
-/// A CRC shifted over a word of zeros.
+/// Returns the tables for a CRC shifted over a word of zeros.
 const fn word_tables(poly: u32) -> WordTables {
     let mut tables = [[0; 256]; 4];
     let mut index = 0;
@@ -74,7 +74,7 @@ const fn word_tables(poly: u32) -> WordTables {
     tables
 }
 
-/// The inverse of [`word_tables`].
+/// Returns the tables for the inverse of [`word_tables`].
 const fn back_word_tables(poly: u32) -> WordTables {
     let mut tables = [[0; 256]; 4];
     let mut index = 0;
@@ -83,9 +83,9 @@ const fn back_word_tables(poly: u32) -> WordTables {
         let mut state = (byte as u32) << (8 * place);
         let mut bit = 0;
         while bit < 32 {
-            // A step forward shifts to the right, and adds the polynomial if a one is shifted out.
-            // The polynomial has the highest bit set, which the shift clears: so that bit shows
-            // whether it was added.
+            // A step forward shifts to the right, and adds the polynomial if it shifts out a one.
+            // The polynomial has the highest bit set, and the shift clears that bit. So that bit
+            // shows whether the polynomial was added.
             let added = state >> 31;
             state = ((state ^ if added != 0 { poly } else { 0 }) << 1) | added;
             bit += 1;
@@ -96,15 +96,15 @@ const fn back_word_tables(poly: u32) -> WordTables {
     tables
 }
 
-/// The map is linear, so it is the sum of its effects on each byte of the state.
+/// Applies a linear map. The map is the sum of its effects on each byte of the state.
 fn look_up(tables: &WordTables, state: u32) -> u32 {
     let [a, b, c, d] = state.to_le_bytes().map(usize::from);
     tables[0][a] ^ tables[1][b] ^ tables[2][c] ^ tables[3][d]
 }
 
-/// The unreduced product of two polynomials, from integer products in which only every fourth bit
-/// is used, so that sums of up to eight bits do not carry into the next used bit. Faster than bit
-/// by bit, and the same on each machine.
+/// Returns the unreduced product of two polynomials. It is computed from integer products in which
+/// only every fourth bit is used, so that sums of up to eight bits do not carry into the next used
+/// bit. This is faster than bit by bit, and the same on each machine.
 #[inline]
 fn multiply_unreduced(a: u32, b: u32) -> u64 {
     const FOURTH: u64 = 0x1111_1111_1111_1111;

@@ -1,5 +1,5 @@
-//! Locates a flipped bit: a CRC of 32 bits distinguishes all single-bit errors of a fragment. Pure,
-//! no I/O.
+//! Locates a flipped bit. A CRC of 32 bits distinguishes all single-bit errors of a fragment. This
+//! module is pure and does no I/O.
 
 use crate::checksum::Checksum;
 use crate::dialect::{Dialect, Form};
@@ -7,7 +7,7 @@ use crate::format::{HEADER_LEN, Header, KIND_AT, LENGTH_AT};
 use crate::names::{named, shows_name};
 
 named! {
-    /// The part of a fragment to which a byte belongs, or the file header.
+    /// The part of a fragment that contains a byte, or the file header.
     pub enum FragmentPart {
         /// The checksum, bytes 0 to 3 of the header.
         Checksum = "checksum",
@@ -15,9 +15,9 @@ named! {
         Length = "length",
         /// The type, byte 6.
         Kind = "kind",
-        /// The number of the log, bytes 7 to 10, if fragments carry it.
+        /// The log number, bytes 7 to 10, if fragments carry one.
         LogNumber = "log_number",
-        /// How far the file had been synced, bytes 11 to 18, if fragments state it.
+        /// The offset up to which the file had been synced, bytes 11 to 18, if fragments state it.
         SyncedOffset = "synced_offset",
         /// The bytes after the header.
         Payload = "payload",
@@ -28,30 +28,31 @@ named! {
 
 shows_name!(FragmentPart);
 
-/// The one bit that explains damage: if it is flipped back, the fragment's checksum is valid.
+/// The single bit that explains damage: flipping it back makes the fragment's checksum valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct BitFlip {
     /// File offset of the byte.
     pub offset: u64,
-    /// Which bit of it: 0 is the lowest, 7 the highest.
+    /// The number of the bit in the byte, from 0, the lowest, to 7, the highest.
     pub bit: u8,
-    /// The part of the fragment to which the byte belongs, or the file header.
+    /// The part of the fragment that contains the byte, or the file header.
     pub part: FragmentPart,
 }
 
-/// Finds the one flipped bit that explains why no fragment is found where one should start.
+/// Locates the single flipped bit that explains why no valid fragment is found at an offset.
 ///
-/// `bytes` start with the damaged header and extend to the end of its block or of the file;
-/// `offset` is the file offset of the first byte, `dialect` the dialect of the file. Returns `None`
-/// if no single bit explains the damage, or more than one does equally well. A length up to twice
-/// the stated one is tried first; any other length, and a type whose header has another length, are
-/// tried last. Each is considered only if none before it explains the damage. No bit is flipped
-/// back: [`salvage`](crate::ops::salvage) does that on request. `docs/format/damage.md` says how
-/// often other damage looks like one flipped bit.
+/// `bytes` starts with the damaged header and extends to the end of its block or of the file.
+/// `offset` is the file offset of the first byte, and `dialect` is the dialect of the file. Returns
+/// `None` if no single bit explains the damage, or if several explain it equally well.
 ///
-/// It takes time linear in the length of the fragment or, if a longer one is tried, of `bytes`: up
-/// to about 0.03 ms for a whole block.
+/// The search tries a length up to twice the stated one first. It tries any other length, and a
+/// type whose header has another length, last. It considers each explanation only if none of the
+/// earlier ones fits. It does not flip the bit back: [`salvage`](crate::ops::salvage) does that on
+/// request. `docs/format/damage.md` states how often other damage looks like one flipped bit.
+///
+/// The time is linear in the length of the fragment or, if a longer fragment is tried, of `bytes`.
+/// A whole block takes up to about 0.03 ms.
 ///
 /// ```
 /// use cordwood_log::Dialect;
@@ -63,9 +64,9 @@ pub struct BitFlip {
 /// ```
 pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<BitFlip> {
     let damaged = Damaged::new(bytes, dialect)?;
-    // With a wrong length the checksum covers the wrong bytes, and a bit of these explains the
-    // damage by chance once in 16,000 times; but a length explains other damage by chance only once
-    // in 2^28.
+    // With a wrong length, the checksum covers the wrong bytes. One of their bits then explains the
+    // damage by chance once in 16,000 times. A length explains other damage by chance only once in
+    // 2^28 times.
     let near_len = damaged.header_len + 2 * usize::from(damaged.header.len);
     let in_near_length = damaged.in_length(bytes.get(..near_len).unwrap_or(bytes));
     let found = in_near_length.or_else(|| {
@@ -73,17 +74,17 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
         if in_checksum.or(in_data).is_some() {
             return one_of(in_checksum.into_iter().chain(in_data));
         }
-        // With a length that is much longer, or another type whose header has another length, the
-        // checksum covers other bytes: up to 32 KiB. Damage that is already explained is not worth
-        // that cost.
+        // With a much longer length, or with a type whose header has another length, the checksum
+        // covers up to 32 KiB of other bytes. This cost is not worthwhile if the damage is already
+        // explained.
         let in_far_length = (near_len < bytes.len()).then(|| damaged.in_length(bytes)).flatten();
         one_of(in_far_length.into_iter().chain(damaged.in_kind()))
     });
     found.map(|place| place.flip(offset, damaged.header_len))
 }
 
-/// Each of the flipped bits that alone would explain the damage that `bytes` start with, as for
-/// [`locate_bit_flip`].
+/// Returns each single flipped bit that would explain the damage at the start of `bytes`, which is
+/// as for [`locate_bit_flip`].
 #[cold]
 pub(crate) fn explanations(bytes: &[u8], dialect: Dialect) -> Vec<Place> {
     let Some(damaged) = Damaged::new(bytes, dialect) else {
@@ -94,7 +95,7 @@ pub(crate) fn explanations(bytes: &[u8], dialect: Dialect) -> Vec<Place> {
     in_header.chain(in_data).chain(damaged.in_kind()).collect()
 }
 
-/// The true length of a payload, if exactly one bit of the length that `header` states is wrong and
+/// Returns the true length of a payload if exactly one bit of the length in `header` is wrong and
 /// no other bit is.
 ///
 /// `rest` starts with the header and contains the payload.
@@ -113,7 +114,7 @@ pub(super) fn true_len(dialect: Dialect, header: Header, rest: &[u8]) -> Option<
     None
 }
 
-/// The lengths that differ from `len` in one bit, in ascending order.
+/// Returns the lengths that differ from `len` in one bit, in ascending order.
 pub(super) fn one_bit_off(len: u16) -> impl Iterator<Item = usize> {
     let bits = (0..u16::BITS).map(|bit| 1 << bit);
     let cleared = bits.clone().rev().filter(move |bit| len & bit != 0);
@@ -121,7 +122,8 @@ pub(super) fn one_bit_off(len: u16) -> impl Iterator<Item = usize> {
     cleared.chain(set).map(move |bit| usize::from(len ^ bit))
 }
 
-/// The one bit in which `found` differs from `expected`, which has the same length.
+/// Returns the bit in which `found` differs from `expected` if it is the only one. Both have the
+/// same length.
 pub(crate) fn only_difference(found: &[u8], expected: &[u8]) -> Option<Place> {
     let differences = found.iter().zip(expected).enumerate();
     let bits = differences.flat_map(|(at, (found, expected))| {
@@ -135,17 +137,17 @@ pub(crate) fn only_difference(found: &[u8], expected: &[u8]) -> Option<Place> {
     }
 }
 
-/// A bit, counted from the start of some bytes.
+/// The position of a bit, counted from the start of some bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The byte.
+    /// The index of the byte.
     pub(crate) at: usize,
-    /// The bit of it, from 0, the lowest, to 7.
+    /// The number of the bit in the byte, from 0, the lowest, to 7.
     pub(crate) bit: u8,
 }
 
 impl Place {
-    /// `bytes` with the bit flipped, if they contain it.
+    /// Returns `bytes` with the bit flipped, if they contain it.
     pub(super) fn flipped_in(self, bytes: &[u8]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
         if let Some(byte) = bytes.get_mut(self.at) {
@@ -154,13 +156,13 @@ impl Place {
         bytes
     }
 
-    /// The bit as a file offset, in a fragment that starts at `offset` with a header of this
-    /// length.
+    /// Converts the position to a file offset. The bit is in a fragment that starts at `offset`
+    /// with a header of this length.
     pub(super) fn flip(self, offset: u64, header_len: usize) -> BitFlip {
         self.flip_in(offset, part_of(self.at, header_len))
     }
 
-    /// The bit as a file offset, in bytes that start at `offset`.
+    /// Converts the position to a file offset. The bit is in bytes that start at `offset`.
     pub(crate) fn flip_in(self, offset: u64, part: FragmentPart) -> BitFlip {
         BitFlip {
             offset: offset.saturating_add(self.at as u64),
@@ -170,12 +172,12 @@ impl Place {
     }
 }
 
-/// Bytes at whose start a fragment should be.
+/// Bytes that should start with a fragment.
 struct Damaged<'a> {
     bytes: &'a [u8],
     dialect: Dialect,
     header: Header,
-    /// The length of the header, by the type that it states.
+    /// The length of the header, according to the type that it states.
     header_len: usize,
 }
 
@@ -190,16 +192,16 @@ impl<'a> Damaged<'a> {
         })
     }
 
-    /// The bit of the length, if the fragment then lies in `bytes`.
+    /// Returns the flipped bit of the length, if the fragment then fits in `bytes`.
     fn in_length(&self, bytes: &[u8]) -> Option<Place> {
         let difference = usize::from(self.header.len) ^ true_len(self.dialect, self.header, bytes)?;
         Some(place(LENGTH_AT, difference.trailing_zeros()))
     }
 
-    /// The bit of the stored checksum, and that of the bytes it covers.
+    /// Returns the flipped bit of the stored checksum and the flipped bit of the bytes it covers.
     fn in_checksum_and_data(&self) -> (Option<Place>, Option<Place>) {
         let checksum = self.dialect.checksum();
-        // The bytes that the checksum covers: from the type byte on.
+        // The checksum covers the bytes from the type byte on.
         let end = self.header_len + usize::from(self.header.len);
         let Some(covered) = self.bytes.get(KIND_AT..end) else {
             return (None, None);
@@ -209,13 +211,13 @@ impl<'a> Damaged<'a> {
         let in_checksum = (difference.count_ones() == 1).then(|| place(0, difference.trailing_zeros()));
         let syndrome = checksum.load(self.header.masked_crc) ^ computed;
         let in_data = flipped_bit(checksum, syndrome, covered.len()).map(|(at, bit)| place(KIND_AT + at, bit));
-        // With a type whose header has another length, the checksum covers other bytes.
+        // A type whose header has another length makes the checksum cover other bytes.
         let in_data =
             in_data.filter(|place| place.at != KIND_AT || !self.changes_form(self.header.kind ^ 1 << place.bit));
         (in_checksum, in_data)
     }
 
-    /// The bits of the type that change the length of the header.
+    /// Returns the flipped bits of the type that change the length of the header.
     fn in_kind(&self) -> impl Iterator<Item = Place> {
         let checksum = self.dialect.checksum();
         (0..8).filter_map(move |bit| {
@@ -228,13 +230,13 @@ impl<'a> Damaged<'a> {
         })
     }
 
-    /// Whether headers of the type `kind` have another length than the damaged one.
+    /// Checks whether headers of the type `kind` have another length than the damaged header.
     fn changes_form(&self, kind: u8) -> bool {
         self.dialect.meaning(kind).form.header_len() != self.header_len
     }
 }
 
-/// The bit `bit` of the bytes from `at` on.
+/// Returns the position of bit `bit`, counted from the start of the byte at `at`.
 fn place(at: usize, bit: u32) -> Place {
     Place {
         at: at + bit as usize / 8,
@@ -242,12 +244,12 @@ fn place(at: usize, bit: u32) -> Place {
     }
 }
 
-/// The only explanation, if there is exactly one.
+/// Returns the explanation if there is exactly one.
 pub(super) fn one_of<T>(mut explanations: impl Iterator<Item = T>) -> Option<T> {
     explanations.next().filter(|_| explanations.next().is_none())
 }
 
-/// The part of a fragment, with a header of this length, to which its byte `at` belongs.
+/// Returns the part that contains byte `at` of a fragment with a header of this length.
 fn part_of(at: usize, header_len: usize) -> FragmentPart {
     match at {
         0..LENGTH_AT => FragmentPart::Checksum,
@@ -259,11 +261,11 @@ fn part_of(at: usize, header_len: usize) -> FragmentPart {
     }
 }
 
-/// The byte and the bit, in `len` bytes, whose flip changes their CRC by `syndrome`.
+/// Returns the byte and the bit, in `len` bytes, whose flip changes the CRC by `syndrome`.
 ///
 /// A CRC is linear: flipping one bit changes it by the CRC of that bit alone, advanced over a zero
-/// byte for each byte after it. So the syndrome is moved back, four bytes at a time, until a single
-/// bit is left, which is a bit of one of those four bytes.
+/// byte for each byte after it. So the search moves the syndrome back four bytes at a time, until a
+/// single bit is left. That bit is in those four bytes.
 fn flipped_bit(checksum: Checksum, syndrome: u32, len: usize) -> Option<(usize, u32)> {
     let mut state = syndrome;
     for end in (1..=len).rev().step_by(4) {
@@ -313,7 +315,7 @@ mod tests {
         }
     }
 
-    /// In each form of header, and with the other checksum.
+    /// This covers each form of header, and the other checksum.
     #[test]
     fn each_bit_of_a_fragment_of_any_dialect_is_found() {
         let numbers = b"\x07\0\0\0\x20\0\0\0\0\0\0\0";
@@ -346,8 +348,8 @@ mod tests {
         }
     }
 
-    /// In a fragment of eight bytes, bit 4 of the length was flipped; and the bytes after it happen
-    /// to make the checksum also valid for all 24, with bit 2 of byte 10 flipped.
+    /// Bit 4 of the length was flipped in a fragment of eight bytes. The bytes after the fragment
+    /// happen to make the checksum also valid for all 24 bytes, with bit 2 of byte 10 flipped.
     #[test]
     fn a_length_is_more_likely_than_a_bit_of_the_payload() {
         let bytes = b"\x47\x0f\xd4\x8a\x18\x00\x01xxxxxxxx\x05\x2b\x28\x43\0\0\x01\0\0\0\0\0\x33\x2b\x79\xee";

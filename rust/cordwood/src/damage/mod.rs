@@ -1,6 +1,6 @@
-//! The bytes that a reader does not return: [`SkippedRegion`]s, reasons, and flipped bits.
+//! The bytes that a reader does not return: [`SkippedRegion`]s, their reasons, and flipped bits.
 //!
-//! Pure, no I/O.
+//! This module is pure and does no I/O.
 
 mod bit_flip;
 mod region;

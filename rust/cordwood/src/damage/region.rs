@@ -1,5 +1,5 @@
-//! Regions of a file that were not returned, and the reasons. Both are values; only `Display`
-//! produces text.
+//! Regions of a file that were not returned, and the reasons. Both are values. Only `Display` turns
+//! them into text.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,9 +10,9 @@ use crate::names::{named, shows_name};
 
 /// Why a region of a file was not returned.
 ///
-/// `docs/format/reading.md` states the rule for each reason. [`as_str`](Reason::as_str) returns the
-/// stable name. There may be more reasons in a later release, but not more fields in one of these:
-/// they are all that the rule knows, and a program may construct a reason to compare it.
+/// `docs/format/reading.md` states the rule for each reason. [`as_str`](Reason::as_str) returns its
+/// stable name. A later release may add reasons, but it adds no fields to these. They contain all
+/// that the rule knows, so a program may construct a reason to compare it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
@@ -27,56 +27,55 @@ pub enum Reason {
     ChecksumMismatch {
         /// The checksum that the header states, without the mask.
         stored: u32,
-        /// The checksum of the bytes that it covers, from the type byte on.
+        /// The checksum of the bytes from the type byte on, which the header's checksum covers.
         computed: u32,
     },
-    /// A fragment with a valid checksum and a type that is unknown in this dialect.
+    /// The fragment has a valid checksum, but its type is unknown in this dialect.
     UnknownKind {
         /// The type byte.
         kind: u8,
     },
-    /// MIDDLE or LAST fragments of a record without its FIRST.
+    /// MIDDLE or LAST fragments without the FIRST fragment of their record.
     MissingStart,
-    /// A record without its LAST: FULL or FIRST came instead.
+    /// A record without its LAST fragment. A FULL or FIRST fragment came instead.
     MissingEnd,
     /// A record interrupted by another skipped region.
     InterruptedRecord,
-    /// A header of type 0 and length 0, which announces zeros up to the end of the block, followed
-    /// by a byte that is not zero.
+    /// A header of type 0 and length 0 announces zeros up to the end of the block, but a byte after
+    /// it is not zero.
     ZeroHeader,
-    /// The part of a record longer than [`record_len_max`](crate::ReadOptions::record_len_max) that
-    /// had been read when the limit was exceeded.
+    /// The part of a record that had been read when it exceeded
+    /// [`record_len_max`](crate::ReadOptions::record_len_max).
     RecordTooLarge,
     /// The rest of a record that was skipped as [`RecordTooLarge`](Reason::RecordTooLarge).
     TooLargeRest,
-    /// Zeros up to the end of the block or of the file: space that was never written, padding, or
-    /// data that was lost.
+    /// Zeros up to the end of the block or of the file. They are padding, space that was never
+    /// written, or lost data.
     ZeroFill,
     /// A block trailer that is not all zero. No engine checks it.
     NonzeroTrailer,
-    /// A FIRST fragment without payload that no fragment continues. Old versions of LevelDB wrote
-    /// these at the end of a block; no data is missing.
+    /// A FIRST fragment without payload that no other fragment continues. Old versions of LevelDB
+    /// wrote these at the end of a block. No data is missing.
     EmptyFirst,
-    /// The incomplete end that a crash leaves.
+    /// The incomplete end of the file that a crash leaves.
     TornTail,
     /// The file header of this dialect, before the first fragment.
     FileHeader,
-    /// The file header of this dialect in a version that is not known. The records after it are
-    /// read.
+    /// The file header of this dialect with an unknown version. The records after it are read.
     UnknownVersion {
         /// The version.
         version: u8,
     },
     /// Other bytes in place of this dialect's [`FileHeader`](Reason::FileHeader), or a version that
-    /// the first record shows to be wrong.
+    /// the first record proves wrong.
     BadFileHeader,
-    /// Metadata that the engine wrote for itself: not user data.
+    /// Metadata that the engine wrote for its own use. It is not user data.
     Metadata {
         /// The type byte.
         kind: u8,
     },
-    /// Metadata whose content or position no engine writes. It is applied as far as it can be
-    /// interpreted.
+    /// Metadata with content or a position that no engine writes. The reader applies the part that
+    /// it can interpret.
     BadMetadata {
         /// The type byte.
         kind: u8,
@@ -86,43 +85,43 @@ pub enum Reason {
         /// The type byte.
         kind: u8,
     },
-    /// The end-of-log trailer. The log ends here, whichever bytes follow.
+    /// The end-of-log trailer. The log ends here, even if bytes follow.
     EndTrailer,
-    /// The rest of an older log after the end of this one, in a recycled file.
+    /// The rest of an older log, after the end of this log in a recycled file.
     Stale,
-    /// As [`Stale`](Reason::Stale), but followed by fragments of this log: the data written here
-    /// never reached the disk.
+    /// Like [`Stale`](Reason::Stale), but fragments of this log follow. The data that was written
+    /// here never reached the disk.
     LostWrite,
-    /// A record whose compression this build cannot read: it is not zstd, or the feature `zstd` is
-    /// off.
+    /// A record with a compression that this build cannot read: it is not zstd, or the feature
+    /// `zstd` is off.
     UnsupportedCompression,
-    /// A record, or a container of records, with valid checksums that cannot be decompressed.
+    /// A record or a container of records that has valid checksums but cannot be decompressed.
     BadCompression,
-    /// A container of records with valid checksums that is not as any writer writes it. None of its
-    /// records is returned.
+    /// A container of records that has valid checksums but is not as any writer writes it. None of
+    /// its records is returned.
     BadContainer,
-    /// The bytes of a segmented log that none of its files has: a file was removed or cut, or its
-    /// end was never written.
+    /// A part of a segmented log that is in none of its files. A file was removed or truncated, or
+    /// its end was never written.
     MissingSegment,
     /// The end of a file of a segmented log, after the offset at which the next file starts. A
-    /// reader reports it as an empty region there, since the offsets after it are those of the next
-    /// file.
+    /// reader reports an empty region at that offset because the offsets after it belong to the
+    /// next file.
     GrownSegment,
-    /// Not read: it follows the damage at which [`OnCorruption::Stop`](crate::OnCorruption::Stop)
-    /// ended the log.
+    /// The bytes after the damage at which [`OnCorruption::Stop`](crate::OnCorruption::Stop) ended
+    /// reading. They were not read.
     NotRead,
 }
 
 named! {
-    /// How bad a skipped region is. Ordered from [`Info`](Severity::Info) to
+    /// The severity of a skipped region, ordered from [`Info`](Severity::Info) to
     /// [`Corruption`](Severity::Corruption).
     #[derive(PartialOrd, Ord)]
     pub enum Severity {
         /// Not damage: padding, an engine's metadata, or bytes that the options exclude. Zeros
-        /// ([`Reason::ZeroFill`]) may be space that was never written, or data that was lost: the
+        /// ([`Reason::ZeroFill`]) may be space that was never written or data that was lost. The
         /// file does not show which.
         Info = "info",
-        /// The incomplete end of the file. A killed writer leaves one; it contains no synced bytes.
+        /// The incomplete end of the file. A killed writer leaves one. It contains no synced bytes.
         TornTail = "torn_tail",
         /// Bytes that no complete write could have left, or a limit that was exceeded. The policy
         /// ([`OnCorruption`](crate::OnCorruption)) decides the next step.
@@ -132,30 +131,30 @@ named! {
 
 shows_name!(Severity);
 
-/// The names of all reasons and of their details, their severities, and their words.
+/// Defines the names of all reasons and of their details, their severities, and their messages.
 macro_rules! reasons {
     ($($reason:ident $({ $($field:ident: $detail:literal),* })? = $name:literal, $severity:ident, $words:literal;)*) => {
         impl Reason {
             /// All reasons. Their fields are 0.
             pub const ALL: &'static [Reason] = &[$(Reason::$reason $({ $($field: 0),* })?),*];
 
-            /// A stable name, such as `"checksum_mismatch"`: part of the interface, the same in
-            /// Python and on the command line.
+            /// Returns the stable name, such as `"checksum_mismatch"`. It is part of the interface
+            /// and is the same in Python and on the command line.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Reason::$reason { .. } => $name,)*
                 }
             }
 
-            /// The severity; each reason has exactly one.
+            /// Returns the severity. Each reason has exactly one.
             pub const fn severity(self) -> Severity {
                 match self {
                     $(Reason::$reason { .. } => Severity::$severity,)*
                 }
             }
 
-            /// The detail with this name, which is that of the attribute in Python. `None` if the
-            /// reason has no such detail.
+            /// Returns the detail with this name, which is also the name of the attribute in
+            /// Python. Returns `None` if the reason has no such detail.
             ///
             /// ```
             /// use cordwood_log::damage::Reason;
@@ -173,12 +172,12 @@ macro_rules! reasons {
                 }
             }
 
-            /// This reason with the details that `get` returns for their names; a number that is
-            /// too large for its detail becomes 0.
+            /// Returns this reason with the details that `get` returns for their names. A number
+            /// that is too large for its detail becomes 0.
             ///
             /// # Errors
             ///
-            /// That of `get`.
+            /// Returns the error of `get`.
             ///
             /// ```
             /// use cordwood_log::damage::Reason;
@@ -251,7 +250,7 @@ reasons! {
     NotRead = "not_read", Info, "after the damage at which reading stopped";
 }
 
-/// A region of a file that was not returned as a record: the bytes `[start, end)` and why.
+/// A region of a file that was not returned as a record: the bytes `[start, end)`, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SkippedRegion {
@@ -261,14 +260,14 @@ pub struct SkippedRegion {
     pub end: u64,
     /// Why these bytes were not returned.
     pub reason: Reason,
-    /// The number of bytes that LevelDB's own reader reports for this region, `None` where it is
-    /// silent. That reader does not count headers where the reason concerns records, and does not
-    /// limit a record's length.
+    /// The number of bytes that LevelDB's own reader reports for this region, or `None` if it does
+    /// not report the region. Where the reason concerns records, that reader does not count
+    /// headers. It does not limit the length of a record.
     pub leveldb_len: Option<u64>,
 }
 
 impl SkippedRegion {
-    /// A region that LevelDB does not report.
+    /// Creates a region that LevelDB does not report.
     pub(crate) const fn new(Range { start, end }: Range<u64>, reason: Reason) -> Self {
         SkippedRegion {
             start,
@@ -278,22 +277,24 @@ impl SkippedRegion {
         }
     }
 
-    /// This region, of which LevelDB reports this many bytes.
+    /// Sets the number of bytes that LevelDB reports for this region.
     pub(crate) const fn with_leveldb_len(self, leveldb_len: Option<u64>) -> Self {
         SkippedRegion { leveldb_len, ..self }
     }
 
-    /// The length of the region in bytes.
+    /// Returns the length of the region in bytes.
     pub const fn len(&self) -> u64 {
         self.end - self.start
     }
 
-    /// Whether the region is empty. A reader returns only a [`Reason::GrownSegment`] that is.
+    /// Checks whether the region is empty. A reader returns an empty region only for
+    /// [`Reason::GrownSegment`].
     pub const fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// This region of a segment that starts at the log offset `base`, at its log offsets.
+    /// Converts file offsets in a segment to log offsets. The segment starts at the log offset
+    /// `base`.
     #[must_use]
     pub(crate) const fn in_segment(self, base: u64) -> Self {
         SkippedRegion {
@@ -303,7 +304,7 @@ impl SkippedRegion {
         }
     }
 
-    /// This region merged with `next`, if they are adjacent and have the same reason.
+    /// Merges this region with `next` if they are adjacent and have the same reason.
     #[must_use]
     pub fn joined(self, next: SkippedRegion) -> Option<SkippedRegion> {
         let leveldb_len = match (self.leveldb_len, next.leveldb_len) {
@@ -326,7 +327,7 @@ impl fmt::Display for SkippedRegion {
     }
 }
 
-/// The unit to print after a number of bytes.
+/// Returns the unit to print after a number of bytes.
 fn bytes(len: u64) -> &'static str {
     if len == 1 { "byte" } else { "bytes" }
 }

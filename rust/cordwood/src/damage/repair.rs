@@ -1,5 +1,5 @@
-//! Flips one bit of a damaged fragment back. Pure, no I/O. The rule is in `docs/format/damage.md`,
-//! "Flipping a bit back".
+//! Flips one bit of a damaged fragment back. This module is pure and does no I/O. The rule is in
+//! `docs/format/damage.md`, "Flipping a bit back".
 
 use super::BitFlip;
 use super::bit_flip::{Place, explanations, one_of, only_difference};
@@ -13,35 +13,35 @@ pub(crate) struct Log<'a> {
     pub(crate) format: &'a LogFormat,
     /// The offset of the first byte of the file.
     pub(crate) origin: u64,
-    /// Whether its end-of-log trailer may be here.
+    /// Whether the end-of-log trailer of the log may be here.
     pub(crate) may_end: bool,
-    /// The form of its other fragments, if any has been seen.
+    /// The form of the log's other fragments, if any has been seen.
     pub(crate) form: Option<Form>,
-    /// Whether its records are compressed, so that a fragment may end anywhere.
+    /// Whether the log's records are compressed. If so, a fragment may end anywhere.
     pub(crate) is_compressed: bool,
 }
 
-/// A fragment in which one bit has been flipped back.
+/// A fragment with one bit flipped back.
 pub(crate) struct Repaired {
-    /// Its bytes, with that bit as it was.
+    /// The bytes of the fragment, after the repair.
     pub(crate) fragment: Vec<u8>,
-    /// The bit.
+    /// The bit that was flipped back.
     pub(crate) bit_flip: BitFlip,
 }
 
-/// Flips back the one bit that makes the damaged bytes at the start of `rest` a fragment which
-/// the log's writer could have written there.
+/// Flips back one bit to turn the damaged bytes at the start of `rest` into a fragment that the
+/// log's writer could have written there.
 ///
-/// `rest` is at the file offset `offset`, and extends to the end of its block or of the file;
-/// `left` is the number of bytes to the end of the block.
+/// `rest` is at the file offset `offset` and extends to the end of its block or of the file. `left`
+/// is the number of bytes to the end of the block.
 #[cold]
 pub(crate) fn repair(log: &Log<'_>, offset: u64, rest: &[u8], left: usize) -> Option<Repaired> {
     let candidates: Vec<Repaired> = explanations(rest, log.format.dialect)
         .into_iter()
         .filter_map(|place| log.repaired(place, offset, rest, left))
         .collect();
-    // A bit of the payload explains a wrong length by chance, but then another fragment does not
-    // follow.
+    // A bit of the payload may explain a wrong length by chance, but then no other fragment
+    // follows.
     let is_followed = |repaired: &Repaired| can_resume(log.format.dialect, rest, left, repaired.fragment.len());
     if candidates.len() > 1 {
         return one_of(candidates.into_iter().filter(is_followed));
@@ -50,7 +50,8 @@ pub(crate) fn repair(log: &Log<'_>, offset: u64, rest: &[u8], left: usize) -> Op
 }
 
 impl Log<'_> {
-    /// The end-of-log trailer, which has no checksum, if `rest` starts with it except for one bit.
+    /// Returns the end-of-log trailer if `rest` starts with it except for one bit. The trailer has
+    /// no checksum.
     fn end_trailer(&self, offset: u64, rest: &[u8]) -> Option<Repaired> {
         let trailer = self.format.end_trailer().filter(|_| self.may_end)?;
         let place = only_difference(rest.get(..trailer.len())?, &trailer)?;
@@ -60,15 +61,15 @@ impl Log<'_> {
         })
     }
 
-    /// The fragment at the start of `rest` without this flip, if the log's writer could have
-    /// written it there.
+    /// Returns the fragment at the start of `rest` with this bit flipped back, if the log's writer
+    /// could have written it there.
     fn repaired(&self, place: Place, offset: u64, rest: &[u8], left: usize) -> Option<Repaired> {
         let dialect = self.format.dialect;
         let head = place.flipped_in(rest.get(..dialect.header_len_max()).unwrap_or(rest));
         let header = Header::decode(head.first_chunk()?);
         let meaning = dialect.meaning(header.kind);
         let len = meaning.form.header_len() + usize::from(header.len);
-        // Records and containers have headers of one length.
+        // Fragments of records and of containers have headers of the same length.
         let is_of_form = self
             .form
             .is_none_or(|form| form.header_len() == meaning.form.header_len());

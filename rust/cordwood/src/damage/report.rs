@@ -1,4 +1,4 @@
-//! The regions that were not returned, in bounded memory.
+//! Collects the regions that were not returned, in bounded memory.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,29 +6,30 @@ use std::ops::Range;
 use crate::damage::BitFlip;
 use crate::damage::{Reason, Severity, SkippedRegion};
 
-/// A region that was not returned, or is repaired, and the flipped bit that explains it.
+/// A region that was not returned or was repaired, with the flipped bit that explains it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Finding {
     /// The region.
     pub region: SkippedRegion,
-    /// The one flipped bit that explains it, if the reason is one that a flipped bit can cause and
-    /// [`locate_bit_flip`](crate::damage::locate_bit_flip) finds one.
+    /// The flipped bit that explains the region. It is present only if a flipped bit can cause the
+    /// reason and [`locate_bit_flip`](crate::damage::locate_bit_flip) finds one.
     pub bit_flip: Option<BitFlip>,
 }
 
 impl Finding {
-    /// A region without a flipped bit: none was searched for, or none was found.
+    /// Creates a finding without a flipped bit, either because none was searched for or because
+    /// none was found.
     pub const fn new(region: SkippedRegion) -> Self {
         Finding { region, bit_flip: None }
     }
 }
 
-/// The regions of a log that were not returned: a list of the first
-/// [`LISTED_MAX`](Findings::LISTED_MAX), and the total bytes of all.
+/// The regions of a log that were not returned. It lists the first
+/// [`LISTED_MAX`](Findings::LISTED_MAX) regions and counts the bytes of all.
 ///
-/// In a crafted file every second record may be damaged; a list of all regions would take more
-/// memory than the file.
+/// In a crafted file, every second record may be damaged. A list of all regions would then take
+/// more memory than the file.
 ///
 /// ```
 /// use cordwood_log::{Event, ReadOptions, Reader};
@@ -53,11 +54,11 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// The maximum number of regions listed; they take at most 10 MiB.
+    /// The maximum number of regions in the list. They take at most 10 MiB.
     pub const LISTED_MAX: usize = 100_000;
 
-    /// Adds a region that starts after all others. If it is adjacent to the last and has the same
-    /// reason, and no flipped bit explains either, they are listed as one.
+    /// Adds a region that starts after all others. It is merged with the last region in the list if
+    /// the two are adjacent, have the same reason, and have no flipped bit.
     pub fn add(&mut self, finding: Finding) {
         let reason = finding.region.reason;
         let (_, len) = self.lens.entry(reason.as_str()).or_insert((reason.severity(), 0));
@@ -73,8 +74,8 @@ impl Findings {
             *len += next_len;
         }
         self.last_zeros.append(next.last_zeros);
-        // If some of these findings are not listed, the list is full, and none of the next ones is
-        // adjacent to its last.
+        // If some of these findings are not listed, the list is full. None of the next findings is
+        // then adjacent to its last one.
         for finding in next.listed {
             self.list(finding);
         }
@@ -91,76 +92,79 @@ impl Findings {
         }
     }
 
-    /// Whether [`add`](Self::add) may change the list: if not, the flipped bit need not be located.
+    /// Checks whether [`add`](Self::add) may change the list. If not, there is no need to locate
+    /// the flipped bit.
     pub(crate) fn lists(&self, region: SkippedRegion) -> bool {
         let joins = |last: &Finding| last.bit_flip.is_none() && last.region.joined(region).is_some();
         !self.is_full() || self.listed.last().is_some_and(joins)
     }
 
-    /// The first regions, in order of offset.
+    /// Returns the listed regions in order of offset.
     pub fn listed(&self) -> &[Finding] {
         &self.listed
     }
 
-    /// Whether the list is full, so that further regions are not listed.
+    /// Checks whether the list is full. Further regions are then not listed.
     pub fn is_full(&self) -> bool {
         self.listed.len() >= Self::LISTED_MAX
     }
 
-    /// Whether there are no findings.
+    /// Checks whether there are no findings.
     pub fn is_empty(&self) -> bool {
         self.listed.is_empty()
     }
 
-    /// Bytes in all regions.
+    /// Returns the number of bytes in all regions.
     pub fn len(&self) -> u64 {
         self.lens.values().map(|(_, len)| len).sum()
     }
 
-    /// Bytes in all regions of this severity.
+    /// Returns the number of bytes in all regions of this severity.
     pub fn len_of(&self, severity: Severity) -> u64 {
         let lens = self.lens.values().filter(|(of_reason, _)| *of_reason == severity);
         lens.map(|(_, len)| len).sum()
     }
 
-    /// Whether there is a region of this severity. It may be empty: [`Reason::GrownSegment`] is.
+    /// Checks whether there is a region of this severity, even an empty one. A
+    /// [`Reason::GrownSegment`] is empty.
     pub fn has(&self, severity: Severity) -> bool {
         self.lens.values().any(|(of_reason, _)| *of_reason == severity)
     }
 
-    /// Bytes in all regions with this reason: a name that
+    /// Returns the number of bytes in all regions with this reason. `reason` is a name that
     /// [`Reason::as_str`](crate::damage::Reason::as_str) returns.
     pub fn len_by(&self, reason: &str) -> u64 {
         self.lens.get(reason).map_or(0, |(_, len)| *len)
     }
 
-    /// The file offset at which zeros ([`Reason::ZeroFill`]) start that end at `end`; `None` if
-    /// none do. With the length of a file that was read to its end: where the zeros at its end
-    /// start.
+    /// Returns the file offset of the start of the zeros ([`Reason::ZeroFill`]) that end at `end`.
+    /// Returns `None` if none end there. Pass the length of a file that was read to its end to get
+    /// the start of the zeros at its end.
     pub fn zeros_before(&self, end: u64) -> Option<u64> {
         self.last_zeros.before(end)
     }
 
-    /// The reasons that occur, by name, each with its severity and the bytes in all its regions.
+    /// Returns each reason that occurs, by name, with its severity and the number of bytes in all
+    /// its regions.
     pub fn lens(&self) -> impl Iterator<Item = (&'static str, Severity, u64)> {
         self.lens.iter().map(|(name, (severity, len))| (*name, *severity, *len))
     }
 }
 
-/// The last run of adjacent regions of zeros, as file offsets. The bytes between two regions are a
-/// record or a trailer, so a run that ends where the file does is its end.
+/// The file offsets of the last run of adjacent regions of zeros. The bytes between two regions are
+/// a record or a trailer, so a run that ends with the file contains all zeros at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct LastZeros(Range<u64>);
 
 impl LastZeros {
-    /// Takes a region into account that starts after all others.
+    /// Adds a region that starts after all others.
     pub(crate) fn add(&mut self, region: SkippedRegion) {
         if region.reason == Reason::ZeroFill {
             self.append(LastZeros(region.start..region.end));
         }
     }
 
-    /// Takes those of the next range into account.
+    /// Appends the zeros of the next range.
     pub(crate) fn append(&mut self, LastZeros(next): LastZeros) {
         if next.is_empty() {
             return;
@@ -188,8 +192,8 @@ mod tests {
         })
     }
 
-    /// The list is the same whether built at once or joined from two; and the regions that it does
-    /// not contain are counted.
+    /// The list is the same if it is built at once or joined from two lists. Regions that are not
+    /// listed are still counted.
     #[test]
     fn a_full_list_counts_on() {
         let count = Findings::LISTED_MAX as u64 + 100;
@@ -206,7 +210,7 @@ mod tests {
             parts.append(findings(edge..count));
             assert_eq!(parts, whole, "{edge}");
         }
-        // One of the same reason after the last is part of it.
+        // A region with the same reason after the last region is part of it.
         let last = whole.listed().last().unwrap().region;
         let Reason::UnknownKind { kind } = last.reason else {
             unreachable!()
@@ -252,7 +256,7 @@ mod tests {
             assert_eq!(findings.zeros_before(region.1), Some(since), "{region:?}");
             assert_eq!(findings.zeros_before(region.1 + 1), None, "{region:?}");
         }
-        // Those of the next range may continue them.
+        // The zeros of the next range may continue these zeros.
         let mut next = Findings::default();
         findings.append(next.clone());
         assert_eq!(findings.zeros_before(50), Some(40));

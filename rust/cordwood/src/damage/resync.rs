@@ -1,5 +1,5 @@
-//! Finds where reading can resume in a block after damage: pure, no I/O, no state. The rules are in
-//! `docs/format/reading.md`, "Salvage".
+//! Finds where reading can resume in a block after damage. This module is pure: it does no I/O and
+//! has no state. The rules are in `docs/format/reading.md`, "Salvage".
 
 use crate::damage::Scanner;
 use crate::damage::bit_flip::{explanations, one_bit_off, true_len};
@@ -9,18 +9,18 @@ use crate::format::{HEADER_LEN, Header, KIND_AT};
 /// Where to resume after damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Resume {
-    /// How many bytes are lost: the whole rest, if no fragment in it can be trusted.
+    /// The number of lost bytes. This is the whole rest if no fragment in it can be trusted.
     pub(crate) len: usize,
-    /// Whether every byte was tried as the start of a fragment, which may happen once per
+    /// Whether every byte was tried as the start of a fragment. This may happen only once per
     /// block.
     pub(crate) has_scanned: bool,
 }
 
 /// Finds where to resume after the damaged header at the start of `rest`.
 ///
-/// `rest` extends to the end of the block or of the file; `left` is the number of bytes to the end
-/// of the block. `form` is the form of the log's fragments, if any has been seen. `may_scan` states
-/// that no byte of the block has been tried yet.
+/// `rest` extends to the end of the block or of the file, and `left` is the number of bytes to the
+/// end of the block. `form` is the form of the log's fragments, if any has been seen. `may_scan`
+/// states that no byte of the block has been tried yet.
 #[cold]
 pub(crate) fn resume(format: &LogFormat, form: Option<Form>, rest: &[u8], left: usize, may_scan: bool) -> Resume {
     let dialect = format.dialect;
@@ -33,11 +33,11 @@ pub(crate) fn resume(format: &LogFormat, form: Option<Form>, rest: &[u8], left: 
         return found(rest.len());
     };
     let ends = Ends::new(rest, left);
-    // 1. One bit of the length was flipped: then the checksum is valid for the true length. This is
-    //    proof; the later checks are guesses: a wrong length may lead by chance to another
-    //    fragment, if all have about the same length, or to a fragment of a log inside the payload.
-    //    Bytes after the last possible end are not checksummed: there may be 16 KiB of them after
-    //    each short record.
+    // 1. One bit of the length was flipped, so the checksum is valid for the true length. This is
+    //    proof. The later checks are guesses: a wrong length may lead by chance to another fragment
+    //    if all have about the same length, or to a fragment of a log inside the payload. Bytes
+    //    after the last possible end are not checksummed, because up to 16 KiB may follow each
+    //    short record.
     let header_len = dialect.meaning(header.kind).form.header_len();
     let may_end = |end| ends.is_end(end) || stated_end(dialect, rest, end).is_some();
     let longest = one_bit_off(header.len)
@@ -52,7 +52,8 @@ pub(crate) fn resume(format: &LogFormat, form: Option<Form>, rest: &[u8], left: 
             return found(end);
         }
     }
-    // The number of this log is proof as well, whichever bytes of an older log follow the fragment.
+    // A fragment that carries this log's number and was written whole is also proof, even if bytes
+    // of an older log follow.
     if let Some(end) = written_len(format, None, rest) {
         return found(end);
     }
@@ -63,21 +64,21 @@ pub(crate) fn resume(format: &LogFormat, form: Option<Form>, rest: &[u8], left: 
     {
         return found(end);
     }
-    // 3. The length is right, no fragment can follow, and the type does not contradict it.
+    // 3. The length is right, no fragment can follow, and the type is consistent with that.
     if let Some(end) = stated_end
         && matches!(dialect.meaning(header.kind).role, Role::Fragment(_))
         && ends.is_hard_end(end)
     {
         return found(end);
     }
-    // 4. Any position from which consecutive valid fragments lead to the end.
+    // 4. From some position, consecutive valid fragments lead to the end.
     let scanned = if may_scan {
         scan(format, form, rest, &ends)
     } else {
         None
     };
-    // 5. The length is right, and zeros follow. A wrong length may easily lead there as well, so
-    //    this check comes last.
+    // 5. The length is right, and zeros follow. This check comes last because a wrong length may
+    //    easily lead to zeros too.
     let end = stated_end.filter(|&end| ends.is_end(end));
     Resume {
         len: scanned.or(end).unwrap_or(rest.len()),
@@ -85,62 +86,63 @@ pub(crate) fn resume(format: &LogFormat, form: Option<Form>, rest: &[u8], left: 
     }
 }
 
-/// The header at `at`, if it is in `rest`.
+/// Returns the header at `at`, if it is in `rest`.
 fn header_at(rest: &[u8], at: usize) -> Option<Header> {
     rest.get(at..)?.first_chunk().map(Header::decode)
 }
 
-/// The end of the fragment at `at` according to its length, if that end is in `rest`.
+/// Returns the end of the fragment at `at` according to its length, if that end is in `rest`.
 fn stated_end(dialect: Dialect, rest: &[u8], at: usize) -> Option<usize> {
     let header = header_at(rest, at)?;
     let end = at + dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
     (end <= rest.len()).then_some(end)
 }
 
-/// Whether this header announces zeros up to the end of the block, and is not a fragment.
+/// Checks whether this header announces zeros up to the end of the block. Such a header is not a
+/// fragment.
 fn is_zero(header: Header) -> bool {
     header.kind == 0 && header.len == 0
 }
 
-/// Whether a fragment of any type with a valid checksum starts at `at`.
+/// Checks whether a fragment of any type with a valid checksum starts at `at`.
 fn is_whole(dialect: Dialect, rest: &[u8], at: usize) -> bool {
     header_at(rest, at).is_some_and(|header| !is_zero(header) && dialect.valid(&rest[at..], true).is_some())
 }
 
-/// The form of the valid fragment at `at`, if it is one of a record of this log, and the dialect has
-/// log numbers: such a log has fragments of one form.
+/// Returns the form of the valid fragment at `at`, if it belongs to a record of this log and the
+/// dialect has log numbers. All fragments of such a log have the same form.
 fn own_form(format: &LogFormat, rest: &[u8], at: usize) -> Option<Form> {
     let meaning = format.dialect.meaning(header_at(rest, at)?.kind);
     let is_own = matches!(meaning.role, Role::Fragment(_)) && !format.is_stale(&rest[at..], meaning.form);
     (is_own && format.dialect.has_log_numbers()).then_some(meaning.form)
 }
 
-/// Whether the valid fragment at `at` may belong to this log, whose fragments have the form `form`:
-/// one of another form is part of a payload.
+/// Checks whether the valid fragment at `at` may belong to this log, whose fragments have the form
+/// `form`. A fragment of another form is part of a payload.
 fn may_have_form(format: &LogFormat, form: Option<Form>, rest: &[u8], at: usize) -> bool {
     form.is_none_or(|form| own_form(format, rest, at).is_none_or(|own| own == form))
 }
 
-/// Whether reading can resume at `at`: a valid fragment starts there, or there is an end. `rest`
-/// and `left` are as for [`resume`].
+/// Checks whether reading can resume at `at`, because a valid fragment starts there or because it
+/// is an end. `rest` and `left` are as for [`resume`].
 #[cold]
 pub(crate) fn can_resume(dialect: Dialect, rest: &[u8], left: usize, at: usize) -> bool {
     Ends::new(rest, left).is_end(at) || is_whole(dialect, rest, at)
 }
 
-/// The fragments after damage in a log whose file may contain the rest of an older one.
+/// The fragments that follow damage in a log whose file may contain the rest of an older log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Evidence {
-    /// A fragment of the log that was written whole: it continued.
+    /// A fragment of this log that was written whole. It proves that the log continued.
     OfThisLog,
-    /// Valid fragments of another log, and none of this one.
+    /// Valid fragments of another log, and no fragment of this log.
     OfAnother,
     None,
 }
 
-/// Looks for valid fragments after the first byte of `rest`, which extends to the end of the block
-/// or of the file, and for a damaged one at its start. `form` is the form of the log's fragments,
-/// if any has been seen.
+/// Looks for valid fragments after the first byte of `rest`, and for a damaged fragment at its
+/// start. `rest` extends to the end of the block or of the file. `form` is the form of the log's
+/// fragments, if any has been seen.
 #[cold]
 pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> Evidence {
     if written_len(format, form, rest).is_some() || contains_own(format, form, rest) {
@@ -163,13 +165,14 @@ pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> E
     }
 }
 
-/// The length of the damaged fragment that `rest` starts with, if it carries the number of this log
-/// and was written whole: its checksum is valid with one bit flipped back, or for another length, or
-/// the end trailer of this log follows, which no older log can have left. `form` is the form of the
-/// log's fragments, if any has been seen.
+/// Returns the length of the damaged fragment at the start of `rest`, if the fragment carries the
+/// number of this log and was written whole. There are three proofs of that. The checksum is valid
+/// with one bit flipped back, the checksum is valid for another length, or the end trailer of this
+/// log follows. No older log can have left that trailer. `form` is the form of the log's fragments,
+/// if any has been seen.
 ///
-/// In a log with synced offsets, only the trailer counts, or a later fragment: it shows that this one
-/// was synced.
+/// In a log with synced offsets, only the trailer or a later fragment counts, because it shows that
+/// this fragment was synced.
 #[cold]
 pub(crate) fn written_len(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> Option<usize> {
     let (dialect, number) = (format.dialect, format.log_number?);
@@ -190,7 +193,7 @@ pub(crate) fn written_len(format: &LogFormat, form: Option<Form>, rest: &[u8]) -
     let header = header_at(rest, 0)?;
     let meaning = dialect.meaning(header.kind);
     let stated_end = meaning.form.header_len() + usize::from(header.len);
-    // The form carries this log's number, also one with a synced offset.
+    // Both forms with a log number carry it here, with or without a synced offset.
     let is_closed = Dialect::log_number_at(rest, meaning.form) == Some(number)
         && form.is_none_or(|own| own == meaning.form)
         && rest.get(stated_end..).is_some_and(|after| format.is_end_trailer(after));
@@ -207,10 +210,12 @@ pub(crate) fn written_len(format: &LogFormat, form: Option<Form>, rest: &[u8]) -
     Some(head.len() + len)
 }
 
-/// Whether a valid fragment of the log starts after the first byte of `rest`, as for [`evidence`].
+/// Checks whether a valid fragment of the log starts after the first byte of `rest`, which is as
+/// for [`evidence`].
 #[cold]
 pub(crate) fn contains_own(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> bool {
-    // An old file may consist of thousands of blocks without this log's number.
+    // This check comes first because an old file may have thousands of blocks without this log's
+    // number.
     let number = format.log_number.filter(|_| form.is_some_and(Form::has_log_number));
     if number.is_some_and(|number| !contains_number(number, rest)) {
         return false;
@@ -223,22 +228,22 @@ pub(crate) fn contains_own(format: &LogFormat, form: Option<Form>, rest: &[u8]) 
     (1..rest.len()).any(|at| is_own_form(at) && scanner.own_fragment(format, at).is_some())
 }
 
-/// Whether the bytes of `number` occur in `bytes`.
+/// Checks whether the bytes of `number` occur in `bytes`.
 fn contains_number(number: u32, bytes: &[u8]) -> bool {
     let [a, b, c, d] = number.to_le_bytes();
     let from = |at| bytes.get(at..).unwrap_or_default();
     let places = from(0).iter().zip(from(1)).zip(from(2)).zip(from(3));
-    // Without an early end, so that the compiler compares many places at once.
+    // This does not stop early, so that the compiler compares many places at once.
     places.fold(false, |found, (((w, x), y), z)| {
         found | ((*w == a) & (*x == b) & (*y == c) & (*z == d))
     })
 }
 
-/// Where fragments may end.
+/// The positions at which fragments may end.
 struct Ends {
     rest_len: usize,
     left: usize,
-    /// From here on there are only zeros, or no bytes.
+    /// From this position on, there are only zeros or no bytes.
     zeros: usize,
 }
 
@@ -252,43 +257,47 @@ impl Ends {
         }
     }
 
-    /// Whether no fragment can follow: the end of the block or its trailer, or the end of the file.
+    /// Checks whether no fragment can follow: this is the end of the block, its trailer, or the end
+    /// of the file.
     fn is_hard_end(&self, at: usize) -> bool {
         at == self.rest_len || self.left - at < HEADER_LEN
     }
 
-    /// Whether a writer may have ended here: where no fragment can follow, or before zeros.
+    /// Checks whether a writer may have ended here: no fragment can follow, or zeros follow.
     fn is_end(&self, at: usize) -> bool {
         at >= self.zeros || self.is_hard_end(at)
     }
 
-    /// The first position for which [`is_end`](Self::is_end) is true. It is true for all positions
-    /// after it.
+    /// Returns the first position for which [`is_end`](Self::is_end) is true. It is also true for
+    /// all later positions.
     fn first(&self) -> usize {
         let trailer = (self.left + 1).saturating_sub(HEADER_LEN);
         self.zeros.min(trailer)
     }
 }
 
-/// The ways in which a chain can continue at a position.
+/// How a chain can continue at a position.
 mod place {
     /// A chain starts here, or a writer may have ended here.
     pub(super) const VALID: u8 = 1;
-    /// The same, or one damaged fragment whose length leads to such a position, or a torn write.
+    /// Either `VALID` holds, or there is one damaged fragment whose length leads to a valid
+    /// position, or a torn write.
     pub(super) const PASSABLE: u8 = 2;
-    /// After the end of the file, where an interrupted write may have been meant to end.
+    /// This is after the end of the file, and an interrupted write may have been meant to end here.
     pub(super) const TORN: u8 = 4;
 }
 
-/// The first position after the first byte at which a chain starts: consecutive valid fragments, up
-/// to an end, or up to one that carries the number of the log.
+/// Returns the first position after the first byte at which a chain starts. A chain is a series of
+/// consecutive valid fragments that leads to an end, or to a fragment that carries the number of
+/// the log.
 ///
-/// In a dialect with log numbers, all of its fragments have the same form: `form`; or, before one that
-/// carries the number of the log, the form of that.
+/// In a dialect with log numbers, all fragments of the log have the same form. This is `form`, if
+/// it is known. Otherwise, before a fragment that carries the number of the log, it is the form of
+/// that fragment.
 ///
-/// Works from back to front, so that the continuation of a position is already known, and each is
-/// visited once. Most bytes of a block lead nowhere, wherever their length points: they cost one
-/// table look-up, without a branch that depends on them.
+/// The search works from back to front, so the continuation of a position is always known and each
+/// position is visited once. Most bytes of a block lead to no fragment or end, so they cost one
+/// table look-up without a branch that depends on them.
 fn scan(format: &LogFormat, mut form: Option<Form>, rest: &[u8], ends: &Ends) -> Option<usize> {
     let dialect = format.dialect;
     let header_lens: [u8; 256] = std::array::from_fn(|kind| dialect.meaning(kind as u8).form.header_len() as u8);
@@ -296,20 +305,20 @@ fn scan(format: &LogFormat, mut form: Option<Form>, rest: &[u8], ends: &Ends) ->
         std::array::from_fn(|kind| dialect.other_form(kind as u8).map(|form| form.header_len() as u8));
     let scanner = Scanner::new(rest);
     let is_right = |at: usize, end: usize| scanner.valid(dialect, at).is_some_and(|valid| at + valid.end == end);
-    // Where an older log follows, a fragment of this one leads nowhere.
+    // A chain may also end with a fragment of this log, because an older log may follow it.
     let is_own = |at: usize, kind: u8| {
         format
             .log_number
             .is_some_and(|number| Dialect::log_number_at(&rest[at..], dialect.meaning(kind).form) == Some(number))
     };
-    // Up to the end of the longest fragment that a header can state.
+    // The table extends to the end of the longest fragment that a header can state.
     let mut places = vec![0; rest.len() + dialect.header_len_max() + usize::from(u16::MAX) + 1];
     if ends.left > rest.len() {
         places[rest.len() + 1..=ends.left].fill(place::TORN);
     }
     let first_end = ends.first();
     places[first_end..=rest.len()].fill(place::VALID | place::PASSABLE);
-    // From here on a header is truncated.
+    // From this position on, a header is cut off.
     let cut = (rest.len() + 1).saturating_sub(HEADER_LEN);
     places[cut.min(first_end)..first_end].fill(place::PASSABLE);
 
@@ -320,7 +329,7 @@ fn scan(format: &LogFormat, mut form: Option<Form>, rest: &[u8], ends: &Ends) ->
         };
         let end_with = |header_len: u8| at + usize::from(header_len) + usize::from(header.len);
         let mut end = end_with(header_lens[usize::from(header.kind)]);
-        // Of two forms, the one with which the checksum is valid.
+        // If the type has two forms, this is the form with a valid checksum.
         if let Some(other) = other_lens[usize::from(header.kind)].map(end_with)
             && places[end] | places[other] != 0
             && is_right(at, other)
@@ -377,7 +386,8 @@ mod tests {
         [&header.encode(), payload].concat()
     }
 
-    /// Where reading resumes in a file of these parts, the first of which is damaged.
+    /// Returns where reading resumes in a file that consists of these parts. The first part is
+    /// damaged.
     fn resume_len(parts: &[&[u8]]) -> usize {
         resume(&Dialect::LEVELDB.into(), None, &parts.concat(), BLOCK_LEN, true).len
     }
@@ -399,7 +409,7 @@ mod tests {
         }
     }
 
-    /// With three bits of the length wrong, it points into the payload, where no fragment starts.
+    /// Three bits of the length are wrong, so it points into the payload, where no fragment starts.
     #[test]
     fn a_length_that_leads_to_no_fragment_is_not_believed() {
         let bad = damaged(fragment(1, &[b'x'; 40]), 4, 0b11_1000);
@@ -407,8 +417,8 @@ mod tests {
         assert_eq!(resume_len(&[&bad, &good]), bad.len());
     }
 
-    /// A header with type 0 and length 0 is not a fragment, even if its checksum is valid; one with
-    /// only one of the two is.
+    /// A header with type 0 and length 0 is not a fragment, even if its checksum is valid. A header
+    /// in which only one of the two is 0 is a fragment.
     #[test]
     fn a_zero_header_is_not_a_fragment() {
         let bad = damaged(fragment(1, b"bad"), 0, 0x10);
@@ -422,14 +432,14 @@ mod tests {
         }
     }
 
-    /// A fragment that starts with this log number.
+    /// Creates a fragment with this log number.
     fn numbered(kind: u8, number: u32, payload: &[u8]) -> Vec<u8> {
         let mut fragment = fragment(kind, &[&number.to_le_bytes(), payload].concat());
         fragment[4] -= 4;
         fragment
     }
 
-    /// In log 5 of Pebble, after an apparently destroyed header.
+    /// The fragments follow an apparently destroyed header in log 5 of Pebble.
     #[test]
     fn valid_fragments_are_evidence_of_the_log_whose_number_they_carry() {
         let format = LogFormat::new(Dialect::PEBBLE).with_log_number(5);
@@ -446,7 +456,7 @@ mod tests {
             assert_eq!(evidence_of(form, &[&damaged(other.clone(), 0, 1)]), Evidence::None);
             assert_eq!(evidence_of(form, &[&unknown]), Evidence::None);
         }
-        // A log has fragments of one form; of another log, those of any form count.
+        // All fragments of a log have the same form. Fragments of another log count in any form.
         assert_eq!(evidence_of(None, &[&plain]), Evidence::OfThisLog);
         assert_eq!(evidence_of(Some(Form::Recyclable), &[&plain]), Evidence::None);
         assert_eq!(evidence_of(Some(Form::Synced), &[&own]), Evidence::None);
@@ -455,7 +465,7 @@ mod tests {
 
     #[test]
     fn a_flipped_bit_of_the_length_is_undone() {
-        // The payload ends with a log, which a byte-by-byte search finds first.
+        // The payload ends with a log. A byte-by-byte search finds that log first.
         let payload = [b"payload".as_slice(), &fragment(1, b"inner")].concat();
         let good = fragment(1, b"good");
         for (at, bits) in [(4, 1), (4, 0x80), (5, 1), (5, 0x80)] {
@@ -464,7 +474,8 @@ mod tests {
         }
     }
 
-    /// Fragments lie inside the payload and after it, so wrong lengths also lead to fragments.
+    /// There are fragments inside the payload and after it, so wrong lengths also lead to
+    /// fragments.
     #[test]
     fn any_flipped_bit_of_the_length_is_undone_in_a_block_of_fragments() {
         let inner = fragment(1, b"");
@@ -501,14 +512,14 @@ mod tests {
         assert_eq!(resume_len(&[&bad, &good, &fragment(80, b"unknown"), &good]), 50);
         assert_eq!(resume_len(&[&bad, &good, &flipped, &good]), 50);
         assert_eq!(resume_len(&[&bad, &good, &flipped]), 50);
-        // Not a chain: it does not reach an end, or has no valid fragment.
+        // These are not chains: they do not reach an end, or have no valid fragment.
         assert_eq!(resume_len(&[&bad, &good, &bad]), 50 + good.len() + 50);
         assert_eq!(resume_len(&[&bad, &good, &bad, &good]), 50 + good.len() + 50);
         assert_eq!(resume_len(&[&bad, &zeros]), 50 + zeros.len());
         assert_eq!(resume_len(&[&bad, torn]), 50 + torn.len());
     }
 
-    /// [`scan`] as the rule states it, position by position.
+    /// Implements the rule of [`scan`] directly, position by position.
     fn naive_scan(format: &LogFormat, mut form: Option<Form>, rest: &[u8], ends: &Ends) -> Option<usize> {
         let dialect = format.dialect;
         let mut places = vec![(false, false); rest.len() + 1];
@@ -544,8 +555,8 @@ mod tests {
         first
     }
 
-    /// Valid fragments with damage between them, and whole blocks of possible headers; at the end
-    /// of a block and of a file.
+    /// The inputs are valid fragments with damage between them and whole blocks of possible
+    /// headers, at the end of a block and of a file.
     #[test]
     fn the_search_follows_the_rule() {
         let mut random = 1_u64;
@@ -560,7 +571,7 @@ mod tests {
             let mut rest = vec![0xff; next(40)];
             while rest.len() < 300 {
                 let mut one = fragment(next(13) as u8, &vec![next(3) as u8; next(30)]);
-                // In these types, a log number comes before the payload. Type 11 may have one.
+                // These types have a log number before the payload. Type 11 may have one.
                 if matches!(one[KIND_AT], 5..=8 | 11) && next(2) == 0 {
                     one[4] = one[4].saturating_sub(4);
                 }
@@ -602,8 +613,8 @@ mod tests {
         );
     }
 
-    /// The same bytes at the end of the block: a trailer ends a chain, and a header that would be
-    /// torn in a longer block does not.
+    /// The same bytes are tried at the end of the block. A trailer ends a chain. A header that
+    /// would be torn in a longer block does not.
     #[test]
     fn the_end_of_the_block_ends_a_chain() {
         let rest = [&[0xff; 50], fragment(1, b"good").as_slice()].concat();

@@ -1,5 +1,5 @@
 //! Determines whether a valid fragment starts at a byte of a block, for searches that try every
-//! byte: pure, no I/O.
+//! byte. This module is pure and does no I/O.
 
 use std::cell::OnceCell;
 
@@ -7,18 +7,18 @@ use crate::checksum::{Checksum, RangeCrc};
 use crate::dialect::{Dialect, LogFormat, Role, Valid};
 use crate::format::{BLOCK_LEN, Header, KIND_AT};
 
-/// Computes [`Dialect::valid`] at any position of some bytes, at a cost that does not depend on the
-/// lengths that headers state. Without it, a crafted file could require, at each of thousands of
-/// positions in a block, the checksum of half the block.
+/// Computes [`Dialect::valid`] at any position of some bytes. The cost does not depend on the
+/// lengths that headers state. Otherwise, a crafted file could require the checksum of half the
+/// block at each of thousands of positions.
 pub(crate) struct Scanner<'a> {
     bytes: &'a [u8],
-    /// By checksum. Computed at the first position whose type and length are plausible: most inputs
-    /// have no such position.
+    /// One entry for each checksum. It is computed at the first position with a plausible type and
+    /// length. Most inputs have no such position.
     crcs: [OnceCell<RangeCrc<'a>>; Checksum::COUNT],
 }
 
 impl<'a> Scanner<'a> {
-    /// `bytes` are a block or a part of one.
+    /// Creates a scanner. `bytes` is a block or a part of one.
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         debug_assert!(bytes.len() <= BLOCK_LEN);
         Scanner {
@@ -27,8 +27,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The fragment of any type that starts at `at`, if its checksum is valid: the result of
-    /// [`Dialect::valid`] for the bytes from `at` on.
+    /// Returns the fragment of any type that starts at `at`, if its checksum is valid. This is the
+    /// result of [`Dialect::valid`] for the bytes from `at` on.
     #[inline]
     pub(crate) fn valid(&self, dialect: Dialect, at: usize) -> Option<Valid> {
         dialect.valid_if(self.bytes.get(at..)?, |header, covered| {
@@ -38,13 +38,13 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// [`valid`](Self::valid), if it is a fragment of a record of this log.
+    /// Returns [`valid`](Self::valid) if the fragment is part of a record of this log.
     #[inline]
     pub(crate) fn own_fragment(&self, format: &LogFormat, at: usize) -> Option<Valid> {
         let bytes = self.bytes.get(at..)?;
         let meaning = format.dialect.meaning(Header::decode(bytes.first_chunk()?).kind);
-        // The checksum is checked last: most bytes are not a type, and most numbers are not that of
-        // the log.
+        // The checksum is checked last because it is expensive. Most bytes are not a type, and most
+        // numbers are not the log's number.
         let may_be = matches!(meaning.role, Role::Fragment(_)) && !format.is_stale(bytes, meaning.form);
         if may_be { self.valid(format.dialect, at) } else { None }
     }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use crate::format::HEADER_LEN;
 
-    /// Pseudo-random numbers, the same in each run.
+    /// Returns a generator of pseudo-random numbers, which are the same in each run.
     fn random(seed: u64) -> impl FnMut() -> u64 {
         let mut state = seed;
         move || {
@@ -70,7 +70,7 @@ mod tests {
         }
     }
 
-    /// All dialects, with and without a log number, with one scanner.
+    /// Checks all dialects, with and without a log number, with one scanner.
     fn assert_agrees(bytes: &[u8]) -> usize {
         let scanner = Scanner::new(bytes);
         let formats = Dialect::ALL.iter().map(|&dialect| LogFormat::new(dialect)).chain([
@@ -102,15 +102,15 @@ mod tests {
             let mut fragments = 0;
             while bytes.len() < 2500 {
                 bytes.extend((0..next() % 9).map(|i| i as u8));
-                // Any type, or one that some dialect uses.
+                // This is any type, or a type that some dialect uses.
                 let kind = if next() & 1 == 0 {
                     next() as u8
                 } else {
                     (next() % 13) as u8
                 };
                 let payload: Vec<u8> = (0..next() % 400).map(|i| (i as u8).wrapping_add(5)).collect();
-                // The log number and the synced offset of the forms that have them; in others,
-                // payload.
+                // These are the log number and the synced offset in the forms that have them. In
+                // other forms, they are payload.
                 let numbers = &[5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16][..[0, 4, 12][next() as usize % 3]];
                 let checksum = [Checksum::MaskedCrc32c, Checksum::Crc32][next() as usize % 2];
                 let covered = [&[kind], numbers, &payload].concat();
@@ -148,7 +148,7 @@ mod tests {
         }
     }
 
-    /// Lengths up to the whole block, which has the longest checksums.
+    /// The lengths go up to the whole block, which has the longest checksums.
     #[test]
     fn the_definition_holds_for_a_fragment_as_long_as_the_block() {
         for dialect in [Dialect::LEVELDB, Dialect::WANDB] {
@@ -200,7 +200,7 @@ mod tests {
         for block in hostile_blocks() {
             for &dialect in Dialect::ALL {
                 let format = LogFormat::new(dialect).numbered(Some(0x3f01_3f01));
-                // As the last block of a file, where a longer one may have been torn.
+                // This is the last block of a file, where a longer fragment may have been torn.
                 assert_bounded("find", block.len(), &|| {
                     fragment::find(&format, &block[1..], BLOCK_LEN, true, true);
                 });

@@ -1,4 +1,4 @@
-//! The decoder: its state and its interface. `look.rs` decides the meaning of bytes.
+//! The decoder: its state and its interface. `look.rs` decides what the bytes mean.
 
 use std::collections::TryReserveError;
 use std::ops::Range;
@@ -17,16 +17,16 @@ use crate::error::{Error, Refused, unsupported};
 use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN};
 use crate::wal_metadata::LogInfo;
 
-/// Finds the records in the bytes of a file, one event a call, without I/O.
+/// Finds the records in the bytes of a file. Each call returns one event. The decoder does no I/O.
 ///
-/// It does not detect the dialect of a log: pass the result of [`detect`](crate::ops::detect) to
-/// [`ReadOptions::with_format`]. It has no errors: damage is [`Step::Skipped`], even under
-/// [`OnCorruption::Fail`].
+/// The decoder does not detect the dialect of a log. Pass the result of
+/// [`detect`](crate::ops::detect) to [`ReadOptions::with_format`]. The decoder has no errors:
+/// damage is always [`Step::Skipped`], even under [`OnCorruption::Fail`].
 ///
-/// A window may be of any length, but some results need the whole rest of a block; 256 KiB at a
-/// time works well. Memory use: the bytes of one fragmented record, at most
-/// [`ReadOptions::record_len_max`]; for a compressed log, also one decompressed record of at most
-/// that length.
+/// A window may have any length, but some results need the whole rest of a block. Windows of 256
+/// KiB work well. The decoder holds the bytes of one fragmented record, up to
+/// [`ReadOptions::record_len_max`]. For a compressed log, it also holds one decompressed record of
+/// up to that length.
 ///
 /// ```
 /// use cordwood_log::{End, ReadOptions};
@@ -47,17 +47,18 @@ pub struct Decoder {
     pub(super) info: LogInfo,
     pub(super) policy: Policy,
     pub(super) bounds: Bounds,
-    /// The next byte to look at.
+    /// The offset of the next byte to read.
     pub(super) offset: u64,
-    /// FIRST or MIDDLE precedes `offset`: a trailer here is part of a record.
+    /// Whether a FIRST or MIDDLE precedes `offset`. A trailer here is then part of a record.
     pub(super) is_inside: bool,
     pub(super) assembler: Assembler,
     pub(super) unpacker: Unpacker,
     pub(super) run: Run,
     pub(super) opened: Opened,
-    /// The space that the last record, or container, takes up in the file, unless it is one of a run.
+    /// The space that the last record or container takes up in the file, unless it is part of a
+    /// run.
     pub(super) stored: Stored,
-    /// The form of the last header of the last record, unless it is one of a run.
+    /// The form of the last header of the last record, unless the record is part of a run.
     pub(super) record_form: Form,
     pub(super) retry: Retry,
     pub(super) salvaged: Salvaged,
@@ -66,31 +67,30 @@ pub struct Decoder {
     pub(super) ending: Ending,
 }
 
-/// How to read.
+/// The options that decide how to read.
 #[derive(Debug)]
 pub(super) struct Policy {
     pub(super) on_corruption: OnCorruption,
     pub(super) verify_checksums: bool,
-    /// Whether the bytes of records are kept. If not, only [`Decoder::data_len`] and
+    /// Whether the bytes of records are kept. If they are not, only [`Decoder::data_len`] and
     /// [`Decoder::stored`] may be called.
     pub(super) keeps_data: bool,
-    /// Whether a record of several fragments that are all in the window is left there, for
-    /// [`Decoder::pieces`].
+    /// Whether a record stays in the window, for [`Decoder::pieces`], if it has several fragments
+    /// and they are all in the window.
     pub(super) leaves_in_window: bool,
     pub(super) growth: Growth,
 }
 
-/// Whether the file is still being written, and the treatment of bytes in it that are not a valid
-/// fragment.
+/// Whether the file is still being written, and how to treat bytes that are not a valid fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Growth {
-    /// It is not being written: such bytes are classified.
+    /// The file is not being written. Such bytes are classified.
     Ended,
-    /// Such bytes may still become a fragment: [`Step::NeedMore`], even if the whole block is in
-    /// the window. Damage in a recycled log is reported at once, not held back until later bytes
-    /// show its nature.
+    /// Such bytes may still become a fragment, so the result is [`Step::NeedMore`], even if the
+    /// whole block is in the window. Damage in a recycled log is reported at once. It is not held
+    /// back until later bytes show its nature.
     WaitAtFaults,
-    /// As `WaitAtFaults`, but the bytes at the offset are final: they are classified.
+    /// Like `WaitAtFaults`, but the bytes at the offset are final and are classified.
     SkipFaults,
 }
 
@@ -99,10 +99,11 @@ pub(crate) enum Growth {
 pub(super) struct Bounds {
     pub(super) start: u64,
     pub(super) end: u64,
-    /// At the start of the range: MIDDLE and LAST belong to the range before.
+    /// Whether the decoder is at the start of the range, where MIDDLE and LAST fragments belong to
+    /// the previous range.
     pub(super) is_before_first: bool,
-    /// Whether the start is where a record starts or ends: the bytes before it are read only to
-    /// find the container that it may be in.
+    /// Whether a record starts or ends at the start of the range. The bytes before it are then read
+    /// only to find the container that the record may be in.
     pub(super) is_sought: bool,
 }
 
@@ -116,33 +117,33 @@ impl Bounds {
 /// Results to return before reading more bytes.
 #[derive(Debug, Default)]
 pub(super) struct Retry {
-    /// A joined record, or container, whose unpacking was refused.
+    /// A joined record or container that could not be unpacked.
     pub(super) joined: Option<RecordSpan>,
-    /// Why the last call did not return a record that was found.
+    /// Why the last call did not return a record that it found.
     pub(super) refused: Option<Refused>,
 }
 
-/// The state of [`OnCorruption::Salvage`] in a damaged block.
+/// The state of [`OnCorruption::Salvage`] for a damaged block.
 #[derive(Debug, Default)]
 pub(super) struct Salvaged {
     /// The salvaged part of the last damaged block, as file offsets.
     pub(super) part: Range<u64>,
-    /// File offset of the last block in which every byte was tried as the start of a fragment:
-    /// once per block is enough.
+    /// File offset of the last block in which every byte was tried as the start of a fragment. This
+    /// happens at most once per block.
     pub(super) scanned: Option<u64>,
 }
 
-/// How the events so far end.
+/// The end of the events so far.
 #[derive(Debug, Default)]
 pub(super) struct Ending {
-    /// Where the torn regions at the end of the events started, if they end with any.
+    /// The offset at which the torn regions at the end of the events started, if there are any.
     pub(super) torn_since: Option<u64>,
     /// Set once there are no more events.
     pub(super) end: Option<End>,
 }
 
 impl Ending {
-    /// Ends the events at `offset`: there are no more.
+    /// Ends the events at `offset`. No event follows.
     pub(super) fn finish(&mut self, offset: u64) -> End {
         let end = match self.torn_since {
             Some(offset) => End::TornTail { offset },
@@ -154,11 +155,11 @@ impl Ending {
 }
 
 impl Decoder {
-    /// A decoder at the start of the range in `options`.
+    /// Creates a decoder at the start of the range in `options`.
     ///
     /// # Errors
     ///
-    /// As [`ReadOptions::check`].
+    /// Returns the same errors as [`ReadOptions::check`].
     pub fn new(options: &ReadOptions) -> Result<Self, Error> {
         unsupported(
             options.named().check_in(options.dialect.unwrap_or(Dialect::LEVELDB)),
@@ -167,7 +168,7 @@ impl Decoder {
         Ok(Decoder::unchecked(options))
     }
 
-    /// As [`new`](Self::new), for options that have been checked.
+    /// Like [`new`](Self::new), for options that have been checked.
     pub(crate) fn unchecked(options: &ReadOptions) -> Self {
         let format = options.named().or_leveldb();
         let start = Grid::new(format.dialect, options.origin).block_start(options.start);
@@ -204,12 +205,13 @@ impl Decoder {
             recycled: Recycled::default(),
             ending: Ending::default(),
         };
-        // Without the start of the log, the options alone say that it is compressed.
+        // If the start of the log is not read, only the options can say that it is compressed.
         decoder.update_assembler();
         decoder
     }
 
-    /// The format of the log, with its number and compression as soon as they are known.
+    /// Returns the format of the log. It includes the log number and the compression once they are
+    /// known.
     pub fn format(&self) -> LogFormat {
         LogFormat {
             compression: if self.format.dialect.is_packed() {
@@ -221,39 +223,40 @@ impl Decoder {
         }
     }
 
-    /// The blocks of the file.
+    /// Returns the block grid of the file.
     #[inline]
     pub(crate) fn grid(&self) -> Grid {
         Grid::new(self.format.dialect, self.origin)
     }
 
-    /// The contents of the metadata records read so far.
+    /// Returns the contents of the metadata records read so far.
     pub fn info(&self) -> &LogInfo {
         &self.info
     }
 
-    /// The file offset of the next byte that the decoder will read. Bytes before it are no longer
-    /// needed. It may be after the end of the window, for example at the start of a range.
+    /// Returns the file offset of the next byte to read. The decoder no longer needs the bytes
+    /// before it. The offset may be after the end of the window, for example at the start of a
+    /// range.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Moves to `offset`, which must be where a record starts or ends: [`RecordSpan::offset`] or
-    /// [`RecordSpan::end_offset`]. Anywhere else, the bytes found there are reported as damage.
+    /// Moves to `offset`. A record must start or end there, so pass [`RecordSpan::offset`] or
+    /// [`RecordSpan::end_offset`]. At any other offset, the bytes are reported as damage.
     ///
-    /// This becomes the start of the range: no event before `offset` is returned, and all events
-    /// after it are. In a packed log, where the record may be in a container, the window must
-    /// contain the bytes from the start of its block on: see [`offset`](Self::offset).
+    /// `offset` becomes the start of the range: all events from there on are returned, and no
+    /// earlier event is. In a packed log, the record may be in a container, so the window must
+    /// contain the bytes from the start of its block on. See [`offset`](Self::offset).
     ///
-    /// Under [`OnCorruption::Salvage`], records after damage in the block of `offset` are not marked:
-    /// the decoder does not see the damage. [`Reader::seek`](crate::Reader::seek) reads the block from
-    /// its start for that.
+    /// Under [`OnCorruption::Salvage`], records after damage in the block of `offset` are not
+    /// marked as salvaged, because the decoder does not see the damage.
+    /// [`Reader::seek`](crate::Reader::seek) reads the block from its start to mark them.
     pub fn seek(&mut self, offset: u64) {
         self.seek_from(self.start_of(offset), offset);
     }
 
-    /// As [`seek`](Self::seek), but reading starts at `start`: at `offset`, or where the container
-    /// starts in which it is.
+    /// Like [`seek`](Self::seek), but starts reading at `start`. This is `offset`, or the start of
+    /// the container that contains it.
     pub(crate) fn seek_from(&mut self, start: u64, offset: u64) {
         self.assembler.abandon(Interruption::Damage);
         self.unpacker.restart(start);
@@ -270,7 +273,7 @@ impl Decoder {
         self.ending = Ending::default();
     }
 
-    /// Whether the range has no end.
+    /// Checks whether the range has no end.
     pub(crate) fn has_no_end(&self) -> bool {
         self.bounds.end == u64::MAX
     }
@@ -280,7 +283,8 @@ impl Decoder {
         self.bounds.end = end;
     }
 
-    /// As [`seek`](Self::seek), to where a record was refused as too large: its rest is expected.
+    /// Like [`seek`](Self::seek), but to the offset at which a record was refused as too large. The
+    /// rest of that record is expected there.
     pub(crate) fn seek_to_rest(&mut self, offset: u64) {
         self.seek(offset);
         self.offset = offset;
@@ -288,30 +292,31 @@ impl Decoder {
         self.is_inside = true;
     }
 
-    /// The file offset at which reading was to start: the start of the range, or the offset of the
-    /// last seek.
+    /// Returns the file offset at which reading was to start. This is the start of the range or the
+    /// offset of the last seek.
     pub(crate) fn start(&self) -> u64 {
         self.bounds.start
     }
 
-    /// Why the last call to [`step`](Self::step) returned [`Step::NeedMore`] although the next
-    /// record is in the window. `None` if it is not, and more of the file is needed.
+    /// Returns why the last call to [`step`](Self::step) returned [`Step::NeedMore`] although the
+    /// next record is in the window. Returns `None` if the record is not in the window, so more of
+    /// the file is needed.
     pub fn refused(&self) -> Option<Refused> {
         self.retry.refused
     }
 
-    /// The part of the last damaged block whose records are salvaged, as file offsets.
+    /// Returns the file offsets of the salvaged part of the last damaged block.
     pub(crate) fn salvaged(&self) -> Range<u64> {
         self.salvaged.part.clone()
     }
 
-    /// Ends the events with `region`, after the end of the file.
+    /// Ends the events with `region`, which is after the end of the file.
     pub(crate) fn stop(&mut self, region: SkippedRegion) {
         self.offset = region.end;
         self.ending.end = Some(End::Stopped { offset: region.start });
     }
 
-    /// Sets the treatment of damage that has not been reported yet.
+    /// Sets how to treat damage that has not been reported yet.
     pub(crate) fn set_policy(&mut self, on_corruption: OnCorruption) {
         self.policy.on_corruption = on_corruption;
     }
@@ -321,9 +326,9 @@ impl Decoder {
         self.policy.growth = growth;
     }
 
-    /// Sets whether to keep the bytes of fragmented records. If they are not kept,
-    /// [`data`](Self::data) must not be called. A pending record whose bytes were not all kept is
-    /// read again from its start.
+    /// Sets whether to keep the bytes of fragmented records. If they are not kept, do not call
+    /// [`data`](Self::data). A pending record is read again from its start if some of its bytes
+    /// were not kept.
     pub(crate) fn set_keeps_data(&mut self, keeps_data: bool) {
         self.policy.keeps_data = keeps_data;
         self.update_assembler();
@@ -337,20 +342,21 @@ impl Decoder {
         self.policy.keeps_data
     }
 
-    /// The same decoder, for a caller that copies each record to a place of its own: it leaves a
-    /// record of several fragments that are all in the window there. [`pieces`](Self::pieces)
-    /// returns its bytes; [`data`](Self::data) does so only after [`join`](Self::join).
+    /// Makes the decoder leave a record in the window if it has several fragments and they are all
+    /// there. This is for a caller that copies each record elsewhere. [`pieces`](Self::pieces)
+    /// returns the bytes of such a record. [`data`](Self::data) returns them only after
+    /// [`join`](Self::join).
     pub(crate) fn leaving_in_window(mut self) -> Self {
         self.policy.leaves_in_window = true;
         self.update_assembler();
         self
     }
 
-    /// Joins the record that the last step returned, if it was left in the window of that step.
+    /// Joins the record of the last step if it was left in the window of that step.
     ///
     /// # Errors
     ///
-    /// There is not enough memory. The decoder has not changed.
+    /// Returns an error if there is not enough memory. The decoder does not change then.
     #[inline]
     pub(crate) fn join(&mut self, window: Window<'_>, span: RecordSpan) -> Result<(), TryReserveError> {
         if span.data_at == DataAt::Joined && self.assembler.is_in_window() {
@@ -360,7 +366,7 @@ impl Decoder {
         }
     }
 
-    /// Joins the fragments in `range`, which are in the window.
+    /// Joins the fragments in `range`. They must be in the window.
     #[cold]
     pub(super) fn join_from(
         &mut self,
@@ -372,37 +378,38 @@ impl Decoder {
         self.assembler.join(payloads, more_len)
     }
 
-    /// The data of a compressed record is known only after decompression, which needs the whole
-    /// frame.
+    /// Sets which bytes the assembler keeps. The data of a compressed record is known only after
+    /// decompression, which needs the whole frame.
     pub(super) fn update_assembler(&mut self) {
         self.assembler
             .set_keeps(self.policy.keeps_data || self.info.is_compressed());
-        // The bytes in the window are neither those of a compressed record nor of a repaired one.
+        // The window contains neither the data of a compressed record nor that of a repaired
+        // record.
         let leaves = self.policy.leaves_in_window && !self.info.is_compressed() && !self.repairs.is_on;
         self.assembler.set_leaves(leaves);
     }
 
-    /// The form of the last record fragment that was read, if any.
+    /// Returns the form of the last record fragment that was read, if any.
     pub(crate) fn form(&self) -> Option<Form> {
         self.recycled.form
     }
 
-    /// Whether the first fragments of a record are held, but not its last.
+    /// Checks whether the first fragments of a record are held but not its last.
     pub(crate) fn has_parts(&self) -> bool {
         self.assembler.has_parts()
     }
 
-    /// Whether the rest of a record that was refused as too large is expected or collected.
+    /// Checks whether the rest of a record that was refused as too large is expected or collected.
     pub(crate) fn is_in_too_large(&self) -> bool {
         self.assembler.is_in_too_large()
     }
 
-    /// The bytes of the record that the last call to [`step`](Self::step) returned, from the window
-    /// of that call.
+    /// Returns the bytes of the record that the last call to [`step`](Self::step) returned. Pass
+    /// the window of that call.
     ///
     /// # Panics
     ///
-    /// If the bytes are in the window of that call and `window` does not contain them.
+    /// Panics if the bytes are in the window of that call but `window` does not contain them.
     #[inline]
     pub fn data<'a>(&'a self, window: Window<'a>, span: RecordSpan) -> &'a [u8] {
         match span.data_at {
@@ -415,14 +422,14 @@ impl Decoder {
         }
     }
 
-    /// The same bytes, unless the record was left in the window in several fragments.
+    /// Returns the same bytes, unless the record was left in the window in several fragments.
     #[inline]
     pub(crate) fn data_in_one<'a>(&'a self, window: Window<'a>, span: RecordSpan) -> Option<&'a [u8]> {
         let is_in_one = span.data_at != DataAt::Joined || !self.assembler.is_in_window();
         is_in_one.then(|| self.data(window, span))
     }
 
-    /// The same bytes as one or more slices, in order.
+    /// Returns the same bytes as one or more slices, in order.
     #[inline]
     pub(crate) fn pieces<'a>(&'a self, window: Window<'a>, span: RecordSpan) -> Pieces<'a> {
         match self.data_in_one(window, span) {
@@ -431,7 +438,8 @@ impl Decoder {
         }
     }
 
-    /// The length of [`data`](Self::data) for the same record, even if its bytes are not kept.
+    /// Returns the length of [`data`](Self::data) for the same record, even if its bytes are not
+    /// kept.
     #[inline]
     pub(crate) fn data_len(&self, span: RecordSpan) -> u64 {
         match span.data_at {
@@ -441,7 +449,7 @@ impl Decoder {
         }
     }
 
-    /// The data of the last record, if it is not in the window.
+    /// Returns the data of the last record, if it is not in the window.
     #[cold]
     fn held(&self, at: DataAt) -> &[u8] {
         match at {
@@ -458,7 +466,8 @@ impl Decoder {
         }
     }
 
-    /// The space in the file of the record that the last call to [`step`](Self::step) returned.
+    /// Returns the space in the file of the record that the last call to [`step`](Self::step)
+    /// returned.
     pub(crate) fn stored(&self, span: RecordSpan) -> Stored {
         match span.data_at {
             DataAt::Window { header_len } => Stored {
@@ -472,7 +481,7 @@ impl Decoder {
         }
     }
 
-    /// The form of the last header of the record that the last call to [`step`](Self::step)
+    /// Returns the form of the last header of the record that the last call to [`step`](Self::step)
     /// returned.
     pub(crate) fn record_form(&self, span: RecordSpan) -> Form {
         match span.data_at {
@@ -481,12 +490,13 @@ impl Decoder {
         }
     }
 
-    /// The next event in `window`, or [`Step::NeedMore`].
+    /// Returns the next event in `window`, or [`Step::NeedMore`].
     ///
-    /// The window must contain the bytes from [`offset`](Self::offset) on, and must not end before
-    /// the window of the last call: records already found in that one are returned without reading
-    /// them again. A window that starts later does not end the log, even if it is the last: the
-    /// bytes in between were never seen, so the result is [`Step::NeedMore`].
+    /// The window must contain the bytes from [`offset`](Self::offset) on. It must not end before
+    /// the window of the last call, because records that were found there are returned without
+    /// reading them again. If a window starts after `offset`, the result is [`Step::NeedMore`],
+    /// even if the window is the last one. The log does not end there because the bytes in between
+    /// were never seen.
     #[inline]
     pub fn step(&mut self, window: Window<'_>) -> Step {
         if let Some(span) = self.next_of_several() {
@@ -497,19 +507,21 @@ impl Decoder {
         step
     }
 
-    /// The next record of several that were found at once, in a run or in a container, if one is left.
+    /// Returns the next record of a run or a container, in which several records were found at
+    /// once.
     #[inline]
     pub(crate) fn next_of_several(&mut self) -> Option<RecordSpan> {
         self.next_of_run().or_else(|| self.next_of_container())
     }
 
-    /// The same without taking it.
+    /// Returns the same record without taking it.
     #[inline]
     pub(crate) fn peek_of_several(&self) -> Option<RecordSpan> {
         self.peek_of_run().or_else(|| self.peek_of_container())
     }
 
-    /// Takes the record that [`look`](Self::look) has returned as `step`, if it is the first of several.
+    /// Takes the record that [`look`](Self::look) returned as `step`, if it is the first of
+    /// several.
     #[inline]
     pub(crate) fn take_first(&mut self, step: Step) {
         if matches!(step, Step::Record(_)) {

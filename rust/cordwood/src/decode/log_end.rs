@@ -1,4 +1,4 @@
-//! Distinguishes the end of a recycled log from corruption, by looking at the bytes after it.
+//! Distinguishes the end of a recycled log from corruption by looking at the bytes that follow.
 
 use super::decoder::Growth;
 use super::recycled::{Ambiguity, Resolution, Seen};
@@ -11,8 +11,8 @@ use crate::format::Header;
 use crate::fragment::Found;
 
 impl Decoder {
-    /// For a log that may be followed by the rest of an older one: learns the log's number, and
-    /// resolves apparent damage by the bytes after it. Returns whether to look again.
+    /// Handles a log that may be followed by the rest of an older log. Learns the log's number, and
+    /// resolves apparent damage by looking at the bytes after it. Returns whether to look again.
     pub(super) fn disambiguate(&mut self, found: Found, bytes: &[u8]) -> bool {
         if let Found::Fragment { form, .. } | Found::Metadata { form, .. } = found {
             if self.format.log_number.is_none()
@@ -45,8 +45,8 @@ impl Decoder {
         self.look_further(ambiguity, found, bytes)
     }
 
-    /// Beyond the block in which an ambiguity started after salvaging, it stays one only if it
-    /// would also be one without that.
+    /// Updates an ambiguity that started after salvaging, once reading is past its block. It
+    /// remains an ambiguity only if it would be one without salvaging.
     fn leave_salvaged(&self, ambiguity: &mut Ambiguity, found: Found, bytes: &[u8]) {
         match found {
             Found::Incomplete | Found::Nothing | Found::Trailer { .. } => {}
@@ -61,7 +61,7 @@ impl Decoder {
         }
     }
 
-    /// The bearing of `found` on an ambiguity before it. Returns whether to look again.
+    /// Applies `found` to an ambiguity before it. Returns whether to look again.
     fn look_further(&mut self, mut ambiguity: Ambiguity, found: Found, bytes: &[u8]) -> bool {
         let is_after_range = self.offset >= self.bounds.end;
         let is_stale = self.is_older(found, bytes);
@@ -74,7 +74,7 @@ impl Decoder {
         };
         let is_own = match found {
             Found::Fragment { .. } | Found::Metadata { .. } | Found::EndTrailer { .. } => !is_stale,
-            // A fragment of this log, though of a type that a later version writes.
+            // This is a fragment of this log, though with a type that only a later version writes.
             _ => is_one_fragment && !is_after_range && self.carries_own_number(bytes),
         };
         let evidence = match found {
@@ -90,15 +90,15 @@ impl Decoder {
             ambiguity.seen = ambiguity.seen.max(Seen::Room);
         }
         let may_end = ambiguity.seen == Seen::Stale || !has_room(bytes);
-        // If not all of the block is lost, the decoder reads the rest.
+        // If part of the block is not lost, the decoder reads that part.
         let is_read = is_one_fragment || self.policy.on_corruption == OnCorruption::Salvage;
 
-        // The rules D7b to D7h of `docs/format/numbered.md`. The first that applies decides
-        // how the ambiguity is resolved, and whether it includes this block.
+        // These are the rules D7b to D7h of `docs/format/numbered.md`. The first rule that applies
+        // decides how the ambiguity is resolved and whether it includes this block.
         let (resolution, includes) = match found {
             Found::Incomplete => return false,
             Found::Nothing => (Some(Resolution::EndOfFile), false),
-            // If the log continues later, the range in which it does so reports the lost write.
+            // If the log continues later, the range in which it continues reports the lost write.
             _ if is_after_range && may_end && !is_own => (Some(Resolution::EndOfFile), false),
             _ if is_after_range => (Some(Resolution::Damage), false),
             Found::Trailer { .. } => return false,
@@ -120,7 +120,7 @@ impl Decoder {
         true
     }
 
-    /// Whether `bytes` start with a valid fragment that carries the number of this log.
+    /// Checks whether `bytes` starts with a valid fragment that carries the number of this log.
     fn carries_own_number(&self, bytes: &[u8]) -> bool {
         let valid = self.format.dialect.valid(bytes, self.policy.verify_checksums);
         let number = valid.and_then(|valid| Dialect::log_number_at(bytes, valid.form));
@@ -128,8 +128,8 @@ impl Decoder {
     }
 
     /// Corrects `found` in a log that may have a number. After a possible end of the log, a
-    /// fragment of another form belongs to an older log. And an apparently torn fragment at the end
-    /// of the file is damage if all of it had been written.
+    /// fragment of another form belongs to an older log. An apparently torn fragment at the end of
+    /// the file is damage if it had been written completely.
     pub(super) fn correct(&self, found: &mut Found, bytes: &[u8]) {
         match found {
             Found::Fragment { form, .. }
@@ -152,8 +152,9 @@ impl Decoder {
         }
     }
 
-    /// Whether `found`, at the start of `bytes`, is a fragment of an older log. All fragments of a
-    /// log have the same form, so where it is in doubt whether the log continues, one of another form is.
+    /// Checks whether `found`, at the start of `bytes`, is a fragment of an older log. All
+    /// fragments of a log have the same form. If it is in doubt whether the log continues, a
+    /// fragment of another form belongs to an older log.
     pub(super) fn is_older(&self, found: Found, bytes: &[u8]) -> bool {
         match found {
             Found::Stale => true,
@@ -166,13 +167,13 @@ impl Decoder {
         }
     }
 
-    /// Whether `found` is damage whose meaning depends on the bytes after it.
+    /// Checks whether `found` is damage whose meaning depends on the bytes after it.
     fn starts_ambiguity(&mut self, found: Found, bytes: &[u8]) -> bool {
         if self.policy.growth == Growth::WaitAtFaults || !matches!(found, Found::Stale | Found::Fault { .. }) {
             return false;
         }
         let suspicion = self.suspicion(found, bytes);
-        // A log whose fragments carry no number was not written over an older one.
+        // A log whose fragments carry no number was not written over an older log.
         let is_recycled = found == Found::Stale || self.recycled.form != Some(Form::Plain);
         let is_held_back = self.policy.growth == Growth::Ended && self.offset >= self.bounds.start && is_recycled;
         let is_salvaged = self.is_salvaged();
@@ -215,8 +216,8 @@ impl Decoder {
         true
     }
 
-    /// With the policy `salvage`, where the stale fragment at the start of `bytes` ends, if a
-    /// fragment of this log follows in its block: the stale one costs only itself.
+    /// Under the policy `salvage`, returns where the stale fragment at the start of `bytes` ends if
+    /// a fragment of this log follows in its block. Only the stale fragment is then lost.
     fn lost_fragment(&self, found: Found, evidence: Evidence, bytes: &[u8]) -> Option<u64> {
         let is_read = self.policy.growth == Growth::Ended && self.policy.on_corruption == OnCorruption::Salvage;
         if !is_read || found != Found::Stale || evidence != Evidence::OfThisLog {
@@ -226,13 +227,14 @@ impl Decoder {
         Some(self.offset + stale.end as u64)
     }
 
-    /// In the rest of this block, only a fragment of the same form as those before is one of this log.
+    /// Marks the rest of this block as doubtful. In it, only a fragment of the same form as the
+    /// earlier ones belongs to this log.
     fn doubt_block(&mut self) {
         let left = self.grid().block_left(self.offset);
         self.recycled.doubtful_part = self.offset..self.offset.saturating_add(left as u64);
     }
 
-    /// Where the fragment ends whose header `bytes` start with, if the header carries the number of
+    /// Returns where the fragment at the start of `bytes` ends if its header carries the number of
     /// this log. The checksum need not be valid.
     fn own_end(&self, bytes: &[u8]) -> Option<u64> {
         let header = Header::decode(bytes.first_chunk()?);
@@ -245,14 +247,14 @@ impl Decoder {
         is_own.then(|| self.offset + len.min(bytes.len()) as u64)
     }
 
-    /// Remembers that a fragment of this log has been found.
+    /// Notes that a fragment of this log has been found.
     pub(super) fn note_own(&mut self) {
         self.recycled.has_own = true;
         self.info.other_log_number = None;
     }
 
-    /// Remembers which log the stale fragment at the start of `bytes` belongs to, if it is the
-    /// first fragment in the file.
+    /// Notes which log the stale fragment at the start of `bytes` belongs to, if it is the first
+    /// fragment in the file.
     fn note_other_log(&mut self, bytes: &[u8]) {
         if !self.recycled.has_own && self.info.other_log_number.is_none() {
             let valid = self.format.dialect.valid(bytes, self.policy.verify_checksums);
@@ -260,8 +262,8 @@ impl Decoder {
         }
     }
 
-    /// The reason for `found` if it is damage, LevelDB's report of it, and the evidence in the rest
-    /// of the block. `None` if there is no ambiguity.
+    /// Returns the reason for `found` if it is damage, LevelDB's report of it, and the evidence in
+    /// the rest of the block. Returns `None` if there is no ambiguity.
     fn suspicion(&self, found: Found, bytes: &[u8]) -> Option<(Reason, Option<u64>, Evidence)> {
         let (reason, leveldb_len) = match found {
             Found::Fault {
@@ -279,20 +281,21 @@ impl Decoder {
         (evidence != Evidence::OfThisLog || found == Found::Stale).then_some((reason, leveldb_len, evidence))
     }
 
-    /// Whether the log may have ended where `ambiguity` starts, although no fragment of an older
-    /// log was seen in the rest of the file: there is no room for one, and the file may have been
-    /// recycled, since this log's fragments carry its number.
+    /// Checks whether the log may have ended where `ambiguity` starts, although no fragment of an
+    /// older log was seen in the rest of the file. The rest must have no room for such a fragment.
+    /// The file must also be one that may have been recycled, because this log's fragments carry
+    /// its number.
     fn may_end_unseen(&self, ambiguity: &Ambiguity) -> bool {
         let has_number = match self.recycled.form {
             Some(form) => form == Form::Recyclable,
             None => ambiguity.own_end.is_some(),
         };
-        // An own fragment that ends with the file was not written over older bytes.
+        // A fragment of this log that ends with the file was not written over older bytes.
         let is_last = ambiguity.own_end == Some(self.offset);
         has_number && !is_last && ambiguity.seen == Seen::NoRoom
     }
 
-    /// Reports the resolved ambiguity: the pending record first, then the damage, then zeros or the
+    /// Reports the resolved ambiguity: first the pending record, then the damage, then zeros or the
     /// older log.
     #[cold]
     pub(super) fn resolve(&mut self, ambiguity: Ambiguity, resolution: Resolution) -> Step {
@@ -300,9 +303,9 @@ impl Decoder {
         self.is_inside = false;
         let has_ended = resolution == Resolution::EndOfFile;
         let is_stale = has_ended && (ambiguity.seen == Seen::Stale || self.may_end_unseen(&ambiguity));
-        // If each fragment states how far the file had been synced, a later one would show that
-        // these bytes were. None follows, so a crash left this end. Source: Pebble
-        // `record/record.go`, and the test TestWALSync.
+        // If each fragment states how far the file had been synced, a later fragment would show
+        // that these bytes were synced. No later fragment exists, so a crash left this end. Source:
+        // Pebble `record/record.go`, and the test TestWALSync.
         let is_unsynced = has_ended && !is_stale && self.recycled.form == Some(Form::Synced);
         let interruption = if is_stale || is_unsynced {
             Interruption::EndOfFile
@@ -314,7 +317,7 @@ impl Decoder {
         }
         let start = ambiguity.start;
         let region = match ambiguity.own_end {
-            // A crash leaves the start of a record, and the older log after it.
+            // A crash leaves the start of a record, with the older log after it.
             Some(end) if is_stale => SkippedRegion::new(start..end, Reason::TornTail),
             None if is_stale => SkippedRegion::new(start..self.offset, Reason::Stale),
             _ if is_unsynced => SkippedRegion::new(start..ambiguity.end, Reason::TornTail),
@@ -331,7 +334,8 @@ impl Decoder {
         self.skip(region)
     }
 
-    /// The step after the end of the log at `start`: skips everything up to the end of the file.
+    /// Returns the step after the end of the log at `start`. It skips everything up to the end of
+    /// the file.
     #[cold]
     pub(super) fn after_log_end(&mut self, start: u64, window: Window<'_>) -> Step {
         if let Some(region) = self.assembler.abandon(Interruption::EndOfFile) {
@@ -350,9 +354,9 @@ impl Decoder {
     }
 }
 
-/// Whether `bytes`, the start of a block up to its end or that of the file, have room for a
-/// fragment that carries a log number and has data. Where they do not, an older log may have left
-/// them: the end trailer of Pebble is as long as a header.
+/// Checks whether `bytes` has room for a fragment that carries a log number and has data. `bytes`
+/// is a block from its start up to its end or the end of the file. If there is no room, an older
+/// log may have left the bytes: the end trailer of Pebble is as long as a header.
 fn has_room(bytes: &[u8]) -> bool {
     bytes.len() > Form::Recyclable.header_len()
 }

@@ -1,6 +1,6 @@
-//! Decides the meaning of the bytes at the decoder's offset, one event per call. `fragment.rs`
-//! decides about one fragment, `log_end.rs` where a recycled log ends; everything else is decided
-//! here.
+//! Decides what the bytes at the decoder's offset mean, one event per call. `fragment.rs`
+//! classifies a single fragment, and `log_end.rs` decides where a recycled log ends. Everything
+//! else is decided here.
 
 use super::decoder::Growth;
 use super::unpack::Unpacked;
@@ -16,8 +16,8 @@ use crate::fragment::{Found, find, find_other};
 use crate::trace::trace;
 
 impl Decoder {
-    /// [`step`](Self::step) if no record of a run or of a container is left. If it finds several
-    /// records at once, it returns the first one, without taking it.
+    /// Does the work of [`step`](Self::step) if no record of a run or container is left. If it
+    /// finds several records at once, it returns the first one without taking it.
     pub(crate) fn look(&mut self, window: Window<'_>) -> Step {
         self.retry.refused = None;
         if let Some(step) = self.look_in_container() {
@@ -34,7 +34,7 @@ impl Decoder {
         let window = window.within_offsets();
         let step = self.look_at(window);
         trace!("decode: {step:?}");
-        // The next window may start after the fragments that were left in this one.
+        // The next window may start after the fragments that were left in this window.
         if step == Step::NeedMore
             && self.retry.refused.is_none()
             && let Some(range) = self.assembler.pending_in_window()
@@ -100,7 +100,7 @@ impl Decoder {
             }
             if self.format.dialect.has_log_numbers() {
                 self.correct(&mut found, bytes);
-                // The whole block is skipped, and its contents may matter.
+                // The whole block would be skipped, but its contents may matter.
                 if bytes.len() < left && !window.is_last && self.is_older(found, bytes) {
                     found = Found::Incomplete;
                 }
@@ -141,7 +141,7 @@ impl Decoder {
         }
     }
 
-    /// Whether no byte of the file has been read.
+    /// Checks whether no byte of the file has been read.
     fn is_at_origin(&self) -> bool {
         self.offset == self.origin
     }
@@ -154,8 +154,8 @@ impl Decoder {
         if bytes.len() < prefix.len() && !window.is_last {
             return Some(Step::NeedMore);
         }
-        // Whether the first block is also empty after a header of zeros: if so, it was
-        // preallocated; if not, the header was destroyed.
+        // A header of zeros was preallocated if the rest of the first block is zero too. Otherwise
+        // the header was destroyed.
         let block_end = self.grid().first_block_len();
         let first_block = window.at(origin, block_end);
         let is_zero = first_block.iter().all(|&byte| byte == 0);
@@ -172,12 +172,12 @@ impl Decoder {
         let is_intact = bytes == dialect.prefix();
         let may_change = match self.policy.growth {
             Growth::WaitAtFaults => {
-                // A version of 0 may not be written yet.
+                // A version of 0 may mean that it has not been written yet.
                 let is_unwritten =
                     dialect.version().is_some() && first_block[dialect.magic().len()..].iter().all(|&byte| byte == 0);
                 !is_intact || is_unwritten
             }
-            // The first record shows whether the version is right.
+            // The first record shows whether the version is correct.
             Growth::Ended => dialect.version().is_some() && !has_first_block,
             Growth::SkipFaults => false,
         };
@@ -212,8 +212,8 @@ impl Decoder {
         (self.policy.growth == Growth::SkipFaults).then_some(Step::NeedMore)
     }
 
-    /// Whether this header cannot be where the decoder is: no byte precedes the first fragment of a
-    /// file, so it does not continue a record.
+    /// Checks whether this header is impossible at the decoder's offset. No byte precedes the first
+    /// fragment of a file, so that fragment does not continue a record.
     pub(crate) fn is_misplaced(&self, header: Header) -> bool {
         let LogFormat {
             dialect, log_number, ..
@@ -222,15 +222,15 @@ impl Decoder {
             dialect.meaning(header.kind).role,
             Role::Fragment(Kind::Middle | Kind::Last)
         );
-        // With a number, it may be left from an older log.
+        // In a log with a number, the header may be left from an older log.
         continues && self.offset == self.origin + dialect.prefix().len() as u64 && log_number.is_none()
     }
 
-    /// Corrects the result of the bytes alone by the bytes before them.
+    /// Corrects a result that was based on the bytes alone, using the bytes before them.
     ///
-    /// Zeros that are too few for a header, at the end of the file after FIRST or MIDDLE, are the
-    /// torn rest of that record, not padding. Only in the same block, so that a range that starts
-    /// with this block reports the same.
+    /// Zeros at the end of the file that are too few for a header are normally padding. After a
+    /// FIRST or MIDDLE they are the torn rest of that record. This applies only within a block, so
+    /// that a range that starts with this block reports the same.
     fn at_its_place(&self, mut found: Found, bytes: &[u8]) -> Found {
         if let Found::Fault { reason, len, .. } = &mut found {
             let is_in_block = self.offset > self.grid().block_start(self.offset);
@@ -248,8 +248,8 @@ impl Decoder {
         found
     }
 
-    /// Whether a fragment of a container belongs to one that starts before the range and may
-    /// contain records of it.
+    /// Checks whether a fragment belongs to a container that starts before the range and may
+    /// contain records of the range.
     fn is_of_early_container(&self, kind: Kind) -> bool {
         match kind {
             Kind::Full | Kind::First => self.offset < self.bounds.start,
@@ -260,14 +260,14 @@ impl Decoder {
         }
     }
 
-    /// Whether the bytes here are read only to find the container in which a sought record may be,
-    /// or damage before it.
+    /// Checks whether the bytes here are read only to find the container that a sought record may
+    /// be in, or to find damage before the record.
     fn is_before_sought(&self) -> bool {
         self.bounds.is_sought && self.offset < self.bounds.start
     }
 
-    /// Reads up to a sought record, in a log that may contain the rest of an older one, to learn
-    /// whether it is salvaged. These bytes show nothing else: no end of the log, and no form of its
+    /// Reads up to a sought record to learn whether it is salvaged, in a log that may contain the
+    /// rest of an older log. These bytes do not show an end of the log or the form of its
     /// fragments. Returns whether the window contains enough of them.
     #[cold]
     fn pass_to_sought(&mut self, window: Window<'_>) -> bool {
@@ -287,7 +287,8 @@ impl Decoder {
         true
     }
 
-    /// Processes a fragment inside the range, or one of a container that may contain records of it.
+    /// Processes a fragment inside the range, or a fragment of a container that may contain records
+    /// of the range.
     fn fragment(&mut self, kind: Kind, form: Form, payload: &[u8], window: Window<'_>) -> Option<Step> {
         let is_container = form == Form::Packed;
         let starts = matches!(kind, Kind::Full | Kind::First);
@@ -295,11 +296,11 @@ impl Decoder {
             self.bounds.is_before_first = false;
         }
         if !self.assembler.is_idle() && (starts || !self.assembler.is_continued_by(is_container)) {
-            // The next call reads the fragment itself again.
+            // The next call reads this fragment again.
             let region = self.assembler.abandon(Interruption::NewRecord);
             return region.and_then(|region| self.skip_own(region));
         }
-        // The bytes in the window are not those of a repaired fragment.
+        // The window does not contain the bytes of a repaired fragment.
         let is_joined = self.repairs.start == self.offset;
         let reserved = match self.assembler.outgrows_window(payload.len()) {
             Some(range) => self.join_from(window, range, payload.len()),
@@ -365,7 +366,7 @@ impl Decoder {
         }
     }
 
-    /// Unpacks a record of a compressed log; `payload` is that of its last fragment.
+    /// Unpacks a record of a compressed log. `payload` is the payload of its last fragment.
     #[cold]
     fn unpack(&mut self, span: RecordSpan, payload: &[u8]) -> Step {
         let is_joined = span.data_at == DataAt::Joined;
@@ -383,7 +384,7 @@ impl Decoder {
                 if is_joined {
                     self.retry.joined = Some(span);
                 } else {
-                    // It is in the window, and is read again.
+                    // The record is in the window and is read again.
                     self.offset = span.offset;
                 }
                 self.refuse(refused)
@@ -397,7 +398,7 @@ impl Decoder {
         Step::NeedMore
     }
 
-    /// Slow path: the edges of the range, trailers, faults and the end of the file.
+    /// Handles the rare cases: the edges of the range, trailers, faults and the end of the file.
     fn other(&mut self, found: Found, bytes: &[u8], window: Window<'_>) -> Option<Step> {
         let start = self.offset;
         let (continues, len) = match found {
@@ -450,7 +451,7 @@ impl Decoder {
                 return self.abandon(found);
             }
         } else {
-            // A container that started before the range.
+            // The container started before the range.
             self.assembler.abandon(Interruption::Damage);
         }
         if let Found::Metadata {
@@ -469,7 +470,7 @@ impl Decoder {
             _ => len,
         };
         if matches!(found, Found::Fault { .. }) && self.is_before_sought() {
-            // These bytes were read before, and are lost only up to the offset that was sought.
+            // These bytes were read before. They are lost only up to the offset that was sought.
             self.offset = self.bounds.start.min(self.offset + passed as u64);
             self.is_inside = false;
             return None;
@@ -507,20 +508,21 @@ impl Decoder {
         is_ours.then(|| self.skip(region))
     }
 
-    /// Why the log with this mark is not read: `bytes` start with the mark, and `payload` is its
-    /// payload. A fragment after damage may be part of a payload, and says nothing about the log.
+    /// Returns why the log with this mark is not read. `bytes` starts with the mark, and `payload`
+    /// is its payload. A fragment after damage may be part of a payload, so it is not evidence
+    /// about the log.
     #[cold]
     fn unsupported_mark(&self, bytes: &[u8], payload: &[u8]) -> Option<Unsupported> {
         let mark = Mark::decode(payload).filter(|_| self.is_evidence(bytes))?;
         mark.unsupported(self.offset)
     }
 
-    /// Applies the metadata record that `bytes`, at the offset `start`, start with. Returns whether
-    /// it is as an engine would write it.
+    /// Applies the metadata record at the start of `bytes`, which are at the offset `start`.
+    /// Returns whether it is as an engine would write it.
     fn apply(&mut self, metadata: Metadata, start: u64, bytes: &[u8], payload: &[u8]) -> bool {
-        // Metadata found after damage, or with a wrong checksum if checksums are not verified, must
-        // not change how the following blocks are read. And a log states its compression in its first
-        // fragment, where a range that starts later looks for it.
+        // Metadata must not change how the following blocks are read if it was found after damage,
+        // or if it has a wrong checksum that was not verified. A log states its compression in its
+        // first fragment. A range that starts later looks for it there.
         let is_valid = self.has_valid_checksum(bytes);
         let is_salvaged = self.salvaged.part.contains(&start);
         let is_believed = match metadata {
@@ -530,7 +532,8 @@ impl Decoder {
         };
         let is_canonical = is_believed && self.info.apply(metadata, payload);
         if metadata == Metadata::Mark {
-            // That of the file, not of another one that was appended to it.
+            // Only the mark at the start of the file counts, not the mark of another file that was
+            // appended.
             if is_canonical && start == self.origin && self.format.dialect.is_packed() {
                 self.format.compression = Mark::decode(payload).and_then(Mark::compression);
             }
@@ -541,8 +544,8 @@ impl Decoder {
         is_canonical
     }
 
-    /// How many of the `len` bytes of a fault at the start of `bytes`, the rest of the block,
-    /// are lost.
+    /// Returns how many of the `len` bytes of a fault are lost. The fault is at the start of
+    /// `bytes`, which is the rest of the block.
     #[cold]
     fn lost_len(&mut self, reason: Reason, bytes: &[u8], len: usize) -> usize {
         if !matches!(
@@ -564,8 +567,8 @@ impl Decoder {
         resume.len
     }
 
-    /// The rest of this block is salvaged, from `start` on. Further damage in the block does not
-    /// shrink that part.
+    /// Marks the rest of this block, from `start` on, as salvaged. Further damage in the block does
+    /// not shrink that part.
     pub(super) fn salvage_from(&mut self, start: u64) {
         let left = self.grid().block_left(self.offset);
         if !self.salvaged.part.contains(&self.offset) {
@@ -573,25 +576,25 @@ impl Decoder {
         }
     }
 
-    /// Whether the fragment of this dialect that `bytes`, at `offset`, start with has a valid
-    /// checksum, even if checksums are not verified.
+    /// Checks whether the fragment at the start of `bytes`, which are at `offset`, has a valid
+    /// checksum in this dialect. This looks at the checksum even if the policy does not verify any.
     pub(super) fn has_valid_checksum(&self, bytes: &[u8]) -> bool {
         self.policy.verify_checksums || self.format.dialect.valid(bytes, true).is_some()
     }
 
-    /// Whether this fragment is evidence of how the rest of the log is to be read.
+    /// Checks whether this fragment is evidence of how to read the rest of the log.
     pub(super) fn is_evidence(&self, bytes: &[u8]) -> bool {
         !self.is_salvaged() && self.has_valid_checksum(bytes)
     }
 
-    /// Whether `offset` is after damage in the same block. The bytes there may be part of a
-    /// payload, so they must not change how the rest of the log is read: they say nothing about
+    /// Checks whether `offset` is after damage in the same block. The bytes there may be part of a
+    /// payload, so they must not change how the rest of the log is read. They are no evidence of
     /// the log's number, the form of its fragments, its compression or its end.
     pub(super) fn is_salvaged(&self) -> bool {
         self.salvaged.part.contains(&self.offset)
     }
 
-    /// Abandons the pending record, since `next` does not continue it.
+    /// Abandons the pending record, because `next` does not continue it.
     pub(super) fn abandon(&mut self, next: Found) -> Option<Step> {
         let interruption = match next {
             Found::Nothing
@@ -604,7 +607,7 @@ impl Decoder {
             _ => Interruption::Damage,
         };
         let mut region = self.assembler.abandon(interruption)?;
-        // If the file ends in too few bytes for a header or in a length that extends past its end,
+        // If the file ends in too few bytes for a header, or in a length that extends past its end,
         // LevelDB sees a clean end and silently drops the pending record.
         if let Found::Fault {
             len,
@@ -618,13 +621,13 @@ impl Decoder {
         self.skip_own(region)
     }
 
-    /// Reports `region`, unless it is that of a container that starts before the range: it belongs
-    /// to the range before.
+    /// Reports `region`, unless it is the region of a container that starts before the range. Such
+    /// a region belongs to the previous range.
     pub(super) fn skip_own(&mut self, region: SkippedRegion) -> Option<Step> {
         (region.start >= self.bounds.start).then(|| self.skip(region))
     }
 
-    /// Ends the events at `offset`, where `next` is, after abandoning the pending record.
+    /// Abandons the pending record and ends the events at `offset`, where `next` is.
     fn finish(&mut self, next: Found, offset: u64) -> Option<Step> {
         if let Some(step) = self.abandon(next) {
             return Some(step);
@@ -633,15 +636,15 @@ impl Decoder {
         None
     }
 
-    /// Reports `region`, and ends there if the policy says so.
+    /// Reports `region`. Ends reading there if the policy says so.
     pub(super) fn skip(&mut self, mut region: SkippedRegion) -> Step {
         if self.salvaged.part.contains(&region.start) {
-            // LevelDB has abandoned this block.
+            // LevelDB has already abandoned this block.
             region.leveldb_len = None;
         }
         match region.reason.severity() {
             Severity::TornTail => self.ending.torn_since = self.ending.torn_since.or(Some(region.start)),
-            // After the end of the log, however it ended.
+            // These follow the end of the log, and do not change how it ended.
             _ if matches!(region.reason, Reason::Stale | Reason::EndTrailer) => {}
             _ => self.ending.torn_since = None,
         }

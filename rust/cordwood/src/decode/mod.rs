@@ -1,5 +1,5 @@
-//! The decoder: a window of the file in, one event out. It does no I/O and holds no bytes but those
-//! of a fragmented or decompressed record.
+//! The decoder takes a window of the file and returns one event. It does no I/O. It holds only the
+//! bytes of a fragmented or decompressed record.
 
 mod decoder;
 mod log_end;

@@ -1,4 +1,5 @@
-//! The records of a container, which is opened once and returned record by record.
+//! The records of a container. The container is opened once, and its records are returned one by
+//! one.
 
 use std::ops::Range;
 
@@ -9,24 +10,24 @@ use crate::damage::{Reason, SkippedRegion};
 use crate::dialect::Unsupported;
 use crate::error::Refused;
 
-/// The container that was read last, and how much of it has been returned.
+/// The container that was read last, and how many of its records have been returned.
 #[derive(Debug)]
 pub(super) struct Opened {
     /// File offsets of the container.
     start: u64,
     end: u64,
     data: Data,
-    /// Where each record starts in the data, and where the last one ends.
+    /// The start of each record in the data, and the end of the last record.
     offsets: Vec<usize>,
     /// The index of the next record.
     next: usize,
-    /// The index after that of the last record that was found: from there on, the container has not
-    /// been looked at since an event that is not a record.
+    /// The index after the last record that was found. The rest of the container has not been
+    /// examined since an event that is not a record.
     found: usize,
-    /// The index after that of the last record in the range that is read.
+    /// The index after the last record in the range.
     limit: usize,
-    /// The index of the first record that is returned and not skipped, if the range contains the
-    /// start of the container: the one for which the container is counted.
+    /// The index of the first record that is returned and not skipped. The container is counted for
+    /// this record. It is `None` if the container starts before the range.
     counted: Option<usize>,
     is_salvaged: bool,
     /// Whether the length of some record exceeds the limit.
@@ -34,27 +35,27 @@ pub(super) struct Opened {
     record_len_max: u64,
 }
 
-/// Where the data of the records starts, which follows their lengths.
+/// Where the data of the records starts. It follows their lengths.
 #[derive(Debug, Clone, Copy)]
 enum Data {
-    /// In the window, at this file offset: the container is stored, in one fragment.
+    /// In the window, at this file offset. The container is stored in one fragment.
     Window(u64),
-    /// In the assembler, at this place: it is stored, in several fragments.
+    /// In the assembler, at this position. The container is stored in several fragments.
     Joined(usize),
-    /// In the unpacker, at this place: it was decompressed.
+    /// In the unpacker, at this position. The container was decompressed.
     Unpacked(usize),
 }
 
-/// The records of an opened container that are still to be returned, for a caller that copies many of
-/// them at once.
+/// The records of an opened container that are still to be returned. This is for a caller that
+/// copies many of them at once.
 pub(crate) struct Rest<'a> {
     /// The data of the records, in order.
     pub(crate) data: &'a [u8],
-    /// Where each of them starts in the data of the container, and where the last one ends.
+    /// The start of each record in the data of the container, and the end of the last record.
     pub(crate) offsets: &'a [usize],
-    /// The file offset of the first of them. Those of the others follow, one by one.
+    /// The file offset of the first record. The offsets of the others follow, one by one.
     pub(crate) offset: u64,
-    /// The file offset after the last of them.
+    /// The file offset after the last record.
     pub(crate) end_offset: u64,
 }
 
@@ -75,13 +76,13 @@ impl Opened {
         }
     }
 
-    /// Whether `offset` is that of one of its records, and not of the first.
+    /// Checks whether `offset` is the offset of a record of the container other than the first.
     pub(super) fn is_divided_at(&self, offset: u64) -> bool {
         let records = self.start + 1..self.end.min(self.start + self.offsets.len().saturating_sub(1) as u64);
         records.contains(&offset)
     }
 
-    /// Forgets the records that are left.
+    /// Forgets the remaining records.
     pub(super) fn clear(&mut self) {
         (self.found, self.limit) = (self.next, self.next);
     }
@@ -96,15 +97,16 @@ impl Opened {
         self.has_long && self.place(index).len() as u64 > self.record_len_max
     }
 
-    /// Where a record is in the data.
+    /// Returns the position of a record in the data.
     #[inline]
     fn place(&self, index: usize) -> Range<usize> {
-        // In this order, one check shows the compiler that both exist.
+        // In this order, one check shows the compiler that both entries exist.
         let end = self.offsets[index + 1];
         self.offsets[index]..end
     }
 
-    /// The file offset after a record: that of the next one, or the end of the container.
+    /// Returns the file offset after a record. This is the offset of the next record or the end of
+    /// the container.
     #[inline]
     fn end_offset(&self, index: usize) -> u64 {
         if index + 2 == self.offsets.len() {
@@ -114,7 +116,7 @@ impl Opened {
         }
     }
 
-    /// Finds the next record, and those after it up to one that is too long.
+    /// Finds the next record and those after it, up to a record that is too long.
     fn find(&mut self) {
         self.found = match self.has_long {
             true => (self.next..self.limit)
@@ -124,14 +126,14 @@ impl Opened {
         };
     }
 
-    /// The next record that was found, without taking it.
+    /// Returns the next record that was found, without taking it.
     #[inline]
     fn peek(&self) -> Option<RecordSpan> {
         (self.next < self.found).then(|| RecordSpan {
             offset: self.start + self.next as u64,
             end_offset: self.end_offset(self.next),
             data_at: DataAt::Container {
-                // At most `COUNT_MAX`.
+                // The index is at most `COUNT_MAX`.
                 index: self.next as u16,
             },
             is_salvaged: self.is_salvaged,
@@ -151,7 +153,7 @@ impl Opened {
 }
 
 impl Decoder {
-    /// The next record of the opened container, if one is left, without taking it.
+    /// Returns the next record of the opened container without taking it, if one is left.
     #[inline]
     pub(crate) fn peek_of_container(&self) -> Option<RecordSpan> {
         self.opened.peek()
@@ -163,7 +165,7 @@ impl Decoder {
         self.offset = self.opened.take(count);
     }
 
-    /// The next record of the opened container, if one is left.
+    /// Takes the next record of the opened container and returns it, if one is left.
     #[inline]
     pub(crate) fn next_of_container(&mut self) -> Option<RecordSpan> {
         let span = self.opened.peek()?;
@@ -171,13 +173,14 @@ impl Decoder {
         Some(span)
     }
 
-    /// The bytes of the record of the opened container that was taken last.
+    /// Returns the bytes of the record of the opened container that was taken last.
     #[inline]
     pub(crate) fn data_before_next<'a>(&'a self, window: Window<'a>) -> &'a [u8] {
         self.opened_data(window, self.opened.place(self.opened.next - 1))
     }
 
-    /// The records of the opened container that were found and not taken, unless they are salvaged.
+    /// Returns the records of the opened container that were found but not taken, unless they are
+    /// salvaged.
     pub(crate) fn rest_of_container<'a>(&'a self, window: Window<'a>) -> Option<Rest<'a>> {
         let opened = &self.opened;
         if opened.next >= opened.found || opened.is_salvaged {
@@ -192,7 +195,8 @@ impl Decoder {
         })
     }
 
-    /// The number of records that the opened container returns from the one in `span` on.
+    /// Returns the number of records that the opened container returns, starting with the record in
+    /// `span`.
     pub(crate) fn rest_len(&self, span: RecordSpan) -> u64 {
         match span.data_at {
             DataAt::Container { index } => {
@@ -203,8 +207,8 @@ impl Decoder {
         }
     }
 
-    /// Where the first header of a record that was just found starts: that of its container, if it
-    /// is in one.
+    /// Returns where the first header of a record that was just found starts. If the record is in a
+    /// container, this is the header of the container.
     pub(crate) fn start_of_record(&self, span: RecordSpan) -> u64 {
         match span.data_at {
             DataAt::Container { .. } => self.opened.start,
@@ -212,21 +216,22 @@ impl Decoder {
         }
     }
 
-    /// The same for a region: only a record of a container can be too long without its container.
+    /// Returns the same for a region. Only a record of a container can be too long while its
+    /// container is not.
     pub(crate) fn start_of_region(&self, region: SkippedRegion) -> u64 {
         let container = self.container_at(region.start);
         let container = container.filter(|_| region.reason == Reason::RecordTooLarge);
         container.map_or(region.start, |container| container.start)
     }
 
-    /// The file offsets of the opened container, if `offset` is in it.
+    /// Returns the file offsets of the opened container, if `offset` is in it.
     pub(crate) fn container_at(&self, offset: u64) -> Option<Range<u64>> {
         let range = self.opened.start..self.opened.end;
         range.contains(&offset).then_some(range)
     }
 
-    /// The bytes of a record of the opened container.
-    // Inlined, it would make the loops over short records slower, which are in no container.
+    /// Returns the bytes of a record of the opened container.
+    // If this were inlined, the loops over short records outside containers would be slower.
     #[inline(never)]
     pub(super) fn data_in_container<'a>(&'a self, window: Window<'a>, index: u16) -> &'a [u8] {
         self.opened_data(window, self.opened.place(usize::from(index)))
@@ -237,7 +242,7 @@ impl Decoder {
         self.opened.place(usize::from(index)).len() as u64
     }
 
-    /// The data of the opened container at this place.
+    /// Returns the data of the opened container at this position.
     #[inline]
     fn opened_data<'a>(&'a self, window: Window<'a>, place: Range<usize>) -> &'a [u8] {
         let (held, start) = match self.opened.data {
@@ -248,8 +253,8 @@ impl Decoder {
         &held[start + place.start..start + place.end]
     }
 
-    /// The space that the container takes up in the file, for the first of its records that is
-    /// returned; zero for the others.
+    /// Returns the space that the container takes up in the file for the first of its records that
+    /// is returned, and zero for the other records.
     pub(super) fn stored_in_container(&self, index: u16) -> Stored {
         if self.opened.counted == Some(usize::from(index)) {
             self.stored
@@ -258,8 +263,8 @@ impl Decoder {
         }
     }
 
-    /// The next event in the opened container, if any of it is left: a record, which is not
-    /// taken, or one that is too long to be returned.
+    /// Returns the next event in the opened container, if any of it is left. The event is a record,
+    /// which is not taken, or a record that is too long to be returned.
     #[cold]
     pub(super) fn look_in_container(&mut self) -> Option<Step> {
         if !self.opened.is_left() {
@@ -278,11 +283,12 @@ impl Decoder {
         Some(self.skip(region))
     }
 
-    /// Opens the container at `span`; `payload` is that of its last fragment. Returns the first of
-    /// its records in the range, without taking it. Returns `None` to look again: there is none.
+    /// Opens the container at `span`. `payload` is the payload of its last fragment. Returns the
+    /// first of its records in the range without taking it, or `None` to look again if there is no
+    /// such record.
     ///
-    /// A container that starts before the range may contain records of it, but its faults belong to
-    /// the range before.
+    /// A container that starts before the range may contain records of the range, but its faults
+    /// belong to the previous range.
     pub(super) fn open(&mut self, span: RecordSpan, payload: &[u8]) -> Option<Step> {
         let is_joined = span.data_at == DataAt::Joined;
         let container = if is_joined { self.assembler.joined() } else { payload };
@@ -303,8 +309,8 @@ impl Decoder {
             if is_early && end <= self.bounds.start {
                 return None;
             }
-            // A container after damage may be part of a payload. And where checksums are not
-            // verified, the codec may be wrong.
+            // A container after damage may be part of a payload. If checksums are not verified, the
+            // codec may be wrong.
             if span.is_salvaged || !self.policy.verify_checksums {
                 return bad(Reason::UnsupportedCompression).map(|region| self.skip(region));
             }
@@ -322,7 +328,7 @@ impl Decoder {
         let Some(head) = head else {
             return bad(Reason::BadContainer).map(|region| self.skip(region));
         };
-        // Not even opened if it contains no part of the range.
+        // The container is not opened if it contains no part of the range.
         if before >= head.count as u64 {
             return None;
         }
@@ -355,7 +361,7 @@ impl Decoder {
             false => Data::Window(end - (body.len() - data_start) as u64),
         };
         (opened.start, opened.end) = (start, end);
-        // In the range, and so fewer than `count`.
+        // `before` is the index of the first record in the range, so it is less than `count`.
         opened.next = before as usize;
         opened.found = opened.next;
         let limit = self.bounds.end.saturating_sub(start);
@@ -368,21 +374,20 @@ impl Decoder {
         self.look_in_container()
     }
 
-    /// Refuses the container at `span`, which is opened again by the next call.
+    /// Refuses the container at `span`. The next call opens it again.
     #[cold]
     fn refuse_again(&mut self, span: RecordSpan, refused: Refused) -> Step {
         if span.data_at == DataAt::Joined {
             self.retry.joined = Some(span);
         } else {
-            // It is in the window, and is read again.
+            // The container is in the window and is read again.
             self.offset = span.offset;
         }
         self.refuse(refused)
     }
 
-    /// Where reading starts, to return the event that starts at `offset`, which must be where a
-    /// record starts or ends: at the start of the block, if the record may be in a container
-    /// there.
+    /// Returns the offset from which to read the event that starts at `offset`. A record must start
+    /// or end at `offset`. If the record may be in a container, this is the start of the block.
     pub(crate) fn start_of(&self, offset: u64) -> u64 {
         let dialect = self.format.dialect;
         if dialect.is_packed() || (dialect.has_containers() && self.opened.end > 0) {

@@ -1,4 +1,4 @@
-//! How to read.
+//! Options for reading.
 
 use std::ops::{Bound, RangeBounds};
 
@@ -11,20 +11,21 @@ use crate::options::{log_options, options};
 use crate::position::Position;
 
 named! {
-    /// The treatment of damage: a [`SkippedRegion`](crate::damage::SkippedRegion) of
+    /// The treatment of damage, which is a [`SkippedRegion`](crate::damage::SkippedRegion) of
     /// [`Severity::Corruption`](crate::damage::Severity::Corruption).
     #[derive(Default)]
     pub enum OnCorruption {
-        /// It is an [`ErrorKind::Corruption`](crate::ErrorKind::Corruption); the next call
+        /// Damage is an [`ErrorKind::Corruption`](crate::ErrorKind::Corruption). The next call
         /// continues after it.
         #[default]
         Fail = "raise",
-        /// It is an event like any other. LevelDB's behaviour.
+        /// Damage is an event like any other. This is LevelDB's behaviour.
         Skip = "skip",
-        /// Reading ends there: [`End::Stopped`](super::End::Stopped). RocksDB's "point in time".
+        /// Damage ends reading: the result is [`End::Stopped`](super::End::Stopped). This is
+        /// RocksDB's "point in time".
         Stop = "stop",
         /// Like [`Skip`](Self::Skip), but valid records after the damage in the same block are
-        /// returned, and marked: [`RecordSpan::is_salvaged`](super::RecordSpan::is_salvaged). No
+        /// returned and marked with [`RecordSpan::is_salvaged`](super::RecordSpan::is_salvaged). No
         /// bit is flipped back.
         Salvage = "salvage",
     }
@@ -32,12 +33,12 @@ named! {
 
 parses_name!(OnCorruption, "policy for damage", [Fail, Skip, Stop, Salvage]);
 
-/// The default limit on the length of a record, in bytes: readers refuse longer records, and
-/// writers do not write them. 1 GiB.
+/// The default limit on the length of a record: 1 GiB, in bytes. Readers refuse longer records, and
+/// writers do not write them.
 pub const RECORD_LEN_MAX: u64 = 1 << 30;
 
 options! {
-    /// How to read.
+    /// Options for reading.
     ///
     /// ```
     /// use cordwood_log::{OnCorruption, ReadOptions};
@@ -48,42 +49,43 @@ options! {
         pub on_corruption: OnCorruption = OnCorruption::Fail, set with_on_corruption;
         /// Return only events that start at this file offset or after it. Default: 0.
         pub start: u64 = 0;
-        /// Return only events that start before this file offset; the last record may end after it.
-        /// Default: `None`, no limit.
+        /// Return only events that start before this file offset. The last record may end after it.
+        /// Default: `None`, which means no limit.
         pub end: Option<u64> = None;
-        /// Refuse a record with more bytes than this:
-        /// [`Reason::RecordTooLarge`](crate::damage::Reason::RecordTooLarge). This bounds the
+        /// Refuse a record with more bytes than this, as
+        /// [`Reason::RecordTooLarge`](crate::damage::Reason::RecordTooLarge). This limit bounds the
         /// memory of a reader. Default: [`RECORD_LEN_MAX`], 1 GiB.
         ///
         /// The records of a compressed log may have a total of 256 MiB plus 200 times the bytes
-        /// read since the reader started or its last seek; a record that would exceed that is
-        /// [`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget), and so is a container of a
+        /// read since the reader started or since its last seek. A record that would exceed that
+        /// total is [`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget). So is a container of a
         /// packed log with more than 256 MiB. A value above the default replaces the 256 MiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
-        /// Check each fragment's checksum. Default: `true`. If `false`, damaged data is returned as
-        /// if it were intact.
+        /// Verify each fragment's checksum. If `false`, damaged data is returned as if it were
+        /// intact. Default: `true`.
         pub verify_checksums: bool = true, set with_verify_checksums;
-        /// The dialect of the log. Default: `None`: a [`Reader`](crate::Reader)
+        /// The dialect of the log. If `None`, a [`Reader`](crate::Reader)
         /// [detects](crate::ops::detect) it, or uses [`Dialect::LEVELDB`] if it cannot be detected.
-        /// A [`Decoder`](super::Decoder) uses [`Dialect::LEVELDB`].
+        /// A [`Decoder`](super::Decoder) uses [`Dialect::LEVELDB`]. Default: `None`.
         pub dialect: Option<Dialect> = None, into with_dialect;
-        /// The number of the log: see [`LogFormat::log_number`](crate::LogFormat::log_number).
-        /// Fragments that carry another number are stale. Default: `None`: the number in the file's
-        /// name or, if there is none, that of the first valid fragment of the file.
+        /// The number of the log. See [`LogFormat::log_number`](crate::LogFormat::log_number).
+        /// Fragments that carry another number are stale. If `None`, this is the number in the
+        /// file's name or, if the name has none, the number of the first valid fragment of the
+        /// file. Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
-        /// How each record is compressed. Default: `None`: the start of the log says how; if it
-        /// does not, records are taken as they are.
+        /// How each record is compressed. If `None`, the start of the log states the compression.
+        /// If it does not, records are returned as they are stored. Default: `None`.
         pub compression: Option<Compression> = None, into with_compression;
-        /// Flip bits back, under [`OnCorruption::Salvage`]: see
+        /// Whether to flip bits back under [`OnCorruption::Salvage`]. See
         /// [`SalvageOptions::repair_bit_flips`](crate::ops::SalvageOptions::repair_bit_flips).
         pub(crate) repairs_bit_flips: bool = false;
-        /// The position in the log that is to be read, which must be the same log. Default: `None`.
-        /// A [`Reader`](crate::Reader) of a file or a directory checks it.
+        /// A position in the log to be read, which must be the log of the position. A
+        /// [`Reader`](crate::Reader) of a file or a directory checks this. Default: `None`.
         pub position: Option<Position> = None;
-        /// The offset of the first byte of the file, in a log of several files: the decoder counts
+        /// The offset of the first byte of the file in a log of several files. The decoder counts
         /// blocks from there. Only readers set it.
         pub(crate) origin: u64 = 0;
-        /// Accept ordinary records of any length. Only a reader that keeps no data may set it.
+        /// Accept ordinary records of any length. Only a reader that keeps no data may set this.
         pub(crate) takes_any_len: bool = false;
     }
 }
@@ -91,11 +93,11 @@ options! {
 log_options!(ReadOptions);
 
 impl ReadOptions {
-    /// Reads only the events that start in a range of file offsets: sets [`start`](Self::start) and
-    /// [`end`](Self::end).
+    /// Reads only the events that start in a range of file offsets. This sets
+    /// [`start`](Self::start) and [`end`](Self::end).
     ///
-    /// A record belongs to the range in which its first fragment's header starts, so adjacent
-    /// ranges together return each record once, wherever they meet.
+    /// A record belongs to the range in which the header of its first fragment starts. Adjacent
+    /// ranges together therefore return each record once, wherever they meet.
     ///
     /// ```
     /// use cordwood_log::ReadOptions;
@@ -119,7 +121,7 @@ impl ReadOptions {
         self
     }
 
-    /// Starts at a position of an earlier reading: sets [`start`](Self::start) and
+    /// Starts at a position from earlier reading. This sets [`start`](Self::start) and
     /// [`position`](Self::position).
     #[must_use]
     pub fn with_position(mut self, position: Position) -> Self {
@@ -128,7 +130,7 @@ impl ReadOptions {
         self
     }
 
-    /// The limits that the options set.
+    /// Returns the limits that the options set.
     pub(crate) fn limits(&self) -> Limits {
         Limits {
             record_len_max: match self.takes_any_len {
@@ -139,8 +141,8 @@ impl ReadOptions {
         }
     }
 
-    /// How many bytes the records of a compressed log may have in total, after `read_len` bytes of
-    /// the file have been read.
+    /// Returns how many bytes the records of a compressed log may have in total after `read_len`
+    /// bytes of the file have been read.
     pub(crate) fn budget(record_len_max: u64, read_len: u64) -> u64 {
         let base = if record_len_max > RECORD_LEN_MAX {
             record_len_max
@@ -150,17 +152,18 @@ impl ReadOptions {
         base.saturating_add(read_len.saturating_mul(BUDGET_RATIO))
     }
 
-    /// Whether a reader inspects the start of the file before it reads: to detect the dialect
-    /// or, if only the dialect is given, the log number and the compression. It must then start
-    /// there even to read a range.
-    // Hidden: for the binding, which opens its sources itself, as `Reader::open_with` does files.
+    /// Checks whether a reader inspects the start of the file before it reads. It does so to detect
+    /// the dialect or, if only the dialect is given, the log number and the compression. It must
+    /// then start there, even to read a range.
+    // This is hidden. The binding needs it because it opens its sources itself, as
+    // `Reader::open_with` does for files.
     #[doc(hidden)]
     pub fn must_look(&self) -> bool {
         self.named().may_be_completed() || self.named().check().is_err()
     }
 
-    /// Checks that logs in the given dialect can have the given number and compression. Without a
-    /// dialect, the reader checks this once the dialect has been detected.
+    /// Checks that logs in the given dialect can have the given number and compression. If no
+    /// dialect is given, the reader checks this once it has detected the dialect.
     ///
     /// ```
     /// use cordwood_log::{Dialect, Error, ErrorKind, ReadOptions, Reader};
@@ -171,8 +174,8 @@ impl ReadOptions {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if logs in the dialect have no
-    /// number or are not compressed.
+    /// Returns [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if logs in the dialect
+    /// have no number or are not compressed.
     pub fn check(&self) -> Result<(), Error> {
         unsupported(self.named().check(), None)
     }

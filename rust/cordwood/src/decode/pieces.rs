@@ -1,5 +1,5 @@
-//! The bytes of a record where they are: in one place, or as the payloads of fragments in the
-//! window.
+//! The bytes of a record where they are stored: in one place, or as the payloads of fragments in
+//! the window.
 
 use std::ops::Range;
 
@@ -40,18 +40,19 @@ impl<'a> Iterator for Pieces<'a> {
     }
 }
 
-/// The payloads of the fragments of one record, which have been read and are all in a window. There
-/// are only trailers between these fragments: other bytes abandon a record.
+/// The payloads of the fragments of one record. The fragments have been read and are all in a
+/// window. Only trailers lie between these fragments, because other bytes abandon a record.
 #[derive(Debug, Clone)]
 pub(super) struct Payloads<'a> {
     grid: Grid,
     window: Window<'a>,
-    /// From the next fragment on, or a trailer before it.
+    /// The file offsets from the next fragment on, or from a trailer before it.
     left: Range<u64>,
 }
 
 impl<'a> Payloads<'a> {
-    /// `range`: from the header of the first fragment to the end of the last payload.
+    /// Creates the payloads. `range` extends from the header of the first fragment to the end of
+    /// the last payload.
     pub(super) fn new(grid: Grid, window: Window<'a>, range: Range<u64>) -> Self {
         Payloads {
             grid,

@@ -1,22 +1,22 @@
-//! The repaired fragments, for `ops/salvage.rs`, which asks for them.
+//! The repaired fragments. `ops/salvage.rs` requests them.
 
 use super::Decoder;
 use crate::damage::repair::{Log, Repaired, repair};
 use crate::damage::{BitFlip, Finding, Findings, FragmentPart, Reason, SkippedRegion, only_difference};
 use crate::format::Header;
 
-/// The fragments in which a bit is flipped back.
+/// The fragments in which a bit was flipped back.
 #[derive(Debug)]
 pub(super) struct Repairs {
-    /// Whether any is.
+    /// Whether bits are flipped back at all.
     pub(super) is_on: bool,
-    /// Those that have been processed since they were last taken, except the last one.
+    /// The fragments that have been processed since they were last taken, except the last one.
     findings: Findings,
-    /// The last one, until it is among the others.
+    /// The last fragment, until it is added to the others.
     last: Option<Finding>,
-    /// The file offset of the last one. There, the window differs from the file.
+    /// The file offset of the last fragment. The window differs from the file there.
     pub(super) start: u64,
-    /// Its bytes, with the bit as it was.
+    /// The bytes of the last fragment, after the repair.
     fragment: Vec<u8>,
 }
 
@@ -31,7 +31,7 @@ impl Repairs {
         }
     }
 
-    /// Remembers a fragment that is about to be processed.
+    /// Stores a fragment that is about to be processed.
     fn start(&mut self, start: u64, fragment: Vec<u8>, reason: Reason, bit_flip: BitFlip) {
         let region = SkippedRegion::new(start..start + fragment.len() as u64, reason);
         let bit_flip = Some(bit_flip);
@@ -39,8 +39,8 @@ impl Repairs {
         (self.start, self.fragment) = (start, fragment);
     }
 
-    /// Adds the last fragment to the others if the decoder, which is at `offset`, has moved on.
-    /// Otherwise it will read it again.
+    /// Adds the last fragment to the others if the decoder, which is at `offset`, is past its
+    /// start. If it is not, the decoder will read the fragment again.
     fn settle(&mut self, offset: u64) {
         if let Some(last) = self.last.take()
             && last.region.start < offset
@@ -51,13 +51,13 @@ impl Repairs {
 }
 
 impl Decoder {
-    /// The fragment that is at the start of `bytes` without one flipped bit, if such a bit
+    /// Returns the fragment at the start of `bytes` with one bit flipped back, if such a bit
     /// explains the fault there.
     #[cold]
     pub(super) fn repair(&mut self, reason: Reason, bytes: &[u8], left: usize) -> Option<Vec<u8>> {
         let reason = match reason {
             Reason::BadLength { .. } | Reason::ChecksumMismatch { .. } | Reason::ZeroHeader => reason,
-            // With another type, the header has another length.
+            // A header with another type has another length.
             Reason::TornTail => Reason::BadLength {
                 len: Header::decode(bytes.first_chunk()?).len,
             },
@@ -73,15 +73,15 @@ impl Decoder {
         Log {
             format: &self.format,
             origin: self.origin,
-            // As in `look.rs`: a fragment after damage does not end the log.
+            // A fragment after damage does not end the log. `look.rs` follows the same rule.
             may_end: !self.is_salvaged(),
             form: self.recycled.form,
             is_compressed: self.info.is_compressed(),
         }
     }
 
-    /// The first block up to its first record, if that is repaired: it shows which version of the
-    /// file header is right.
+    /// Returns the first block up to its first record, if that record is repaired. It shows which
+    /// version of the file header is correct.
     pub(super) fn repaired_first_block(&self, first_block: &[u8]) -> Option<Vec<u8>> {
         let dialect = self.format.dialect;
         let (prefix, block) = first_block.split_at_checked(dialect.prefix().len())?;
@@ -93,8 +93,8 @@ impl Decoder {
         Some([prefix, &fragment].concat())
     }
 
-    /// Whether one flipped bit explains why `bytes` are not the file header `prefix`. If so, it is
-    /// repaired.
+    /// Checks whether one flipped bit explains why `bytes` differs from the file header `prefix`.
+    /// If so, repairs the file header.
     pub(super) fn repairs_prefix(&mut self, bytes: &[u8], prefix: &[u8]) -> bool {
         match only_difference(bytes, prefix) {
             Some(place) if self.repairs.is_on => {
@@ -107,8 +107,8 @@ impl Decoder {
         }
     }
 
-    /// The fragments repaired since the last call, if any. Nearly always none, and nearly always
-    /// because none are repaired at all: this is called for each record.
+    /// Returns the fragments that were repaired since the last call, if any. This is called for
+    /// each record. The result is nearly always `None`, because nearly all decoders repair none.
     #[inline]
     pub(crate) fn take_repairs(&mut self) -> Option<Findings> {
         if !self.repairs.is_on {
@@ -118,7 +118,7 @@ impl Decoder {
         (!self.repairs.findings.is_empty()).then(|| std::mem::take(&mut self.repairs.findings))
     }
 
-    /// The bytes of the last fragment that was repaired, if it starts at `start`.
+    /// Returns the bytes of the last repaired fragment, if it starts at `start`.
     pub(crate) fn repaired_at(&self, start: u64) -> Option<&[u8]> {
         let Repairs {
             start: last, fragment, ..

@@ -1,4 +1,4 @@
-//! Consecutive records of one fragment each, found in one loop and returned one by one.
+//! Consecutive records of one fragment each. They are found in one loop and returned one by one.
 
 use super::{DataAt, Decoder, RecordSpan};
 use crate::checksum;
@@ -6,13 +6,13 @@ use crate::dialect::Form;
 use crate::format::HEADER_LEN;
 use crate::fragment::{FullRun, RUN_MAX};
 
-/// A run that was found, and how much of it has been returned.
+/// A run that was found, and how many of its records have been returned.
 pub(super) struct Run {
-    /// Whether to look for runs: `false` if even a FULL fragment may be too large.
+    /// Whether to look for runs. This is `false` if even a FULL fragment may be too large.
     pub(super) is_possible: bool,
     /// File offset of the first record.
     start: u64,
-    /// Where each record ends, counted from `start`, and then a zero, where none ends.
+    /// The ends of the records, counted from `start`, followed by a zero.
     ends: [u16; RUN_MAX + 1],
     /// The index of the next record.
     next: usize,
@@ -28,7 +28,7 @@ impl Run {
         }
     }
 
-    /// Forgets the records that are left.
+    /// Forgets the remaining records.
     pub(super) fn clear(&mut self) {
         self.ends[self.next] = 0;
     }
@@ -48,7 +48,7 @@ impl Run {
         }
     }
 
-    /// The file offset after the next record, if one is left.
+    /// Returns the file offset after the next record, if one is left.
     #[inline]
     fn next_end(&self) -> Option<u64> {
         match self.ends[self.next] {
@@ -69,7 +69,7 @@ impl std::fmt::Debug for Run {
 }
 
 impl RecordSpan {
-    /// The span of a record of a run.
+    /// Creates the span of a record of a run.
     #[inline]
     pub(crate) fn of_run(offset: u64, end_offset: u64) -> Self {
         RecordSpan {
@@ -85,7 +85,8 @@ impl RecordSpan {
 }
 
 impl Decoder {
-    /// Fast path of [`step`](Self::step): the next record of the run, if one is left.
+    /// Takes the next record of the run and returns it, if one is left. This is the fast path of
+    /// [`step`](Self::step).
     #[inline]
     pub(crate) fn next_of_run(&mut self) -> Option<RecordSpan> {
         let span = self.peek_of_run()?;
@@ -100,15 +101,15 @@ impl Decoder {
         self.offset = span.end_offset;
     }
 
-    /// The next record of the run, if one is left, without taking it.
+    /// Returns the next record of the run without taking it, if one is left.
     #[inline]
     pub(crate) fn peek_of_run(&self) -> Option<RecordSpan> {
         let end_offset = self.run.next_end()?;
         Some(RecordSpan::of_run(self.offset, end_offset))
     }
 
-    /// Looks for a run at the start of `bytes`, which are at `offset`, and returns its first
-    /// record, without taking it.
+    /// Looks for a run at the start of `bytes`, which are at `offset`. Returns its first record
+    /// without taking it.
     #[inline]
     pub(super) fn find_run(&mut self, bytes: &[u8], left: usize) -> Option<RecordSpan> {
         let is_inside = self.offset >= self.bounds.start && self.bounds.end.saturating_sub(self.offset) >= left as u64;
@@ -119,7 +120,7 @@ impl Decoder {
             && !self.recycled.is_doubtful
             && !self.recycled.doubtful_part.contains(&self.offset)
             && !self.info.is_compressed()
-            // A type that is not verified does not show that these are the log's own fragments.
+            // A type that is not verified does not prove that the fragments belong to this log.
             && (self.policy.verify_checksums
                 || !self.format.dialect.has_log_numbers()
                 || self.recycled.form == Some(Form::Plain));

@@ -1,7 +1,10 @@
-//! Where a record is: in the file, and its bytes in memory.
+//! The position of a record in the file, and of its bytes in memory.
 
-/// The position of a record in the file. That of a record in a container is one byte of the container,
-/// or all that is left of it for the last record: only its offset says which record it is. [`Decoder::data`](super::Decoder::data) returns its bytes.
+/// The position of a record in the file. [`Decoder::data`](super::Decoder::data) returns the bytes
+/// of the record.
+///
+/// A record in a container has a span of one byte of the container. The span of the last record
+/// extends to the end of the container. Only the offset identifies the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordSpan {
@@ -9,12 +12,12 @@ pub struct RecordSpan {
     pub offset: u64,
     /// File offset after the last fragment's payload.
     pub end_offset: u64,
-    /// Where its bytes are.
+    /// Where the record's bytes are.
     pub data_at: DataAt,
-    /// Whether it starts after damage in the same block, under
-    /// [`OnCorruption::Salvage`](super::OnCorruption::Salvage). Its checksums are valid, but its
-    /// start had to be searched for: a payload that itself contains log fragments can look like
-    /// this.
+    /// Whether the record starts after damage in the same block, under
+    /// [`OnCorruption::Salvage`](super::OnCorruption::Salvage). Its checksums are valid, but the
+    /// decoder had to search for its start. A payload that itself contains log fragments can look
+    /// like such a record.
     pub is_salvaged: bool,
 }
 
@@ -23,32 +26,33 @@ pub struct RecordSpan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DataAt {
-    /// In the window: the record is one fragment.
+    /// In the window. The record is one fragment.
     #[non_exhaustive]
     Window {
-        /// Bytes of the header between [`RecordSpan::offset`] and the data, which ends at
+        /// The number of header bytes between [`RecordSpan::offset`] and the data. The data ends at
         /// [`RecordSpan::end_offset`].
         header_len: u8,
     },
-    /// In the decoder, which has joined the payloads of several fragments.
+    /// In the decoder, which joined the payloads of several fragments.
     Joined,
-    /// In the decoder, which has decompressed them.
+    /// In the decoder, which decompressed the data.
     Unpacked,
-    /// In a container of several records, which is in the window or in the decoder.
+    /// In a container of several records. The container is in the window or in the decoder.
     #[non_exhaustive]
     Container {
-        /// The place of the record in the container, from 0.
+        /// The index of the record in the container, from 0.
         index: u16,
     },
 }
 
-/// The space that a record, or a container, takes up in the file.
+/// The space that a record or a container takes up in the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) fragment_count: u64,
     /// Bytes of its headers.
     pub(crate) header_len: u64,
-    /// Bytes of its payloads: those of its data, unless it is compressed or a container.
+    /// Bytes of its payloads. This is the length of its data, unless it is compressed or a
+    /// container.
     pub(crate) payload_len: u64,
     /// Bytes of trailers between its fragments.
     pub(crate) trailer_len: u64,

@@ -9,25 +9,25 @@ use crate::damage::SkippedRegion;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum End {
-    /// Between two records: at the end of the file, or where the range ended. Bytes after the end
-    /// of the log, up to the end of the file, are [`Reason::Stale`](crate::damage::Reason::Stale).
+    /// Reading ended between two records, at the end of the file or of the range. Bytes from the
+    /// end of the log to the end of the file are [`Reason::Stale`](crate::damage::Reason::Stale).
     Clean {
-        /// That file offset.
+        /// File offset at which reading ended.
         offset: u64,
     },
-    /// In an incomplete record, as a crash leaves it. Not damage.
+    /// Reading ended in an incomplete record, as a crash leaves it. This is not damage.
     TornTail {
         /// File offset at which the incomplete part starts.
         offset: u64,
     },
-    /// At damage, under [`OnCorruption::Stop`](super::OnCorruption::Stop).
+    /// Reading ended at damage, under [`OnCorruption::Stop`](super::OnCorruption::Stop).
     Stopped {
         /// File offset at which the damage starts.
         offset: u64,
     },
 }
 
-/// At the start of a file: where a log without a byte ends.
+/// Returns a clean end at the start of a file, which is the end of an empty log.
 impl Default for End {
     fn default() -> Self {
         End::Clean { offset: 0 }
@@ -35,14 +35,14 @@ impl Default for End {
 }
 
 impl End {
-    /// The file offset of the end, of any kind.
+    /// Returns the file offset of the end.
     pub const fn offset(self) -> u64 {
         match self {
             End::Clean { offset } | End::TornTail { offset } | End::Stopped { offset } => offset,
         }
     }
 
-    /// A stable name: `"clean"`, `"torn_tail"` or `"stopped"`.
+    /// Returns a stable name: `"clean"`, `"torn_tail"` or `"stopped"`.
     pub const fn as_str(self) -> &'static str {
         match self {
             End::Clean { .. } => "clean",
@@ -52,7 +52,7 @@ impl End {
     }
 }
 
-/// For example `torn tail at offset 38`.
+/// Shows the end as text, for example `torn tail at offset 38`.
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, offset) = match self {
@@ -66,20 +66,21 @@ impl fmt::Display for End {
 
 /// A result of the [`Decoder`](super::Decoder).
 ///
-/// Exhaustive: the caller of a decoder must handle each result.
+/// This enum is exhaustive, because the caller of a decoder must handle each result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// A record.
     Record(RecordSpan),
     /// Bytes that are not returned.
     Skipped(SkippedRegion),
-    /// Call again with a window that contains the bytes from
-    /// [`Decoder::offset`](super::Decoder::offset) on and extends further than this one; or with
-    /// this one, if [`Decoder::refused`](super::Decoder::refused) returns a reason.
+    /// The decoder needs more bytes. Call it again with a window that contains the bytes from
+    /// [`Decoder::offset`](super::Decoder::offset) on and extends further than this window. If
+    /// [`Decoder::refused`](super::Decoder::refused) returns a reason, you may also use this window
+    /// again.
     ///
     /// For the last window of a file, this is the result only if there is such a reason, or if the
     /// window starts after that offset.
     NeedMore,
-    /// There are no more events. Every further call returns the same.
+    /// There are no more events. Every further call returns the same result.
     End(End),
 }

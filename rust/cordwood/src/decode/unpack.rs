@@ -1,6 +1,6 @@
-//! The stage after assembling: turns the contents of a record's fragments into the record that was
-//! written. A record of a compressed log and a compressed container are decompressed; any other is
-//! returned as it is.
+//! The stage after assembling. It turns the contents of a record's fragments into the record that
+//! was written. It decompresses a record of a compressed log and a compressed container. It returns
+//! any other record unchanged.
 
 use super::{DataAt, RECORD_LEN_MAX, ReadOptions, RecordSpan};
 use crate::compression::{Decompressor, Failed};
@@ -13,34 +13,35 @@ use crate::error::{OverBudget, Refused};
 pub(super) struct Unpacker {
     decompressor: Decompressor,
     record_len_max: u64,
-    /// Where reading started: bytes from here on count towards the budget of a compressed log.
+    /// The offset at which reading started. Bytes from there on count towards the budget of a
+    /// compressed log.
     read_start: u64,
 }
 
 /// The result for a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unpacked {
-    /// It is in [`Unpacker::data`].
+    /// The record is in [`Unpacker::data`].
     Record(RecordSpan),
-    /// It cannot be decompressed.
+    /// The record cannot be decompressed.
     Skipped(SkippedRegion),
-    /// It is neither returned nor consumed.
+    /// The record is neither returned nor consumed.
     Refused(Refused),
 }
 
-/// The contents of a frame.
+/// The result of decompressing a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Contents {
-    /// It is in [`Unpacker::data`].
+    /// The contents are in [`Unpacker::data`].
     Data,
-    /// It cannot be decompressed.
+    /// The frame cannot be decompressed.
     Bad(Reason),
-    /// It is not decompressed now, and is tried again.
+    /// The frame is not decompressed now. It will be tried again.
     Refused(Refused),
 }
 
 impl Unpacker {
-    /// For a decoder that starts at `read_start`.
+    /// Creates an unpacker for a decoder that starts at `read_start`.
     pub(super) fn new(record_len_max: u64, read_start: u64) -> Self {
         Unpacker {
             decompressor: Decompressor::default(),
@@ -49,22 +50,23 @@ impl Unpacker {
         }
     }
 
-    /// Starts again, at another offset.
+    /// Restarts at another offset.
     pub(super) fn restart(&mut self, read_start: u64) {
         self.read_start = read_start;
         self.decompressor.reset();
     }
 
-    /// The bytes of the last record that was unpacked.
+    /// Returns the bytes of the last record that was unpacked.
     pub(super) fn data(&self) -> &[u8] {
         self.decompressor.data()
     }
 
-    /// Decompresses the body of the container at `span`, of `count` records, which is stored in the
-    /// file as `frame`.
+    /// Decompresses the body of the container at `span`, which has `count` records. The file stores
+    /// the body as `frame`.
     #[cold]
     pub(super) fn unpack_container(&mut self, span: RecordSpan, frame: &[u8], count: usize) -> Contents {
-        // However much was read, one frame states no more than a log of no bytes could.
+        // However many bytes were read, one frame may state no more than a log could before any
+        // byte is read.
         let own_max = self
             .decompressor
             .total()
@@ -75,7 +77,7 @@ impl Unpacker {
         self.contents(span, decompressed)
     }
 
-    /// How many bytes all frames up to the one at `span` may have when decompressed.
+    /// Returns how many bytes all frames up to the one at `span` may have when decompressed.
     fn budget(&self, span: RecordSpan) -> u64 {
         ReadOptions::budget(self.record_len_max, span.end_offset.saturating_sub(self.read_start))
     }
@@ -97,7 +99,7 @@ impl Unpacker {
         }
     }
 
-    /// Decompresses the record at `span`, which is stored in the file as `frame`.
+    /// Decompresses the record at `span`. The file stores the record as `frame`.
     #[cold]
     pub(super) fn unpack(&mut self, span: RecordSpan, frame: &[u8]) -> Unpacked {
         let total_max = self.budget(span);

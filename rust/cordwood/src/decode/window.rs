@@ -12,21 +12,21 @@ pub struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// File offset after the last byte. No file ends after the largest possible offset, but a
-    /// window may claim to.
+    /// Returns the file offset after the last byte. No file ends after the largest possible offset,
+    /// but a window may claim to, so this saturates.
     pub(crate) fn end_offset(self) -> u64 {
         self.offset.saturating_add(self.bytes.len() as u64)
     }
 
-    /// The window without the bytes that no file can have: those after the largest possible offset.
-    /// An offset in it, plus the length of any of its parts, does not overflow.
+    /// Returns the window without the bytes after the largest possible offset, which no file can
+    /// have. An offset in the result plus the length of any of its parts does not overflow.
     pub(super) fn within_offsets(self) -> Self {
         let len = usize::try_from(u64::MAX - self.offset).unwrap_or(usize::MAX);
         let bytes = &self.bytes[..self.bytes.len().min(len)];
         Window { bytes, ..self }
     }
 
-    /// The `len` bytes from the file offset `start` on, which the window must contain.
+    /// Returns the `len` bytes from the file offset `start` on. The window must contain them.
     #[inline]
     pub(crate) fn slice(self, start: u64, len: usize) -> &'a [u8] {
         let skip = start
@@ -36,8 +36,8 @@ impl<'a> Window<'a> {
         bytes.expect("the window does not contain the bytes of the record")
     }
 
-    /// The bytes from the file offset `start` on, at most `len`; none if the window does not
-    /// contain `start`.
+    /// Returns at most `len` bytes from the file offset `start` on. Returns none if the window does
+    /// not contain `start`.
     #[inline]
     pub(crate) fn at(self, start: u64, len: usize) -> &'a [u8] {
         let skip = start

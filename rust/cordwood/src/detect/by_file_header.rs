@@ -1,12 +1,12 @@
-//! Logs with a file header: their dialect, even if part of the header is damaged, and where the
-//! blocks start.
+//! Detects logs with a file header. Finds their dialect, even if part of the header is damaged, and
+//! where their blocks start.
 
 use super::detection::PartialDetection;
 use crate::dialect::{Dialect, Grid, Role, Valid};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
-/// The dialect whose file header `head` starts with: one whose signature is intact, or one of whose
-/// bits a few are damaged and which a valid fragment follows.
+/// Returns the dialect whose file header `head` starts with. Either the signature is intact, or a
+/// few bits are damaged and a valid fragment follows.
 pub(super) fn of_file_header(head: &[u8]) -> Option<Dialect> {
     let is_it = |dialect: &&Dialect| !dialect.signature().is_empty() && head.starts_with(dialect.signature());
     let is_followed = |dialect: &Dialect| {
@@ -17,7 +17,8 @@ pub(super) fn of_file_header(head: &[u8]) -> Option<Dialect> {
     with_signature.or_else(|| nearest_file_header(head).filter(is_followed))
 }
 
-/// The dialect with whose file header `head` starts, if at most eight bits of it are damaged.
+/// Returns the dialect whose file header `head` starts with, if at most eight bits of it are
+/// damaged.
 pub(super) fn nearest_file_header(head: &[u8]) -> Option<Dialect> {
     const DAMAGED_BITS_MAX: u32 = 8;
     let may_be = |dialect: &&Dialect| !dialect.prefix().is_empty() && dialect.prefix().len() <= head.len();
@@ -29,22 +30,24 @@ pub(super) fn nearest_file_header(head: &[u8]) -> Option<Dialect> {
     (damaged_bits(&nearest) <= DAMAGED_BITS_MAX).then_some(*nearest)
 }
 
-/// The dialect of a log whose file header is damaged: of the dialects with the same fragments as
-/// `found`, the one whose file header it may be with a few damaged bits, or else the one with the
-/// most intact bytes.
+/// Returns the dialect of a log with a damaged file header, among the dialects with the same
+/// fragments as `found`. This is the dialect whose file header differs from `head` in only a few
+/// bits. If there is none, it is the dialect with the most intact bytes.
 pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) -> PartialDetection {
     let intact_count = |dialect: &&Dialect| dialect.magic().iter().zip(head).filter(|(a, b)| a == b).count();
     let with_fragments = Dialect::ALL.iter().filter(|dialect| dialect.has_fragments_of(found));
-    // The first of several is found last, and wins.
+    // If several are equal, the first one wins because it is found last.
     let most_intact = with_fragments.rev().max_by_key(intact_count).copied();
     let dialect = nearest_file_header(head).or(most_intact);
     with_grid(dialect.unwrap_or(found), head, is_all)
 }
 
-/// The number of bytes that show where the blocks of a log start: the second block, wherever it is.
+/// The number of bytes that show where the blocks of a log start. They include the second block,
+/// wherever it starts.
 const GRID_LEN: usize = 2 * BLOCK_LEN + HEADER_LEN;
 
-/// `dialect`, or the one with the same file header whose blocks are counted from another offset.
+/// Returns `dialect`, or the dialect with the same file header whose blocks are counted from
+/// another offset.
 pub(super) fn with_grid(dialect: Dialect, head: &[u8], is_all: bool) -> PartialDetection {
     let is_other =
         |other: &&Dialect| other.prefix() == dialect.prefix() && other.grid_offset() != dialect.grid_offset();
@@ -59,16 +62,16 @@ pub(super) fn with_grid(dialect: Dialect, head: &[u8], is_all: bool) -> PartialD
     PartialDetection::Log(grid_of(both, head).dialect.into())
 }
 
-/// Which of two dialects a log is in that only differ in where their blocks start: the one in which
-/// the second block starts with a valid fragment. If it does in neither, the first fragment may be
-/// too long for the first block of `first`, whose end comes first.
+/// Decides which of two dialects a log is in, if they differ only in where their blocks start. In
+/// the correct dialect, the second block starts with a valid fragment. If this holds in neither,
+/// the first fragment may be too long for the first block of `first`, which ends first.
 fn grid_of([first, second]: [Grid; 2], head: &[u8]) -> Grid {
     let (start, end, second_end) = (
         first.dialect.prefix().len(),
         first.first_block_len(),
         second.first_block_len(),
     );
-    // The valid fragment at the offset `at`, whose block ends at `block_end`.
+    // Returns the valid fragment at the offset `at`, whose block ends at `block_end`.
     let fragment = |at: usize, block_end: usize| {
         let block = head.get(at..block_end.min(head.len()))?;
         first.dialect.valid(block, true)
@@ -85,7 +88,8 @@ fn grid_of([first, second]: [Grid; 2], head: &[u8]) -> Grid {
             matches!(header.kind, 1 | 2) && fragment_end > end && fragment_end <= second_end
         })
     };
-    // Whether a valid fragment of the first block extends past the end that this block would have.
+    // Checks whether a valid fragment of the first block extends past the end that the block would
+    // have in `first`.
     let crosses = || {
         let mut at = start;
         while at < end {

@@ -1,4 +1,4 @@
-//! Which dialect a fragment belongs to, and where to find one.
+//! Determines which dialect a fragment belongs to, and where to find a fragment.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,9 @@ use crate::dialect::{Compression, Dialect, Form, LogFormat, Metadata, NO_COMPRES
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT, Kind, without_zeros};
 use crate::fragment::is_written;
 
-/// The format of the log to which the valid fragment at the start of `block` belongs; `find`
-/// looks for the fragment in a given dialect. For a recyclable fragment, [`Dialect::RECYCLABLE`].
+/// Returns the format of the log to which the valid fragment at the start of `block` belongs.
+/// `find` looks for the fragment in a given dialect. For a recyclable fragment, the dialect is
+/// [`Dialect::RECYCLABLE`].
 ///
 /// Type bytes mean different things in different dialects, but no two of these meanings have a
 /// checksum over the same bytes.
@@ -26,7 +27,7 @@ pub(super) fn of_fragment(block: &[u8], find: impl Fn(Dialect) -> Option<Valid>)
             Role::Fragment(_) => return Some(format),
             Role::Metadata(Metadata::Mark) => return Some(of_mark(format, payload)),
             Role::Metadata(Metadata::SetCompression) => {
-                // Without a valid payload it cannot be distinguished from the meaning of the type
+                // Without a valid payload, it cannot be distinguished from the meaning of the type
                 // in other dialects.
                 let is_zstd = block[HEADER_LEN..valid.end] == ZSTD;
                 return Some(if is_zstd {
@@ -42,7 +43,7 @@ pub(super) fn of_fragment(block: &[u8], find: impl Fn(Dialect) -> Option<Valid>)
     None
 }
 
-/// The format of a packed log that starts with a mark with this payload.
+/// Returns the format of a packed log that starts with a mark with this payload.
 fn of_mark(format: LogFormat, payload: &[u8]) -> LogFormat {
     LogFormat {
         compression: Mark::decode(payload).and_then(Mark::compression),
@@ -50,9 +51,9 @@ fn of_mark(format: LogFormat, payload: &[u8]) -> LogFormat {
     }
 }
 
-/// Checks that this release reads a log in this format that starts with `head`: the first fragment
-/// of a packed log, or of a compressed one, states the codec. A range that does not contain that
-/// fragment is no more readable than one that does.
+/// Checks that this release can read a log in this format that starts with `head`. The first
+/// fragment of a packed log or of a compressed log states the codec. If this release does not know
+/// the codec, it cannot read any range of the log.
 pub(crate) fn check_start(format: LogFormat, head: &[u8]) -> Result<(), (Dialect, Unsupported)> {
     let dialect = format.dialect;
     let Some(valid) = dialect.valid(head, true) else {
@@ -61,7 +62,7 @@ pub(crate) fn check_start(format: LogFormat, head: &[u8]) -> Result<(), (Dialect
     let payload = &head[valid.form.header_len()..valid.end];
     let unsupported = match valid.role {
         Role::Metadata(Metadata::Mark) => Mark::decode(payload).and_then(|mark| mark.unsupported(0)),
-        // A compression that was named is used, whichever is stated.
+        // A compression that was named takes precedence over the stated one.
         Role::Metadata(Metadata::SetCompression) if !format.is_zstd() && payload != NO_COMPRESSION => {
             let codec = payload.try_into().map(u32::from_le_bytes);
             codec.ok().map(|codec| Unsupported::Codec { codec, offset: 0 })
@@ -71,7 +72,8 @@ pub(crate) fn check_start(format: LogFormat, head: &[u8]) -> Result<(), (Dialect
     unsupported.map_or(Ok(()), |unsupported| Err((dialect, unsupported)))
 }
 
-/// The format of a packed log whose first fragment, of this kind, is one of a container.
+/// Returns the format of a packed log whose first fragment is part of a container and has this
+/// kind.
 fn of_container(format: LogFormat, kind: Kind, payload: &[u8]) -> LogFormat {
     let starts = matches!(kind, Kind::Full | Kind::First);
     let codec = payload.first().filter(|_| starts).copied().and_then(Codec::from_byte);
@@ -81,8 +83,8 @@ fn of_container(format: LogFormat, kind: Kind, payload: &[u8]) -> LogFormat {
     }
 }
 
-/// The format of a packed log whose mark is damaged, if `head` starts with one that has at most
-/// eight wrong bits.
+/// Returns the format of a packed log with a damaged mark, if `head` starts with a mark that has at
+/// most eight wrong bits.
 pub(super) fn of_damaged_mark(head: &[u8]) -> Option<LogFormat> {
     const DAMAGED_BITS_MAX: u32 = 8;
     let marks = [Codec::Stored, Codec::Zstd].map(|codec| {
@@ -101,9 +103,11 @@ pub(super) fn of_damaged_mark(head: &[u8]) -> Option<LogFormat> {
     })
 }
 
-/// The format of a log whose first block starts with damage, and where the damage ends: at the
-/// first two consecutive valid fragments in the block that carry a log number, unless more consecutive ones
-/// without a number come before; or else at the first two. The others are probably part of a payload.
+/// Returns the format of a log whose first block starts with damage, and where the damage ends. It
+/// ends at the first two consecutive valid fragments in the block that carry a log number, unless a
+/// longer series of fragments without a number comes before them. If no such fragments carry a
+/// number, it ends at the first two consecutive valid ones. The other fragments are probably part
+/// of a payload.
 pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
     let scanner = Scanner::new(block);
     let end_of = |dialect: Dialect, start| scanner.valid(dialect, start).map(|valid| start + valid.end);
@@ -111,7 +115,7 @@ pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
     let mut start = 1;
     while start < block.len() {
         let rest = &block[start..];
-        // Most bytes are not a type, and need no checksum.
+        // Most bytes are not a type, so they need no checksum.
         let may_be = rest.get(KIND_AT).copied().is_some_and(is_written_kind);
         let format = may_be.then(|| of_fragment(rest, |dialect| scanner.valid(dialect, start)));
         let mut next = start + 1;
@@ -136,7 +140,7 @@ pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
                 None => plain = Some((count, found)),
                 Some(_) => {}
             }
-            // Their payloads are not searched.
+            // Payloads of these fragments are not searched.
             next = end;
         }
         start = next;
@@ -144,7 +148,8 @@ pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
     plain.map(|(_, found)| found)
 }
 
-/// The format of a log that was closed without records: it starts with the end-of-log trailer.
+/// Returns the format of a log that was closed without records. Such a log starts with the
+/// end-of-log trailer.
 pub(super) fn of_empty_log(head: &[u8]) -> Option<LogFormat> {
     Dialect::ALL.iter().find_map(|&dialect| {
         let number = dialect.number_of_empty_log(head)?;
@@ -152,7 +157,7 @@ pub(super) fn of_empty_log(head: &[u8]) -> Option<LogFormat> {
     })
 }
 
-/// Whether any dialect writes fragments of this type.
+/// Checks whether any dialect writes fragments of this type.
 pub(super) fn is_written_kind(kind: u8) -> bool {
     const IS_WRITTEN: [bool; 256] = {
         let mut is_written = [false; 256];
@@ -168,8 +173,8 @@ pub(super) fn is_written_kind(kind: u8) -> bool {
     IS_WRITTEN[usize::from(kind)]
 }
 
-/// The dialects in which this header can be the first of a file, with the form and the length that
-/// the fragment has there. `left` bytes of its block are left.
+/// Returns the dialects in which this header can be the first in a file, with the form and the
+/// length of the fragment in each. `left` is the number of bytes left in its block.
 pub(super) fn first_fragments(header: Header, left: usize) -> impl Iterator<Item = (Dialect, Form, usize)> {
     Dialect::BY_RANK.iter().filter_map(move |dialect| {
         let meaning = dialect.meaning(header.kind);
@@ -180,9 +185,9 @@ pub(super) fn first_fragments(header: Header, left: usize) -> impl Iterator<Item
     })
 }
 
-/// Whether `head` may end within the first fragment of a log that is still being written. The
-/// contents of that fragment say nothing about the log: a record may itself contain a log.
-/// Zeros at the end of `head` may be a preallocated part of the file.
+/// Checks whether `head` may end within the first fragment of a log that is still being written.
+/// The contents of that fragment are not evidence about the log, because a record may itself
+/// contain a log. Zeros at the end of `head` may be a preallocated part of the file.
 pub(crate) fn ends_in_first_fragment(head: &[u8]) -> bool {
     if of_file_header(head).is_some() {
         return false;
@@ -196,13 +201,13 @@ pub(crate) fn ends_in_first_fragment(head: &[u8]) -> bool {
             let is_whole = of_fragment(head, |dialect| dialect.valid(head, true)).is_some();
             !is_whole && first_fragments(header, left).any(|(.., end)| end > written_len)
         }
-        // Only metadata.
+        // There is only metadata.
         _ => metadata_len > 0,
     }
 }
 
-/// `head` from the first record on: RocksDB's metadata comes before all records, and has no log
-/// number.
+/// Returns `head` from the first record on. RocksDB's metadata comes before all records and has no
+/// log number.
 fn after_metadata(mut head: &[u8]) -> &[u8] {
     while let Some(valid) = Dialect::ROCKSDB.valid(head, true)
         && matches!(valid.role, Role::Metadata(_))
@@ -212,8 +217,8 @@ fn after_metadata(mut head: &[u8]) -> &[u8] {
     head
 }
 
-/// The dialect that the start of `head` shows, by its metadata or its file header, before there
-/// is a valid fragment. It does not show where blocks start or which number the log has.
+/// Returns the dialect that the metadata or the file header at the start of `head` shows, before
+/// any valid fragment. These do not show where blocks start or which number the log has.
 pub(crate) fn shown_dialect(head: &[u8]) -> Option<Dialect> {
     if after_metadata(head).len() < head.len() {
         return Some(Dialect::ROCKSDB);
@@ -221,8 +226,8 @@ pub(crate) fn shown_dialect(head: &[u8]) -> Option<Dialect> {
     nearest_file_header(head)
 }
 
-/// Whether the start of `head` alone shows which log it is: a file header;
-/// or, after metadata, a valid fragment; or the end-of-log trailer.
+/// Checks whether the start of `head` alone identifies the log. A file header, the end-of-log
+/// trailer, or a valid fragment after any metadata does.
 pub(crate) fn starts_undamaged(head: &[u8]) -> bool {
     let block = after_metadata(&head[..head.len().min(BLOCK_LEN)]);
     of_file_header(head).is_some()
@@ -230,8 +235,8 @@ pub(crate) fn starts_undamaged(head: &[u8]) -> bool {
         || of_fragment(block, |dialect| dialect.valid(block, true)).is_some()
 }
 
-/// Whether there is a valid fragment anywhere in `head`, or one of an unknown type at its
-/// start.
+/// Checks whether there is a valid fragment anywhere in `head`, or a valid fragment of an unknown
+/// type at its start.
 pub(super) fn has_fragment(head: &[u8]) -> bool {
     let first = &head[..head.len().min(BLOCK_LEN)];
     let is_of_unknown_type = Dialect::BY_RANK
@@ -243,7 +248,7 @@ pub(super) fn has_fragment(head: &[u8]) -> bool {
     is_of_unknown_type || blocks.any(has_fragment_in)
 }
 
-/// Whether there is a valid fragment anywhere in this block.
+/// Checks whether there is a valid fragment anywhere in this block.
 fn has_fragment_in(block: &[u8]) -> bool {
     let scanner = Scanner::new(block);
     (0..block.len().saturating_sub(KIND_AT)).any(|start| {
@@ -252,7 +257,7 @@ fn has_fragment_in(block: &[u8]) -> bool {
     })
 }
 
-/// Where the first block may start.
+/// Returns where the first block may start.
 pub(super) fn grid_offsets() -> BTreeSet<u64> {
     Dialect::ALL.iter().map(|dialect| dialect.grid_offset()).collect()
 }

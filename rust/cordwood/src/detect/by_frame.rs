@@ -1,4 +1,4 @@
-//! Whether a RocksDB log whose start is damaged, or another block of it, is compressed.
+//! Determines whether a RocksDB log is compressed if its start or another block is damaged.
 
 use super::by_fragment::after_damage;
 use super::detection::PartialDetection;
@@ -6,8 +6,8 @@ use super::foreign::ZSTD_MAGIC;
 use crate::dialect::{Compression, Dialect, Grid, LogFormat, Role};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
-/// `format`, or the format of a compressed RocksDB log if this is one and its first fragment is
-/// damaged.
+/// Returns the format of a compressed RocksDB log if this is one and its first fragment is damaged.
+/// Otherwise returns `format`.
 pub(super) fn with_compression(format: LogFormat, head: &[u8], is_all: bool) -> PartialDetection {
     match is_compressed(format, head, is_all) {
         Some(true) => PartialDetection::Log(compressed(format)),
@@ -16,7 +16,7 @@ pub(super) fn with_compression(format: LogFormat, head: &[u8], is_all: bool) -> 
     }
 }
 
-/// The format of a compressed RocksDB log with the number of `format`.
+/// Returns the format of a compressed RocksDB log with the number of `format`.
 pub(super) fn compressed(format: LogFormat) -> LogFormat {
     LogFormat {
         dialect: Dialect::ROCKSDB,
@@ -25,17 +25,18 @@ pub(super) fn compressed(format: LogFormat) -> LogFormat {
     }
 }
 
-/// Whether a log that does not start with the record that declares compression is a compressed
-/// RocksDB log all the same, so that no frame is mistaken for a record. That record is the same
-/// eleven bytes in all such logs. The log is taken to be compressed if
+/// Checks whether a log is a compressed RocksDB log although it does not start with the record that
+/// declares compression. This prevents mistaking a frame for a record. The declaring record has the
+/// same eleven bytes in all such logs. The log counts as compressed in any of these cases:
 ///
-/// * it starts with a frame or in the middle of a record, and another block starts with these
-///   bytes: the blocks were swapped; or
-/// * it starts with damage, of at most eight bits of these bytes; or
-/// * it starts in the middle of a record, or with damaged bytes that are not clearly another
-///   fragment, followed by the next one; and the first readable records are zstd frames.
+/// * It starts with a frame or in the middle of a record, and another block starts with these
+///   eleven bytes, so blocks were swapped.
+/// * It starts with damage that changed at most eight bits of these bytes.
+/// * It starts in the middle of a record, or with damaged bytes that are not clearly another
+///   fragment and are followed by a fragment. In addition, the first readable records are zstd
+///   frames.
 ///
-/// `None` if the bytes after `head` may decide it. Without `is_all`, the first block must be
+/// Returns `None` if the bytes after `head` may decide. Without `is_all`, the first block must be
 /// complete.
 pub(super) fn is_compressed(format: LogFormat, head: &[u8], is_all: bool) -> Option<bool> {
     let may_be = [Dialect::LEVELDB, Dialect::RECYCLABLE, Dialect::ROCKSDB].contains(&format.dialect);
@@ -77,8 +78,8 @@ pub(super) fn is_compressed(format: LogFormat, head: &[u8], is_all: bool) -> Opt
     starts_with_frames(format, head, is_all)
 }
 
-/// Whether the records in `head`, as far as they can be found from the starts of blocks on, are
-/// zstd frames. A single record that is not a frame decides; otherwise all of them are needed.
+/// Checks whether the records in `head` that can be found from the starts of blocks are zstd
+/// frames. One record that is not a frame decides. If there is none, all records are needed.
 fn starts_with_frames(format: LogFormat, head: &[u8], is_all: bool) -> Option<bool> {
     let first_block = &head[..head.len().min(BLOCK_LEN)];
     match are_frames(format, head, BLOCK_LEN) {
@@ -92,8 +93,8 @@ fn starts_with_frames(format: LogFormat, head: &[u8], is_all: bool) -> Option<bo
     Some(in_first_block.unwrap_or(false))
 }
 
-/// Whether all records in `head` that start at or after `start` are zstd frames; `None` if there is
-/// none.
+/// Checks whether all records in `head` that start at or after `start` are zstd frames. Returns
+/// `None` if there are no records.
 fn are_frames(format: LogFormat, head: &[u8], mut start: usize) -> Option<bool> {
     let mut found = None;
     while start < head.len() {
@@ -109,8 +110,8 @@ fn are_frames(format: LogFormat, head: &[u8], mut start: usize) -> Option<bool> 
             continue;
         };
         let payload = &block[valid.form.header_len()..valid.end];
-        // An empty record is not a frame and decides nothing; a FIRST may end within the four bytes
-        // of the magic number.
+        // An empty record is not a frame, and it does not decide. A FIRST fragment may end within
+        // the four bytes of the magic number.
         if let Role::Fragment(kind @ (Kind::Full | Kind::First)) = valid.role
             && !payload.is_empty()
         {
@@ -125,7 +126,7 @@ fn are_frames(format: LogFormat, head: &[u8], mut start: usize) -> Option<bool> 
     found
 }
 
-/// Whether `head` starts as a compressed RocksDB log does, but for a few bits.
+/// Checks whether `head` starts like a compressed RocksDB log, except for a few bits.
 pub(super) fn is_near_first_compressed(head: &[u8]) -> bool {
     const DAMAGED_BITS_MAX: u32 = 8;
     let differs = |first: &[u8; FIRST_COMPRESSED.len()]| {

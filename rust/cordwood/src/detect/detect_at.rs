@@ -1,4 +1,4 @@
-//! The dialect of a log.
+//! Detects the dialect of a log in a part of a file.
 
 use super::by_file_header::{nearest_file_header, of_damaged_file_header, of_file_header, with_grid};
 use super::by_fragment::{after_damage, of_damaged_mark, of_empty_log, of_fragment};
@@ -9,8 +9,8 @@ use super::not_a_log::no_log;
 use crate::dialect::{Dialect, LogFormat};
 use crate::format::BLOCK_LEN;
 
-/// [`detect`] in a part of a file: `bytes`, which start at the file offset `offset`. `is_last` says
-/// whether the file ends where they end.
+/// Like [`detect`], but for a part of a file. `bytes` starts at the file offset `offset`. `is_last`
+/// states whether the file ends where `bytes` ends.
 pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDetection {
     let head = &bytes[..bytes.len().min(DETECT_LEN)];
     let is_all = is_last || head.len() == DETECT_LEN;
@@ -31,8 +31,8 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
         let block = &block[..block.len().min(left)];
         if let Some(format) = of_fragment(block, |dialect| dialect.valid(block, true)) {
             if offset == 0 {
-                // If the first block is damaged, or was swapped with another one, whether records
-                // are compressed has to be inferred from the other blocks.
+                // If the first block is damaged or was swapped with another block, the other blocks
+                // have to show whether records are compressed.
                 match is_compressed(format, head, is_all) {
                     None => return PartialDetection::NeedMore,
                     Some(true) => return PartialDetection::Log(compressed(format)),
@@ -40,8 +40,8 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
                 }
             }
             return if offset > 0 && format.dialect.has_log_numbers() {
-                // The first fragment here may belong to an older log. Only the start of the
-                // file shows which is which.
+                // The first fragment here may belong to an older log. Only the start of the file
+                // shows which log it belongs to.
                 PartialDetection::Unclear
             } else if format.dialect == Dialect::RECYCLABLE {
                 recyclable(format, head, start, is_all)
@@ -57,13 +57,13 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
         {
             return PartialDetection::Log(format);
         }
-        // All other fragments may be frames, which are records of no log that is not compressed.
+        // All other fragments may be frames. Frames are not records of a log without compression.
         if offset == 0 && start == 0 && is_near_first_compressed(block) {
             return PartialDetection::Log(compressed(Dialect::ROCKSDB.into()));
         }
     }
     if !is_all {
-        // The next block, or the rest of this one, may start with a fragment.
+        // The next block, or the rest of this block, may start with a fragment.
         return PartialDetection::NeedMore;
     }
     if offset > 0 {
@@ -73,7 +73,7 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
         Some(format) if !format.dialect.prefix().is_empty() => of_damaged_file_header(format.dialect, head, is_all),
         Some(format) => with_compression(format, head, true),
         None => match (no_log(head), nearest_file_header(head)) {
-            // Neither another format nor text.
+            // This is neither another format nor text.
             (
                 PartialDetection::Unclear
                 | PartialDetection::Foreign(Foreign::Unknown)
@@ -85,8 +85,8 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
     }
 }
 
-/// Distinguishes logs that start with recyclable fragments, at `start`: one that ends in a trailer
-/// is Pebble's. No byte shows that a log is RocksDB's.
+/// Distinguishes logs that start with recyclable fragments at `start`. A log that ends in a trailer
+/// is from Pebble. No byte shows that a log is from RocksDB.
 fn recyclable(format: LogFormat, head: &[u8], mut start: usize, is_all: bool) -> PartialDetection {
     if !is_all {
         return PartialDetection::NeedMore;

@@ -1,24 +1,25 @@
-//! The input of detection, and its results.
+//! The input and the results of detection.
 
 use super::foreign::Foreign;
 use crate::dialect::LogFormat;
 use crate::format::BLOCK_LEN;
 
-/// How many bytes of the start of a file [`detect`](crate::ops::detect) inspects: three
-/// blocks, so that the second one is included even if it starts after a file header.
+/// The number of bytes at the start of a file that [`detect`](crate::ops::detect) inspects. This is
+/// three blocks, so that it includes the second block even if that starts after a file header.
 pub const DETECT_LEN: usize = 3 * BLOCK_LEN;
 
 /// The kind of a file.
 ///
-/// Exhaustive: there is no fourth answer.
+/// This enum is exhaustive, because no fourth result is possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detection {
     /// A log in this format.
     Log(LogFormat),
     /// A file in another format.
     Foreign(Foreign),
-    /// It cannot be determined: the file is empty, or contains no complete fragment with a valid
-    /// checksum. A [`Reader`](crate::Reader) assumes [`Dialect::LEVELDB`](crate::Dialect::LEVELDB).
+    /// The kind cannot be determined. The file is empty or contains no complete fragment with a
+    /// valid checksum. A [`Reader`](crate::Reader) assumes
+    /// [`Dialect::LEVELDB`](crate::Dialect::LEVELDB).
     Unclear,
 }
 
@@ -27,10 +28,10 @@ pub enum Detection {
 pub(crate) enum PartialDetection {
     Log(LogFormat),
     Foreign(Foreign),
-    /// It cannot be determined.
+    /// The kind cannot be determined.
     Unclear,
-    /// The file continues after these bytes, which do not show that it is a log. The rest
-    /// decides: see [`of_rest`](super::of_rest).
+    /// The file continues after these bytes, and they do not show that it is a log. The rest of the
+    /// file decides. See [`of_rest`](super::of_rest).
     Longer(Option<Foreign>),
     /// More bytes are needed.
     NeedMore,

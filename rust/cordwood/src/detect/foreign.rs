@@ -1,4 +1,4 @@
-//! The format of a file that is not a log: one with a signature at the start or at the end, or
+//! Recognises files that are not logs, by a signature at the start or the end, or because they are
 //! text.
 
 use std::fmt;
@@ -8,7 +8,8 @@ use crate::format::FRAGMENT_LEN_MAX;
 use crate::names::named;
 
 named! {
-    /// The format of a file that is not a log of any dialect, and a program that reads it.
+    /// The format of a file that is not a log of any dialect. The description names a program that
+    /// reads it.
     pub enum Foreign {
         /// A file compressed with gzip.
         Gzip = "gzip", "a file compressed with gzip: decompress it first, with `gunzip`";
@@ -48,30 +49,31 @@ named! {
         GitLfs = "Git LFS pointer", "a Git LFS pointer: `git lfs pull` fetches the file itself";
         /// A git-annex pointer to a file that was not fetched.
         GitAnnex = "git-annex pointer", "a git-annex pointer: `git annex get` fetches the file itself";
-        /// A file that NetEase's edition of Minecraft has encrypted.
+        /// A file that was encrypted by NetEase's edition of Minecraft.
         NetEase = "encrypted by NetEase",
             "a file encrypted by NetEase's edition of Minecraft: decrypt it first, as cordwood's guide \"Rescue a \
              LevelDB or RocksDB database\" shows";
-        /// The info log of LevelDB or RocksDB, the file `LOG`: lines of text.
+        /// The info log of LevelDB or RocksDB, which is the text file `LOG`.
         InfoLog = "info log", "an info log, the messages of an engine, which a text editor shows";
-        /// A table (`.ldb`, `.sst`) of LevelDB, or an old one of RocksDB.
+        /// A table (`.ldb`, `.sst`) of LevelDB, or an old table of RocksDB.
         LevelDbTable = "LevelDB table", "a LevelDB table, which LevelDB reads together with its database";
         /// A table (`.sst`) of RocksDB.
         RocksDbTable = "RocksDB table", "a RocksDB table, which `sst_dump` of RocksDB reads";
         /// A table (`.sst`) of Pebble.
         PebbleTable = "Pebble table", "a Pebble table, which `pebble sstable` of Pebble reads";
-        /// Values (`.blob`) of RocksDB or Pebble that are kept apart from their keys.
+        /// A blob file (`.blob`) of RocksDB or Pebble, which stores values apart from their keys.
         BlobFile = "blob file", "a blob file, which RocksDB or Pebble reads together with its tables";
         /// UTF-8 text.
         Text = "text", "text";
-        /// None of these, and no byte shows that it is a log.
+        /// None of these formats, and no byte shows that the file is a log.
         Unknown = "unknown",
             "in an unknown format: it has no valid fragment, and neither the headers nor the name of a log";
     }
 }
 
 impl Foreign {
-    /// Whether the format was recognised by its signature, rather than by the absence of a log.
+    /// Checks whether the format was recognised by its signature. If not, no log was found in the
+    /// file.
     pub(crate) const fn has_signature(self) -> bool {
         !matches!(self, Foreign::Text | Foreign::Unknown)
     }
@@ -88,7 +90,7 @@ impl std::error::Error for Foreign {}
 /// The magic number of a zstd frame.
 pub(super) const ZSTD_MAGIC: &[u8; 4] = b"\x28\xb5\x2f\xfd";
 
-/// The format of a file that is not a log, by its start.
+/// Returns the format of a file that is not a log, based on its start.
 pub(super) fn foreign(head: &[u8]) -> Option<Foreign> {
     let by_magic = [
         (b"\x1f\x8b\x08".as_slice(), Foreign::Gzip),
@@ -124,7 +126,7 @@ pub(super) fn foreign(head: &[u8]) -> Option<Foreign> {
     if is_info_log(head) {
         return Some(Foreign::InfoLog);
     }
-    // TFRecord: the length as a u64, its checksum, the data, its checksum.
+    // A TFRecord consists of the length as a u64, its checksum, the data, and its checksum.
     if let Some((len, after)) = head.split_first_chunk::<8>()
         && let Some(stored) = after.first_chunk()
         && mask(crc32c(len)) == u32::from_le_bytes(*stored)
@@ -134,7 +136,7 @@ pub(super) fn foreign(head: &[u8]) -> Option<Foreign> {
     prometheus(head).then_some(Foreign::Prometheus)
 }
 
-/// Whether `head` starts with a line of LevelDB's or RocksDB's `LOG`:
+/// Checks whether `head` starts with a line of LevelDB's or RocksDB's `LOG`:
 /// `2026/01/31-23:59:59.999999 `.
 fn is_info_log(head: &[u8]) -> bool {
     let pattern = b"0000/00/00-00:00:00.000000 ";
@@ -142,15 +144,15 @@ fn is_info_log(head: &[u8]) -> bool {
     head.len() >= pattern.len() && head.iter().zip(pattern).all(is_like)
 }
 
-/// Whether this is a record of a Prometheus log: type, length and checksum of the payload, big
-/// endian. Source: prometheus `tsdb/wlog/wlog.go`.
+/// Checks whether this is a record of a Prometheus log. It starts with the type, the length and the
+/// checksum of the payload, in big endian. Source: prometheus `tsdb/wlog/wlog.go`.
 fn prometheus(head: &[u8]) -> bool {
     let Some((&[flags, l0, l1, c0, c1, c2, c3], after)) = head.split_first_chunk() else {
         return false;
     };
     let len = usize::from(l0) << 8 | usize::from(l1);
     let stored = [c3, c2, c1, c0];
-    // The low three bits are the position in the record, the next two the compression.
+    // The low three bits are the position in the record. The next two bits are the compression.
     let is_kind = matches!(flags & 7, 1..=4) && flags < 32 && (1..=FRAGMENT_LEN_MAX).contains(&len);
     is_kind
         && after
@@ -161,7 +163,7 @@ fn prometheus(head: &[u8]) -> bool {
 /// The length of the magic number at the end of a table.
 pub(super) const FOOTER_LEN: usize = 8;
 
-/// The format with this footer. Source: LevelDB `table/format.h`, RocksDB
+/// Returns the format with this footer. Source: LevelDB `table/format.h`, RocksDB
 /// `table/block_based/block_based_table_builder.cc`, `table/plain/plain_table_builder.cc`,
 /// `table/cuckoo/cuckoo_table_builder.cc`, Pebble `sstable/table.go`, `sstable/blob/blob.go`.
 pub(super) fn footer(file: &[u8]) -> Option<Foreign> {

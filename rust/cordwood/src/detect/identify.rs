@@ -1,4 +1,4 @@
-//! The format of a log: its dialect, its number and its compression.
+//! Determines the format of a log: its dialect, its number and its compression.
 
 use std::path::Path;
 
@@ -12,12 +12,13 @@ use super::number::log_number_of;
 use crate::dialect::{Compression, Dialect, GivenFormat, Grid, LogFormat, Metadata, Role, ZSTD};
 use crate::format::HEADER_LEN;
 
-/// Detects the format of a log (its dialect, number and compression) from `head`: the first
-/// [`DETECT_LEN`] bytes of the file, or all of a shorter one.
+/// Detects the format of a log (its dialect, number and compression) from `head`. Pass the first
+/// [`DETECT_LEN`] bytes of the file, or the whole file if it is shorter.
 ///
-/// The first valid fragment decides. It is searched for where a block may start; then after damage
-/// in the first block, where two consecutive ones are required. A random fragment is valid once in
-/// four billion tries. The log number is that of the first fragment of a record.
+/// The first valid fragment decides. The search starts where a block may start. It then continues
+/// after damage in the first block, where two consecutive valid fragments are required. Random
+/// bytes are a valid fragment once in four billion tries. The log number is the number in the first
+/// fragment of a record.
 ///
 /// ```
 /// use cordwood_log::Dialect;
@@ -29,14 +30,14 @@ use crate::format::HEADER_LEN;
 /// assert_eq!(detect(b"plain text\n"), Detection::Foreign(Foreign::Text));
 /// ```
 ///
-/// A file that is longer than `head` is rejected only by a signature: a reader also inspects the
-/// bytes after it.
+/// If the file is longer than `head`, only a signature rejects it. A reader also inspects the bytes
+/// after `head`.
 pub fn detect(head: &[u8]) -> Detection {
     detect_named(head, None)
 }
 
-/// [`detect`] for a log that may be in the file `path`: the log number in the file's name takes
-/// precedence over those in fragments.
+/// Like [`detect`], for a log that may be in the file `path`. The log number in the file's name
+/// takes precedence over the numbers in fragments.
 ///
 /// ```
 /// use std::path::Path;
@@ -56,16 +57,17 @@ pub fn detect_named(head: &[u8], path: Option<&Path>) -> Detection {
     }
 }
 
-/// The format of a log: its dialect, its number and whether it is compressed. All readers use this
+/// Returns the format of a log: its dialect, its number and its compression. All readers use this
 /// function.
 ///
-/// * The dialect is the one in `named`, or found by [`detect`].
-/// * The number is the one in `named`; or else the one in the file's name, from `path`; or else
-///   that of the first valid fragment of the file, never of a range of it.
+/// * The dialect is the dialect in `named`, or the one that [`detect`] finds.
+/// * The number is the number in `named`. If there is none, it is the number in the file's name,
+///   from `path`. If the name has none, it is the number of the first valid fragment of the file,
+///   never of a range.
 ///
-/// `bytes` are those from the file offset `offset` on; `is_last` says whether the file ends where
-/// they end. `named` must be checked: [`GivenFormat::check`] before, or [`GivenFormat::check_in`]
-/// for a dialect that was detected.
+/// `bytes` starts at the file offset `offset`. `is_last` states whether the file ends where `bytes`
+/// ends. The caller must check `named`: with [`GivenFormat::check`] before, or with
+/// [`GivenFormat::check_in`] for a dialect that was detected.
 pub(crate) fn identify(
     named: GivenFormat,
     path: Option<&Path>,
@@ -91,7 +93,7 @@ pub(crate) fn identify(
     match detect_at(bytes, offset, is_last) {
         PartialDetection::Log(format) => completed(with_named(LogFormat {
             dialect: format.dialect.detected(),
-            // In a later block, the number may be that of an older log.
+            // In a later block, the number may belong to an older log.
             log_number: format.log_number.filter(|_| offset > 0),
             ..format
         })),
@@ -103,7 +105,7 @@ pub(crate) fn identify(
     }
 }
 
-/// Completes the `known` format from the start of the file: up to the first valid record
+/// Completes the `known` format from the start of the file. It reads up to the first valid record
 /// fragment at the start of a block, within three blocks.
 fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> PartialDetection {
     let dialect = known.dialect;
@@ -139,9 +141,9 @@ fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> PartialDetection {
     if !is_found && !is_all {
         return PartialDetection::NeedMore;
     }
-    // A fragment after damage may belong to a log inside a record, so the start of a block
-    // outranks it. But a block after the damage may be left from an older log, and log numbers
-    // increase.
+    // A fragment after damage may belong to a log inside a record, so a fragment at the start of a
+    // block takes precedence. But a block after the damage may be left from an older log. Log
+    // numbers increase, so the higher number is used.
     let is_unnumbered = is_found && number.is_none();
     if known.log_number.is_none() && !is_unnumbered {
         found = found.numbered(number.max(number_after_damage));

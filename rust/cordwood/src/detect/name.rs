@@ -1,16 +1,16 @@
-//! Whether a file is named like a log.
+//! Checks whether a file is named like a log.
 
 use std::path::Path;
 
-/// Words in the names of logs.
+/// Words that occur in the names of logs.
 const WORDS: &[&str] = &["log", "wal", "manifest", "wandb", "swanlab"];
 
 /// The end of the name of the log that describes a Datastore or Firestore export.
 const OVERALL_METADATA: &str = "overall_export_metadata";
 
-/// Whether a file has the name of a log, or of a copy of one: `000123.log`, `app.log.1`,
-/// `MANIFEST-000002`, `run-1.wandb`, `backup.swanlab`, `output-0`. Without a valid fragment, it is
-/// more likely a damaged log than another format.
+/// Checks whether a file has the name of a log or of a copy of a log: `000123.log`, `app.log.1`,
+/// `MANIFEST-000002`, `run-1.wandb`, `backup.swanlab`, `output-0`. If such a file has no valid
+/// fragment, it is more likely to be a damaged log than to be in another format.
 pub fn is_log_name(path: &Path) -> bool {
     let Some(name) = path.file_name() else { return false };
     let name = name.to_string_lossy().to_ascii_lowercase();
@@ -18,7 +18,7 @@ pub fn is_log_name(path: &Path) -> bool {
     words.any(|word| WORDS.contains(&word)) || name.contains(OVERALL_METADATA) || is_part_of_export(&name)
 }
 
-/// Whether it is a file of an export, `output-0`, or a copy of one.
+/// Checks whether the file is part of an export, such as `output-0`, or a copy of such a file.
 fn is_part_of_export(name: &str) -> bool {
     let Some(number) = name.strip_prefix("output-") else {
         return false;

@@ -1,5 +1,5 @@
-//! Decides whether a file in which no dialect was detected is a log. One that may be a damaged log
-//! counts as a log.
+//! Decides whether a file in which no dialect was detected is a log. A file that may be a damaged
+//! log counts as a log.
 
 use std::io;
 
@@ -12,12 +12,12 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT, without_zeros};
 use crate::fragment::{is_written, stated_end};
 use crate::text::is_text;
 
-/// The format of a file that starts with `head`, in which no dialect was detected. A `head` of
-/// [`DETECT_LEN`] may be the start of a longer file.
+/// Returns the format of a file that starts with `head`, in which no dialect was detected. If
+/// `head` has [`DETECT_LEN`] bytes, it may be the start of a longer file.
 ///
-/// A valid fragment outranks a signature and text. These outrank a header that may be that of a
-/// torn record: a gzip file has the time of its data in the place of the length and the type, and
-/// a tab or a newline is a type.
+/// A valid fragment takes precedence over a signature and over text. These take precedence over a
+/// header that may be from a torn record, because other files can look like one. A gzip file has
+/// the time of its data in place of the length and the type, and a tab or a newline is a type.
 pub(super) fn no_log(head: &[u8]) -> PartialDetection {
     let is_whole = head.len() < DETECT_LEN;
     let Some(header) = head.first_chunk::<HEADER_LEN>().map(Header::decode) else {
@@ -51,9 +51,9 @@ pub(super) fn no_log(head: &[u8]) -> PartialDetection {
     }
 }
 
-/// The format of a file that ends in its first fragment, as the header states: a log in the first
-/// dialect in which the file ends there. (The header of one in LevelDB's dialect is no evidence.)
-/// It may also end in that header.
+/// Returns the format of a file that ends in its first fragment, according to the header. This is
+/// the format of the first dialect in which the file ends there. A header in LevelDB's dialect is
+/// no evidence. The file may also end within the header.
 ///
 /// Zeros at the end may be a preallocated part of the file.
 fn torn_first(header: Header, head: &[u8]) -> Option<PartialDetection> {
@@ -70,14 +70,14 @@ fn torn_first(header: Header, head: &[u8]) -> Option<PartialDetection> {
     })
 }
 
-/// Whether the headers in the first block, or in all of a shorter file, lead from one to the next,
-/// up to its end. Their checksums may be wrong.
+/// Checks whether each header in the first block, or in the whole of a shorter file, leads to the
+/// next one, up to the end. Their checksums may be wrong.
 fn are_chained(format: &LogFormat, block: &[u8]) -> bool {
     let written_len = without_zeros(block).len();
     let mut end = 0;
     while end < written_len {
         let Some(header) = block[end..].first_chunk().map(Header::decode) else {
-            // The trailer of a block.
+            // This is the trailer of a block.
             return block.len() == BLOCK_LEN;
         };
         if !is_written(format, header, BLOCK_LEN - end) {
@@ -88,8 +88,8 @@ fn are_chained(format: &LogFormat, block: &[u8]) -> bool {
     end <= block.len()
 }
 
-/// Whether the first fragment is valid except for one bit, or is, except for one bit, the end-of-log
-/// trailer of a log without records.
+/// Checks whether one flipped bit explains the start of the block. Without it, the first fragment
+/// would be valid, or it would be the end-of-log trailer of a log without records.
 fn has_flipped_bit(block: &[u8]) -> bool {
     let mut trailer = block[..block.len().min(Form::Recyclable.header_len())].to_vec();
     Dialect::BY_RANK
@@ -103,7 +103,7 @@ fn has_flipped_bit(block: &[u8]) -> bool {
         })
 }
 
-/// Whether the first fragment is valid except for one or more wrong bits in its type.
+/// Checks whether the first fragment is valid except for one or more wrong bits in its type.
 fn has_wrong_type(head: &[u8]) -> bool {
     let mut block = head[..head.len().min(BLOCK_LEN)].to_vec();
     (0..=u8::MAX).filter(|&kind| is_written_kind(kind)).any(|kind| {
@@ -112,10 +112,12 @@ fn has_wrong_type(head: &[u8]) -> bool {
     })
 }
 
-/// The format of a file of `file_len` bytes whose first [`DETECT_LEN`] bytes show no log: a table
-/// by its footer, or `weak`, unless a later block starts with a valid fragment. In a log, every
-/// block whose start is not damaged does. `read_at` reads at an offset of the file; if it reads
-/// no byte, the file may be a log.
+/// Returns the format of a file of `file_len` bytes whose first [`DETECT_LEN`] bytes do not show a
+/// log. If the file has the footer of a table, it is that table. Otherwise it is in the format
+/// `weak`, unless a later block starts with a valid fragment. In a log, every block does, except
+/// where its start is damaged.
+///
+/// `read_at` reads at an offset of the file. If it reads no byte, the file may be a log.
 pub(crate) fn of_rest(
     weak: Option<Foreign>,
     file_len: u64,

@@ -1,11 +1,11 @@
-//! The number of a log, from the name of its file.
+//! Finds the number of a log in the name of its file.
 //!
 //! Source: RocksDB `file/filename.cc`, Pebble `wal/wal.go`.
 
 use std::io;
 use std::path::Path;
 
-/// The log number in the name of a file, as the engines name their logs: `000123.log`, or
+/// Returns the log number in the name of a file. The engines name their logs `000123.log`, or
 /// `000123-001.log` after a failover of Pebble.
 pub(crate) fn log_number_of(path: &Path) -> Option<u32> {
     let name = path.file_name()?.to_str()?.strip_suffix(".log")?;
@@ -14,16 +14,16 @@ pub(crate) fn log_number_of(path: &Path) -> Option<u32> {
         Some(_) => return None,
         None => name,
     };
-    // The engines write six digits, or more if the number has more. All other names are not theirs,
-    // such as those of the segments of a log.
+    // The engines write six digits, or more if the number is longer. Other names, such as the names
+    // of the segments of a log, are not from an engine.
     let is_theirs = number.len() == 6 || number.len() > 6 && !number.starts_with('0');
     let number = (is_theirs && is_digits(number)).then(|| number.parse::<u64>().ok())??;
-    // A header has room only for the low half.
+    // A header has room only for the low half of the number.
     Some(number as u32)
 }
 
-/// Checks that the name of a file to be written, which states the number `named`, does not state
-/// another number than its records: every reader would treat them as stale.
+/// Checks that the name of a file to be written does not state another number than its records. If
+/// it did, every reader would treat the records as stale. `named` is the number in the name.
 pub(crate) fn check_number(named: Option<u32>, number: u32) -> io::Result<()> {
     match named {
         Some(named) if named != number => Err(io::Error::new(

@@ -1,13 +1,14 @@
-//! The block grid of a file: where its blocks start.
+//! The block grid of a file, which is where its blocks start.
 
 use super::Dialect;
 use crate::format::BLOCK_LEN;
 
 /// Where the blocks of a file start and end.
 ///
-/// A [`Dialect`] only says where the first block is in a file. In a
-/// [segmented log](crate::segments), offsets are those of the log, and blocks are counted from the
-/// start of each segment. So only a grid, which also knows the origin of its file, counts blocks.
+/// A [`Dialect`] only states where the first block is in a file. In a
+/// [segmented log](crate::segments), offsets are counted from the start of the log, but blocks are
+/// counted from the start of each segment. So only a grid, which also knows the origin of its file,
+/// counts blocks.
 ///
 /// ```
 /// use cordwood_log::Dialect;
@@ -23,36 +24,36 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// The grid of a file in this dialect whose first byte has the offset `origin`: 0, except for a
-    /// segment.
+    /// Creates the grid of a file in this dialect whose first byte has the offset `origin`. Pass 0,
+    /// except for a segment.
     #[inline]
     pub const fn new(dialect: Dialect, origin: u64) -> Self {
         Grid { dialect, origin }
     }
 
-    /// The offset at which the block that contains `offset` starts.
+    /// Returns the offset at which the block that contains `offset` starts.
     #[inline]
     pub const fn block_start(self, offset: u64) -> u64 {
         let start = offset.saturating_sub((BLOCK_LEN - self.block_left(offset)) as u64);
         if start < self.origin { self.origin } else { start }
     }
 
-    /// The index of the block that contains `offset`, from 0. Bytes before the first block count as
-    /// part of it.
+    /// Returns the index of the block that contains `offset`, from 0. Bytes before the first block
+    /// count as part of it.
     pub(crate) const fn block_of(self, offset: u64) -> u64 {
         offset.saturating_sub(self.origin + self.dialect.grid_offset()) / BLOCK_LEN as u64
     }
 
-    /// Bytes from the start of the file to the end of its first block.
+    /// Returns the number of bytes from the start of the file to the end of its first block.
     pub(crate) const fn first_block_len(self) -> usize {
         let prefix_len = self.dialect.prefix().len();
         prefix_len + self.block_left(self.origin + prefix_len as u64)
     }
 
-    /// Bytes from `offset` to the end of its block.
+    /// Returns the number of bytes from `offset` to the end of its block.
     #[inline]
     pub(crate) const fn block_left(self, offset: u64) -> usize {
-        // 2^64 is a whole number of blocks, so this is also right before the first one.
+        // 2^64 is a whole number of blocks, so this is also correct before the first block.
         let in_file = offset.wrapping_sub(self.origin);
         BLOCK_LEN - (in_file.wrapping_sub(self.dialect.grid_offset()) % BLOCK_LEN as u64) as usize
     }

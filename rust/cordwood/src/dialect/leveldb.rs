@@ -18,8 +18,9 @@ pub(super) static LEVELDB: Spec = Spec {
 };
 
 impl Dialect {
-    /// Types 1 to 4, CRC-32C. Written by LevelDB and by every program that claims to write its
-    /// format. Also the dialect of RocksDB's logs unless they are recycled or compressed, of the
-    /// MANIFEST of all three engines, and of the exports of Datastore and Firestore.
+    /// LevelDB's log: types 1 to 4, with CRC-32C. LevelDB writes it, and so does every program that
+    /// claims to write its format. It is also the dialect of RocksDB's logs unless they are
+    /// recycled or compressed, of the MANIFEST of all three engines, and of the exports of
+    /// Datastore and Firestore.
     pub const LEVELDB: Dialect = Dialect(&LEVELDB);
 }

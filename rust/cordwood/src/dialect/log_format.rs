@@ -10,14 +10,14 @@ use crate::names::{UnknownName, parse};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Compression {
-    /// Each record is a Zstandard frame, as with RocksDB's `wal_compression`; in a packed log, each
-    /// container is one.
+    /// Each record is a Zstandard frame, as with RocksDB's `wal_compression`. In a packed log, each
+    /// container is a frame instead.
     Zstd,
 }
 
 impl Compression {
-    /// A stable name, such as `"zstd"`: part of the interface, the same in Python and on the
-    /// command line.
+    /// Returns a stable name, such as `"zstd"`. It is part of the interface and is the same in
+    /// Python and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Compression::Zstd => "zstd",
@@ -48,7 +48,7 @@ impl FromStr for Compression {
 }
 
 /// The format of a log: how its bytes are laid out, its number, and how its records are compressed.
-/// [`detect`](crate::ops::detect) returns it, and an [`Encoder`](crate::codec::Encoder) and a
+/// [`detect`](crate::ops::detect) returns it. An [`Encoder`](crate::codec::Encoder) and a
 /// [`Writer`](crate::Writer) write it.
 ///
 /// ```
@@ -67,22 +67,24 @@ impl FromStr for Compression {
 pub struct LogFormat {
     /// How the bytes are laid out.
     pub dialect: Dialect,
-    /// The number in the name of the log's file: its low 32 bits. Fragments that carry another
-    /// number are stale: left over from the log that the file contained before. `None` if the
-    /// dialect has none or it is not known.
+    /// The number in the name of the log's file, as its low 32 bits. Fragments that carry another
+    /// number are stale: they are left over from the log that the file contained before. `None` if
+    /// the dialect has no log numbers or the number is not known.
     ///
-    /// The names that have one are those that the engines give their logs: at least six digits, as
-    /// in `000123.log` or `20240131.log`, and after a failover of Pebble also `000123-001.log`.
+    /// Only names that the engines give their logs have a number. They have at least six digits,
+    /// such as `000123.log` or `20240131.log`. After a failover of Pebble, the name may be
+    /// `000123-001.log`.
     ///
-    /// A writer writes the number into each fragment, in types 5 to 8; without it, in types 1 to 4.
+    /// With a number, a writer writes it into each fragment, in types 5 to 8. Without a number, it
+    /// writes types 1 to 4.
     pub log_number: Option<u32>,
-    /// How each record, or in a [packed](Dialect::PACKED) log each container, is compressed. `None`:
-    /// it is not, or it is not known.
+    /// How each record is compressed, or each container in a [packed](Dialect::PACKED) log. `None`
+    /// if it is not compressed or the compression is not known.
     pub compression: Option<Compression>,
 }
 
-/// A log with this dialect, no number and no compression, or whose number and compression are not
-/// known.
+/// Creates the format of a log in this dialect without a number and compression, or of a log whose
+/// number and compression are not known.
 impl From<Dialect> for LogFormat {
     fn from(dialect: Dialect) -> Self {
         LogFormat::new(dialect)
@@ -90,8 +92,8 @@ impl From<Dialect> for LogFormat {
 }
 
 impl LogFormat {
-    /// A log in this dialect without a number and compression, or whose number and compression are
-    /// not known.
+    /// Creates the format of a log in this dialect without a number and compression, or of a log
+    /// whose number and compression are not known.
     pub const fn new(dialect: Dialect) -> Self {
         LogFormat {
             dialect,
@@ -100,28 +102,28 @@ impl LogFormat {
         }
     }
 
-    /// The format in which a log is read that shows none.
+    /// Returns the format for reading a log in which no format was found.
     pub(crate) fn unknown() -> Self {
         Dialect::LEVELDB.detected().into()
     }
 
-    /// Sets [`log_number`](Self::log_number). It is an error to use it in a dialect without log
-    /// numbers.
+    /// Sets [`log_number`](Self::log_number). Using it in a dialect without log numbers is an
+    /// error.
     #[must_use]
     pub const fn with_log_number(mut self, log_number: u32) -> Self {
         self.log_number = Some(log_number);
         self
     }
 
-    /// Sets [`compression`](Self::compression). It is an error to use it in any dialect but
-    /// [`Dialect::ROCKSDB`] and [`Dialect::PACKED`].
+    /// Sets [`compression`](Self::compression). Using it in a dialect other than
+    /// [`Dialect::ROCKSDB`] and [`Dialect::PACKED`] is an error.
     #[must_use]
     pub const fn with_compression(mut self, compression: Compression) -> Self {
         self.compression = Some(compression);
         self
     }
 
-    /// The same format with this number, if there is one and the dialect has numbers.
+    /// Sets this number, if there is one and the dialect has numbers.
     pub(crate) const fn numbered(mut self, log_number: Option<u32>) -> Self {
         if log_number.is_some() && self.dialect.has_log_numbers() {
             self.log_number = log_number;
@@ -129,18 +131,18 @@ impl LogFormat {
         self
     }
 
-    /// Whether records, or containers of records, are zstd frames.
+    /// Checks whether records or containers of records are zstd frames.
     pub(crate) const fn is_zstd(&self) -> bool {
         matches!(self.compression, Some(Compression::Zstd))
     }
 
-    /// Whether each record is a zstd frame.
+    /// Checks whether each record is a zstd frame.
     pub(crate) fn has_zstd_records(&self) -> bool {
         self.is_zstd() && self.dialect.compresses_records()
     }
 
-    /// Whether such logs are ever appended to: not if they have a log number, or if each record is
-    /// compressed.
+    /// Checks whether such logs are ever appended to. They are not if they have a log number or if
+    /// each record is compressed.
     pub(crate) fn is_appended_to(&self) -> bool {
         self.log_number.is_none() && (self.compression.is_none() || self.dialect.is_packed())
     }
@@ -165,7 +167,7 @@ impl LogFormat {
         }
     }
 
-    /// Whether a valid fragment of this form, at the start of `bytes`, is left over from
+    /// Checks whether a valid fragment of this form, at the start of `bytes`, is left over from
     /// another log.
     #[inline]
     pub(crate) fn is_stale(&self, bytes: &[u8], form: Form) -> bool {
@@ -174,16 +176,16 @@ impl LogFormat {
             .is_some_and(|(own, number)| own != number)
     }
 
-    /// The end-of-log trailer: a header with zeros for checksum and length, and the number of the
-    /// next log.
+    /// Returns the end-of-log trailer. It is a header with zeros for checksum and length, and with
+    /// the number of the next log.
     pub(crate) fn end_trailer(&self) -> Option<[u8; Form::Recyclable.header_len()]> {
         let number = self.log_number.filter(|_| self.dialect.0.has_end_trailer)?;
         let [a, b, c, d] = number.wrapping_add(1).to_le_bytes();
         Some([0, 0, 0, 0, 0, 0, END_TRAILER_KIND, a, b, c, d])
     }
 
-    /// Whether `bytes` start with [`end_trailer`](Self::end_trailer). It has no checksum: if the
-    /// number of the log is not known, none is recognised.
+    /// Checks whether `bytes` starts with [`end_trailer`](Self::end_trailer). The trailer has no
+    /// checksum, so none is recognised if the number of the log is not known.
     pub(crate) fn is_end_trailer(&self, bytes: &[u8]) -> bool {
         self.end_trailer().is_some_and(|trailer| bytes.starts_with(&trailer))
     }
@@ -197,7 +199,7 @@ pub(crate) struct GivenFormat {
     pub(crate) compression: Option<Compression>,
 }
 
-/// Everything that is known about a log.
+/// Gives all that is known about a log.
 impl From<LogFormat> for GivenFormat {
     fn from(format: LogFormat) -> Self {
         GivenFormat {
@@ -209,7 +211,7 @@ impl From<LogFormat> for GivenFormat {
 }
 
 impl GivenFormat {
-    /// The given format, in this dialect.
+    /// Returns the given format, in this dialect.
     pub(crate) const fn format(self, dialect: Dialect) -> LogFormat {
         LogFormat {
             dialect,
@@ -218,13 +220,13 @@ impl GivenFormat {
         }
     }
 
-    /// The given format, in [`Dialect::LEVELDB`] if no dialect is given.
+    /// Returns the given format, in [`Dialect::LEVELDB`] if no dialect is given.
     pub(crate) fn or_leveldb(self) -> LogFormat {
         self.format(self.dialect.unwrap_or(Dialect::LEVELDB))
     }
 
-    /// Checks that the given dialect supports the given number and compression. Without a dialect,
-    /// the detected one is checked later.
+    /// Checks that the given dialect supports the given number and compression. If no dialect is
+    /// given, the detected one is checked later.
     pub(crate) fn check(self) -> Result<(), (Dialect, Unsupported)> {
         self.dialect.map_or(Ok(()), |dialect| self.check_in(dialect))
     }
@@ -234,7 +236,7 @@ impl GivenFormat {
         self.format(dialect).check()
     }
 
-    /// Whether the file may add to the given format: its dialect, its number, or its compression.
+    /// Checks whether the file may add to the given format a dialect, a number or a compression.
     pub(crate) fn may_be_completed(self) -> bool {
         self.dialect.is_none_or(|dialect| {
             let may_be_compressed = dialect.has_compression() && self.compression.is_none();
@@ -255,8 +257,8 @@ pub enum Unsupported {
     Packing,
     /// [`SegmentedLog`](crate::SegmentedLog) does not write logs in the dialect.
     Segments,
-    /// Only a build with the feature `zstd` writes records compressed with zstd, and reads containers
-    /// compressed with it.
+    /// Only a build with the feature `zstd` writes records compressed with zstd and reads
+    /// containers compressed with it.
     ZstdFeature,
     /// The mark of a packed log states a version that this release does not know.
     #[non_exhaustive]
@@ -266,8 +268,8 @@ pub enum Unsupported {
         /// File offset of the mark.
         offset: u64,
     },
-    /// A container of a packed log is stored, or the records of a log of RocksDB are compressed, by a
-    /// codec that this release does not know.
+    /// The codec of a container of a packed log, or of the records of a RocksDB log, is not known
+    /// to this release.
     #[non_exhaustive]
     Codec {
         /// The number of the codec.

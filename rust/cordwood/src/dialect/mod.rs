@@ -1,11 +1,11 @@
-//! Dialects: plain data that describes how the bytes of a log are laid out.
+//! Dialects. A dialect is plain data that describes how the bytes of a log are laid out.
 //!
-//! All dialects share the block of 32 KiB, the first seven bytes of a header and the FULL, FIRST,
+//! All dialects share the block of 32 KiB, the first seven bytes of a header, and the FULL, FIRST,
 //! MIDDLE, LAST rule. They differ in the meaning of the type bytes, the length of a header, the
 //! checksum, and the start and the end of a file.
 //!
-//! Each dialect is a constant in the file of its engine, and is also listed in [`Dialect::ALL`];
-//! names, detection and the choices of the command line come from there.
+//! Each dialect is a constant in the file of its engine and is also listed in [`Dialect::ALL`].
+//! Names, detection and the choices on the command line come from that list.
 
 mod grid;
 mod leveldb;
@@ -26,20 +26,20 @@ use crate::checksum::Checksum;
 use crate::format::{FragmentKind, HEADER_LEN, Header, KIND_AT, Kind};
 use crate::names::{UnknownName, parse};
 
-/// How the bytes of a log are laid out: the one respect in which the engines' logs differ.
+/// How the bytes of a log are laid out. The logs of the engines differ only in this.
 ///
-/// A dialect describes the bytes, not the program that wrote them: RocksDB without recycling,
-/// Datastore, Firestore and App Engine write [`LEVELDB`](Self::LEVELDB), byte for byte. (The zeros
-/// with which the last three fill blocks are
-/// [`Reason::ZeroFill`](crate::damage::Reason::ZeroFill).)
+/// A dialect describes the bytes, not the program that wrote them. RocksDB without recycling,
+/// Datastore, Firestore and App Engine write [`LEVELDB`](Self::LEVELDB), byte for byte. The last
+/// three fill blocks with zeros, which are [`Reason::ZeroFill`](crate::damage::Reason::ZeroFill).
 ///
-/// The number and the compression of a log are in its [`LogFormat`]. Dialects are compared by name.
+/// The number and the compression of a log are in its [`LogFormat`]. Dialects are equal if they
+/// have the same name.
 ///
 /// RocksDB starts its logs with the same bytes as LevelDB and Pebble, and may write its metadata
-/// records among them later. So a [`LEVELDB`](Self::LEVELDB) or [`RECYCLABLE`](Self::RECYCLABLE)
-/// that was detected also knows these: the value that [`detect`](crate::ops::detect) or a reader
-/// returns reads them as [`Reason::Metadata`](crate::damage::Reason::Metadata), the constant of the
-/// same name as fragments of an unknown type.
+/// records later in the log. So a [`LEVELDB`](Self::LEVELDB) or [`RECYCLABLE`](Self::RECYCLABLE)
+/// that was detected also knows these records. The value that [`detect`](crate::ops::detect) or a
+/// reader returns reads them as [`Reason::Metadata`](crate::damage::Reason::Metadata). The constant
+/// of the same name reads them as fragments of an unknown type.
 ///
 /// ```
 /// use cordwood_log::{Dialect, ReadOptions, Reader};
@@ -50,8 +50,8 @@ use crate::names::{UnknownName, parse};
 #[derive(Clone, Copy)]
 pub struct Dialect(&'static Spec);
 
-/// The data that describes a dialect. Several may have the same name: the dialect as named and as
-/// detected, and the versions of SwanLab's file header.
+/// The data that describes a dialect. Several may have the same name. There is one for the dialect
+/// as named and one as detected, and there is one for each version of SwanLab's file header.
 #[derive(Clone, Copy)]
 struct Spec {
     name: &'static str,
@@ -59,7 +59,7 @@ struct Spec {
     checksum: Checksum,
     /// The file header, before the first fragment.
     prefix: &'static [u8],
-    /// The first bytes of the file header, by which a file is detected even if those after them are
+    /// The first bytes of the file header. They identify a file even if the bytes after them are
     /// damaged.
     signature: &'static [u8],
     /// Whether the last byte of the file header is a version.
@@ -68,13 +68,14 @@ struct Spec {
     grid_offset: u64,
     /// Whether a closed log ends with a header that has no checksum.
     has_end_trailer: bool,
-    /// The place in the order in which dialects are tried on a fragment of an unknown log, from 0.
-    /// `None`: its fragments are those of another dialect, and only the file header identifies it.
+    /// The position of the dialect in the order in which dialects are tried on a fragment of an
+    /// unknown log, from 0. `None` if another dialect has the same fragments, so that only the file
+    /// header identifies this one.
     rank: Option<u8>,
 }
 
 impl Dialect {
-    /// All dialects. Later versions may add more.
+    /// All dialects. Later releases may add more.
     ///
     /// ```
     /// use cordwood_log::Dialect;
@@ -92,7 +93,7 @@ impl Dialect {
         Dialect::PACKED,
     ];
 
-    /// The dialects that fragments identify, in the order in which they are tried on one.
+    /// The dialects that fragments identify, in the order in which they are tried on a fragment.
     pub(crate) const BY_RANK: &'static [Dialect] = &{
         let mut dialects = [Dialect::LEVELDB; ranked_count()];
         let (mut rank, mut len) = (0, 0);
@@ -110,52 +111,53 @@ impl Dialect {
         dialects
     };
 
-    /// A stable name, such as `"leveldb"`: part of the interface, the same in Python and on the
-    /// command line.
+    /// Returns a stable name, such as `"leveldb"`. It is part of the interface and is the same in
+    /// Python and on the command line.
     pub const fn name(self) -> &'static str {
         self.0.name
     }
 
-    /// The checksum of its fragments.
+    /// Returns the checksum of the dialect's fragments.
     #[inline]
     pub(crate) const fn checksum(self) -> Checksum {
         self.0.checksum
     }
 
-    /// The file header, before the first fragment; empty if it has none.
+    /// Returns the file header, which precedes the first fragment. It is empty if the dialect has
+    /// none.
     #[inline]
     pub(crate) const fn prefix(self) -> &'static [u8] {
         self.0.prefix
     }
 
-    /// The first bytes of the file header.
+    /// Returns the first bytes of the file header.
     pub(crate) const fn signature(self) -> &'static [u8] {
         self.0.signature
     }
 
-    /// File offset of the first block.
+    /// Returns the file offset of the first block.
     pub(crate) const fn grid_offset(self) -> u64 {
         self.0.grid_offset
     }
 
-    /// Whether a fragment of one is a fragment of the other.
+    /// Checks whether both dialects have the same fragments.
     pub(crate) fn has_fragments_of(self, other: Dialect) -> bool {
         std::ptr::eq(self.0.kinds, other.0.kinds) && self.checksum() == other.checksum()
     }
 
-    /// Whether fragments may carry the number of their log, so that stale ones can be
-    /// distinguished. Where such a log ends then depends on the bytes before, so it is not read in
+    /// Checks whether fragments may carry the number of their log, which distinguishes stale
+    /// fragments. The end of such a log depends on all bytes before it, so the log is not read in
     /// parallel.
     pub const fn has_log_numbers(self) -> bool {
         self.0.kinds.header_len_max > HEADER_LEN
     }
 
-    /// Whether logs may be compressed, which the start of the log then states.
+    /// Checks whether logs may be compressed. The start of a compressed log states its compression.
     pub(crate) fn has_compression(self) -> bool {
         self.compresses_records() || self.is_packed()
     }
 
-    /// Whether each record of a compressed log is compressed by itself.
+    /// Checks whether each record of a compressed log is compressed by itself.
     pub(crate) const fn compresses_records(self) -> bool {
         matches!(
             self.0.kinds.meanings[SET_ZSTD.0 as usize].role,
@@ -163,29 +165,31 @@ impl Dialect {
         )
     }
 
-    /// Whether a FULL fragment of type 1 is the same as in LevelDB, so that the fast path finds it.
+    /// Checks whether a FULL fragment of type 1 is the same as in LevelDB. If so, the fast path
+    /// finds it.
     pub(crate) const fn has_plain_full(self) -> bool {
         matches!(self.0.checksum, Checksum::MaskedCrc32c)
             && matches!(self.0.kinds.meanings[1].role, Role::Fragment(Kind::Full))
     }
 
-    /// The length of the longest header.
+    /// Returns the length of the longest header.
     pub(crate) const fn header_len_max(self) -> usize {
         self.0.kinds.header_len_max
     }
 
-    /// The length of the longest trailer: zeros that fill a block with no room for a header.
+    /// Returns the length of the longest trailer. A trailer is zeros that fill a block with no room
+    /// for a header.
     pub(crate) const fn trailer_len_max(self) -> usize {
         self.0.kinds.header_len_max - 1
     }
 
-    /// The meaning of the type byte `byte`.
+    /// Returns the meaning of the type byte `byte`.
     #[inline]
     pub(crate) const fn meaning(self, byte: u8) -> Meaning {
         self.0.kinds.meanings[byte as usize]
     }
 
-    /// The kind of a fragment with the type byte `byte`.
+    /// Returns the kind of a fragment with the type byte `byte`.
     pub(crate) const fn kind_of(self, byte: u8) -> FragmentKind {
         let meaning = self.meaning(byte);
         match (meaning.role, meaning.form) {
@@ -204,7 +208,7 @@ impl Dialect {
         }
     }
 
-    /// The part of the file header that is the same in each version.
+    /// Returns the part of the file header that is the same in each version.
     pub(crate) const fn magic(self) -> &'static [u8] {
         match self.0.prefix {
             [magic @ .., _] if self.0.has_version => magic,
@@ -212,8 +216,9 @@ impl Dialect {
         }
     }
 
-    /// The complete fragment with a valid checksum at the start of `bytes`. Without
-    /// `verify_checksums`, any complete one; but the checksum still decides between two forms.
+    /// Returns the complete fragment with a valid checksum at the start of `bytes`. Without
+    /// `verify_checksums`, returns any complete fragment, but the checksum still decides between
+    /// two forms.
     #[inline]
     pub(crate) fn valid(self, bytes: &[u8], verify_checksums: bool) -> Option<Valid> {
         let is_right = |header: Header, covered: &[u8]| header.masked_crc == self.checksum().stored(covered);
@@ -229,8 +234,9 @@ impl Dialect {
         by_checksum.or_else(|| self.valid_if(bytes, |_, _| true))
     }
 
-    /// Where the fragment that `bytes` start with ends according to its header, which is `header`.
-    /// Of two forms, the one with which the checksum is valid; or else the first.
+    /// Returns where the fragment at the start of `bytes` ends according to its header, which is
+    /// `header`. If the type has two forms, the form with a valid checksum decides. If neither has
+    /// one, the first form decides.
     pub(crate) fn stated_end(self, header: Header, bytes: &[u8]) -> usize {
         let valid = self.other_form(header.kind).and_then(|_| self.valid(bytes, true));
         valid.map_or(
@@ -239,8 +245,8 @@ impl Dialect {
         )
     }
 
-    /// [`valid`](Self::valid), where `is_right` decides whether the header's checksum matches the
-    /// bytes that it covers.
+    /// Like [`valid`](Self::valid), but `is_right` decides whether the header's checksum matches
+    /// the bytes that it covers.
     #[inline]
     pub(crate) fn valid_if(self, bytes: &[u8], is_right: impl Fn(Header, &[u8]) -> bool) -> Option<Valid> {
         let header = Header::decode(bytes.first_chunk()?);
@@ -256,9 +262,9 @@ impl Dialect {
         self.other_form(header.kind).and_then(valid_as)
     }
 
-    /// A second form that a fragment with the type byte `kind` may have. By RocksDB's rule for
-    /// future types, odd ones carry the log number. Some existing types break that rule, so both
-    /// forms are tried.
+    /// Returns a second form that a fragment with the type byte `kind` may have. By RocksDB's rule
+    /// for future types, odd types carry the log number. Some existing types break that rule, so
+    /// both forms are tried.
     pub(crate) const fn other_form(self, kind: u8) -> Option<Form> {
         let Meaning { role, form } = self.meaning(kind);
         match (role, form) {
@@ -270,7 +276,8 @@ impl Dialect {
         }
     }
 
-    /// The log number that a fragment of this form, at the start of `bytes`, carries.
+    /// Returns the log number that a fragment of this form carries. The fragment is at the start of
+    /// `bytes`.
     pub(crate) fn log_number_at(bytes: &[u8], form: Form) -> Option<u32> {
         match form {
             Form::Plain | Form::Packed => None,
@@ -278,8 +285,8 @@ impl Dialect {
         }
     }
 
-    /// How far the file had been synced, as stated by a fragment of this form at the start of
-    /// `bytes`.
+    /// Returns the offset up to which the file had been synced, as stated by a fragment of this
+    /// form at the start of `bytes`.
     pub(crate) fn synced_offset_at(bytes: &[u8], form: Form) -> Option<u64> {
         match form {
             Form::Plain | Form::Recyclable | Form::Packed => None,
@@ -290,8 +297,8 @@ impl Dialect {
         }
     }
 
-    /// The number of a log that was closed without records, if `file` starts with its end-of-log
-    /// trailer.
+    /// Returns the number of a log that was closed without records, if `file` starts with its
+    /// end-of-log trailer.
     pub(crate) fn number_of_empty_log(self, file: &[u8]) -> Option<u32> {
         let (zeros, next) = file.split_at_checked(KIND_AT)?;
         let (&kind, next) = next.split_first()?;
@@ -301,7 +308,7 @@ impl Dialect {
     }
 }
 
-/// How many dialects have a rank.
+/// Returns the number of dialects that have a rank.
 const fn ranked_count() -> usize {
     let (mut count, mut index) = (0, 0);
     while index < Dialect::ALL.len() {
@@ -311,7 +318,7 @@ const fn ranked_count() -> usize {
     count
 }
 
-/// By name, from which the rest follows.
+/// The default is [`Dialect::LEVELDB`].
 impl Default for Dialect {
     fn default() -> Self {
         Dialect::LEVELDB
@@ -360,20 +367,20 @@ impl std::fmt::Debug for Dialect {
     }
 }
 
-/// The type of the end-of-log trailer: that of a recyclable FULL. Source: Pebble
-/// `record/log_writer.go`, `emitEOFTrailer`.
+/// The type of the end-of-log trailer, which is the type of a recyclable FULL fragment. Source:
+/// Pebble `record/log_writer.go`, `emitEOFTrailer`.
 const END_TRAILER_KIND: u8 = 5;
 
-/// The fields after the common seven bytes of a header, and the payload.
+/// The form of a fragment: what follows the common seven bytes of its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// The payload, which is a record's data.
+    /// The payload follows, which is a record's data.
     Plain,
-    /// The log number.
+    /// The log number follows.
     Recyclable,
-    /// The log number, and how far the file had been synced.
+    /// The log number and the offset up to which the file had been synced follow.
     Synced,
-    /// The payload, which is a container of records.
+    /// The payload follows, which is a container of records.
     Packed,
 }
 
@@ -387,7 +394,7 @@ impl Form {
         }
     }
 
-    /// The type byte of a fragment of this kind.
+    /// Returns the type byte of a fragment of this kind.
     #[inline]
     pub(crate) const fn kind_byte(self, kind: Kind) -> u8 {
         match self {
@@ -398,19 +405,19 @@ impl Form {
         }
     }
 
-    /// Whether the header carries the number of the log.
+    /// Checks whether the header carries the number of the log.
     #[inline]
     pub(crate) const fn has_log_number(self) -> bool {
         matches!(self, Form::Recyclable | Form::Synced)
     }
 }
 
-/// A metadata record, which an engine writes for itself.
+/// A metadata record that an engine writes for its own use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Metadata {
     /// All records are compressed.
     SetCompression,
-    /// The same in a log that cannot start with it: no record is compressed because of it.
+    /// The same in a log that cannot start with it. It does not make any record compressed.
     LateSetCompression,
     /// The lengths of the timestamps in the keys of some column families.
     TimestampSizes,
@@ -421,15 +428,15 @@ pub(crate) enum Metadata {
 }
 
 impl Metadata {
-    /// Whether an engine writes such a record with a payload of this length.
+    /// Checks whether an engine writes such a record with a payload of this length.
     pub(crate) const fn may_have_len(self, len: u16) -> bool {
         match self {
             Metadata::SetCompression => len == 4,
             Metadata::LateSetCompression => false,
-            // Pairs of a column family and a length.
+            // The payload consists of pairs of a column family and a length.
             Metadata::TimestampSizes => len > 0 && len.is_multiple_of(6),
             Metadata::Predecessor => len == 24,
-            // A later version may add to it.
+            // A later version may add to the mark.
             Metadata::Mark => len as usize >= MARK_LEN,
         }
     }
@@ -440,7 +447,7 @@ impl Metadata {
 pub(crate) enum Role {
     Fragment(Kind),
     Metadata(Metadata),
-    /// Unknown, and safe to ignore.
+    /// The type is unknown, and the fragment is safe to ignore.
     Ignorable,
     Unknown,
 }
@@ -455,12 +462,12 @@ pub(crate) struct Meaning {
 /// The meaning of each type byte.
 struct Kinds {
     meanings: [Meaning; 256],
-    /// The longest header of any fragment.
+    /// The length of the longest header of any fragment.
     header_len_max: usize,
 }
 
 impl Kinds {
-    /// LevelDB's four types only.
+    /// Returns the table with only LevelDB's four types.
     const fn plain() -> Kinds {
         let unknown = Meaning {
             role: Role::Unknown,
@@ -473,7 +480,7 @@ impl Kinds {
         .with_fragments(Form::Plain)
     }
 
-    /// FULL, FIRST, MIDDLE and LAST of this form.
+    /// Adds FULL, FIRST, MIDDLE and LAST of this form.
     const fn with_fragments(mut self, form: Form) -> Kinds {
         let kinds = [Kind::Full, Kind::First, Kind::Middle, Kind::Last];
         let mut place = 0;
@@ -499,7 +506,7 @@ impl Kinds {
 pub(crate) struct Valid {
     pub(crate) role: Role,
     pub(crate) form: Form,
-    /// Where it ends, counted from its first byte.
+    /// The end of the fragment, counted from its first byte.
     pub(crate) end: usize,
 }
 
@@ -529,7 +536,7 @@ mod tests {
         }
     }
 
-    /// Two dialects of the same rank could both be right about a fragment.
+    /// Two dialects of the same rank could both match a fragment.
     #[test]
     fn the_evidence_of_a_dialect_is_its_own() {
         let ranks: Vec<u8> = Dialect::BY_RANK.iter().filter_map(|dialect| dialect.0.rank).collect();

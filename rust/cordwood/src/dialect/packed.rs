@@ -1,26 +1,27 @@
-//! cordwood's own dialect, in which many records share a fragment. Source: `docs/format/packed.md`.
+//! Cordwood's own dialect, in which many records share a fragment. Source: `docs/format/packed.md`.
 
 use super::leveldb::LEVELDB;
 use super::{Dialect, Form, Kinds, Metadata, Role, Spec};
 
-/// The type of the mark with which a packed log starts: see
-/// [`container::Mark`](crate::container::Mark). It is metadata, and contains no record.
+/// The type of the mark with which a packed log starts. See
+/// [`container::Mark`](crate::container::Mark). The mark is metadata and contains no record.
 ///
-/// Types 0x40 to 0x48 are used by no engine. Bits 0, 5 and 7 are clear in all of them, so that
-/// RocksDB takes none of them for a type that carries a log number or that may be ignored.
+/// No engine uses types 0x40 to 0x48. Bits 0, 5 and 7 are clear in the types that cordwood uses, so
+/// RocksDB takes none of them for a type that carries a log number or may be ignored.
 pub(crate) const MARK: u8 = 0x48;
 
-/// The length of the mark that is written, without its header: `cordwood`, the version, the codec.
+/// The length of the mark without its header, as it is written. It contains `cordwood`, the version
+/// and the codec.
 pub(crate) const MARK_LEN: usize = 10;
 
-/// The type of a FULL fragment of a container. FIRST, MIDDLE and LAST are the next even numbers,
-/// 0x42, 0x44 and 0x46.
+/// The type of a FULL fragment of a container. The types of FIRST, MIDDLE and LAST are the next
+/// even numbers: 0x42, 0x44 and 0x46.
 pub(crate) const FULL: u8 = 0x40;
 
 static KINDS: Kinds = Kinds::plain().with_containers();
 
 impl Kinds {
-    /// The four types of a container's fragments, and the mark.
+    /// Adds the four types of a container's fragments, and the mark.
     pub(super) const fn with_containers(self) -> Kinds {
         self.with_fragments(Form::Packed)
             .with(MARK, Role::Metadata(Metadata::Mark), Form::Plain)
@@ -35,18 +36,19 @@ static PACKED: Spec = Spec {
 };
 
 impl Dialect {
-    /// A packed log: types 1 to 4, and containers of many records each, which may be compressed.
-    /// Only cordwood reads and writes it.
+    /// A packed log: types 1 to 4, and containers of many records each. Containers may be
+    /// compressed. Only cordwood reads and writes this dialect.
     pub const PACKED: Dialect = Dialect(&PACKED);
 
-    /// Whether this is [`PACKED`](Self::PACKED): the compression of its logs is that of their
-    /// containers, and not of each record.
+    /// Checks whether this is [`PACKED`](Self::PACKED). In this dialect, containers are compressed
+    /// instead of records.
     pub(crate) fn is_packed(self) -> bool {
         std::ptr::eq(self.0, &PACKED)
     }
 
-    /// Whether containers are known in this dialect: in [`PACKED`](Self::PACKED), and in
-    /// [`LEVELDB`](Self::LEVELDB) if it was detected, since the mark may have been destroyed.
+    /// Checks whether this dialect knows containers. [`PACKED`](Self::PACKED) does.
+    /// [`LEVELDB`](Self::LEVELDB) also does if it was detected, because the mark may have been
+    /// destroyed.
     #[inline]
     pub(crate) const fn has_containers(self) -> bool {
         matches!(self.meaning(FULL).role, Role::Fragment(_))

@@ -27,10 +27,10 @@ static KINDS: Kinds = {
 };
 
 /// The types in a log that was detected as [`Dialect::LEVELDB`] or [`Dialect::RECYCLABLE`]. Such a
-/// log does not start with the record that declares compression. Where types 1 to 4 are all that
-/// was seen, a damaged header is as long as LevelDB takes it to be.
+/// log does not start with the record that declares compression. If only types 1 to 4 were seen, a
+/// damaged header has the length that it would have in LevelDB.
 ///
-/// The mark of a packed log may have been destroyed, so its containers are known, too.
+/// The mark of a packed log may have been destroyed, so containers are also known.
 static DETECTED_LEVELDB_KINDS: Kinds = Kinds::plain()
     .with_metadata(Metadata::LateSetCompression, Form::Plain)
     .with_containers();
@@ -56,11 +56,11 @@ static DETECTED_RECYCLABLE: Spec = Spec {
 };
 
 impl Kinds {
-    /// The metadata records; `numbered` is the form of those that carry the log number.
+    /// Adds the metadata records. `numbered` is the form of the records that carry the log number.
     const fn with_metadata(self, set_compression: Metadata, numbered: Form) -> Kinds {
         let timestamp_sizes = Role::Metadata(Metadata::TimestampSizes);
         let predecessor = Role::Metadata(Metadata::Predecessor);
-        // A 7-byte header, even in a recycled log.
+        // This record has a 7-byte header, even in a recycled log.
         self.with(SET_COMPRESSION, Role::Metadata(set_compression), Form::Plain)
             .with(TIMESTAMP_SIZES, timestamp_sizes, Form::Plain)
             .with(RECYCLABLE_TIMESTAMP_SIZES, timestamp_sizes, numbered)
@@ -70,12 +70,12 @@ impl Kinds {
 }
 
 impl Dialect {
-    /// The dialect in which a log is read that was detected as this one, not named.
+    /// Returns the dialect for reading a log that was detected as this dialect and not named.
     ///
     /// RocksDB writes a metadata record whenever a column family with timestamps is first written
-    /// to, so the start of a log does not show that none will follow. Source:
-    /// `db/log_writer.cc`, `MaybeAddUserDefinedTimestampSizeRecord`. And a damaged start may hide
-    /// that a log is [packed](Self::PACKED).
+    /// to. So the start of a log does not show that none will follow. Source: `db/log_writer.cc`,
+    /// `MaybeAddUserDefinedTimestampSizeRecord`. A damaged start may also hide that a log is
+    /// [packed](Self::PACKED).
     #[must_use]
     pub fn detected(self) -> Dialect {
         if self == Dialect::LEVELDB {
@@ -87,26 +87,26 @@ impl Dialect {
         }
     }
 
-    /// Whether this is a [`detected`](Self::detected) dialect that differs from the one that its
-    /// name stands for.
+    /// Checks whether this is a [`detected`](Self::detected) dialect that differs from the constant
+    /// of the same name.
     #[must_use]
     pub fn is_detected(self) -> bool {
         std::ptr::eq(self.0, &DETECTED_LEVELDB) || std::ptr::eq(self.0, &DETECTED_RECYCLABLE)
     }
 
-    /// RocksDB's write-ahead log with everything that it may contain: types 1 to 4 and 5 to 8,
-    /// zstd, and the engine's metadata records.
+    /// RocksDB's write-ahead log with all its parts: types 1 to 4 and 5 to 8, zstd, and the
+    /// engine's metadata records.
     pub const ROCKSDB: Dialect = Dialect(&ROCKSDB);
 }
 
-/// The payload of the record that declares compression: a little-endian number, for which only this
-/// value is in use. Source: `include/rocksdb/compression_type.h`, `kZSTD`; `db/log_reader.cc`.
+/// The payload of the record that declares compression. It is a little-endian number for which only
+/// this value is in use. Source: `include/rocksdb/compression_type.h`, `kZSTD`; `db/log_reader.cc`.
 pub(crate) const ZSTD: [u8; 4] = [7, 0, 0, 0];
 
-/// The payload if records are not compressed.
+/// The payload of this record if records are not compressed.
 pub(crate) const NO_COMPRESSION: [u8; 4] = [0; 4];
 
-/// The type and payload of that record.
+/// The type and payload of the record that declares zstd.
 pub(crate) const SET_ZSTD: (u8, [u8; 4]) = (SET_COMPRESSION, ZSTD);
 
 #[cfg(test)]
@@ -127,7 +127,7 @@ mod tests {
                 (knows_more, false),
                 "{named}"
             );
-            // Everything else is as it was.
+            // All other properties are unchanged.
             assert_eq!(detected.has_log_numbers(), named.has_log_numbers());
             assert_eq!(detected.has_compression(), named.has_compression());
             for kind in 0..=u8::MAX {

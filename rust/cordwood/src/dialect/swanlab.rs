@@ -6,17 +6,17 @@ use super::{Dialect, Role, Spec};
 use crate::format::{HEADER_LEN, Kind};
 use crate::text::is_text;
 
-/// The versions of SwanLab 0.6.3 to 0.6.6 and of 0.6.8 to 0.7.20, whose records are JSON. The newer
-/// one first.
+/// The versions of SwanLab 0.6.3 to 0.6.6 and of 0.6.8 to 0.7.20. Their records are JSON. The newer
+/// version comes first.
 const JSON: &[u8] = &[1, 0];
-/// That of SwanLab 0.8.0 and later, whose records are protocol buffers.
+/// The version of SwanLab 0.8.0 and later. Its records are protocol buffers.
 const PROTOBUF: u8 = 2;
 
 /// The first bytes of each record of the old versions.
 const JSON_START: &[u8] = b"{\"model_type\"";
 
-/// The file header of each version: `:SWL`, the number 0xe1d6, the version. The blocks and
-/// fragments after it are the same in all.
+/// The file header of each version. It consists of `:SWL`, the number 0xe1d6 and the version. The
+/// blocks and fragments after it are the same in all versions.
 static HEADERS: [[u8; HEADER_LEN]; 256] = {
     let mut headers = [*b":SWL\xd6\xe1\x00"; 256];
     let mut version = 0;
@@ -47,14 +47,14 @@ static VERSIONS: [Spec; 256] = {
 };
 
 impl Dialect {
-    /// A run file of SwanLab: as [`WANDB`](Self::WANDB) with another file header, whose last byte is
-    /// a version. Those of all versions are read; a new file has the newest one that is known, 2.
+    /// A run file of SwanLab. It is like [`WANDB`](Self::WANDB) with another file header, whose
+    /// last byte is a version. All versions are read. A new file has the newest known version, 2.
     pub const SWANLAB: Dialect = Dialect(&VERSIONS[PROTOBUF as usize]);
 
-    /// The version in the file header, if the dialect has several: 0, 1 or 2 for
-    /// [`SWANLAB`](Self::SWANLAB), or one that is not known. That of the log for the
-    /// [`format`](crate::codec::Decoder::format) of a decoder that has read the file header;
-    /// otherwise the one that a new file gets.
+    /// Returns the version in the file header, if the dialect has several. For
+    /// [`SWANLAB`](Self::SWANLAB), this is 0, 1 or 2, or an unknown version. For the
+    /// [`format`](crate::codec::Decoder::format) of a decoder that has read the file header, it is
+    /// the version of the log. Otherwise it is the version of a new file.
     ///
     /// ```
     /// use cordwood_log::Dialect;
@@ -68,13 +68,13 @@ impl Dialect {
         }
     }
 
-    /// Whether a program is known that writes this version.
+    /// Checks whether any known program writes this version.
     pub(crate) fn has_known_version(self) -> bool {
         self.version().is_none_or(is_known)
     }
 
-    /// The same dialect in the version of the log that starts with `first_block`. The file header
-    /// states the version, unless its first record cannot have it.
+    /// Returns the same dialect in the version of the log that starts with `first_block`. The file
+    /// header states the version, unless the first record cannot have that version.
     pub(crate) fn in_version_of(self, first_block: &[u8]) -> Self {
         let Some((file_header, block)) = first_block.split_at_checked(self.prefix().len()) else {
             return self;
@@ -102,7 +102,8 @@ fn is_known(version: u8) -> bool {
     version == PROTOBUF || JSON.contains(&version)
 }
 
-/// The version that differs from `stated` in the fewest bits; of several, the first.
+/// Returns the version that differs from `stated` in the fewest bits. If several do, returns the
+/// first.
 fn nearest(stated: u8, versions: &[u8]) -> u8 {
     let flipped_bits = |version: &&u8| (stated ^ **version).count_ones();
     versions.iter().min_by_key(flipped_bits).copied().unwrap_or(stated)
@@ -113,7 +114,8 @@ mod tests {
     use super::*;
     use crate::codec::Encoder;
 
-    /// The version of a log whose file header states `stated`, and whose first record is `record`.
+    /// Returns the version of a log whose file header states `stated` and whose first record is
+    /// `record`.
     fn version(stated: u8, record: &[u8]) -> Option<u8> {
         let mut file = Vec::new();
         Encoder::unchecked(0, Dialect::SWANLAB.into()).encode(record, &mut file);

@@ -5,7 +5,7 @@ use super::leveldb::LEVELDB;
 use super::{Dialect, Spec};
 use crate::checksum::Checksum;
 
-/// `:W&B`, the number 0xbee1, version 0.
+/// The file header: `:W&B`, the number 0xbee1, version 0.
 const HEADER: &[u8] = b":W&B\xe1\xbe\x00";
 
 pub(super) static WANDB: Spec = Spec {
@@ -25,11 +25,11 @@ static WANDB_OLD: Spec = Spec {
 };
 
 impl Dialect {
-    /// A run file of Weights & Biases (`.wandb`): a file header, types 1 to 4, and the CRC-32 of
-    /// zip and PNG, not masked.
+    /// A run file of Weights & Biases (`.wandb`). It has a file header, types 1 to 4, and the
+    /// CRC-32 of zip and PNG, which is not masked.
     pub const WANDB: Dialect = Dialect(&WANDB);
 
-    /// A run file of wandb-core before 0.17.6: as [`WANDB`](Self::WANDB), but the first block
-    /// starts after the file header.
+    /// A run file of wandb-core before 0.17.6. It is like [`WANDB`](Self::WANDB), but the first
+    /// block starts after the file header.
     pub const WANDB_OLD: Dialect = Dialect(&WANDB_OLD);
 }

@@ -1,4 +1,4 @@
-//! Cuts payloads into fragments: of records, of containers and of metadata.
+//! Cuts the payloads of records, containers and metadata into fragments.
 
 use crate::checksum::{Job, Kernel, mask, run, state_after};
 use crate::container::{Codec, Mark};
@@ -6,33 +6,35 @@ use crate::copy::append;
 use crate::dialect::{Dialect, Form, Grid, LogFormat, MARK, SET_ZSTD};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
-/// The fragments of a file. An open container is none yet.
+/// The fragments of a file. An open container is not a fragment yet.
 #[derive(Debug, Clone)]
 pub(super) struct Fragments {
     /// The length of the file.
     pub(super) offset: u64,
     pub(super) format: LogFormat,
-    /// That of the fragments of records.
+    /// The form of the fragments of records.
     pub(super) form: Form,
     has_leveldb_headers: bool,
-    /// The file offset at which the file starts or, after padding, its mark is written again.
+    /// The file offset at which the file starts or, after padding, at which its mark is written
+    /// again.
     pub(super) start_at: u64,
 }
 
-/// The most bytes that a record of `record_len` bytes can need, with the start of the file.
+/// Returns the maximum number of bytes for a record of `record_len` bytes, including the start of
+/// the file.
 pub(crate) fn bound_of(record_len: usize, form: Form) -> usize {
-    // A header for each block that the record may touch. Compression lengthens the record by less
-    // than that, if at all.
+    // There is a header for each block that the record may touch. Compression lengthens the record
+    // by less than that, if at all.
     let block_count = record_len / (BLOCK_LEN - form.header_len()) + 3;
     record_len.saturating_add(block_count * 2 * form.header_len())
 }
 
-/// The form of the fragments of records in a log with this number.
+/// Returns the form of the fragments of records in a log with this number.
 fn form_of(log_number: Option<u32>) -> Form {
     log_number.map_or(Form::Plain, |_| Form::Recyclable)
 }
 
-/// The codec of the containers of a packed log.
+/// Returns the codec of the containers of a packed log.
 pub(super) fn codec_of(format: &LogFormat) -> Codec {
     if format.is_zstd() { Codec::Zstd } else { Codec::Stored }
 }
@@ -48,25 +50,26 @@ impl Fragments {
         }
     }
 
-    /// Bytes from the next fragment to the end of its block. Offsets are those of the file.
+    /// Returns the number of bytes from the next fragment to the end of its block. Offsets are file
+    /// offsets.
     #[inline]
     pub(super) fn block_left(&self) -> usize {
         Grid::new(self.format.dialect, 0).block_left(self.offset)
     }
 
-    /// Writes the following records with this log number or, without one, in types 1 to 4.
+    /// Makes the following records have this log number or, without one, types 1 to 4.
     pub(super) fn set_number(&mut self, number: Option<u32>) {
         self.format = self.format.numbered(number);
         self.form = form_of(number.and(self.format.log_number));
     }
 
-    /// Counts bytes that were appended. 2^64 is a whole number of blocks.
+    /// Counts bytes that were appended. Wrapping is safe because 2^64 is a whole number of blocks.
     #[inline(always)]
     pub(super) fn advance(&mut self, len: usize) {
         self.offset = self.offset.wrapping_add(len as u64);
     }
 
-    /// The start of a file: see [`Encoder::start`](super::Encoder::start).
+    /// Writes the start of a file. See [`Encoder::start`](super::Encoder::start).
     #[inline]
     pub(super) fn start(&mut self, out: &mut Vec<u8>) {
         if self.offset == self.start_at {
@@ -88,7 +91,7 @@ impl Fragments {
         }
     }
 
-    /// Appends `payload`, cut into fragments of this form. The block needs no trailer first.
+    /// Appends `payload`, cut into fragments of this form. The current block has room for a header.
     pub(super) fn fragments<E>(
         &mut self,
         form: Form,
@@ -112,8 +115,8 @@ impl Fragments {
         }
     }
 
-    /// Fills a block that has no room for a header. The trailer is written with the record that
-    /// follows, as in LevelDB.
+    /// Fills a block that has no room for a header. As in LevelDB, the trailer is written with the
+    /// record that follows.
     pub(super) fn fill_block(&mut self, out: &mut Vec<u8>) {
         let left = self.block_left();
         if left < self.form.header_len() {
@@ -129,7 +132,7 @@ impl Fragments {
         self.write(form.kind_byte(kind), form, payload, out);
     }
 
-    /// Fast path: a LevelDB fragment (7-byte header, masked CRC-32C).
+    /// Appends a LevelDB fragment (7-byte header, masked CRC-32C). This is the fast path.
     #[inline]
     pub(super) fn plain(&mut self, kind: u8, payload: &[u8], out: &mut Vec<u8>) {
         run(Plain { kind, payload, out });
@@ -154,7 +157,7 @@ impl Fragments {
     }
 }
 
-/// The state of a checksum after the byte of each kind, which it covers before the payload.
+/// The state of a checksum after each kind byte. The checksum covers this byte before the payload.
 const STATES: [u32; 0x80] = {
     let mut states = [0; 0x80];
     let mut kind = 0;
@@ -188,7 +191,7 @@ impl Job for Plain<'_> {
 pub(super) fn append_plain<K: Kernel>(kernel: K, fragment: Plain<'_>) {
     let Plain { kind, payload, out } = fragment;
     out.reserve(HEADER_LEN + payload.len());
-    // The checksum is known once the payload has been copied.
+    // The checksum is known only after the payload has been copied.
     let start = out.len();
     out.extend_from_slice(&[0; HEADER_LEN]);
     let state = kernel.append(STATES[usize::from(kind)], payload, out);

@@ -1,4 +1,4 @@
-//! Packs records into containers, by the writer's rules in `docs/format/packed.md`.
+//! Packs records into containers, by the rules for writers in `docs/format/packed.md`.
 
 use std::collections::TryReserveError;
 use std::convert::Infallible;
@@ -12,9 +12,9 @@ use crate::copy::{SHORT, copy_short};
 use crate::dialect::{Form, LogFormat};
 use crate::format::{BLOCK_LEN, HEADER_LEN, encoded_len};
 
-/// Where the data of a container starts in its bytes: after the most that its lengths need. A
-/// record has at least one byte there, and of those with a length of two bytes, a container has
-/// few.
+/// Where the data of a container starts in its bytes. The lengths before it have as much room as
+/// they can need: each record takes at least one byte, and only a few records of a container can
+/// have a length of two bytes.
 const DATA_START: usize = HEAD_LEN_MAX + BLOCK_LEN + 2 * (ZSTD_LEN_MAX / SHORT_LEN_MAX + 2);
 
 /// The greatest length whose varint is one byte.
@@ -24,16 +24,19 @@ const SHORT_LEN_MAX: usize = 0x7f;
 #[derive(Debug, Clone)]
 pub(super) struct Packing {
     codec: Codec,
-    /// At the start the lengths of the records; from [`DATA_START`] on their data, and room for
-    /// more. When the container is closed, its head and the lengths are moved to before the data.
+    /// The bytes of the container. The lengths of the records are at the start. The data, and room
+    /// for more, follows from [`DATA_START`] on. When the container is closed, its head and the
+    /// lengths are moved to the place just before the data.
     bytes: Vec<u8>,
     filled: Filled,
-    /// The bytes of the block in which it starts, from its start on.
+    /// The number of bytes from the start of the container to the end of the block in which it
+    /// starts.
     room: usize,
-    /// A record belongs to the open container, and leaves it open, if the lengths and the data with it,
-    /// but without its own length, are shorter than this. 0 if no container is open.
+    /// An upper limit for the lengths and the data. If they are shorter than it with the data of one
+    /// more record, but without its own length, the record belongs to the open container and leaves
+    /// it open. 0 if no container is open.
     limit: usize,
-    /// The body of the last one with a single long record.
+    /// The body of the last container with a single long record.
     long_body: Vec<u8>,
     frames: Frames,
 }
@@ -46,12 +49,12 @@ struct Frames {
     compressed: Vec<u8>,
     /// The file offset after the last frame.
     end: u64,
-    /// How much of the budget a reader has used there in the worst case: what the frames from where it
-    /// started state, without 200 times the bytes read.
+    /// How much of its budget a reader has used at that offset in the worst case. This is the
+    /// length stated by the frames since the reader started, minus 200 times the bytes read.
     used: u64,
 }
 
-/// How much the open container has. All are 0 if no container is open.
+/// The contents of the open container. All fields are 0 if no container is open.
 #[derive(Debug, Clone, Copy, Default)]
 struct Filled {
     count: usize,
@@ -61,14 +64,14 @@ struct Filled {
 }
 
 impl Filled {
-    /// The lengths and the data in bytes, with the data of one more record.
+    /// Returns the length in bytes of the lengths and the data, with the data of one more record.
     #[inline(always)]
     fn len_with(self, record: &[u8]) -> usize {
         self.lens_len + self.data_len + record.len()
     }
 
-    /// Adds a record that [shares a container](Encoder::shares_container): its length is one or two
-    /// bytes.
+    /// Adds a record that [shares a container](Encoder::shares_container). Its length takes one or
+    /// two bytes.
     #[inline(always)]
     fn add(&mut self, record: &[u8], bytes: &mut [u8]) {
         let len = record.len();
@@ -87,7 +90,7 @@ impl Filled {
 }
 
 impl Packing {
-    /// An empty container, if logs of this format have containers.
+    /// Returns an empty container, if logs of this format have containers.
     pub(super) fn of(format: &LogFormat) -> Option<Box<Packing>> {
         format.dialect.is_packed().then(|| {
             Box::new(Packing {
@@ -107,35 +110,35 @@ impl Packing {
         })
     }
 
-    /// Counts the budget of a reader as used up by what precedes the file offset `end`.
+    /// Counts the budget of a reader as used up by the bytes before the file offset `end`.
     pub(super) fn use_up_budget(&mut self, end: u64) {
         (self.frames.end, self.frames.used) = (end, BUDGET_BASE);
     }
 
-    /// How many records it has.
+    /// Returns the number of records.
     #[inline]
     pub(super) fn count(&self) -> usize {
         self.filled.count
     }
 
-    /// How many bytes of data it has.
+    /// Returns the number of bytes of data.
     pub(super) fn data_len(&self) -> usize {
         self.filled.data_len
     }
 
-    /// The most bytes that it needs in the file.
+    /// Returns the maximum number of bytes that the container takes in the file.
     pub(super) fn bound(&self) -> usize {
         if self.filled.count == 0 {
             return 0;
         }
         let len = HEAD_LEN_MAX + self.filled.lens_len + self.filled.data_len;
-        // One that is not compressed after all may be cut: at the end of the block in which it
-        // starts, and of each block that it fills.
+        // A container that is not compressed after all may be cut at the end of the block in which
+        // it starts, and at the end of each block that it fills.
         let header_count = len / (BLOCK_LEN - HEADER_LEN) + 2;
         header_count * HEADER_LEN + len
     }
 
-    /// Reserves room for a long record that may be compressed: for a copy of it, and for the frame.
+    /// Reserves room for a long record that may be compressed: for a copy of it and for the frame.
     pub(super) fn try_reserve(&mut self, record_len: usize) -> Result<(), TryReserveError> {
         if self.may_compress(record_len) {
             let body_len = record_len.saturating_add(VARINT_LEN_MAX);
@@ -149,13 +152,14 @@ impl Packing {
         Ok(())
     }
 
-    /// Whether a container may state a record of this length, alone: if not, it is an ordinary record.
+    /// Returns whether a record of this length may be alone in a compressed container. If not, it
+    /// is an ordinary record.
     fn may_compress(&self, record_len: usize) -> bool {
         let body_len = record_len as u64 + varint_len(record_len as u64) as u64;
         self.codec == Codec::Zstd && body_len <= BUDGET_BASE
     }
 
-    /// A container is closed at this length of data, in bytes.
+    /// Returns the length of data, in bytes, at which a container is closed.
     fn data_len_max(&self) -> usize {
         match self.codec {
             Codec::Stored => STORED_LEN_MAX,
@@ -163,17 +167,17 @@ impl Packing {
         }
     }
 
-    /// Sets the limit of the open container by its lengths so far. As further ones are added, the limit is
-    /// too low, and the exact rules decide.
+    /// Sets the limit of the open container, based on its lengths so far. As lengths are added, the
+    /// limit becomes too low, and the exact rules decide.
     fn set_limit(&mut self) {
         let Filled { lens_len, data_len, .. } = self.filled;
         let room = match self.codec {
             Codec::Stored => self.room.saturating_sub(HEADER_LEN + HEAD_LEN_MAX + VARINT_LEN_MAX),
-            // The offset of each record is in the block in which the container starts. There are at
-            // least as many bytes of lengths as records.
+            // The offset of each record must be in the block in which the container starts. The
+            // lengths take at least one byte per record.
             Codec::Zstd => self.room - 1,
         };
-        // So that no record reaches it that is too long to share a container.
+        // This ensures that a record that is too long to share a container does not pass the limit.
         let data_len_max = self.data_len_max().min(data_len + STORED_LEN_MAX);
         self.limit = room.min(lens_len + data_len_max);
     }
@@ -184,9 +188,10 @@ impl Packing {
         self.filled.add(record, &mut self.bytes);
     }
 
-    /// Adds `records` for as long as they are within the limit, and counts them. Returns the first one that
-    /// is not. Adds none if a record within the limit may be longer than `record_len_max`.
-    // Inlined, its loop would have too few registers.
+    /// Adds `records` as long as they are within the limit, and counts them. Returns the first
+    /// record that is not within the limit. Adds none if a record within the limit may be longer
+    /// than `record_len_max`.
+    // If this were inlined, its loop would have too few registers.
     #[inline(never)]
     fn add_all<R: AsRef<[u8]>>(
         &mut self,
@@ -208,7 +213,7 @@ impl Packing {
             let Some(record) = records.next() else {
                 break None;
             };
-            // Called only once: a second call could return other bytes.
+            // `as_ref` is called only once. A second call could return other bytes.
             let bytes = record.as_ref();
             if filling.filled.len_with(bytes) >= limit {
                 break Some(record);
@@ -219,7 +224,7 @@ impl Packing {
         stopped
     }
 
-    /// Whether a record of this length can be added.
+    /// Returns whether a record of this length can be added.
     fn has_room(&self, record_len: usize) -> bool {
         if self.codec == Codec::Zstd {
             return true;
@@ -230,7 +235,7 @@ impl Packing {
             data_len,
         } = self.filled;
         if count == 0 {
-            // Alone, it is an ordinary record.
+            // A record that is alone is an ordinary record.
             return HEADER_LEN + record_len <= self.room;
         }
         let head_len = HEADER_LEN + 1 + varint_len(count as u64 + 1);
@@ -238,13 +243,14 @@ impl Packing {
         head_len + body_len <= self.room
     }
 
-    /// Whether it is closed before any further record. A stored one is not longer than its block.
+    /// Returns whether the container must be closed before any further record. A stored container
+    /// never crosses the end of its block.
     fn is_full(&self) -> bool {
         self.filled.data_len >= self.data_len_max() || (self.codec == Codec::Zstd && self.filled.count >= self.room)
     }
 
-    /// Appends a record: see [`Encoder::encode_in_pieces`](super::Encoder::encode_in_pieces). A short one
-    /// is added to the open container, and no bytes are taken.
+    /// Appends a record. See [`Encoder::encode_in_pieces`](super::Encoder::encode_in_pieces). A
+    /// short record is added to the open container, and `take` is not called.
     pub(super) fn pack<E>(
         &mut self,
         file: &mut Fragments,
@@ -273,7 +279,7 @@ impl Packing {
         Ok(offset)
     }
 
-    /// Adds the short ones of `records` to containers: see
+    /// Adds the short ones of `records` to containers. See
     /// [`Encoder::encode_all`](super::Encoder::encode_all).
     pub(super) fn pack_all<R: AsRef<[u8]>>(
         &mut self,
@@ -316,7 +322,7 @@ impl Packing {
             self.add(record);
             self.set_limit();
         } else {
-            // It does not fit in the block, and no stored container is cut.
+            // The record does not fit in the block, and a stored container is never cut.
             let Ok(()) = file.fragments(Form::Plain, record, out, |_| Ok::<(), Infallible>(()));
         }
         offset
@@ -327,7 +333,7 @@ impl Packing {
         file.start(out);
         file.fill_block(out);
         self.room = file.block_left();
-        // The last record is added when the data is still shorter than the limit.
+        // The last record may be added when the data is only just below the limit.
         self.bytes.resize(DATA_START + self.data_len_max() + STORED_LEN_MAX, 0);
         file.offset
     }
@@ -371,9 +377,9 @@ impl Packing {
 }
 
 impl Encoder {
-    /// Adds a record to the open container, if there is one, and it certainly stays open. Returns
+    /// Adds a record to the open container, if there is one and it certainly stays open. Returns
     /// the offset of the record if it was added.
-    // Inlined, as it is little work for most records of a packed log.
+    // This is inlined, because it is little work for most records of a packed log.
     #[inline(always)]
     pub(crate) fn add_to_container(&mut self, record: &[u8]) -> Option<u64> {
         let packing = self.packing.as_mut()?;
@@ -381,7 +387,7 @@ impl Encoder {
         if packing.filled.len_with(record) >= packing.limit {
             return None;
         }
-        // A short record is added without a call, before which registers would have to be saved.
+        // A short record is added without a call, which would have to save registers first.
         if SHORT.contains(&record.len()) {
             packing.filled.add(record, &mut packing.bytes);
         } else {
@@ -392,10 +398,10 @@ impl Encoder {
 }
 
 impl Frames {
-    /// Compresses the body of `count` records, which starts at the file offset `start`, into
-    /// `compressed`, which becomes long enough for an offset for each record, and for the budget of every
-    /// reader. Returns whether that is to be written: if it is shorter than the stored form, of
-    /// `stored_len` bytes.
+    /// Compresses the body of `count` records into `compressed`. The container starts at the file
+    /// offset `start`. If necessary, the frame is lengthened, so that it has an offset for each
+    /// record and fits the budget of every reader. Returns whether the compressed form is to be
+    /// written, because it is shorter than the stored form of `stored_len` bytes.
     fn compress(&mut self, body: &[u8], count: usize, start: u64, stored_len: usize) -> bool {
         let compressed = &mut self.compressed;
         compressed.clear();
@@ -421,8 +427,8 @@ impl Frames {
     }
 }
 
-/// The open container while records are added in a loop: apart from it, so that the compiler can
-/// keep what changes in registers. It is put back, even if `as_ref` panics.
+/// The open container while records are added in a loop. The part that changes is separate, so that
+/// the compiler can keep it in registers. It is put back even if `as_ref` panics.
 struct Filling<'a> {
     filled: Filled,
     packing: &'a mut Packing,
@@ -440,7 +446,7 @@ mod tests {
     use super::*;
     use crate::dialect::{Compression, Dialect};
 
-    /// Otherwise the process would be aborted where there is no memory for it.
+    /// Otherwise the process would be aborted if there is no memory for the record.
     #[test]
     fn memory_is_reserved_for_each_long_record_that_may_be_compressed() {
         let stored = LogFormat::new(Dialect::PACKED);
@@ -451,7 +457,7 @@ mod tests {
             let packing = encoder.packing.expect("a packed log");
             (packing.long_body.capacity(), packing.frames.compressed.capacity())
         };
-        // With its length, in four bytes, the longest one has all of the budget.
+        // With its length, which takes four bytes, the longest record uses the whole budget.
         let longest = (256 << 20) - 4;
         for record_len in [STORED_LEN_MAX, 100_000, longest] {
             let (body_len, frame_len) = reserved(zstd, record_len);

@@ -1,4 +1,4 @@
-//! The fragment or gap at one position of a log.
+//! Finds the fragment or gap at one position of a log.
 
 use super::fragment::Fragment;
 use crate::damage::Reason;
@@ -20,7 +20,7 @@ pub(super) enum RegionKind {
         is_salvaged: bool,
     },
     Skipped(Reason),
-    /// Between two events: the end of a block, too short for a header.
+    /// A region between two events. It is the end of a block, where no header fits.
     Trailer,
 }
 
@@ -35,15 +35,15 @@ pub(super) struct Place<'a> {
     pub(super) block: u64,
     /// Bytes to the end of the block.
     pub(super) left: usize,
-    /// The bytes to the end of the block, or of the file if that comes first.
+    /// The bytes to the end of the block, or to the end of the file if that comes first.
     pub(super) rest: &'a [u8],
     /// The part of `rest` inside the region.
     pub(super) bytes: &'a [u8],
 }
 
 impl Place<'_> {
-    /// The fragment or gap here, and whether every byte of the block was tried in order to find its
-    /// end.
+    /// Returns the fragment or gap at this place. Also returns whether every byte of the block was
+    /// tried in order to find its end.
     pub(super) fn look(&self, may_scan: bool) -> (Fragment, bool) {
         let prefix_len = self.format.dialect.prefix().len();
         if self.offset < prefix_len as u64 {
@@ -71,7 +71,8 @@ impl Place<'_> {
             return (self.bare(FragmentKind::Zeros, usize::MAX), false);
         }
         let (len, has_scanned) = self.damaged_len(may_scan);
-        // Only where the reader has looked for a header: elsewhere these are ordinary bytes.
+        // The reader has looked for a header only in this case. Elsewhere, these are ordinary
+        // bytes.
         let header = (self.offset == self.region.start && self.is_fault())
             .then(|| self.damaged(len))
             .flatten();
@@ -100,7 +101,7 @@ impl Place<'_> {
         )
     }
 
-    /// A gap without a header, of at most `len` bytes.
+    /// Returns a gap without a header, of at most `len` bytes.
     fn bare(&self, kind: FragmentKind, len: usize) -> Fragment {
         Fragment {
             offset: self.offset,
@@ -119,7 +120,8 @@ impl Place<'_> {
         }
     }
 
-    /// The header here, if it is complete, spanning the rest of the region in this block.
+    /// Returns the header at this place, if it is complete. The entry spans the remainder of the
+    /// region in this block.
     fn header(&self, kind: FragmentKind) -> Option<Fragment> {
         let header = Header::decode(self.bytes.first_chunk()?);
         Some(Fragment {
@@ -129,12 +131,12 @@ impl Place<'_> {
         })
     }
 
-    /// The fragment with a valid checksum here, if it is inside the region.
+    /// Returns the fragment with a valid checksum at this place, if it is inside the region.
     fn valid(&self) -> Option<Fragment> {
         let valid = self.format.dialect.valid(self.bytes, true)?;
         let header = Header::decode(self.bytes.first_chunk()?);
         if header.kind == 0 && header.len == 0 {
-            // With any checksum, it stands for zeros.
+            // Such a header represents zeros, whatever its checksum.
             return None;
         }
         let crc = self.format.dialect.checksum().load(header.masked_crc);
@@ -154,7 +156,7 @@ impl Place<'_> {
         })
     }
 
-    /// The damaged header here, and the `len` bytes lost with it.
+    /// Returns the damaged header at this place, with the `len` bytes that are lost with it.
     fn damaged(&self, len: usize) -> Option<Fragment> {
         let header = Header::decode(self.bytes.first_chunk()?);
         let form = self.format.dialect.meaning(header.kind).form;
@@ -170,8 +172,8 @@ impl Place<'_> {
         })
     }
 
-    /// How many bytes here are not a fragment, and whether every byte of the block was tried in
-    /// order to determine that.
+    /// Returns the number of bytes at this place that are not a fragment. Also returns whether
+    /// every byte of the block was tried in order to determine that.
     fn damaged_len(&self, may_scan: bool) -> (usize, bool) {
         let goes_on = self.bytes.len() < self.rest.len();
         if goes_on || self.reason() == Some(Reason::TornTail) {

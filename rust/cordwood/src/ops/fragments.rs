@@ -1,9 +1,9 @@
-//! Physical layout of a log: every fragment and gap, with its header fields and faults.
+//! The physical layout of a log: every fragment and gap, with its header fields and faults.
 //!
-//! The file is read twice in parallel. A [`Reader`] goes ahead and classifies each region as a
-//! record, as skipped for a reason, or as a trailer. A second read of the same bytes finds the
-//! fragments in that region. So the result agrees with the reader's, and no region, however long,
-//! is held in memory.
+//! The file is read twice at the same time. A [`Reader`] reads ahead and classifies each region as
+//! a record, a skipped region with a reason, or a trailer. A second read of the same bytes finds
+//! the fragments in that region. So the result agrees with the reader's, and no region is held in
+//! memory, however long it is.
 
 use std::io;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::reader::{FileReader, Reader, Source, StreamSource};
 use crate::wal_metadata::LogInfo;
 
-/// The fragments of a log, one by one: see [`fragments`].
+/// An iterator over the fragments of a log. See [`fragments`].
 #[derive(Debug)]
 pub struct Fragments<S> {
     ahead: Reader<S>,
@@ -32,19 +32,19 @@ pub struct Fragments<S> {
     has_ended: bool,
 }
 
-/// Returns the fragments of a log, which is read twice at the same time: `sources` are two sources of
-/// it.
+/// Returns the fragments of a log. The log is read twice at the same time, so `sources` are two
+/// sources of it.
 ///
-/// The entries tile the bytes that are read: each starts where the one before it ends, and none
-/// crosses the end of a block. The rules:
+/// The entries cover the bytes that are read, without gaps or overlaps. Each entry starts where the
+/// previous one ends, and none crosses the end of a block. The rules:
 ///
 /// * Entries follow the records and regions of a reader with these options. [`OnCorruption::Fail`],
-///   the default, does the same as [`OnCorruption::Salvage`], so that everything valid is shown.
-///   Entries in a skipped region carry its reason.
-/// * Fragments with valid checksums are shown individually, even in a skipped region: those of a
-///   record without an end, or of an older log.
-/// * If a header is damaged, its length is not trusted: the entry extends to where the policy
-///   `salvage` would resume reading (`docs/format/reading.md`), or to the end of the block.
+///   the default, does the same as [`OnCorruption::Salvage`], so that all valid fragments are
+///   shown. Entries in a skipped region carry its reason.
+/// * Fragments with valid checksums are shown individually, even in a skipped region. They may
+///   belong to a record without an end, or to an older log.
+/// * If a header is damaged, its length is not trusted. The entry extends to the place where the
+///   policy `salvage` would resume reading (`docs/format/reading.md`), or to the end of the block.
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, ops};
@@ -84,7 +84,7 @@ fn of_reader<S: Source>(mut reader: Reader<S>, source: S) -> Fragments<S> {
     }
 }
 
-/// [`fragments`] of a regular file.
+/// Like [`fragments`], for a regular file.
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, ops};
@@ -98,9 +98,10 @@ fn of_reader<S: Source>(mut reader: Reader<S>, source: S) -> Fragments<S> {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be opened, or is a pipe or a device.
-/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if logs in the given dialect cannot
-/// have the number, or the compression, that was given.
+/// * [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be opened, or is a pipe or a
+///   device.
+/// * [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if logs in the given dialect cannot
+///   have the given number or compression.
 #[cfg(feature = "fs")]
 pub fn fragments_file(
     path: impl AsRef<Path>,
@@ -119,7 +120,7 @@ pub fn fragments_file(
     Ok(of_reader(reader, source))
 }
 
-/// `options` with [`OnCorruption::Salvage`] in place of [`OnCorruption::Fail`].
+/// Returns `options` with [`OnCorruption::Salvage`] in place of [`OnCorruption::Fail`].
 fn salvaging(options: &ReadOptions) -> ReadOptions {
     let options = options.clone();
     match options.on_corruption {
@@ -128,18 +129,19 @@ fn salvaging(options: &ReadOptions) -> ReadOptions {
     }
 }
 
-/// An item is an error if
+/// An item is an error in these cases:
 ///
-/// * the source cannot be read ([`ErrorKind::Io`](crate::ErrorKind::Io)); the next call tries
-///   again;
-/// * the log is in segments ([`io::ErrorKind::IsADirectory`]), whose files are listed one by one;
-/// * the file is in another format ([`ErrorKind::Foreign`](crate::ErrorKind::Foreign));
-/// * logs in its dialect cannot have a number, or the compression, that was given
-///   ([`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported));
-/// * a record of a compressed log decompresses to too many bytes
+/// * The source cannot be read ([`ErrorKind::Io`](crate::ErrorKind::Io)). The next call tries
+///   again.
+/// * The log is in segments ([`io::ErrorKind::IsADirectory`]). List its files one at a time
+///   instead.
+/// * The file is in another format ([`ErrorKind::Foreign`](crate::ErrorKind::Foreign)).
+/// * Logs in its dialect cannot have the given number or compression
+///   ([`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported)).
+/// * A record of a compressed log decompresses to too many bytes
 ///   ([`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget)).
 ///
-/// After one of the others, each call returns the same error.
+/// After an error other than a failed read, each call returns the same error.
 impl<S: Source> Iterator for Fragments<S> {
     type Item = Result<Fragment, Error>;
 
@@ -149,21 +151,22 @@ impl<S: Source> Iterator for Fragments<S> {
 }
 
 impl<S: Source> Fragments<S> {
-    /// The format of the log: see [`Reader::format`].
+    /// Returns the format of the log. See [`Reader::format`].
     ///
     /// # Errors
     ///
-    /// As [`Reader::format`].
+    /// The same errors as [`Reader::format`].
     pub fn format(&mut self) -> Result<LogFormat, Error> {
         self.ahead.format()
     }
 
-    /// The facts about the log from the fragments returned so far, and some after them.
+    /// Returns the facts about the log from the fragments returned so far, and from some after
+    /// them.
     pub fn info(&self) -> &LogInfo {
         self.ahead.info()
     }
 
-    /// The next fragment, or `None` at the end.
+    /// Returns the next fragment, or `None` at the end.
     fn next_fragment(&mut self) -> Result<Option<Fragment>, Error> {
         while self.offset >= self.region.end {
             match self.next_region()? {
@@ -210,7 +213,7 @@ impl<S: Source> Fragments<S> {
         Ok(Some(fragment))
     }
 
-    /// The next region that is not empty. Regions tile the file.
+    /// Returns the next region that is not empty. Regions cover the file without gaps.
     fn next_region(&mut self) -> Result<Option<Region>, Error> {
         if let Some(next) = self.next.take() {
             return Ok(Some(next));
@@ -237,8 +240,8 @@ impl<S: Source> Fragments<S> {
         Ok((start < end).then_some(region))
     }
 
-    /// The region of the next event after `position`, where the last one ended. Containers tile the
-    /// file, not each of their records.
+    /// Returns the region of the next event after `position`, where the last one ended. If records
+    /// are in a container, the region is that of the container.
     fn next_event(&mut self, position: u64) -> Result<Region, Error> {
         loop {
             let (start, end, kind) = match self.ahead.step() {

@@ -1,4 +1,4 @@
-//! A new log that an operation writes: it gets its name once it is complete.
+//! A new log that an operation writes. It gets its name when it is complete.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -11,21 +11,22 @@ use crate::error::{Error, Hint};
 use crate::reader::{Reader, Source};
 use crate::segments::{name_of, offset_of};
 
-/// A log that is being written, under a temporary name. Unless it is [published](Self::publish), it
-/// is removed.
+/// A log that is being written under a temporary name. It is removed unless it is
+/// [published](Self::publish).
 pub(super) struct NewLog<'a> {
     destination: &'a Path,
-    /// Whether the source is a segmented log, and so the new one: a directory, with one segment.
+    /// Whether the source is a segmented log. The new log is then also a directory, with one
+    /// segment.
     has_segments: bool,
-    // Closed before its name is removed.
+    // This is closed before its name is removed.
     pub(super) output: Output<'a, File>,
     temporary: Temporary,
 }
 
 impl<'a> NewLog<'a> {
-    /// Checks that a new log can have the name `destination`, so that the source is not read
-    /// needlessly: it is not that of a segment, and no file has it. [`publish`](Self::publish) looks
-    /// again for such a file.
+    /// Checks that a new log can have the name `destination`, so that the source is not read in
+    /// vain. It must not be the name of a segment, and no file may have it.
+    /// [`publish`](Self::publish) checks again that no file has it.
     pub(super) fn check(destination: &Path) -> Result<(), Error> {
         if destination.file_name().and_then(offset_of).is_some() {
             let text = "a log with this name would be read as a segment, but offsets change in a copy";
@@ -35,8 +36,8 @@ impl<'a> NewLog<'a> {
         refuse_existing(destination).map_err(|source| Error::io(source, Some(destination)))
     }
 
-    /// Starts a log in this format, which has been checked, for the records of `reader`, with the
-    /// permissions of its file.
+    /// Starts a log for the records of `reader`, with the permissions of its file. The format has
+    /// been checked.
     pub(super) fn create<S: Source>(
         destination: &'a Path,
         format: LogFormat,
@@ -58,14 +59,14 @@ impl<'a> NewLog<'a> {
         })
     }
 
-    /// Writes the rest, and returns the temporary name of the whole log.
+    /// Writes everything that is left, and returns the temporary name of the complete log.
     pub(super) fn finish(&mut self) -> Result<&Path, Error> {
         self.output.finish()?;
         Ok(&self.temporary.path)
     }
 
-    /// Writes the rest, syncs the file, and gives it its name, which must not exist yet. If only the
-    /// last sync fails, that of the name, the new log stays.
+    /// Writes everything that is left, syncs the file, and gives it its name, which must not exist
+    /// yet. If only the last sync fails, which syncs the name, the new log stays.
     pub(super) fn publish(mut self) -> Result<(), Error> {
         self.finish()?;
         let (temporary, destination) = (self.temporary, self.destination);
@@ -85,7 +86,8 @@ fn refuse_existing(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Refuses a new log inside the directory that is copied: no other file may be among the segments.
+/// Refuses a new log inside the directory that is copied, because there may be no other file among
+/// the segments.
 fn refuse_inside(path: &Path, directory: &Path) -> io::Result<()> {
     let above = path.parent().filter(|above| !above.as_os_str().is_empty());
     let above = above.unwrap_or(Path::new(".")).canonicalize()?;
@@ -104,9 +106,9 @@ struct Temporary {
 }
 
 impl Temporary {
-    /// Creates a file in the same directory, with the permissions of `source`. Its name is random,
-    /// and not derived from the process id, which in a container may be the same each time. It does
-    /// not contain the destination's name, which may already have the maximum length.
+    /// Creates a file in the same directory, with the permissions of `source`. Its name is random.
+    /// It is not derived from the process id, which may be the same each time in a container. It
+    /// does not contain the destination's name, which may already have the maximum length.
     fn beside(destination: &Path, source: Option<&Path>) -> io::Result<(Self, File)> {
         if destination.file_name().is_none() {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -128,9 +130,9 @@ impl Temporary {
 
     /// Gives the file its final name, which must not exist yet.
     fn publish(self, destination: &Path) -> io::Result<()> {
-        // A link fails if the name exists; a rename would replace the existing file. Not every file
-        // system has links: there, a file that is created between the check and the rename is
-        // replaced.
+        // A link fails if the name exists, but a rename would replace the existing file. Not every
+        // file system has links. Without links, a file that is created between the check and the
+        // rename is replaced.
         match fs::hard_link(&self.path, destination) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
@@ -159,20 +161,21 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // An error cannot be reported here, and after a rename there is no file to remove.
+        // An error cannot be reported here. After a rename, the file no longer exists under this
+        // name.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Makes the new file readable to those who can read `source`, as `cp` does: a copy of a private
-/// log is private from the start. The system clears the bits of the umask. A program that runs
-/// with the rights of the owner of `source` is not one with those of the new owner, so the setuid,
-/// setgid and sticky bits are left out.
+/// Makes the new file readable to those who can read `source`, as `cp` does. A copy of a private
+/// log is private from the start. The system clears the bits of the umask. The setuid, setgid and
+/// sticky bits are left out: the new file may have another owner, and must not run with that
+/// owner's rights.
 #[cfg(unix)]
 fn permit_as(options: &mut fs::OpenOptions, source: Option<&Path>) {
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
     if let Some(Ok(source)) = source.map(fs::metadata) {
-        // The log of a directory is a file.
+        // A new segment is a file, so it does not get the execute bits of the source directory.
         let mask = if source.is_dir() { 0o666 } else { 0o777 };
         options.mode(source.mode() & mask);
     }
@@ -181,7 +184,7 @@ fn permit_as(options: &mut fs::OpenOptions, source: Option<&Path>) {
 #[cfg(not(unix))]
 fn permit_as(_options: &mut fs::OpenOptions, _source: Option<&Path>) {}
 
-/// Also syncs the name.
+/// Syncs the directory that contains the name of `path`.
 #[cfg(unix)]
 fn sync_directory(path: &Path) -> io::Result<()> {
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());

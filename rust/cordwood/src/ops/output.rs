@@ -1,4 +1,4 @@
-//! A log that an operation writes, to a file or any other destination.
+//! Writes the log that an operation produces, to a file or any other destination.
 
 use std::io::Write;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::reader::{Reader, Source};
 /// The number of bytes per write.
 const WRITE_LEN: usize = 1 << 20;
 
-/// A log that is being encoded and written to `to`, which is the file at `path` or no file.
+/// A log that is being encoded and written to `to`. If `to` is a file, `path` is its path.
 pub(super) struct Output<'a, W> {
     pub(super) to: W,
     pub(super) path: Option<&'a Path>,
@@ -22,7 +22,7 @@ pub(super) struct Output<'a, W> {
 }
 
 impl<'a, W: Write> Output<'a, W> {
-    /// Starts a log in this format, which has been checked.
+    /// Starts a log in `format`, which has already been checked.
     pub(super) fn new(to: W, path: Option<&'a Path>, format: LogFormat) -> Self {
         let encoder = Encoder::unchecked(0, format);
         let out = Vec::new();
@@ -37,7 +37,7 @@ impl<'a, W: Write> Output<'a, W> {
             .try_reserve_frame(data.len())
             .map_err(|_| reader.out_of_memory())?;
         encoder.encode_in_pieces(data, out, |out| write(to, out, WRITE_LEN, *path))?;
-        // Of a record that joins a container, no piece was offered.
+        // A record that joins a container produces no piece, so `out` is checked here.
         self.write()
     }
 
@@ -46,7 +46,7 @@ impl<'a, W: Write> Output<'a, W> {
         write(&mut self.to, &mut self.out, WRITE_LEN, self.path)
     }
 
-    /// Writes the rest.
+    /// Writes everything that is left.
     pub(super) fn finish(&mut self) -> Result<(), Error> {
         self.encoder.start(&mut self.out);
         self.encoder.end_container(&mut self.out);

@@ -1,4 +1,4 @@
-//! Copies a closed log to one in another format: to a packed log, or back.
+//! Copies a closed log to a new log in another format, packed or not.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -29,14 +29,15 @@ options! {
         /// [`LEVELDB`](Dialect::LEVELDB), [`WANDB`](Dialect::WANDB) or
         /// [`SWANLAB`](Dialect::SWANLAB). Default: `PACKED`, compressed with zstd.
         pub format: LogFormat = LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd), into with_format;
-        /// Refuse a record with more bytes than this, as [`ReadOptions::record_len_max`]. Default:
-        /// 1 GiB.
+        /// Refuse a record with more bytes than this, like [`ReadOptions::record_len_max`].
+        /// Default: 1 GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
     }
 }
 
 impl PackOptions {
-    /// How the log is read, so that the damage itself is found, and not the rest of its block.
+    /// Returns the options for reading the log. They find the damage itself, not the remainder of
+    /// its block.
     fn reading(&self) -> ReadOptions {
         ReadOptions {
             on_corruption: OnCorruption::Salvage,
@@ -46,24 +47,27 @@ impl PackOptions {
     }
 }
 
-/// Copies all records of the log `source` to a new log, `destination`, which is
+/// Copies all records of the log `source` to a new log, `destination`. The new log is
 /// [packed](Dialect::PACKED) unless the options name another format. The report describes `source`.
 ///
 /// The copy is strict: it contains all records, or it is not made. Damage, an incomplete record at
-/// the end, and zeros are errors, since any of them may have been a record. Only zeros that fill
-/// the block of the last record, in a file of whole blocks, are taken for padding, and left out.
+/// the end, and zeros are errors, because any of them may have been a record. There is one
+/// exception. In a file of whole blocks, zeros that fill the block of the last record count as
+/// padding and are left out.
 ///
 /// The new log is read once, in ranges, before it gets its name.
 ///
-/// The way back is the same function: a packed log that is copied to the dialect of the log that
-/// was packed has the same records, and the same bytes, if that consisted of whole records only.
-/// Logs that could not be made again are refused: those with a number, with compression of each
-/// record or with an engine's metadata; [`WANDB_OLD`](Dialect::WANDB_OLD); and versions of
+/// The same function converts a packed log back. If you copy a packed log to the dialect of the
+/// original, the copy has the same records. It has the same bytes if the original consisted of
+/// complete records only.
+///
+/// Some logs are refused because they could not be restored: logs with a number, with compression
+/// of each record or with engine metadata; [`WANDB_OLD`](Dialect::WANDB_OLD); and versions of
 /// [`SWANLAB`](Dialect::SWANLAB) other than 2.
 ///
-/// `source` should be closed: records appended to it meanwhile may be missing. It is not changed,
-/// and `destination` must not exist. The new log is written as by [`salvage`](super::salvage()): a
-/// file with the final name is complete and on the disk.
+/// `source` should be closed: records that are appended during the call may be missing. It is not
+/// changed, and `destination` must not exist. The new log is written in the same way as by
+/// [`salvage`](super::salvage()): a file with the final name is complete and on the disk.
 ///
 /// ```
 /// use cordwood_log::{Dialect, Reader, ops};
@@ -84,18 +88,21 @@ impl PackOptions {
 ///
 /// # Errors
 ///
-/// No log is written in case of
+/// No log is written in these cases:
 ///
 /// * [`ErrorKind::Corruption`] if the log is damaged, ends in an incomplete record, or contains
 ///   zeros other than padding.
-/// * [`ErrorKind::NeverPacked`] for a log that could not be made again from the new one.
-/// * [`ErrorKind::Unsupported`] if the options name a format that is not written, or this build has
-///   no feature `zstd` and needs it; the other errors of [`Reader::open`] and
-///   [`Reader::next_event`], such as [`ErrorKind::Foreign`] and [`ErrorKind::OverBudget`].
-/// * [`ErrorKind::Io`], with the path that it concerns, if `source` cannot be read, or if
-///   `destination` exists ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists)), has the name of a
-///   [segment](crate::segments), at whose offset a copy does not start, or cannot be written. If
-///   only the last sync fails, that of the name, the new log stays.
+/// * [`ErrorKind::NeverPacked`] for a log that could not be restored from the new one.
+/// * [`ErrorKind::Unsupported`] if the options name a format that cannot be written, or if this
+///   build needs the feature `zstd` and does not have it.
+/// * The other errors of [`Reader::open`] and [`Reader::next_event`], such as
+///   [`ErrorKind::Foreign`] and [`ErrorKind::OverBudget`].
+/// * [`ErrorKind::Io`], with the path concerned, if `source` cannot be read or `destination` cannot
+///   be written. If only the last sync fails, which syncs the name, the new log stays.
+/// * [`ErrorKind::Io`] if `destination` exists
+///   ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists)).
+/// * [`ErrorKind::Io`] if `destination` has the name of a [segment](crate::segments), because a
+///   copy does not start at the offset of a segment.
 pub fn pack_file(
     source: impl AsRef<Path>,
     destination: impl AsRef<Path>,
@@ -105,7 +112,7 @@ pub fn pack_file(
     copy(&mut reader, destination.as_ref(), options)
 }
 
-/// [`pack_file`] for any source of a log.
+/// Like [`pack_file`], for any source of a log.
 ///
 /// ```
 /// use cordwood_log::{Dialect, ops};
@@ -120,14 +127,14 @@ pub fn pack_file(
 ///
 /// # Errors
 ///
-/// As [`pack_file`]. If `source` cannot be read, the error has its [path](Source::path), if it is
-/// known.
+/// The same errors as [`pack_file`]. If `source` cannot be read, the error has its
+/// [path](Source::path), if that is known.
 pub fn pack<S: Source>(source: S, destination: impl AsRef<Path>, options: &PackOptions) -> Result<Report, Error> {
     let mut reader = Reader::with_source(source, options.reading());
     copy(&mut reader, destination.as_ref(), options)
 }
 
-/// The dialects that are copied from and to.
+/// The dialects that can be copied from and to.
 const DIALECTS: [Dialect; 4] = [Dialect::PACKED, Dialect::LEVELDB, Dialect::WANDB, Dialect::SWANLAB];
 
 fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, options: &PackOptions) -> Result<Report, Error> {
@@ -140,7 +147,7 @@ fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, options: &PackOpt
     NewLog::check(destination)?;
     check_format(reader.format()?, reader.path())?;
     let mut new = NewLog::create(destination, format, reader)?;
-    // Those that no record has followed yet.
+    // The zeros that no record has followed yet.
     let mut zeros: Option<SkippedRegion> = None;
     let report = report(reader, |reader, step| {
         let region = match step {
@@ -149,7 +156,7 @@ fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, options: &PackOpt
         };
         zeros = match zeros {
             None => region,
-            // Not padding: there is more.
+            // These zeros are not padding, because more follows.
             Some(before) => match region.and_then(|region| before.joined(region)) {
                 None => return Err(not_a_record(before, reader.path())),
                 joined => joined,
@@ -176,7 +183,7 @@ fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, options: &PackOpt
     Ok(report)
 }
 
-/// Reads the new log at `path` as its readers will, in splits: it must have all records of
+/// Reads the new log at `path` in splits, as its readers will. It must have all records of
 /// `report`.
 fn check_copy(path: &Path, report: &Report, record_len_max: u64) -> Result<(), Error> {
     const SPLIT_LEN: u64 = 64 << 20;
@@ -202,9 +209,9 @@ fn check_copy(path: &Path, report: &Report, record_len_max: u64) -> Result<(), E
     Err(Error::io(io::Error::new(io::ErrorKind::InvalidData, text), Some(path)))
 }
 
-/// Checks that a log in this format can be made again from its records.
+/// Checks that a log in this format can be restored from its records.
 fn check_format(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
-    // Logs in the other dialects may have numbers, and records that are compressed.
+    // Logs in the other dialects may have numbers or compressed records.
     let is_known = DIALECTS.contains(&format.dialect);
     if is_known && [None, Dialect::SWANLAB.version()].contains(&format.dialect.version()) {
         return Ok(());
@@ -212,11 +219,11 @@ fn check_format(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
     Err(never_packed(format, None, path))
 }
 
-/// Checks that all bytes missing from the copy are in regions that `reader` has skipped.
+/// Checks that the copy can leave out a region that `reader` has skipped.
 fn check_skipped<S: Source>(region: SkippedRegion, reader: &Reader<S>) -> Result<(), Error> {
     let format = reader.decoder.format();
     match region.reason {
-        // Its version is known by now.
+        // The version is known by now.
         Reason::FileHeader | Reason::UnknownVersion { .. } => check_format(format, reader.path()),
         Reason::Metadata { kind } if format.dialect.meaning(kind).role == Role::Metadata(Metadata::Mark) => Ok(()),
         Reason::Metadata { .. } | Reason::IgnoredKind { .. } => {
@@ -235,7 +242,7 @@ fn never_packed(format: LogFormat, metadata_offset: Option<u64>, path: Option<&P
     Error::new(kind, path)
 }
 
-/// The error for a region that may have been a record.
+/// Returns the error for a region that may have been a record.
 fn not_a_record(region: SkippedRegion, path: Option<&Path>) -> Error {
     let error = Error::new(ErrorKind::Corruption { region }, path);
     match region.reason {

@@ -1,5 +1,5 @@
-//! Reads one file in several threads: each reads a range of it, and their results are joined in the
-//! order of the ranges.
+//! Reads one file in several threads. Each thread reads a range of it, and the results are joined
+//! in the order of the ranges.
 
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
@@ -14,12 +14,12 @@ use crate::pipeline::in_order;
 use crate::reader::{FileReader, Reader, SeekSource, StreamSource};
 
 /// Splits the range of `options` at block boundaries into at most `count` parts of about the same
-/// length, for readers in several threads or on several machines. Together they return each event
-/// of the whole range once.
+/// length. The parts are for readers in several threads or on several machines. Together, the
+/// readers return each event of the whole range once.
 ///
-/// There is only one part under [`OnCorruption::Stop`]; in a dialect with log numbers, where the
-/// end of the log depends on the bytes before; or if `file_len` is not known. Without a dialect,
-/// [`Dialect::LEVELDB`] is assumed.
+/// There is only one part if `file_len` is not known, or under [`OnCorruption::Stop`]. There is
+/// also only one part in a dialect with log numbers, because the end of the log depends on the
+/// bytes before. Without a dialect, [`Dialect::LEVELDB`] is assumed.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -47,11 +47,12 @@ pub fn split_ranges(options: &ReadOptions, file_len: Option<u64>, count: NonZero
     ranges
 }
 
-/// The file offset of the first block of the range of `options`, and how many bytes from there on
-/// may be read in parts: 0 if the meaning of a part depends on those before it.
+/// Returns the file offset of the first block in the range of `options`, and how many bytes from
+/// there on may be read in parts. This is 0 if the meaning of a part depends on the parts before
+/// it.
 fn splittable(options: &ReadOptions, file_len: Option<u64>) -> (u64, u64) {
     let dialect = options.dialect.unwrap_or(Dialect::LEVELDB);
-    // In a segment, a part need not start at a block.
+    // In a segment, a part does not always start at a block.
     let first = Grid::new(dialect, 0).block_start(options.start);
     let end = file_len.map_or(0, |file_len| options.end.unwrap_or(u64::MAX).min(file_len));
     if options.on_corruption == OnCorruption::Stop || dialect.has_log_numbers() {
@@ -60,8 +61,8 @@ fn splittable(options: &ReadOptions, file_len: Option<u64>) -> (u64, u64) {
     (first, end.saturating_sub(first))
 }
 
-/// The numbered parts of a range, which threads read. Each starts at a block, except the first,
-/// which starts where the range starts.
+/// The numbered parts of a range, which threads read. Each part starts at a block, except the
+/// first, which starts where the range starts.
 #[derive(Debug, Clone)]
 pub struct Parts {
     options: ReadOptions,
@@ -72,14 +73,15 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// The least and the greatest length of a part in bytes, where only a summary of a part is
-    /// kept. A thread reads past the end of a part, to the end of the record that starts there; in
-    /// a part of 4 MiB, this and handing over the result take about a fiftieth of the time.
+    /// The minimum and maximum length of a part in bytes, for callers that keep only a summary of
+    /// each part. A thread reads past the end of a part, to the end of the last record that starts
+    /// in it. With parts of 4 MiB, this and passing on the result take about a fiftieth of the
+    /// time.
     pub const LENS: RangeInclusive<u64> = 32 * BLOCK_LEN as u64..=128 * BLOCK_LEN as u64;
 
-    /// Parts for this many threads, of a length in `lens`, both of whose ends are multiples of the
-    /// block length: several parts for each thread, so that all end at about the same time.
-    /// `options` name the dialect.
+    /// Returns parts for this many threads, with a length in `lens`. Both ends of `lens` are
+    /// multiples of the block length. Each thread gets several parts, so that all threads end at
+    /// about the same time. `options` name the dialect.
     pub fn for_threads(
         options: &ReadOptions,
         file_len: Option<u64>,
@@ -91,7 +93,8 @@ impl Parts {
         Parts::new(options, file_len, part_len.clamp(*lens.start(), *lens.end()))
     }
 
-    /// Parts of `part_len` bytes, a multiple of the block length. `options` name the dialect.
+    /// Returns parts of `part_len` bytes, a multiple of the block length. `options` name the
+    /// dialect.
     pub fn new(options: &ReadOptions, file_len: Option<u64>, part_len: u64) -> Self {
         let (first, len) = splittable(options, file_len);
         Parts {
@@ -102,20 +105,20 @@ impl Parts {
         }
     }
 
-    /// The number of parts.
+    /// Returns the number of parts.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Whether this many threads are faster than one. They are not on one processor, or for a few
-    /// parts.
+    /// Returns whether this many threads are faster than one. They are not faster on one processor,
+    /// or with few parts.
     pub fn are_worth(&self, threads: usize) -> bool {
         let has_processors = || thread::available_parallelism().is_ok_and(|count| count.get() > 1);
         threads > 1 && self.count >= 2 * threads as u64 && has_processors()
     }
 
-    /// The options with the range of a part. Bytes appended to the file meanwhile belong to the
-    /// last part.
+    /// Returns the options with the range of a part. Bytes that are appended to the file in the
+    /// meantime belong to the last part.
     pub fn options(&self, part: u64) -> ReadOptions {
         let mut options = self.options.clone();
         if part > 0 {
@@ -128,8 +131,9 @@ impl Parts {
     }
 }
 
-/// Runs `work` on all parts, in a thread for each of `readers`, which read the same file, and joins
-/// the results in order. `None`: there are no parts, and one reader must read the whole range.
+/// Runs `work` on all parts, in a thread for each of `readers`, which read the same file. Joins the
+/// results in order. Returns `None` if there are no parts. One reader must then read the whole
+/// range.
 pub(super) fn in_parts<S: SeekSource + Send, T: Send>(
     readers: &mut [Reader<S>],
     parts: &Parts,
@@ -160,7 +164,7 @@ pub(super) fn in_parts<S: SeekSource + Send, T: Send>(
     Ok(all)
 }
 
-/// Opens the file at `path` and runs `work` on it with at most `threads` threads: see [`in_parts`].
+/// Opens the file at `path` and runs `work` on it with at most `threads` threads. See [`in_parts`].
 #[cfg(feature = "fs")]
 pub(super) fn in_parts_of_file<T: Send>(
     path: &Path,
@@ -170,9 +174,10 @@ pub(super) fn in_parts_of_file<T: Send>(
     join: impl Fn(T, T) -> T,
 ) -> Result<T, Error> {
     let mut whole = Reader::open_with(path, options.clone())?;
-    // If the dialect cannot be detected, options that name one would say that it is known.
+    // If the dialect cannot be detected, options with a dialect would wrongly state that it is
+    // known.
     let format = whole.detect()?;
-    // Threads read one file: the parts of a segmented log do not start at its blocks.
+    // Threads read one file. The parts of a segmented log do not start at its blocks.
     let Some(format) = format.filter(|_| !whole.get_ref().is_segmented()) else {
         return work(&mut whole);
     };
@@ -187,7 +192,7 @@ pub(super) fn in_parts_of_file<T: Send>(
     work(&mut whole)
 }
 
-/// The findings in a range, as far as they affect the end of the joined ranges.
+/// The findings in a range that affect the end of the joined ranges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Events {
     None,
@@ -205,11 +210,11 @@ impl Events {
     }
 }
 
-/// The end of a range joined with the one after it.
+/// Returns the end of a range joined with the next one.
 ///
-/// No event starts in an empty range: the reader of the range before it has read past it, so
-/// the end of the range before it is used. That end is also used if it is a torn tail and the next
-/// range contains only more of that torn tail.
+/// No event starts in an empty range. The reader of the previous range has read past it, so the end
+/// of the previous range is used. That end is also used if it is a torn tail, and the next range
+/// contains only more of that torn tail.
 pub(super) fn joined_end((events, end): (Events, End), (next_events, next_end): (Events, End)) -> End {
     let is_torn = matches!((end, next_end), (End::TornTail { .. }, End::TornTail { .. }));
     match (events, next_events) {

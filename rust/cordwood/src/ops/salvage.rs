@@ -27,19 +27,20 @@ options! {
     /// let options = SalvageOptions::default().with_dialect(Dialect::PEBBLE).with_repair_bit_flips(true);
     /// ```
     pub struct SalvageOptions {
-        /// Also return records whose damage one flipped bit explains, with that bit flipped back:
-        /// [`Report::repaired_count`] and [`Report::repaired`] say which. Such a record has the
-        /// contents that its checksum confirms, if one bit was flipped; `docs/format/damage.md`
-        /// says how likely it is that other damage looks like one flipped bit. Default: `false`.
+        /// Also return records whose damage one flipped bit explains, with that bit flipped back.
+        /// [`Report::repaired_count`] and [`Report::repaired`] state which. If exactly one bit was
+        /// flipped, such a record has its original contents, confirmed by its checksum.
+        /// `docs/format/damage.md` explains how likely other damage is to look like one flipped
+        /// bit. Default: `false`.
         pub repair_bit_flips: bool = false, set with_repair_bit_flips;
-        /// Refuse a record with more bytes than this, as [`ReadOptions::record_len_max`]. Default:
-        /// 1 GiB.
+        /// Refuse a record with more bytes than this, like [`ReadOptions::record_len_max`].
+        /// Default: 1 GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
-        /// The dialect of the log, as [`ReadOptions::dialect`]. Default: `None`.
+        /// The dialect of the log, like [`ReadOptions::dialect`]. Default: `None`.
         pub dialect: Option<Dialect> = None, into with_dialect;
-        /// The number of the log, as [`ReadOptions::log_number`]. Default: `None`.
+        /// The number of the log, like [`ReadOptions::log_number`]. Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
-        /// How each record is compressed, as [`ReadOptions::compression`]. Default: `None`.
+        /// How each record is compressed, like [`ReadOptions::compression`]. Default: `None`.
         pub compression: Option<Compression> = None, into with_compression;
     }
 }
@@ -47,7 +48,7 @@ options! {
 log_options!(SalvageOptions);
 
 impl SalvageOptions {
-    /// How the log is read.
+    /// Returns the options for reading the log.
     fn reading(&self) -> ReadOptions {
         let GivenFormat {
             dialect,
@@ -67,20 +68,22 @@ impl SalvageOptions {
 }
 
 /// Reads the log `source` with the policy [`OnCorruption::Salvage`], and writes all its records to
-/// a new log, `destination`. The report describes `source`. No record is repaired, unless
+/// a new log, `destination`. The report describes `source`. No record is repaired unless
 /// [`SalvageOptions::repair_bit_flips`] is set.
 ///
 /// The new log has the format of `source`: its dialect and log number, the form of its fragments,
-/// the engine's metadata records, its compression, and the end-of-log trailer if there was one.
-/// Lost properties are listed in [`Report::not_kept`]. RocksDB and Pebble take the number of a log
-/// from its file name: a destination whose name states a number other than the one that the records
-/// carry would be read as empty, and is refused.
+/// the engine metadata, its compression, and the end-of-log trailer if there was one.
+/// [`Report::not_kept`] lists lost properties.
+///
+/// RocksDB and Pebble take the number of a log from its file name. If the name of `destination`
+/// states a number other than the one that the records carry, these engines would read the log as
+/// empty. Such a name is refused.
 ///
 /// `source` is not changed, and `destination` must not exist. The new log is written next to it
-/// under a temporary name, synced, and renamed last: a file with the final name is complete. On
-/// Unix, it has the permissions of `source` from the start, without the bits of the umask, as
-/// with `cp`. After a failure, the unfinished log is removed; but if only the last sync fails, that
-/// of the name, the new log stays.
+/// under a temporary name, synced, and renamed last, so a file with the final name is complete. On
+/// Unix, it has the permissions of `source` from the start, without the bits of the umask, as with
+/// `cp`. After a failure, the unfinished log is removed. If only the last sync fails, which syncs
+/// the name, the new log stays.
 ///
 /// ```
 /// use cordwood_log::{Reader, ops};
@@ -104,12 +107,15 @@ impl SalvageOptions {
 ///
 /// # Errors
 ///
-/// * [`ErrorKind::Io`], with the path that it concerns, if `source` cannot be read, or if
-///   `destination` exists ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists); it is then left as
-///   it is), cannot be written, or has the name of another log, or of a [segment](crate::segments),
-///   at whose offset a copy does not start.
+/// * [`ErrorKind::Io`], with the path concerned, if `source` cannot be read or `destination` cannot
+///   be written.
+/// * [`ErrorKind::Io`] if `destination` exists
+///   ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists)). It is left as it is.
+/// * [`ErrorKind::Io`] if `destination` has the name of another log, or the name of a
+///   [segment](crate::segments), because a copy does not start at the offset of a segment.
 /// * [`ErrorKind::Unsupported`] if the log starts by declaring that it is compressed, and this
-///   build has no feature `zstd`: it can read no record of such a log. No log is written.
+///   build does not have the feature `zstd`. It then cannot read any record of such a log. No log
+///   is written.
 /// * [`ErrorKind::OtherLog`] if all of `source` belongs to a log other than the one that its name
 ///   or the options state. No log is written.
 /// * The other errors of [`Reader::open`] and [`Reader::next_event`], such as
@@ -124,7 +130,7 @@ pub fn salvage_file(
     write_records(&mut Reader::open_with(source, options.reading())?, destination.as_ref())
 }
 
-/// [`salvage_file`] for any source of a log.
+/// Like [`salvage_file`], for any source of a log.
 ///
 /// ```
 /// use cordwood_log::ops;
@@ -140,15 +146,15 @@ pub fn salvage_file(
 ///
 /// # Errors
 ///
-/// As [`salvage_file`]. If `source` cannot be read, the error has its [path](Source::path), if it
-/// is known.
+/// The same errors as [`salvage_file`]. If `source` cannot be read, the error has its
+/// [path](Source::path), if that is known.
 #[cfg(feature = "fs")]
 pub fn salvage<S: Source>(source: S, destination: impl AsRef<Path>, options: &SalvageOptions) -> Result<Report, Error> {
     let mut reader = Reader::with_source(source, options.reading());
     write_records(&mut reader, destination.as_ref())
 }
 
-/// [`salvage`] to any destination, such as a buffer or a socket, of which no name is checked.
+/// Like [`salvage`], for any destination, such as a buffer or a socket. No name is checked.
 ///
 /// ```
 /// use cordwood_log::ops;
@@ -163,7 +169,7 @@ pub fn salvage<S: Source>(source: S, destination: impl AsRef<Path>, options: &Sa
 ///
 /// # Errors
 ///
-/// As [`salvage`], but `destination` may have received a part of the log.
+/// The same errors as [`salvage`], but `destination` may have received a part of the log.
 pub fn salvage_to<S: Source, W: Write>(source: S, destination: W, options: &SalvageOptions) -> Result<Report, Error> {
     let mut reader = Reader::with_source(source, options.reading());
     let format = format_to_write(&mut reader)?;
@@ -180,14 +186,15 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
     Ok(report)
 }
 
-/// The format of the log, and of its copy.
+/// Returns the format of the log, which is also the format of its copy.
 fn format_to_write<S: Source>(reader: &mut Reader<S>) -> Result<LogFormat, Error> {
     let format = reader.format()?;
     unsupported(format.check_to_write(), reader.path())?;
     Ok(format)
 }
 
-/// Copies all records of `reader` to `output`, whose name states the number `destination_number`.
+/// Copies all records of `reader` to `output`. The name of the output states the number
+/// `destination_number`.
 fn copy<S: Source, W: Write>(
     reader: &mut Reader<S>,
     output: &mut Output<'_, W>,
@@ -230,11 +237,11 @@ fn copy<S: Source, W: Write>(
     Ok(report)
 }
 
-/// The new log, and the facts about the old one.
+/// The new log, and facts about the old one.
 struct Copy<'a, 'b, W> {
     output: &'a mut Output<'b, W>,
     format: LogFormat,
-    /// The form of the log's own fragments, if known. A salvaged record may have another.
+    /// The form of the log's own fragments, if known. A salvaged record may have another form.
     form: Option<Form>,
     /// The number of the log, if a fragment carries it.
     number: Option<u32>,
@@ -251,19 +258,18 @@ impl<W: Write> Copy<'_, '_, W> {
         if !is_salvaged {
             self.form = Some(form);
         }
-        // Without a log number, stale fragments could not be distinguished. In a log in two forms,
+        // Without a log number, stale fragments could not be distinguished. If a log had two forms,
         // readers would take one of them for an older log.
         let number = number.filter(|_| self.form.unwrap_or(form).has_log_number());
         self.number = number.or(self.number);
         self.output.encoder.set_number(number);
     }
 
-    /// Copies the usable part of a skipped region of the source, the last one that `reader`
-    /// returned.
+    /// Copies the usable part of a skipped region. It is the last region that `reader` returned.
     fn region<S: Source>(&mut self, region: SkippedRegion, reader: &Reader<S>) {
         let dialect = self.format.dialect;
         match region.reason {
-            // The reader's dialect has the version that the file header states.
+            // The reader's dialect now has the version that the file header states.
             Reason::FileHeader | Reason::BadFileHeader | Reason::UnknownVersion { .. } => {
                 self.output.encoder.set_dialect(reader.decoder.format().dialect);
             }
@@ -272,8 +278,8 @@ impl<W: Write> Copy<'_, '_, W> {
                 match dialect.meaning(kind).role {
                     // The encoder writes these itself.
                     Role::Metadata(Metadata::SetCompression | Metadata::Mark) => {}
-                    // It may be part of a payload, and would change how an engine reads the records
-                    // that follow.
+                    // The fragment may be part of a payload. It would change how an engine reads
+                    // the records that follow.
                     role if reader.decoder.salvaged().contains(&region.start) => self.lose_metadata(role),
                     _ => {
                         let valid = dialect.valid(bytes, true);
@@ -299,7 +305,7 @@ impl<W: Write> Copy<'_, '_, W> {
         match role {
             Role::Metadata(Metadata::TimestampSizes) => self.lose(NotKept::TimestampSizes),
             Role::Metadata(Metadata::Predecessor) => self.lose(NotKept::Predecessor),
-            // Of a compressed log, it is known and written again.
+            // In a compressed log, this record is known and written again.
             Role::Metadata(Metadata::SetCompression) if self.format.has_zstd_records() => {}
             Role::Metadata(Metadata::SetCompression | Metadata::LateSetCompression) => self.lose(NotKept::BadMetadata),
             Role::Metadata(Metadata::Mark) | Role::Fragment(_) | Role::Ignorable | Role::Unknown => {}
@@ -312,7 +318,8 @@ impl<W: Write> Copy<'_, '_, W> {
         }
     }
 
-    /// Ends the log as the source ends, and returns the properties that could not be kept.
+    /// Ends the log in the same way as the source, and returns the properties that could not be
+    /// kept.
     fn finish(self) -> Result<Vec<NotKept>, Error> {
         if self.has_end_trailer {
             let Output { encoder, out, .. } = &mut *self.output;

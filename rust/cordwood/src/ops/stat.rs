@@ -15,9 +15,9 @@ use crate::reader::{Reader, SeekSource, Source};
 
 /// The contents of a log, in numbers.
 ///
-/// `stored_len + header_len + trailer_len + skipped_len` is the length of the file, if it was read
-/// from its start to its end, and no record of a container was too long: that one is in two of
-/// them.
+/// The sum `stored_len + header_len + trailer_len + skipped_len` is the length of the file, if it
+/// was read from its start to its end and no record in a container was too long. The bytes of such
+/// a record are in two of these numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stat {
@@ -25,7 +25,7 @@ pub struct Stat {
     pub format: LogFormat,
     /// Records that were returned.
     pub record_count: u64,
-    /// How many of them start after damage in the same block: as
+    /// The number of these records that start after damage in the same block, like
     /// [`Report::salvaged_count`](super::Report::salvaged_count).
     pub salvaged_count: u64,
     /// Bytes of data in the records.
@@ -35,9 +35,9 @@ pub struct Stat {
     pub stored_len: u64,
     /// Bytes of header in all fragments of the records.
     pub header_len: u64,
-    /// Length of the shortest record in bytes; `None` if there is none.
+    /// Length of the shortest record in bytes, or `None` if there is none.
     pub record_len_min: Option<u64>,
-    /// Length of the longest record in bytes; `None` if there is none.
+    /// Length of the longest record in bytes, or `None` if there is none.
     pub record_len_max: Option<u64>,
     /// FULL fragments of the records.
     pub full_count: u64,
@@ -47,8 +47,8 @@ pub struct Stat {
     pub middle_count: u64,
     /// LAST fragments of the records.
     pub last_count: u64,
-    /// Containers of a packed log from which a record was returned. Each is counted in the range in
-    /// which it starts.
+    /// Containers of a packed log from which a record was returned. Each container is counted in
+    /// the range where it starts.
     pub container_count: u64,
     /// Bytes of payload in the fragments of these containers.
     pub container_len: u64,
@@ -58,17 +58,16 @@ pub struct Stat {
     pub packed_len: u64,
     /// Bytes of trailers, at the ends of blocks that have no room for a header.
     pub trailer_len: u64,
-    /// Bytes that were not returned, for any reason: [`verify`](super::verify) lists the
-    /// reasons.
+    /// Bytes that were not returned, for any reason. [`verify`](super::verify) lists the reasons.
     pub skipped_len: u64,
-    /// How many of the skipped bytes are in regions of [`Severity::Corruption`].
+    /// The number of skipped bytes that are in regions of [`Severity::Corruption`].
     pub damaged_len: u64,
-    /// The length of the file; of a log in [`segments`](crate::segments), the offset of its end.
-    /// `None` if it is not known, as for a stream that was not read to its end.
+    /// The length of the file. For a log in [`segments`](crate::segments), this is the offset of
+    /// its end. `None` if it is not known, for example for a stream that was not read to its end.
     pub file_len: Option<u64>,
     /// How reading ended.
     pub end: End,
-    /// The number of another log, if the whole file belongs to it: see
+    /// The number of another log, if the whole file belongs to it. See
     /// [`LogInfo::other_log_number`](crate::read::LogInfo::other_log_number).
     pub other_log_number: Option<u32>,
     /// Whether there is a region of [`Severity::Corruption`]. It may be empty.
@@ -76,13 +75,13 @@ pub struct Stat {
     /// Bytes of `skipped_len` that are a torn tail.
     torn_len: u64,
     last_zeros: LastZeros,
-    /// Bytes of zeros, and how many of them no record follows.
+    /// Bytes of zeros, and the number of them that no record follows.
     zeros_len: u64,
     last_zeros_len: u64,
 }
 
 impl Stat {
-    /// The sum of this range and the one after it.
+    /// Returns the sum of this range and the next one.
     fn joined(mut self, next: Stat) -> Self {
         let end = joined_end((self.events(), self.end), (next.events(), next.end));
         self.last_zeros.append(next.last_zeros);
@@ -117,7 +116,7 @@ impl Stat {
         }
     }
 
-    /// Whether no damage was found, as [`Report::is_ok`](super::Report::is_ok).
+    /// Returns whether no damage was found, like [`Report::is_ok`](super::Report::is_ok).
     pub fn is_ok(&self) -> bool {
         !self.is_damaged
     }
@@ -143,7 +142,7 @@ impl Stat {
                 self.last_count += 1;
             }
         }
-        // Trailers inside the record.
+        // These are the trailers inside the record.
         self.trailer_len += stored.trailer_len;
         if let DataAt::Container { .. } = span.data_at {
             self.container_count += u64::from(stored.fragment_count > 0);
@@ -157,33 +156,34 @@ impl Stat {
         Events::of(self.record_count, self.skipped_len, self.torn_len)
     }
 
-    /// Mean length of a record in bytes; `None` if there is none.
+    /// Returns the mean length of a record in bytes, or `None` if there is none.
     pub fn record_len_mean(&self) -> Option<f64> {
         (self.record_count > 0).then(|| self.payload_len as f64 / self.record_count as f64)
     }
 
-    /// The file offset at which zeros start that extend to the end of the file: as
+    /// Returns the file offset at which the zeros start that extend to the end of the file, like
     /// [`Report::zeros_offset`](super::Report::zeros_offset).
     pub fn zeros_offset(&self) -> Option<u64> {
         self.last_zeros.before(self.file_len?)
     }
 
-    /// Bytes of zeros ([`Reason::ZeroFill`]) that a record follows: padding, space that was never
-    /// written, or data that was lost.
+    /// Returns the number of bytes of zeros ([`Reason::ZeroFill`]) that a record follows. They are
+    /// padding, space that was never written, or data that was lost.
     pub fn zeros_inside_len(&self) -> u64 {
         self.zeros_len - self.last_zeros_len
     }
 
-    /// Blocks in the file, including a partial last one. `None` if the length of the file is not
-    /// known. Of a log in [`segments`](crate::segments), as if its offsets were those of one file.
+    /// Returns the number of blocks in the file, including a partial last one. `None` if the length
+    /// of the file is not known. For a log in [`segments`](crate::segments), the offsets are
+    /// treated as if they belonged to one file.
     pub fn block_count(&self) -> Option<u64> {
         self.file_len.map(|len| len.div_ceil(BLOCK_LEN as u64))
     }
 }
 
-/// Reads to the end, from the position of `reader`, and counts records, fragments and bytes. Damage
-/// is not an error here: it is counted, as [`verify`](super::verify) reports it. Like that function,
-/// it holds no record in memory.
+/// Reads to the end of the log, and counts records, fragments and bytes. Damage is not an error
+/// here: it is counted, as [`verify`](super::verify) reports it. Like that function, it holds no
+/// record in memory.
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, ops};
@@ -197,25 +197,26 @@ impl Stat {
 ///
 /// # Errors
 ///
-/// As [`Reader::next_event`], but never [`ErrorKind::Corruption`](crate::ErrorKind::Corruption).
+/// The same errors as [`Reader::next_event`], but never
+/// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption).
 pub fn stat<S: Source>(source: S, options: &ReadOptions) -> Result<Stat, Error> {
     stat_from(&mut Reader::with_source(source, options.clone()))
 }
 
-/// [`stat`] from the position of `reader`.
+/// Like [`stat`], but from the position of `reader`.
 pub(crate) fn stat_from<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
     reader.without_failing(|reader| reader.without_data(count))
 }
 
 fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
     let mut stat = Stat::default();
-    // The end of the last event: a gap between two is a trailer.
+    // The end of the last event. A gap between two events is a trailer.
     let mut position = None;
-    // How many records there were before the last zeros.
+    // The number of records before the last zeros.
     let mut count_before_zeros = 0;
     loop {
-        // Most records have already been found. Through `step`, the span of each would go through
-        // memory.
+        // Most records have already been found. With `step`, the span of each record would go
+        // through memory.
         if let Some(span) = reader.decoder.next_of_run() {
             stat.trailer_len += span.offset - position.unwrap_or(span.offset);
             position = Some(span.end_offset);
@@ -253,10 +254,11 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
             Ok(Step::End(end)) => {
                 stat.format = reader.format()?;
                 stat.trailer_len += match (end, position) {
-                    // A range can end inside a container. The last record of a container extends to
-                    // its end.
+                    // A range can end inside a container, but the last record of a container
+                    // extends to its end.
                     (End::Clean { offset }, Some(position)) => offset.saturating_sub(position),
-                    // A torn record whose first fragment is the last of its block, and empty.
+                    // This is a torn record whose first fragment is empty and is the last of its
+                    // block.
                     (End::TornTail { .. }, Some(position)) => {
                         let left = reader.decoder.grid().block_left(position);
                         let rest = reader
@@ -285,8 +287,8 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
     }
 }
 
-/// Opens and [`stat`]s a file, with `threads` threads that each read parts of it if it is long
-/// enough. The result is the same for any number of threads.
+/// Opens a file and runs [`stat`] on it. If the file is long enough, `threads` threads each read
+/// parts of it. The result is the same for any number of threads.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -302,7 +304,7 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
 ///
 /// # Errors
 ///
-/// As [`Reader::open`] and [`Reader::next_event`], but never
+/// The same errors as [`Reader::open`] and [`Reader::next_event`], but never
 /// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption). Also
 /// [`ErrorKind::Io`](crate::ErrorKind::Io) if a thread cannot be started.
 #[cfg(feature = "fs")]
@@ -310,8 +312,8 @@ pub fn stat_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZero
     in_parts_of_file(path.as_ref(), options, threads, stat_from, Stat::joined)
 }
 
-/// [`stat`] in a thread for each of `readers`, which read the same file. The result does not depend
-/// on their number.
+/// Runs [`stat`] in a thread for each of `readers`, which read the same file. The result does not
+/// depend on their number.
 ///
 /// # Errors
 ///

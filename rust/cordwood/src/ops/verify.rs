@@ -24,28 +24,28 @@ pub struct Report {
     pub is_dialect_known: bool,
     /// Records that were returned.
     pub record_count: u64,
-    /// How many of them start after damage in the same block. LevelDB's reader, and
-    /// [`OnCorruption::Skip`](crate::OnCorruption::Skip), drop these, and return the others.
+    /// The number of these records that start after damage in the same block. LevelDB's reader and
+    /// [`OnCorruption::Skip`](crate::OnCorruption::Skip) drop them, and return the others.
     pub salvaged_count: u64,
-    /// How many records are in the new log only because a bit of one of their fragments was flipped
-    /// back: nonzero only after [`salvage`](super::salvage) with
+    /// The number of records in the new log for which a bit of a fragment was flipped back. It is
+    /// nonzero only after [`salvage`](super::salvage) with
     /// [`SalvageOptions::repair_bit_flips`](super::SalvageOptions::repair_bit_flips).
     pub repaired_count: u64,
     /// Bytes of data in the records, without headers and trailers.
     pub payload_len: u64,
-    /// The length of the whole file, including the bytes outside the range; of a log in
-    /// [`segments`](crate::segments), the offset of its end. `None` if it is not known, as for a
-    /// stream that was not read to its end.
+    /// The length of the whole file, including the bytes outside the range. For a log in
+    /// [`segments`](crate::segments), this is the offset of its end. `None` if it is not known, for
+    /// example for a stream that was not read to its end.
     pub file_len: Option<u64>,
     /// The regions that were not returned.
     pub findings: Findings,
-    /// The repairs: for each fragment, its place, the reason for which a reader skips it, and
-    /// the bit that was flipped back. These are fragments of records, the engine's metadata, the
-    /// file header, and the trailer of a closed log.
+    /// The repairs. Each one has the place of a fragment, the reason why a reader skips it, and the
+    /// bit that was flipped back. The fragments belong to records, engine metadata, the file
+    /// header, or the trailer of a closed log.
     pub repaired: Findings,
     /// How reading ended.
     pub end: End,
-    /// The number of another log, if the whole file belongs to it: see
+    /// The number of another log, if the whole file belongs to it. See
     /// [`LogInfo::other_log_number`](crate::read::LogInfo::other_log_number).
     pub other_log_number: Option<u32>,
     /// The properties that [`salvage`](super::salvage) could not keep in the new log. Empty after
@@ -54,15 +54,15 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether no damage was found: no region of [`Severity::Corruption`], and no repair. A torn
-    /// tail is not damage.
+    /// Returns whether no damage was found: no region of [`Severity::Corruption`], and no repair. A
+    /// torn tail is not damage.
     pub fn is_ok(&self) -> bool {
         !self.findings.has(Severity::Corruption) && self.repaired.is_empty()
     }
 
-    /// The file offset at which zeros start that extend to the end of the file; `None` if it does
-    /// not end in zeros, or was not read to its end. Not damage: space that was never written, or
-    /// data that was lost.
+    /// Returns the file offset at which the zeros start that extend to the end of the file. `None`
+    /// if the file does not end in zeros, or was not read to its end. The zeros are not damage.
+    /// They are space that was never written, or data that was lost.
     pub fn zeros_offset(&self) -> Option<u64> {
         self.findings.zeros_before(self.file_len?)
     }
@@ -82,7 +82,7 @@ impl Report {
         self.payload_len += len;
     }
 
-    /// The joined report of this range and the one after it.
+    /// Returns the joined report of this range and the next one.
     fn joined(mut self, next: Report) -> Report {
         self.end = joined_end((self.events(), self.end), (next.events(), next.end));
         self.record_count += next.record_count;
@@ -95,20 +95,20 @@ impl Report {
 }
 
 named! {
-    /// The properties that [`salvage`](super::salvage) could not keep in the new log.
+    /// A property that [`salvage`](super::salvage) could not keep in the new log.
     pub enum NotKept {
-        /// How far the file had been synced, as some Pebble records state. These are written
-        /// without it: types 5 to 8 instead of 9 to 12.
+        /// The offset up to which the file had been synced, which some Pebble records state. These
+        /// records are written without it, in types 5 to 8 instead of 9 to 12.
         SyncedOffsets = "synced_offsets",
         /// Metadata records in a form or place in which no engine writes them.
         BadMetadata = "bad_metadata",
         /// Fragments of an unknown type that is safe to ignore.
         IgnoredKinds = "ignored_kinds",
-        /// A record of RocksDB with the lengths of timestamps: it is damaged, and one flipped bit
-        /// shows its contents; or it was found only after damage in the same block. Without it,
-        /// RocksDB takes the keys that follow for keys without timestamps.
+        /// A RocksDB record with the lengths of timestamps. It is damaged in a way that one flipped
+        /// bit explains, or it was found only after damage in the same block. Without it, RocksDB
+        /// takes the keys that follow for keys without timestamps.
         TimestampSizes = "timestamp_sizes",
-        /// Likewise, a record of RocksDB that identifies the log before this one.
+        /// A RocksDB record that identifies the previous log, lost for the same reasons.
         Predecessor = "predecessor",
     }
 }
@@ -117,12 +117,12 @@ shows_name!(NotKept);
 
 /// Reads a log to its end and reports the findings.
 ///
-/// No record is held in memory, however long it is, except those of a compressed log, one at a
-/// time.
+/// No record is held in memory, however long it is. The exception is a compressed log, where one
+/// record at a time is held.
 ///
-/// Damage is not an error here: [`OnCorruption::Fail`](crate::OnCorruption::Fail), the default,
+/// Damage is not an error here. [`OnCorruption::Fail`](crate::OnCorruption::Fail), the default,
 /// does the same as [`OnCorruption::Salvage`](crate::OnCorruption::Salvage), so that the report is
-/// about the damage itself and not the rest of its block.
+/// about the damage itself and not the remainder of its block.
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, ops};
@@ -145,26 +145,27 @@ shows_name!(NotKept);
 ///
 /// # Errors
 ///
-/// As [`Reader::next_event`], but never [`ErrorKind::Corruption`](crate::ErrorKind::Corruption).
+/// The same errors as [`Reader::next_event`], but never
+/// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption).
 pub fn verify<S: Source>(source: S, options: &ReadOptions) -> Result<Report, Error> {
     verify_from(&mut Reader::with_source(source, options.clone()))
 }
 
-/// [`verify`] from the position of `reader`. After an [`ErrorKind::Io`](crate::ErrorKind::Io)
-/// inside a record, reading resumes where that record starts, which for a stream requires a
-/// [`seek`](Reader::seek).
+/// Like [`verify`], but from the position of `reader`. After an
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) inside a record, reading resumes at the start of that
+/// record. For a stream, this requires a [`seek`](Reader::seek).
 pub(crate) fn verify_from<S: Source>(reader: &mut Reader<S>) -> Result<Report, Error> {
     reader.without_failing(|reader| reader.without_data(|reader| report(reader, |_, _| Ok(()))))
 }
 
-/// [`verify`], with a callback for each step, while its bytes are in memory.
+/// Like [`verify`], but calls `on_step` for each step while its bytes are in memory.
 pub(super) fn report<S: Source>(
     reader: &mut Reader<S>,
     mut on_step: impl FnMut(&mut Reader<S>, Step) -> Result<(), Error>,
 ) -> Result<Report, Error> {
     let mut report = Report::default();
     loop {
-        // As in `stat`. Nothing is repaired in a run.
+        // As in `stat`. No repairs occur in a run.
         while let Some(span) = reader.decoder.next_of_run() {
             report.record(span, reader.decoder.data_len(span));
             on_step(reader, Step::Record(span))?;
@@ -173,7 +174,7 @@ pub(super) fn report<S: Source>(
             Ok(Step::Record(span)) => {
                 report.record(span, reader.decoder.data_len(span));
                 if let Some(repaired) = reader.decoder.take_repairs() {
-                    // A container was repaired for all its records.
+                    // A repair of a container applies to all its records.
                     report.repaired_count += reader.decoder.rest_len(span);
                     report.repaired.append(repaired);
                 }
@@ -208,15 +209,15 @@ pub(super) fn report<S: Source>(
     }
 }
 
-/// [`verify`] for a file, with `threads` threads that each read a part of it.
+/// Runs [`verify`] on a file, with `threads` threads that each read a part of it.
 ///
-/// The report is the same for any number of threads. Pipes and devices are read by one thread, as
-/// is any file under [`OnCorruption::Stop`](crate::OnCorruption::Stop), where everything depends on
-/// the bytes before.
+/// The report is the same for any number of threads. One thread reads pipes and devices. One thread
+/// also reads any file under [`OnCorruption::Stop`](crate::OnCorruption::Stop), where everything
+/// depends on the bytes before.
 ///
-/// A log with a number in which damage is found is read again, and the report is of the second
-/// reading: while such a log is written over an older one, a reader may see the older one where a
-/// record was written just after.
+/// If damage is found in a log with a number, the log is read again, and the report describes the
+/// second reading. Such a log may be written over an older one at the same time. A reader may then
+/// see bytes of the older log where a record was written just afterwards.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -232,7 +233,7 @@ pub(super) fn report<S: Source>(
 ///
 /// # Errors
 ///
-/// As [`Reader::open`] and [`Reader::next_event`], but never
+/// The same errors as [`Reader::open`] and [`Reader::next_event`], but never
 /// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption). Also
 /// [`ErrorKind::Io`](crate::ErrorKind::Io) if a thread cannot be started.
 #[cfg(feature = "fs")]
@@ -241,7 +242,7 @@ pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZe
     in_parts_of_file(path.as_ref(), options, threads, work, Report::joined)
 }
 
-/// [`verify`] in a thread for each of `readers`, which read the same file. The report does not
+/// Runs [`verify`] in a thread for each of `readers`, which read the same file. The report does not
 /// depend on their number.
 ///
 /// # Errors
@@ -260,12 +261,12 @@ pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &P
     verify_live(reader, &parts.options(0))
 }
 
-/// [`verify`] for a reader with `options`, of a file that another program may be writing to. A log
-/// with a number that seems damaged is read again: it may be written over an older one, and have
-/// been read to its end, where the older one followed, just before more of it was written. A source
-/// that cannot seek is read once.
+/// Like [`verify`], for a reader with `options` of a file that another program may be writing to. A
+/// log with a number that seems damaged is read again. It may be written over an older log, and the
+/// first reading may have reached its end, where the older log follows, just before more of it was
+/// written. A source that cannot seek is read only once.
 fn verify_live<S: SeekSource>(reader: &mut Reader<S>, options: &ReadOptions) -> Result<Report, Error> {
-    // That of the start: later findings apply from there on.
+    // The format at the start. Later findings apply only from their place on.
     let format = reader.format()?;
     let report = verify_from(reader)?;
     let may_be_live = !report.is_ok() && format.log_number.is_some();

@@ -1,6 +1,5 @@
-//! The findings that a reader has not yet returned. No record is taken before the caller says so:
-//! if it cannot use a record, for example because there is no memory for it, the record is still
-//! there.
+//! The findings that a reader has not returned yet. A record is taken only when the caller says so.
+//! If the caller cannot use a record, for example because memory runs out, the record is not lost.
 
 use std::fmt;
 
@@ -14,12 +13,12 @@ use crate::fragment::RUN_MAX;
 
 /// The next finding in a log: see [`Reader::found`].
 ///
-/// Exhaustive: a `match` on it accounts for every byte of the file.
+/// This enum is exhaustive, so a `match` on it accounts for every byte of the file.
 #[derive(Debug, Clone, Copy)]
 pub enum Found<'a> {
     /// A record.
     Record(FoundRecord<'a>),
-    /// Bytes that are not returned, and why.
+    /// Bytes that are not returned as a record, and the reason.
     Skipped(SkippedRegion),
     /// An error, which [`Reader::advance`] returns.
     Failed(&'a Error),
@@ -27,7 +26,7 @@ pub enum Found<'a> {
     End(End),
 }
 
-/// A record that was found, with its bytes where they are.
+/// A record that was found but not taken yet. Its bytes have not been copied.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct FoundRecord<'a> {
@@ -35,7 +34,7 @@ pub struct FoundRecord<'a> {
     pub offset: u64,
     /// File offset after the last fragment's payload.
     pub end_offset: u64,
-    /// Whether it starts after damage in the same block: see
+    /// Whether the record starts after damage in the same block. See
     /// [`RecordSpan::is_salvaged`](crate::codec::RecordSpan::is_salvaged).
     pub is_salvaged: bool,
     data_at: DataAt,
@@ -65,22 +64,23 @@ impl<'a> FoundRecord<'a> {
         }
     }
 
-    /// The number of bytes in the record.
+    /// Returns the number of bytes in the record.
     #[inline]
     #[expect(clippy::len_without_is_empty, reason = "an empty record is a record like any other")]
     pub fn len(&self) -> u64 {
         self.decoder.data_len(self.span())
     }
 
-    /// The bytes of the record, if they are in one place: see [`pieces`](Self::pieces).
+    /// Returns the bytes of the record if they are contiguous. Otherwise, use
+    /// [`pieces`](Self::pieces).
     #[inline]
     pub fn as_slice(&self) -> Option<&'a [u8]> {
         self.decoder.data_in_one(self.window, self.span())
     }
 
-    /// The bytes of the record as slices, in order: mostly one; one for each fragment of a record
-    /// that has several, if all of them are in memory. So a caller that copies the bytes need not
-    /// have them joined first.
+    /// Returns the bytes of the record as slices, in order. Most records are a single slice. A
+    /// record of several fragments is one slice per fragment if all of them are in memory. This
+    /// lets a caller that copies the bytes avoid joining them first.
     #[inline]
     pub fn pieces(&self) -> Pieces<'a> {
         self.decoder.pieces(self.window, self.span())
@@ -88,13 +88,13 @@ impl<'a> FoundRecord<'a> {
 }
 
 impl<S: Source> Reader<S> {
-    /// The next finding, if there is one: [`find`](Self::find) and
-    /// [`read_more`](Self::read_more) find it, and [`advance`](Self::advance) takes it. Until then,
-    /// each call returns the same.
+    /// Returns the next finding, if there is one. [`find`](Self::find) and
+    /// [`read_more`](Self::read_more) look for it, and [`advance`](Self::advance) takes it. Until
+    /// it is taken, each call returns the same finding.
     ///
-    /// For a caller that does its own waiting, or that may fail to use a record. In all other cases
-    /// [`next_event`](Self::next_event) is simpler, and may be called in between. A record is found
-    /// as soon as the source has returned its last byte: no more bytes are read for it.
+    /// Use this if you do your own waiting, or if you may fail to use a record. In all other cases,
+    /// [`next_event`](Self::next_event) is simpler. You can mix calls to both. A record is found as
+    /// soon as the source has returned its last byte, without reading more.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -153,9 +153,9 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Takes the next record, if it [has been found](Self::found), and returns the result of `make`.
-    /// If `make` returns `None`, the record stays the next one. For a caller that looks at each
-    /// record once.
+    /// Takes the next record if it [has been found](Self::found), and returns the result of `make`.
+    /// If `make` returns `None`, the record is not taken and remains the next one. Use this if you
+    /// look at each record only once.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -166,7 +166,8 @@ impl<S: Source> Reader<S> {
     /// assert_eq!(reader.take_record(|record| Some(record.len())), Some(3));
     /// assert_eq!(reader.take_record(|record| Some(record.len())), None);
     /// ```
-    // The records of a run apart: most are, and the compiler then knows where their bytes are.
+    // Records of a run have their own path. Most records are in a run, and this way the compiler
+    // knows where their bytes are.
     #[inline(always)]
     pub fn take_record<T>(&mut self, make: impl FnOnce(FoundRecord<'_>) -> Option<T>) -> Option<T> {
         let Some(span) = self.decoder.peek_of_run() else {
@@ -192,11 +193,12 @@ impl<S: Source> Reader<S> {
         Some(made)
     }
 
-    /// Takes the result of [`found`](Self::found), if there is one.
+    /// Takes the finding that [`found`](Self::found) returns, if there is one.
     ///
     /// # Errors
     ///
-    /// The error that was found: those of [`next_event`](Self::next_event).
+    /// If the finding is an error, returns that error. See [`next_event`](Self::next_event) for the
+    /// possible errors.
     pub fn advance(&mut self) -> Result<(), Error> {
         if self.decoder.next_of_several().is_some() {
             return Ok(());
@@ -204,9 +206,9 @@ impl<S: Source> Reader<S> {
         self.last.take().map_or(Ok(()), |last| last.map(drop))
     }
 
-    /// Looks for the next finding in the bytes that have been read, unless there [is
-    /// one](Self::found) already. Returns whether there is one now; if not, more must be read.
-    /// Takes no longer than the bytes in memory require.
+    /// Looks for the next finding in the bytes that have been read, unless there [already is
+    /// one](Self::found). Returns whether there is one now. If it returns `false`, more bytes must
+    /// be read. This function never waits for the source.
     pub fn find(&mut self) -> bool {
         if self.has_found() {
             return true;
@@ -224,15 +226,15 @@ impl<S: Source> Reader<S> {
         self.has_several() || self.last.is_some()
     }
 
-    /// Whether the decoder has the next record, as one of several that it found at once.
+    /// Whether the next record is one of several that the decoder found at once.
     #[inline]
     fn has_several(&self) -> bool {
         self.decoder.peek_of_several().is_some()
     }
 
-    /// Reads once from the source, after [`find`](Self::find) has returned `false`. An error is
-    /// [found](Self::found), and a further call tries again. Does not read as long as there is a
-    /// finding.
+    /// Reads once from the source, after [`find`](Self::find) has returned `false`. If the read
+    /// fails, the error becomes the next [finding](Self::found), and a later call tries again. If
+    /// there is a finding already, this function does nothing.
     pub fn read_more(&mut self) {
         if !self.has_found()
             && let Err(error) = self.fill()
@@ -241,15 +243,15 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Moves records to `batch`, at least one if there is one, without reading from the source:
-    /// until the batch [is full](RecordBatch::is_full), or an event other than a record is
-    /// [found](Self::found), or none, so that more must be read.
+    /// Moves records to `batch` without reading from the source. Moves at least one record if one
+    /// is available. Stops when the batch [is full](RecordBatch::is_full), when it
+    /// [finds](Self::found) an event other than a record, or when more bytes must be read.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) with the kind
-    /// [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if there is not
-    /// enough memory for the next record, which is then still found.
+    /// Returns [`ErrorKind::Io`](crate::ErrorKind::Io) with the kind
+    /// [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if there is not enough memory for the next
+    /// record. The record is then not lost, and can still be found.
     pub fn move_found(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<(), Error> {
         if !self.decoder.keeps_data() {
             return self.move_places(batch, target_len);
@@ -261,7 +263,7 @@ impl<S: Source> Reader<S> {
         }
         loop {
             if let Some(span) = self.decoder.peek_of_run() {
-                // Reserves for all records of a run at once: they are in one block.
+                // Reserves room for all records of a run at once, because they are in one block.
                 if batch.reserve(RUN_MAX, BLOCK_LEN).is_err() {
                     return Err(self.out_of_memory());
                 }
@@ -283,7 +285,7 @@ impl<S: Source> Reader<S> {
                 }
             }
             if let Some(span) = self.decoder.peek_of_container() {
-                // Salvaged.
+                // This record was salvaged.
                 self.push_found(batch, span)?;
                 self.decoder.take_of_container(1);
                 if batch.is_full(target_len) {
@@ -308,8 +310,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// [`move_found`](Self::move_found) for a reader that does not keep the bytes of records: `batch`
-    /// gets their places and lengths.
+    /// Implements [`move_found`](Self::move_found) for a reader that does not keep the bytes of
+    /// records. Adds only their places and lengths to `batch`.
     fn move_places(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<(), Error> {
         loop {
             if batch.reserve(RUN_MAX, 0).is_err() {
@@ -339,7 +341,7 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Copies a record that was found to `batch`, without taking it.
+    /// Copies a found record to `batch` without taking it.
     fn push_found(&self, batch: &mut RecordBatch, span: RecordSpan) -> Result<(), Error> {
         if batch.reserve(1, self.decoder.data_len(span) as usize).is_err() {
             return Err(self.out_of_memory());
@@ -351,7 +353,7 @@ impl<S: Source> Reader<S> {
         Ok(())
     }
 
-    /// The error to return if there is not enough memory for the bytes of a record.
+    /// Returns the error for a record that does not fit in memory.
     #[cold]
     pub(crate) fn out_of_memory(&self) -> Error {
         refusal(Refused::OutOfMemory, self.path.as_deref())
@@ -387,7 +389,7 @@ mod tests {
             });
             let [whole, places] = batches;
             assert!(whole.len() > 2000 && places.data().is_empty(), "{}", whole.len());
-            // Not `assert_eq!`, which would show all of them.
+            // Not `assert_eq!`, because a failure would print all of them.
             assert!(places.offsets() == whole.offsets());
             assert!(places.record_offsets() == whole.record_offsets());
             assert!(places.record_end_offsets() == whole.record_end_offsets());
@@ -399,7 +401,7 @@ mod tests {
         }
     }
 
-    /// While it grew, its records would be moved several times.
+    /// A batch that grew step by step would move its records several times.
     #[test]
     fn a_batch_gets_the_memory_for_a_log_of_known_length_at_once() {
         let mut writer = Writer::new(Vec::new());

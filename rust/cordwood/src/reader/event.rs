@@ -1,4 +1,4 @@
-//! The results of a reader.
+//! The events that a reader returns.
 
 use std::fmt;
 
@@ -15,13 +15,13 @@ pub struct Record<'a> {
     pub end_offset: u64,
     /// The bytes that were written.
     pub data: &'a [u8],
-    /// Whether it starts after damage in the same block: see
+    /// Whether the record starts after damage in the same block. See
     /// [`RecordSpan::is_salvaged`](crate::codec::RecordSpan::is_salvaged).
     pub is_salvaged: bool,
 }
 
 impl<'a> Record<'a> {
-    /// The record at `span`.
+    /// Creates the record at `span`.
     #[inline]
     pub(super) fn new(span: RecordSpan, data: &'a [u8]) -> Self {
         Record {
@@ -33,14 +33,14 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Shows the data as in `b"one"`, and only the start of long data.
+/// Shows the data in the form `b"one"`, and shortens long data to its start.
 impl fmt::Debug for Record<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         show("Record", *self, f)
     }
 }
 
-/// Formats a record as a structure with this name.
+/// Formats a record as a structure named `name`.
 pub(super) fn show(name: &str, record: Record<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.debug_struct(name)
         .field("offset", &record.offset)
@@ -66,11 +66,11 @@ impl fmt::Debug for Shown<'_> {
 
 /// A part of a file. Events are returned in the order of their offsets.
 ///
-/// Exhaustive: a `match` on it accounts for every byte of the file.
+/// This enum is exhaustive, so a `match` on it accounts for every byte of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A record.
     Record(Record<'a>),
-    /// Bytes that are not returned, and why.
+    /// Bytes that are not returned as a record, and the reason.
     Skipped(SkippedRegion),
 }

@@ -1,4 +1,4 @@
-//! An open file that is read at its own position.
+//! An open file that keeps its own read position.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use crate::file;
 
-/// An open file with its own read position, which no other user of the same open file, such as
-/// another thread or a forked process, can move.
+/// An open file with its own read position. No other user of the same open file, such as another
+/// thread or a forked process, can move that position.
 ///
-/// A clone reads the same open file from the same position on, even if its path names another file
-/// by now. A pipe or a device has no positions: all clones read on from its current state.
+/// A clone reads the same open file, starting at the same position, even if the path now names
+/// another file. A pipe or a device has no positions, so its clones all consume the same stream.
 #[derive(Debug, Clone)]
 pub struct FileReader {
     file: Arc<File>,
-    /// The file offset of the next byte; `None` for a pipe or a device.
+    /// The file offset of the next byte, or `None` for a pipe or a device.
     position: Option<u64>,
 }
 
@@ -24,7 +24,8 @@ impl FileReader {
     ///
     /// # Errors
     ///
-    /// The error from the operating system, or [`io::ErrorKind::IsADirectory`] for a directory.
+    /// Returns the error from the operating system, or [`io::ErrorKind::IsADirectory`] for a
+    /// directory.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
@@ -37,11 +38,11 @@ impl FileReader {
         })
     }
 
-    /// The current length of the file in bytes; `None` for a pipe or a device.
+    /// Returns the current length of the file in bytes, or `None` for a pipe or a device.
     ///
     /// # Errors
     ///
-    /// The error from the operating system.
+    /// Returns the error from the operating system.
     pub fn file_len(&self) -> io::Result<Option<u64>> {
         match self.position {
             Some(_) => Ok(Some(self.file.metadata()?.len())),
@@ -49,8 +50,8 @@ impl FileReader {
         }
     }
 
-    /// Reads into `buffer` from the file offset `offset` until it is full or the file ends. Returns
-    /// how many bytes it read. The position stays where it is.
+    /// Reads into `buffer` from the file offset `offset` until the buffer is full or the file ends.
+    /// Returns the number of bytes read. Does not move the position.
     pub(super) fn read_full_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         file::read_full_at(&self.file, buffer, offset)
     }

@@ -1,4 +1,4 @@
-//! The format of the log, detected once from bytes that have been read anyway.
+//! Detects the format of the log, once, from bytes that are read in any case.
 
 use super::{Reader, Source, source};
 use crate::decode::Decoder;
@@ -7,9 +7,9 @@ use crate::dialect::LogFormat;
 use crate::error::{Error, ErrorKind, unsupported};
 
 impl<S: Source> Reader<S> {
-    /// The format of the log: its dialect, with the log number and the compression if they are
-    /// known. The parts that were not given are detected from the contents; see
-    /// [`detect`](crate::ops::detect).
+    /// Returns the format of the log. The format is the dialect, and the log number and the
+    /// compression if they are known. The parts that you did not give are detected from the
+    /// contents. See [`detect`](crate::ops::detect).
     ///
     /// ```
     /// use cordwood_log::{Dialect, ReadOptions, Reader};
@@ -22,10 +22,10 @@ impl<S: Source> Reader<S> {
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Io`] if the source cannot be read; a further call tries again.
-    /// * [`ErrorKind::Foreign`] if it is not a log.
-    /// * [`ErrorKind::Unsupported`] if logs in its dialect cannot have a number, or the compression, that
-    ///   the options give.
+    /// * [`ErrorKind::Io`] if the source cannot be read. A later call tries again.
+    /// * [`ErrorKind::Foreign`] if the file is not a log.
+    /// * [`ErrorKind::Unsupported`] if the options give a number or a compression that logs in this
+    ///   dialect cannot have.
     pub fn format(&mut self) -> Result<LogFormat, Error> {
         while !self.is_detected()? {
             self.fill()?;
@@ -33,20 +33,20 @@ impl<S: Source> Reader<S> {
         Ok(self.decoder.format())
     }
 
-    /// The format that the bytes of the log show; `None` if they show none and the file is read as
-    /// LevelDB's.
+    /// Returns the format that was detected from the bytes of the log or given in the options.
+    /// Returns `None` if the bytes do not show a format. The file is then read as a LevelDB log.
     ///
     /// # Errors
     ///
-    /// As [`format`](Self::format).
+    /// Returns the errors of [`format`](Self::format).
     pub fn detect(&mut self) -> Result<Option<LogFormat>, Error> {
         let format = self.format()?;
         let is_known = self.detected.is_some() || !self.options.must_look();
         Ok(is_known.then_some(format))
     }
 
-    /// Detects the format of the log, if it is not known. Returns `false` if more of the file is
-    /// needed.
+    /// Detects the format of the log if it is not known yet. Returns `false` if this needs more of
+    /// the file.
     pub(super) fn is_detected(&mut self) -> Result<bool, Error> {
         if !self.is_undetected {
             return Ok(true);
@@ -56,7 +56,7 @@ impl<S: Source> Reader<S> {
         let path = self.path.as_deref();
         let named = self.options.named();
         unsupported(named.check(), path)?;
-        // That of a segment has the name of a log, whatever the directory is called.
+        // For a segment, use the file name of the segment, because the directory can have any name.
         #[cfg(feature = "fs")]
         let file = place
             .and(path)
@@ -65,7 +65,7 @@ impl<S: Source> Reader<S> {
         let file: Option<std::path::PathBuf> = None;
         let file = file.as_deref().or(path);
         let no_log = |foreign| Error::new(ErrorKind::Foreign { foreign }, file);
-        // After a segment whose format is known, one that is no log is damage.
+        // Once the format of a segment is known, a later segment that is not a log is damage.
         let is_known_log = place.is_some() && self.detected.is_some();
         let detected = match identify(named, file, window.bytes, window.offset - origin, window.is_last) {
             PartialDetection::NeedMore => return Ok(false),
@@ -87,7 +87,7 @@ impl<S: Source> Reader<S> {
             PartialDetection::Log(format) => Some(format),
             PartialDetection::Unclear => None,
         };
-        // A file that does not show its format has that of the file before it.
+        // If a file does not show its format, it has the format of the file before it.
         let detected = detected.or(self.detected);
         let format = detected.unwrap_or_else(LogFormat::unknown);
         unsupported(named.check_in(format.dialect), path)?;

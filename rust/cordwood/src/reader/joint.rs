@@ -1,21 +1,21 @@
-//! Where a file of a segmented log ends and the next one starts.
+//! The break between the end of one file of a segmented log and the start of the next.
 
 use std::ops::Range;
 
 use crate::damage::{Reason, SkippedRegion};
 
-/// The known facts about the end of a file that others follow.
+/// The known facts about the end of a file that is followed by another file.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Joint {
-    /// Where the incomplete record or the zeros at its end start. Only the newest file may have
-    /// them: in any other, they are a part of the break before the next file.
+    /// The start of the incomplete record or the zeros at the end of the file. Only the newest file
+    /// may have them. In any other file, they are part of the break before the next file.
     torn_since: Option<u64>,
     /// Whether the break has been reported.
     is_reported: bool,
 }
 
 impl Joint {
-    /// Whether `region` is at the end of the file, which is at `file_end`, and so a part of the break.
+    /// Checks whether `region` is part of the break at the end of the file, which is at `file_end`.
     pub(super) fn takes(&mut self, region: SkippedRegion, file_end: u64) -> bool {
         let is_taken = match region.reason {
             Reason::TornTail => true,
@@ -28,9 +28,10 @@ impl Joint {
         is_taken
     }
 
-    /// The break between `file_end`, where the file ends, and `next`, where the next one starts. If
-    /// ranges divide a break, each reports its own part. So no missing byte is skipped silently,
-    /// and none is reported twice. `has_grown`: the file has bytes after `next`.
+    /// Returns the break between `file_end`, where the file ends, and `next`, where the next file
+    /// starts. `has_grown` states whether the file has bytes after `next`. If several ranges share
+    /// a break, each reports only its own part. This way every missing byte is reported exactly
+    /// once.
     pub(super) fn region(self, file_end: u64, next: u64, has_grown: bool, range: Range<u64>) -> Option<SkippedRegion> {
         let start = self.torn_since.unwrap_or(file_end).max(range.start).min(next);
         let end = range.end.min(next);
@@ -40,7 +41,7 @@ impl Joint {
         (has_grown && end == next).then(|| SkippedRegion::new(start..end, Reason::GrownSegment))
     }
 
-    /// Whether this is the first call for the file.
+    /// Returns whether this is the first call for the file.
     pub(super) fn reports(&mut self) -> bool {
         !std::mem::replace(&mut self.is_reported, true)
     }

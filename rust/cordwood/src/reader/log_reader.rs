@@ -1,4 +1,4 @@
-//! The reader: a loop around the decoder.
+//! The reader, which runs the decoder in a loop.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -15,18 +15,19 @@ use crate::error::{Error, ErrorKind, Hint, refusal, unsupported};
 use crate::format::KIND_AT;
 use crate::wal_metadata::LogInfo;
 
-/// Reads records.
+/// Reads the records of a log.
 ///
-/// * [`from_slice`](Reader::from_slice) for bytes in memory, including a memory map; records of one
-///   fragment are not copied.
-/// * [`open`](Reader::open) for a file.
-/// * [`new`](Reader::new) for any source that implements [`Read`].
+/// * [`from_slice`](Reader::from_slice) reads bytes in memory, including a memory map. It does not
+///   copy records of one fragment.
+/// * [`open`](Reader::open) reads a file.
+/// * [`new`](Reader::new) reads any source that implements [`Read`].
 ///
-/// [`next_record`](Reader::next_record) returns the records, [`next_event`](Reader::next_event)
-/// also the regions between them, both without copying the bytes; [`records`](Reader::records) is
+/// [`next_record`](Reader::next_record) returns the records. [`next_event`](Reader::next_event)
+/// also returns the regions between them. Neither copies the bytes. [`records`](Reader::records) is
 /// an iterator over records that own their bytes. A reader never writes to its source.
 ///
-/// `S` is the source. `Reader` alone is the type that [`open`](Reader::open) returns.
+/// `S` is the type of the source. `Reader` without a parameter is the type that
+/// [`open`](Reader::open) returns.
 ///
 /// ```
 /// use cordwood_log::{End, Event, OnCorruption, ReadOptions, Reader};
@@ -46,9 +47,9 @@ use crate::wal_metadata::LogInfo;
 #[derive(Debug)]
 pub struct Reader<S = StreamSource<FileReader>> {
     pub(super) source: S,
-    /// Its facts about the last step hold until the next one.
+    /// Its facts about the last step are valid until the next step.
     pub(crate) decoder: Decoder,
-    /// With the range from the last seek on, and the origin of the file that is read.
+    /// `start` is updated by each seek, and `origin` by each file that is opened.
     pub(crate) options: ReadOptions,
     /// The offset of the last seek.
     sought: Option<u64>,
@@ -56,29 +57,29 @@ pub struct Reader<S = StreamSource<FileReader>> {
     pub(super) is_undetected: bool,
     /// The format that was detected last.
     pub(super) detected: Option<LogFormat>,
-    /// The end of this file, if others follow.
+    /// The end of this file, if more files follow.
     joint: Joint,
-    /// How many salvaged records were left out, if they are to be.
+    /// The number of salvaged records that were left out. `None` if they are not to be left out.
     left_out_count: Option<u64>,
     fails: bool,
     end: Option<End>,
-    /// The finding after the records of the decoder's run, not taken yet: a record on its
-    /// own, a region, an error or the end.
+    /// The finding after the records of the decoder's run, if it has not been taken yet. It is a
+    /// single record, a region, an error or the end.
     pub(super) last: Option<Result<Step, Error>>,
     pub(super) path: Option<PathBuf>,
 }
 
 impl<'a> Reader<SliceSource<'a>> {
-    /// Reads bytes in memory. `file[0]` is file offset 0, for any range in `options`.
+    /// Reads bytes in memory. `file[0]` is always file offset 0, whatever range `options` has.
     pub fn from_slice(file: &'a [u8], options: ReadOptions) -> Self {
         Reader::with_source(SliceSource::new(file), options)
     }
 }
 
 impl<R: Read> Reader<StreamSource<R>> {
-    /// Reads from `read`, which must be at file offset 0, about 256 KiB at a time. If the range
-    /// starts later, the bytes before it are read and discarded. A short read is not the end of the
-    /// file; only a read of no bytes is.
+    /// Reads from `read`, about 256 KiB at a time. `read` must be at file offset 0. If the range
+    /// starts later, the bytes before it are read and discarded. A short read does not mean the end
+    /// of the file. Only a read of no bytes does.
     pub fn new(read: R, options: ReadOptions) -> Self {
         Reader::with_source(StreamSource::new(read, 0), options)
     }
@@ -86,24 +87,25 @@ impl<R: Read> Reader<StreamSource<R>> {
 
 #[cfg(feature = "fs")]
 impl Reader<StreamSource<FileReader>> {
-    /// Opens a file, or the directory of a segmented log, for reading, with the default options:
-    /// the dialect is detected, and damage is an error.
+    /// Opens a file, or the directory of a segmented log, for reading with the default options. The
+    /// reader detects the dialect, and returns an error for damage.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] with the path, if it cannot be opened. The first read returns the errors of
-    /// [`format`](Reader::format), such as [`ErrorKind::Foreign`].
+    /// Returns [`ErrorKind::Io`] with the path if the log cannot be opened. The first read returns
+    /// the errors of [`format`](Reader::format), such as [`ErrorKind::Foreign`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Reader::open_with(path, ReadOptions::default())
     }
 
-    /// Opens a file, or a log in [`segments`](crate::segments), for reading, with `options`.
+    /// Opens a file, or a log in [`segments`](crate::segments), for reading with `options`.
     ///
-    /// A segmented log is a directory. All its files are read, as they are now; a
-    /// [`seek`](Self::seek) to the end or beyond finds those started since. All offsets are those
-    /// of the log. The bytes between the end of a file and the start of the next one are a region
-    /// that is skipped, [`Reason::MissingSegment`]. A range that starts at 0 starts at the first
-    /// offset of the log, even if older files were pruned.
+    /// A segmented log is a directory. The reader reads all the files that exist when it is opened.
+    /// If you [`seek`](Self::seek) to the end of the log or past it, the reader also finds newer
+    /// files. All offsets are log offsets. If bytes are missing between the end of a file and the
+    /// start of the next one, they are a skipped region with the reason [`Reason::MissingSegment`].
+    /// A range that starts at 0 starts at the first offset of the log, even if older files were
+    /// pruned.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader, segments};
@@ -120,17 +122,17 @@ impl Reader<StreamSource<FileReader>> {
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Io`] with the path, if it cannot be opened, or is a directory without
+    /// * [`ErrorKind::Io`] with the path, if the log cannot be opened or is a directory without
     ///   segments.
-    /// * [`ErrorKind::NotASegment`] if a directory also has other files.
+    /// * [`ErrorKind::NotASegment`] if a directory also contains other files.
     /// * [`ErrorKind::Pruned`] if the range starts before the first offset of a segmented log.
-    /// * [`ErrorKind::Changed`] if a position is given, and is one of another log.
-    /// * [`ErrorKind::Unsupported`] if a dialect is given, and its logs cannot have a number, or the
-    ///   compression, that was given.
+    /// * [`ErrorKind::Changed`] if `options` has a position that belongs to another log.
+    /// * [`ErrorKind::Unsupported`] if `options` names a dialect that cannot have the given number
+    ///   or compression.
     ///
-    /// If the range starts after the start of the file and the dialect is to be detected, also
-    /// the errors of [`format`](Reader::format), such as [`ErrorKind::Foreign`]. Otherwise the first
-    /// read returns these.
+    /// If the dialect must be detected and the range starts after the start of the file, this
+    /// function also returns the errors of [`format`](Reader::format), such as
+    /// [`ErrorKind::Foreign`]. Otherwise, the first read returns them.
     pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
         let path = path.as_ref();
         unsupported(options.named().check(), Some(path))?;
@@ -142,11 +144,12 @@ impl Reader<StreamSource<FileReader>> {
         Ok(reader)
     }
 
-    /// Goes to the block in which the range starts. Before that block, it reads only the bytes that
-    /// show the log's format.
+    /// Seeks to the block in which the range starts. Before that block, it reads only the bytes
+    /// from which it detects the log's format.
     fn start_range(&mut self) -> Result<(), Error> {
         let start = self.options.start;
-        // All bytes of a pipe have to be read, and opening it waits for none of them.
+        // A pipe cannot seek, so all of its bytes have to be read. Opening it must not wait for
+        // them.
         if start == 0 || self.source.file_len().is_none() {
             return Ok(());
         }
@@ -162,8 +165,8 @@ impl Reader<StreamSource<FileReader>> {
         })
     }
 
-    /// A reader of another range of the same open file, even if its path names another file by now.
-    /// `options` must name the dialect.
+    /// Returns a reader of another range of the same open file, even if the path now names another
+    /// file. `options` must name the dialect.
     ///
     /// ```
     /// use std::num::NonZeroUsize;
@@ -193,8 +196,8 @@ impl Reader<StreamSource<FileReader>> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] if the length of the file cannot be read; for a segmented log, as
-    /// [`open_with`](Self::open_with).
+    /// Returns [`ErrorKind::Io`] if the length of the file cannot be read. For a segmented log,
+    /// returns the errors of [`open_with`](Self::open_with).
     pub fn another(&self, options: ReadOptions) -> Result<Self, Error> {
         if self.source.is_segmented()
             && let Some(path) = &self.path
@@ -211,8 +214,8 @@ impl Reader<StreamSource<FileReader>> {
 }
 
 impl<S: SeekSource> Reader<S> {
-    /// Opens the file of the log that contains `offset`, and runs `work`. If that fails, the reader stays
-    /// in the file that was open.
+    /// Opens the file of the log that contains `offset`, and runs `work`. If `work` fails, the
+    /// reader returns to the file that was open before.
     fn in_file_of<T>(&mut self, offset: u64, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         if !self.source.files().map_or(Ok(false), |files| files.open_at(offset))? {
             return work(self);
@@ -230,7 +233,7 @@ impl<S: SeekSource> Reader<S> {
         done
     }
 
-    /// Moves to `offset`, which must be where a record starts or ends. See [`Decoder::seek`].
+    /// Moves to `offset`, which must be the start or the end of a record. See [`Decoder::seek`].
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -243,16 +246,17 @@ impl<S: SeekSource> Reader<S> {
     ///
     /// # Errors
     ///
-    /// The reader then stays where it was:
+    /// If the seek fails, the reader stays where it was:
     ///
     /// * [`ErrorKind::Io`] if the source cannot be read or cannot seek there.
-    /// * [`ErrorKind::Pruned`] if it is before the first offset of a segmented log.
+    /// * [`ErrorKind::Pruned`] if `offset` is before the first offset of a segmented log.
     /// * [`ErrorKind::Foreign`] and [`ErrorKind::Unsupported`] as for [`format`](Reader::format).
     pub fn seek(&mut self, offset: u64) -> Result<(), Error> {
         let start = self.in_file_of(offset, |reader| {
             reader.format()?;
             let start = match reader.options.on_corruption {
-                // The bytes before the record in its block say whether it is salvaged.
+                // The bytes before the record in its block determine whether the record is
+                // salvaged.
                 OnCorruption::Salvage => reader.decoder.grid().block_start(offset),
                 _ => reader.decoder.start_of(offset),
             };
@@ -268,13 +272,15 @@ impl<S: SeekSource> Reader<S> {
         Ok(())
     }
 
-    /// Like [`seek`](Self::seek), to the start of a range, and reads no bytes beyond the range at
-    /// once. The caller stops at its end: the decoder finds runs of records only where it may read
-    /// the whole block. In a container that is open, the reader stays where it is, up to
-    /// `range.start`.
+    /// Seeks to the start of a range, like [`seek`](Self::seek), but does not read ahead past the
+    /// end of the range. The caller must stop at the end of the range, because the decoder finds
+    /// runs of records only where it may read the whole block. If `stays` is true, and the
+    /// container that is open contains `range.start`, the reader does not seek unless it is already
+    /// past `range.start`.
     pub(crate) fn seek_range(&mut self, range: Range<u64>, stays: bool) -> Result<(), Error> {
         let next = self.decoder.peek_of_container();
-        // In a segment that was opened within a range, the decoder stops at the end of that range.
+        // In a segment that was opened within a range, the decoder would stop at the end of that
+        // range.
         if stays
             && self.decoder.has_no_end()
             && next.is_some_and(|next| next.offset <= range.start)
@@ -283,20 +289,21 @@ impl<S: SeekSource> Reader<S> {
             self.options.end = Some(range.end);
             return Ok(());
         }
-        // The end of the range before is no end of the file that is opened.
+        // The end of the previous range does not apply to the file that is opened.
         let before = self.options.end.replace(range.end);
         if let Err(error) = self.seek(range.start) {
             self.options.end = before;
             return Err(error);
         }
-        // The caller did not choose this offset, so damage there is damage.
+        // The caller did not choose this offset, so a wrong offset cannot be the cause of damage
+        // here.
         self.sought = None;
         self.decoder.set_end(u64::MAX);
         Ok(())
     }
 
-    /// Starts again on the same source with `options`, which must name the dialect: for one reader
-    /// that reads many ranges. Its window is not allocated again.
+    /// Starts again on the same source with `options`, which must name the dialect. This lets one
+    /// reader read many ranges without allocating its window again.
     ///
     /// ```
     /// use cordwood_log::{Dialect, ReadOptions, Reader};
@@ -311,9 +318,9 @@ impl<S: SeekSource> Reader<S> {
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Io`] if the source cannot seek there.
-    /// * [`ErrorKind::Pruned`] if the range starts before the first offset of a segmented log, even
-    ///   at 0.
+    /// * [`ErrorKind::Io`] if the source cannot seek to the start of the range.
+    /// * [`ErrorKind::Pruned`] if the range starts before the first offset of a segmented log. A
+    ///   start of 0 is not an exception here.
     pub fn restart(&mut self, options: ReadOptions) -> Result<(), Error> {
         self.in_file_of(options.start, |reader| {
             let origin = reader.place().map_or(0, |place| place.origin);
@@ -356,13 +363,13 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// The place in the log of the file that is read, if the log has several.
+    /// Returns the place of the open file in the log, if the log has several files.
     pub(crate) fn place(&mut self) -> Option<Place> {
         self.source.files()?.place()
     }
 
-    /// Reads another file of the log from its start: the one that the source has opened. Returns
-    /// the decoder of the file before it.
+    /// Starts to read the file that the source has just opened. Returns the decoder of the previous
+    /// file.
     fn start_file(&mut self) -> Decoder {
         let keeps_data = self.decoder.keeps_data();
         self.options.origin = self.place().map_or(0, |place| place.origin);
@@ -374,11 +381,12 @@ impl<S: Source> Reader<S> {
         before
     }
 
-    /// At the end of a file of a segmented log, other than the last: the break before the next one,
-    /// if there is one that has not been reported. Otherwise opens the next file, and looks there.
+    /// Handles the end of a file of a segmented log that is not the last file. If there is a break
+    /// before the next file that has not been reported, returns it. Otherwise opens the next file,
+    /// and looks there.
     ///
-    /// The offset at which the next file starts is where this one ends, since only the newest file
-    /// is written to.
+    /// This file ends at the offset where the next file starts, because only the newest file is
+    /// written to.
     #[cold]
     fn leave_file(&mut self, file_end: End, place: Place, next: u64) -> Result<Step, Error> {
         let range = self.options.start..self.options.end.unwrap_or(u64::MAX);
@@ -394,7 +402,8 @@ impl<S: Source> Reader<S> {
         self.reported(region)
     }
 
-    /// A region, or the error that it is.
+    /// Returns the step for a region, or an error if the region is damage and the options treat
+    /// damage as an error.
     #[inline]
     fn reported(&self, region: SkippedRegion) -> Result<Step, Error> {
         if self.fails && region.reason.severity() == Severity::Corruption {
@@ -409,20 +418,20 @@ impl<S: Source> Reader<S> {
         Ok(Step::Skipped(region))
     }
 
-    /// Whether `region` is at the end of a file of a segmented log, and is reported with the break
-    /// before the next file.
+    /// Checks whether `region` is at the end of a file of a segmented log. Such a region is
+    /// reported together with the break before the next file.
     fn is_of_break(&mut self, region: SkippedRegion) -> bool {
         let place = self.place().filter(|place| place.next.is_some());
         place.is_some_and(|place| self.joint.takes(region, place.end))
     }
 
-    /// The source that is read. [`open`](Self::open) and [`new`](Self::new) use a [`StreamSource`],
-    /// which also has a `get_ref`.
+    /// Returns a reference to the source. [`open`](Self::open) and [`new`](Self::new) use a
+    /// [`StreamSource`], which has a `get_ref` as well.
     pub fn get_ref(&self) -> &S {
         &self.source
     }
 
-    /// Returns the source. More of it may have been read than was returned as records.
+    /// Returns the source. The reader may have read more of it than it returned as records.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -436,42 +445,43 @@ impl<S: Source> Reader<S> {
         self.source
     }
 
-    /// The path of the file, if known.
+    /// Returns the path of the file, if it is known.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// An error of the source.
+    /// Wraps an error of the source.
     pub(super) fn io(&self, source: io::Error) -> Error {
         Error::io(source, self.path.as_deref())
     }
 
-    /// The contents of the metadata records read so far.
+    /// Returns the contents of the metadata records that have been read.
     pub fn info(&self) -> &LogInfo {
         self.decoder.info()
     }
 
-    /// How reading ended; `None` while there may be more events.
+    /// Returns how reading ended, or `None` while there may be more events.
     pub fn end(&self) -> Option<End> {
         self.end
     }
 
-    /// The next event, or `None` at the end.
+    /// Returns the next event, or `None` at the end.
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Io`] if the source cannot be read or, with the kind
-    ///   [`OutOfMemory`](std::io::ErrorKind::OutOfMemory), if there is not enough memory for a
-    ///   record; a further call tries again.
+    /// * [`ErrorKind::Io`] if the source cannot be read. Its kind is
+    ///   [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if there is not enough memory for a
+    ///   record. A later call tries again.
     /// * [`ErrorKind::OverBudget`] if the next record of a compressed log decompresses to too many
-    ///   bytes; a further call returns the same error.
-    /// * [`ErrorKind::Corruption`] in place of an event that is damage, under [`OnCorruption::Fail`]; a
-    ///   further call continues after it.
+    ///   bytes. A later call returns the same error.
+    /// * [`ErrorKind::Corruption`] in place of an event that is damage, under
+    ///   [`OnCorruption::Fail`]. A later call continues after the damage.
     /// * [`ErrorKind::Truncated`] at the end of a file that ends before the start of the range, or
     ///   before the offset of a seek.
-    /// * [`ErrorKind::Foreign`], before the first event, as for [`format`](Self::format).
-    /// * [`ErrorKind::Unsupported`], likewise, and where a packed log continues in a later version or
-    ///   with an unknown compression; a further call returns the same error.
+    /// * [`ErrorKind::Foreign`] before the first event, as for [`format`](Self::format).
+    /// * [`ErrorKind::Unsupported`] before the first event, as for [`format`](Self::format). Also
+    ///   returned where a packed log continues in a later version or with an unknown compression. A
+    ///   later call returns the same error.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
         match self.step()? {
             Step::Record(span) => Ok(Some(Event::Record(self.record(span)))),
@@ -480,12 +490,12 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// The next record, or `None` at the end. Regions before it are skipped;
-    /// [`next_event`](Self::next_event) reports them.
+    /// Returns the next record, or `None` at the end. Regions before the record are skipped. To see
+    /// them, use [`next_event`](Self::next_event).
     ///
     /// # Errors
     ///
-    /// As [`next_event`](Self::next_event).
+    /// Returns the errors of [`next_event`](Self::next_event).
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
         match self.decoder.next_of_run() {
@@ -494,8 +504,9 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// [`next_record`](Self::next_record), if there is none of a run.
-    // Not inlined, as `look`; and apart from the rest, which needs more registers.
+    /// Continues [`next_record`](Self::next_record) when there is no record of a run.
+    // Not inlined, for the same reason as `look`. It is separate from the rest, which needs more
+    // registers.
     #[inline(never)]
     fn next_in_container(&mut self) -> Result<Option<Record<'_>>, Error> {
         let Some(span) = self.decoder.next_of_container() else {
@@ -521,7 +532,7 @@ impl<S: Source> Reader<S> {
         Record::new(span, self.data(span))
     }
 
-    /// Takes the next step that is not [`Step::NeedMore`].
+    /// Takes the next step other than [`Step::NeedMore`].
     #[inline]
     pub(crate) fn step(&mut self) -> Result<Step, Error> {
         match self.decoder.next_of_run() {
@@ -530,7 +541,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    // Inlined, it would make `step` too large to be inlined into the loops over short records.
+    // Not inlined, because `step` would then be too large to be inlined into the loops over short
+    // records.
     #[inline(never)]
     fn look(&mut self) -> Result<Step, Error> {
         while !self.find() {
@@ -547,8 +559,8 @@ impl<S: Source> Reader<S> {
         self.last.take().unwrap_or(Ok(Step::NeedMore))
     }
 
-    /// The next step of the decoder, in the bytes that have been read. The records of a run or of a
-    /// container are not taken.
+    /// Returns the next step of the decoder in the bytes that have been read. Does not take the
+    /// records of a run or of a container.
     pub(super) fn look_in_window(&mut self) -> Result<Step, Error> {
         if self.is_undetected && !self.is_detected()? {
             return Ok(Step::NeedMore);
@@ -576,7 +588,7 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// The next step of the decoder, except salvaged records that are to be left out.
+    /// Returns the next step of the decoder, without the salvaged records that are to be left out.
     #[inline]
     fn next_not_left_out(&mut self) -> Step {
         loop {
@@ -590,16 +602,17 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Leaves out, and counts, the records that [`OnCorruption::Salvage`] marks. The others are
-    /// those that [`OnCorruption::Skip`] returns.
-    // Hidden: for the command, which says how many more records `salvage` would return.
+    /// Leaves out the records that [`OnCorruption::Salvage`] marks, and counts them. The remaining
+    /// records are the same that [`OnCorruption::Skip`] returns.
+    // Hidden: for the command-line tool, which reports how many more records `salvage` would
+    // return.
     #[doc(hidden)]
     pub fn leave_out_salvaged(&mut self) {
         self.left_out_count.get_or_insert(0);
     }
 
-    /// How many records have been [left out](Self::leave_out_salvaged).
-    // Hidden: as `leave_out_salvaged`.
+    /// Returns how many records have been [left out](Self::leave_out_salvaged).
+    // Hidden: see `leave_out_salvaged`.
     #[doc(hidden)]
     pub fn left_out_count(&self) -> u64 {
         self.left_out_count.unwrap_or(0)
@@ -622,8 +635,8 @@ impl<S: Source> Reader<S> {
         self.options.on_corruption = policy;
     }
 
-    /// At the end of the log, checks that the file is long enough for the offset at which reading
-    /// should start.
+    /// Checks at the end of the log that the file is long enough to contain the offset where
+    /// reading should start.
     fn check_start(&self) -> Result<(), Error> {
         let (window, offset) = (self.source.window(), self.decoder.start());
         if !window.is_last || window.end_offset() >= offset {
@@ -638,10 +651,10 @@ impl<S: Source> Reader<S> {
         ))
     }
 
-    /// Reads more from the source. A further call tries again if it fails.
+    /// Reads more from the source. If this fails, a later call tries again.
     pub(super) fn fill(&mut self) -> Result<(), Error> {
         let (from, end) = if self.is_undetected {
-            // Detection needs the whole start in one window.
+            // Detection needs the whole start of the file in one window.
             (self.source.window().offset, u64::MAX)
         } else {
             (self.decoder.offset(), self.options.end.unwrap_or(u64::MAX))
@@ -649,14 +662,14 @@ impl<S: Source> Reader<S> {
         self.source.fill(from, end).map_err(|source| self.io(source))
     }
 
-    /// The bytes of the record that the last [`step`](Self::step) returned.
+    /// Returns the bytes of the record that the last [`step`](Self::step) returned.
     #[inline]
     pub(crate) fn data(&self, span: RecordSpan) -> &[u8] {
         self.decoder.data(self.source.window(), span)
     }
 
-    /// Runs `work`, which does not access the bytes of records, without keeping them: a fragmented
-    /// record takes no memory, however long it is.
+    /// Runs `work` without keeping the bytes of records, which `work` must not access. A fragmented
+    /// record then takes no memory, whatever its length.
     pub(crate) fn without_data<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         self.set_keeps_data(false);
         let done = work(self);
@@ -664,17 +677,17 @@ impl<S: Source> Reader<S> {
         done
     }
 
-    /// Sets whether the bytes of fragmented records are kept. If not, only the length of a
-    /// [found](Self::found) record may be asked for, and [`move_found`](Self::move_found) moves only
+    /// Sets whether the bytes of fragmented records are kept. If they are not, you may only ask for
+    /// the length of a [found](Self::found) record, and [`move_found`](Self::move_found) moves only
     /// the places and lengths of records.
-    // Hidden: for the binding, which makes tables without the column of the records.
+    // Hidden: for the Python binding, which can make tables without the column of records.
     #[doc(hidden)]
     pub fn set_keeps_data(&mut self, keeps_data: bool) {
         self.decoder.set_keeps_data(keeps_data);
     }
 
-    /// The form of the log's fragments: that of the first valid one at the start of a block, if
-    /// there is one in the part of the file that is in memory.
+    /// Returns the form of the log's fragments. This is the form of the first valid fragment at the
+    /// start of a block, if the part of the file that is in memory has one.
     pub(crate) fn form_in_memory(&self) -> Option<Form> {
         let (format, grid, window) = (self.decoder.format(), self.decoder.grid(), self.source.window());
         let mut start = grid.block_start(window.offset);
@@ -696,9 +709,9 @@ impl<S: Source> Reader<S> {
         None
     }
 
-    /// The bytes of `region`, which must be the last one returned. Only bytes in memory are
-    /// included, at least those of its last block. If a bit of them was flipped back, as they are
-    /// without it.
+    /// Returns the bytes of `region`, which must be the region returned last. Includes only bytes
+    /// that are in memory, which are at least those of the region's last block. If a flipped bit in
+    /// them was repaired, returns the repaired bytes.
     pub(crate) fn bytes(&self, region: SkippedRegion) -> &[u8] {
         if let Some(repaired) = self.decoder.repaired_at(region.start) {
             return repaired;
@@ -707,26 +720,26 @@ impl<S: Source> Reader<S> {
         self.source.window().at(region.start, len)
     }
 
-    /// The length of the whole file in bytes, if the source knows it or has reached its end; of a log
-    /// in [`segments`](crate::segments), the offset of its end. For a file that has grown since it was
-    /// opened, it is at least the length that has been read.
+    /// Returns the length of the whole file in bytes, if the source knows it or has reached its
+    /// end. For a log in [`segments`](crate::segments), returns the offset of the end of the log.
+    /// If the file has grown since it was opened, returns at least the length that has been read.
     pub fn file_len(&self) -> Option<u64> {
         let window = self.source.window();
         let seen = window.is_last.then(|| window.end_offset());
         match self.source.file_len() {
-            // After a seek past the end, no byte has been read there.
+            // After a seek past the end, no byte has been read at the sought offset.
             Some(file_len) if window.bytes.is_empty() && self.decoder.start() > file_len => Some(file_len),
             Some(file_len) => Some(file_len.max(window.end_offset())),
             None => seen,
         }
     }
 
-    /// The one flipped bit that explains `region`, which must be the one that was returned last, in
-    /// an event or an error.
+    /// Returns the single flipped bit that explains `region`. `region` must be the last region that
+    /// was returned, in an event or an error.
     ///
-    /// `None` if a flipped bit cannot lead to its reason, or if
-    /// [`locate_bit_flip`](crate::damage::locate_bit_flip) finds none. Each call searches again, and
-    /// takes as long as that function.
+    /// Returns `None` if a flipped bit cannot cause the reason of the region, or if
+    /// [`locate_bit_flip`](crate::damage::locate_bit_flip) finds no such bit. Each call searches
+    /// again, and takes as long as that function.
     ///
     /// ```
     /// use cordwood_log::{Error, ErrorKind, ReadOptions, Reader};
@@ -742,7 +755,7 @@ impl<S: Source> Reader<S> {
             region.reason,
             Reason::ChecksumMismatch { .. } | Reason::BadLength { .. } | Reason::ZeroHeader
         );
-        // The whole block is in memory: the damage could not be determined without it.
+        // The whole block is in memory, because the damage could not be determined without it.
         let (grid, dialect) = (self.decoder.grid(), self.decoder.grid().dialect);
         if region.reason == Reason::BadFileHeader {
             let place = only_difference(self.bytes(region), dialect.prefix())?;
@@ -756,8 +769,9 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// The type of the fragment at the start of `region`, as for [`bit_flip`](Self::bit_flip), if
-    /// one flipped bit explains the damage: that before the bit was flipped.
+    /// If one flipped bit explains the damage, returns the type that the fragment at the start of
+    /// `region` had before the bit was flipped. `region` must be the last region that was returned,
+    /// as for [`bit_flip`](Self::bit_flip).
     pub(crate) fn damaged_kind(&self, region: SkippedRegion) -> Option<u8> {
         let flip = self.bit_flip(region)?;
         let kind = *self.bytes(region).get(KIND_AT)?;
@@ -765,7 +779,7 @@ impl<S: Source> Reader<S> {
         Some(if is_in_kind { kind ^ 1 << flip.bit } else { kind })
     }
 
-    /// The rest of the range after the damage that stopped the reader, if the length of the
+    /// Returns the rest of the range after the damage that stopped the reader, if the length of the
     /// file is known.
     fn not_read(&self, end: End) -> Option<SkippedRegion> {
         let (End::Stopped { .. }, Some(file_len)) = (end, self.source.file_len()) else {

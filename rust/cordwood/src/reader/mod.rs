@@ -1,5 +1,5 @@
-//! Readers: one loop around the [`Decoder`](crate::codec::Decoder), over any source that provides
-//! windows of a file.
+//! Readers. A reader runs the [`Decoder`](crate::codec::Decoder) in a loop, over any source that
+//! provides windows of a file.
 
 mod cursor;
 mod event;

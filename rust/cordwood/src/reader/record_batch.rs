@@ -1,5 +1,5 @@
-//! Many records in a few buffers, for callers where one value per record costs more than the record
-//! itself.
+//! Batches of records. A batch stores many records in a few buffers, for callers where one value
+//! per record costs more than the record itself.
 
 use std::collections::TryReserveError;
 
@@ -10,17 +10,17 @@ use crate::error::Error;
 use crate::format::{BLOCK_LEN, HEADER_LEN};
 use crate::fragment::RUN_MAX;
 
-/// Consecutive records: their bytes in one buffer, their offsets in another. This is the layout of
-/// Arrow's `LargeBinary`.
+/// Consecutive records. Their bytes are in one buffer, and their offsets in another. This is the
+/// layout of Arrow's `LargeBinary`.
 ///
-/// [`Reader::record_batch`] fills it.
+/// Use [`Reader::record_batch`] to fill it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordBatch {
     pub(super) data: Vec<u8>,
     offsets: Vec<i64>,
     record_offsets: Vec<u64>,
-    /// The index and the end of each record that is not immediately followed by the next one: a
-    /// block trailer or a skipped region is between them.
+    /// The index and end offset of each record that is not immediately followed by the next record.
+    /// A block trailer or a skipped region is between them.
     ends: Vec<(usize, u64)>,
     /// The indices of the salvaged records.
     salvaged: Vec<usize>,
@@ -41,34 +41,34 @@ impl Default for RecordBatch {
 }
 
 impl RecordBatch {
-    /// The number of records.
+    /// Returns the number of records.
     pub fn len(&self) -> usize {
         self.record_offsets.len()
     }
 
-    /// Whether there are no records.
+    /// Whether the batch has no records.
     pub fn is_empty(&self) -> bool {
         self.record_offsets.is_empty()
     }
 
-    /// The bytes of all records.
+    /// Returns the bytes of all records.
     pub fn data(&self) -> &[u8] {
         &self.data
     }
 
-    /// Where each record starts in [`data`](Self::data), followed by where the last one ends: one
-    /// more entry than there are records.
+    /// Returns the start of each record in [`data`](Self::data), followed by the end of the last
+    /// record. This is one entry more than the number of records.
     pub fn offsets(&self) -> &[i64] {
         &self.offsets
     }
 
-    /// The file offset of each record's first header.
+    /// Returns the file offset of each record's first header.
     pub fn record_offsets(&self) -> &[u64] {
         &self.record_offsets
     }
 
-    /// The file offset after the record with this index, counted from 0. The next record starts
-    /// there, or after a block trailer or a skipped region.
+    /// Returns the file offset after the record with this index, counted from 0. The next record
+    /// starts at this offset, or after a block trailer or a skipped region that follows it.
     pub fn record_end_offset(&self, index: usize) -> Option<u64> {
         let next = index.checked_add(1)?;
         if next == self.len() {
@@ -79,7 +79,7 @@ impl RecordBatch {
         Some(end.map_or(next, |at| self.ends[at].1))
     }
 
-    /// [`record_end_offset`](Self::record_end_offset) of each record.
+    /// Returns the [`record_end_offset`](Self::record_end_offset) of each record.
     ///
     /// ```
     /// use cordwood_log::read::RecordBatch;
@@ -98,25 +98,25 @@ impl RecordBatch {
         ends
     }
 
-    /// Whether the record with this index starts after damage in the same block: see
+    /// Whether the record with this index starts after damage in the same block. See
     /// [`RecordSpan::is_salvaged`](crate::codec::RecordSpan::is_salvaged).
     pub fn is_salvaged(&self, index: usize) -> bool {
         self.salvaged.binary_search(&index).is_ok()
     }
 
-    /// The file offset after the last record: `Reader::seek` there resumes after it. 0 if there is
-    /// no record.
+    /// Returns the file offset after the last record, or 0 if there is none. To resume after the
+    /// batch, pass this offset to `Reader::seek`.
     pub fn end_offset(&self) -> u64 {
         self.end_offset
     }
 
-    /// The record with this index, counted from 0.
+    /// Returns the record with this index, counted from 0.
     pub fn get(&self, index: usize) -> Option<&[u8]> {
         let (&start, &end) = self.offsets.get(index).zip(self.offsets.get(index + 1))?;
         self.data.get(start as usize..end as usize)
     }
 
-    /// The records, in order.
+    /// Returns an iterator over the records, in order.
     ///
     /// ```
     /// use cordwood_log::read::RecordBatch;
@@ -132,14 +132,15 @@ impl RecordBatch {
             .map(|ends| &self.data[ends[0] as usize..ends[1] as usize])
     }
 
-    /// Whether it contains `target_len` bytes of data, or so many records that their offsets alone
-    /// take as much memory; up to 65,536 records are always allowed.
+    /// Checks whether the batch is full. It is full if it contains `target_len` bytes of data. It
+    /// is also full if the offsets of its records alone take as much memory, but that limit is at
+    /// least 65,536 records.
     #[inline]
     pub fn is_full(&self, target_len: usize) -> bool {
         self.data.len() >= target_len || self.len() >= count_max(target_len)
     }
 
-    /// Removes all records. The memory is kept for the next ones.
+    /// Removes all records, but keeps the memory for later records.
     pub fn clear(&mut self) {
         self.data.clear();
         self.offsets.truncate(1);
@@ -149,8 +150,8 @@ impl RecordBatch {
         self.end_offset = 0;
     }
 
-    /// Removes the first `count` records, or all if there are no more. The others are moved; no memory
-    /// is allocated.
+    /// Removes the first `count` records, or all records if there are fewer. Moves the remaining
+    /// records to the front without allocating memory.
     ///
     /// ```
     /// use cordwood_log::read::RecordBatch;
@@ -179,13 +180,14 @@ impl RecordBatch {
         self.salvaged.iter_mut().for_each(|index| *index -= count);
     }
 
-    /// Bytes of memory reserved for data and offsets.
+    /// Returns the number of bytes of memory reserved for data and offsets.
     pub fn capacity(&self) -> usize {
         self.data.capacity() + size_of::<u64>() * (self.offsets.capacity() + self.record_offsets.capacity())
     }
 
-    /// Gives back the memory that no record needs. A batch has room for a block, even if it contains
-    /// one record: without this, thousands of batches of short logs keep that much each.
+    /// Releases the memory that no record needs. A batch has room for a block even if it contains a
+    /// single record. Without this call, thousands of batches of short logs would each keep that
+    /// much.
     ///
     /// ```
     /// use cordwood_log::read::RecordBatch;
@@ -206,7 +208,7 @@ impl RecordBatch {
     ///
     /// # Errors
     ///
-    /// There is not enough memory. No record was added.
+    /// Returns an error if there is not enough memory. The record is then not added.
     pub fn push(&mut self, record: &[u8], offset: u64, end_offset: u64) -> Result<(), TryReserveError> {
         self.reserve(1, record.len())?;
         self.keep_end(offset);
@@ -214,9 +216,9 @@ impl RecordBatch {
         Ok(())
     }
 
-    /// Adds the records that are left of a container, until the batch [is full](Self::is_full) for
-    /// `target_len`, and returns how many: at least one. If there is not enough memory, no record
-    /// was added.
+    /// Adds the remaining records of a container until the batch [is full](Self::is_full) for
+    /// `target_len`. Returns the number of records added, which is at least one. If there is not
+    /// enough memory, adds no record.
     pub(super) fn push_container(&mut self, rest: &Rest<'_>, target_len: usize) -> Result<usize, TryReserveError> {
         let room = target_len.saturating_sub(self.data.len());
         let (&start, ends) = rest.offsets.split_first().unwrap_or((&0, &[]));
@@ -240,8 +242,8 @@ impl RecordBatch {
         Ok(count)
     }
 
-    /// Keeps the end of the last record if the next one, which starts at `offset`, does not start
-    /// there. There must be room for it.
+    /// Stores the end of the last record if the next record does not start there. `offset` is the
+    /// start of the next record. The caller must have reserved room for this entry.
     #[inline]
     pub(super) fn keep_end(&mut self, offset: u64) {
         if let Some(last) = self.len().checked_sub(1)
@@ -251,21 +253,23 @@ impl RecordBatch {
         }
     }
 
-    /// Adds a record for which there is room.
+    /// Adds a record. The caller must have reserved room for it.
     #[inline]
     pub(super) fn add(&mut self, record: &[u8], offset: u64, end_offset: u64) {
         append(&mut self.data, record);
         self.end_record(self.data.len(), offset, end_offset, false);
     }
 
-    /// Adds the place of a record for which there is room, and its length in place of its bytes.
+    /// Adds the place and the length of a record, without its bytes. The caller must have reserved
+    /// room for it.
     #[inline]
     pub(super) fn add_place(&mut self, len: u64, span: RecordSpan) {
         let data_len = self.offsets[self.len()] as usize + len as usize;
         self.end_record(data_len, span.offset, span.end_offset, span.is_salvaged);
     }
 
-    /// Ends a record whose bytes have been appended: with them, there are `data_len`.
+    /// Ends a record whose bytes have been appended. `data_len` is the length of the data including
+    /// them.
     #[inline]
     pub(super) fn end_record(&mut self, data_len: usize, offset: u64, end_offset: u64, is_salvaged: bool) {
         if is_salvaged {
@@ -277,9 +281,10 @@ impl RecordBatch {
         self.end_offset = end_offset;
     }
 
-    /// Makes room at once for a batch without records, which is to contain `target_len` bytes of a log
-    /// that has `log_len` more: while it grew, its records would be copied several times. If there is
-    /// not enough memory, it grows.
+    /// Reserves memory for a batch that has no records yet and will contain `target_len` bytes.
+    /// `log_len` is the length of the rest of the log. Without this, the records would be copied
+    /// several times while the batch grows. If there is not enough memory, the batch grows step by
+    /// step instead.
     pub(super) fn start(&mut self, target_len: usize, log_len: u64) {
         let len = log_len.min(target_len.min(START_LEN_MAX) as u64) as usize;
         let count = count_max(len).min(len / HEADER_LEN) + RUN_MAX;
@@ -288,8 +293,8 @@ impl RecordBatch {
         let _ = self.record_offsets.try_reserve_exact(count);
     }
 
-    /// Makes room for `count` more records of `len` bytes in total. The first need not follow the
-    /// last record of the batch.
+    /// Makes room for `count` more records of `len` bytes in total. There may be a gap between the
+    /// last record of the batch and the first new one.
     pub(super) fn reserve(&mut self, count: usize, len: usize) -> Result<(), TryReserveError> {
         self.offsets.try_reserve(count)?;
         self.record_offsets.try_reserve(count)?;
@@ -299,12 +304,12 @@ impl RecordBatch {
     }
 }
 
-/// The number of records that fill a record batch, however short they are. Each takes 16 bytes of
-/// memory in addition to its data.
+/// The lowest limit for the number of records in a batch. Each record takes 16 bytes of memory in
+/// addition to its data.
 const COUNT_MAX: usize = 1 << 16;
 
-/// How much data a batch gets room for before it has any, in bytes: no more than is usual, as a file may
-/// be longer than the part that is read.
+/// The maximum number of bytes to reserve for the data of an empty batch. This is no more than a
+/// usual batch needs, because a file may be much longer than the part that is read.
 const START_LEN_MAX: usize = 1 << 20;
 
 fn count_max(target_len: usize) -> usize {
@@ -312,9 +317,9 @@ fn count_max(target_len: usize) -> usize {
 }
 
 impl<S: Source> Reader<S> {
-    /// Adds records to `batch` until it [is full](RecordBatch::is_full) or the log ends; the last
-    /// record may make it exceed `target_len`. Returns whether any were added. Regions between the
-    /// records are skipped.
+    /// Adds records to `batch` until it [is full](RecordBatch::is_full) or the log ends. The last
+    /// record may make the batch exceed `target_len`. Returns whether any records were added.
+    /// Regions between the records are skipped.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -331,8 +336,9 @@ impl<S: Source> Reader<S> {
     ///
     /// # Errors
     ///
-    /// As [`next_event`](Reader::next_event); the records before it are in `batch`. If there is not
-    /// enough memory for a record, a further call starts with that record.
+    /// Returns the errors of [`next_event`](Reader::next_event). The records before the error are
+    /// in `batch`. If there is not enough memory for a record, a later call starts with that
+    /// record.
     pub fn record_batch(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<bool, Error> {
         let len_before = batch.len();
         loop {

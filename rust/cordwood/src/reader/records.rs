@@ -1,4 +1,4 @@
-//! An iterator over records that own their bytes, for use in loops, adapters and collections.
+//! Iterators over records that own their bytes, for use in loops, adapters and collections.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -7,7 +7,7 @@ use super::event::show;
 use super::{FileReader, Reader, Record, Source, StreamSource};
 use crate::error::{Error, ErrorKind};
 
-/// A record that owns its bytes: the item of [`Reader::records`].
+/// A record that owns its bytes. [`Reader::records`] returns these.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OwnedRecord {
@@ -17,12 +17,12 @@ pub struct OwnedRecord {
     pub end_offset: u64,
     /// The bytes that were written.
     pub data: Vec<u8>,
-    /// Whether it starts after damage in the same block: see
+    /// Whether the record starts after damage in the same block. See
     /// [`RecordSpan::is_salvaged`](crate::codec::RecordSpan::is_salvaged).
     pub is_salvaged: bool,
 }
 
-/// Shows the record as [`Record`] is shown.
+/// Formats the record in the same way as [`Record`].
 impl fmt::Debug for OwnedRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let record = Record {
@@ -46,7 +46,7 @@ impl From<Record<'_>> for OwnedRecord {
     }
 }
 
-/// An iterator over the records of a [`Reader`], from its position on. See [`Reader::records`].
+/// An iterator over the records of a [`Reader`], starting at its position. See [`Reader::records`].
 #[derive(Debug)]
 pub struct Records<'a, S> {
     reader: &'a mut Reader<S>,
@@ -63,7 +63,7 @@ impl<S: Source> Iterator for Records<'_, S> {
 
 impl<S: Source> FusedIterator for Records<'_, S> {}
 
-/// An iterator over the records of a [`Reader`] that it owns, from its position on, as
+/// An iterator that owns a [`Reader`] and returns its records, starting at its position. See
 /// [`Reader::records`].
 #[derive(Debug)]
 pub struct IntoRecords<S = StreamSource<FileReader>> {
@@ -86,12 +86,12 @@ fn next_owned<S: Source>(reader: &mut Reader<S>, has_failed: &mut bool) -> Optio
         return None;
     }
     let next = reader.next_record();
-    // After damage there may be more records. Any other error would repeat forever.
+    // After damage, there may be more records. Any other error would repeat forever.
     *has_failed = matches!(&next, Err(error) if !matches!(error.kind, ErrorKind::Corruption { .. }));
     next.map(|record| record.map(OwnedRecord::from)).transpose()
 }
 
-/// [`Reader::records`], for a function that returns an iterator.
+/// Like [`Reader::records`], but owns the reader. Use this in a function that returns an iterator.
 ///
 /// ```
 /// use cordwood_log::{Error, Reader};
@@ -128,11 +128,12 @@ impl<'a, S: Source> IntoIterator for &'a mut Reader<S> {
 }
 
 impl<S: Source> Reader<S> {
-    /// An iterator over the records from here on, each owning its bytes. Regions between them are
-    /// skipped, as by [`next_record`](Reader::next_record), which makes no copy.
+    /// Returns an iterator over the remaining records, each of which owns its bytes. Regions
+    /// between records are skipped. [`next_record`](Reader::next_record) does the same without
+    /// copying.
     ///
-    /// Under [`OnCorruption::Fail`](crate::OnCorruption::Fail), damage is an item that is an error,
-    /// and the next item is the event after it. After any other error, the iterator ends.
+    /// Under [`OnCorruption::Fail`](crate::OnCorruption::Fail), the iterator returns damage as an
+    /// error, and then continues with the event after it. After any other error, the iterator ends.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};

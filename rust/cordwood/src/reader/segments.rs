@@ -10,23 +10,22 @@ use super::source::Place;
 use crate::error::{Error, ErrorKind};
 use crate::segments::{Segment, list_again, list_log, name_of};
 
-/// The files of a segmented log, as they were when it was opened, or at the last seek to their end
-/// or beyond, and which of them is open.
-/// `R` reads the file that is open.
+/// The files of a segmented log, and which of them is open. The list is from when the log was
+/// opened, or from the last seek to its end or past it. `R` reads the open file.
 pub(super) struct Segments<R> {
     directory: PathBuf,
-    /// In the order of their offsets; at least one.
+    /// The files in the order of their offsets. There is at least one.
     segments: Vec<Segment>,
-    /// The index of the one that is open.
+    /// The index of the open file.
     current: usize,
     open: Arc<dyn Fn(FileReader) -> R + Send + Sync>,
-    /// The files and the index before the last [`open_at`](Self::open_at), to go back to. The files
-    /// only if they were listed again.
+    /// The files and the index before the last [`open_at`](Self::open_at), for going back. The
+    /// files are stored only if the directory was listed again.
     before: Option<(Option<Vec<Segment>>, usize)>,
 }
 
 impl Segments<FileReader> {
-    /// The files in `directory`, and the first of them, open.
+    /// Lists the files in `directory` and opens the first of them.
     pub(super) fn open(directory: &Path) -> Result<(Self, FileReader), Error> {
         let mut segments = Segments {
             directory: directory.to_owned(),
@@ -38,7 +37,7 @@ impl Segments<FileReader> {
         loop {
             segments.segments = list_log(directory)?;
             match segments.open_nth(0) {
-                // The first one was pruned since they were listed.
+                // The first file was pruned after the directory was listed.
                 Err(Error {
                     kind: ErrorKind::Pruned { .. },
                     ..
@@ -50,7 +49,7 @@ impl Segments<FileReader> {
 }
 
 impl<R> Segments<R> {
-    /// The same files, each wrapped by `wrap` when it is opened.
+    /// Returns the same files, each of which `wrap` wraps when it is opened.
     pub(super) fn map<T>(self, wrap: Arc<impl Fn(R) -> T + Send + Sync + 'static>) -> Segments<T>
     where
         R: 'static,
@@ -65,7 +64,7 @@ impl<R> Segments<R> {
         }
     }
 
-    /// The place of the open file in the log.
+    /// Returns the place of the open file in the log.
     pub(super) fn place(&self) -> Place {
         let open = self.segments[self.current];
         let next = self.segments.get(self.current + 1).map(|next| next.offset);
@@ -77,19 +76,20 @@ impl<R> Segments<R> {
         }
     }
 
-    /// The log offset after the last byte of the last file.
+    /// Returns the log offset after the last byte of the last file.
     pub(super) fn log_end(&self) -> u64 {
         self.segments.last().map_or(0, |last| last.end_offset())
     }
 
-    /// Opens the file in which the log offset `offset` is. `None` if it is open.
+    /// Opens the file that contains the log offset `offset`. Returns `None` if that file is already
+    /// open.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Pruned`] if the log starts after that offset.
+    /// Returns [`ErrorKind::Pruned`] if the log starts after `offset`.
     pub(super) fn open_at(&mut self, offset: u64) -> Result<Option<(R, FileReader)>, Error> {
         if offset >= self.log_end() {
-            // It may be in a file that has been started since.
+            // The offset may be in a file that was started after the directory was listed.
             let fresh = list_again(&self.directory)?;
             self.before = Some((Some(std::mem::replace(&mut self.segments, fresh)), self.current));
             let opened = match (self.count_until(offset), self.segments.first()) {
@@ -118,12 +118,12 @@ impl<R> Segments<R> {
         }
     }
 
-    /// The number of files that start at this log offset or before it.
+    /// Returns the number of files that start at or before this log offset.
     fn count_until(&self, offset: u64) -> usize {
         self.segments.partition_point(|segment| segment.offset <= offset)
     }
 
-    /// Opens the file after the open one. `None` if that is the last one.
+    /// Opens the file after the open one. Returns `None` if the open file is the last.
     pub(super) fn open_next(&mut self) -> Result<Option<(R, FileReader)>, Error> {
         if self.current + 1 == self.segments.len() {
             return Ok(None);
@@ -137,7 +137,7 @@ impl<R> Segments<R> {
         let opened = FileReader::open(&path).and_then(|file| Ok((file.file_len()?, file)));
         let (len, file) = match opened {
             Ok(opened) => opened,
-            // It has been pruned since the directory was listed.
+            // The file was pruned after the directory was listed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let first = list_again(&self.directory)?.first().map(|first| first.offset);
                 return Err(match first {
@@ -147,7 +147,7 @@ impl<R> Segments<R> {
             }
             Err(error) => return Err(Error::io(error, Some(&path))),
         };
-        // It may have grown since.
+        // The file may have grown since the directory was listed.
         self.segments[index].len = len.unwrap_or(0);
         self.current = index;
         Ok(((self.open)(file.clone()), file))

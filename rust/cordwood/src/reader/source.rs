@@ -1,4 +1,4 @@
-//! Where windows of a file come from.
+//! Sources provide the windows of a file to a reader.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -9,59 +9,59 @@ use crate::decode::Window;
 use crate::error::{Cut, Error};
 use crate::format::BLOCK_LEN;
 
-/// Bytes requested per read. They stay in the processor's cache, together with the results made
-/// from them. Measured on Sapphire Rapids: with 1 MiB, record batches take 1.05 to 1.15 times as
-/// long, and everything else the same time.
+/// The number of bytes to request per read. The bytes should stay in the processor's cache,
+/// together with the results made from them. Measured on Sapphire Rapids: with 1 MiB, record
+/// batches take 1.05 to 1.15 times as long, and everything else takes the same time.
 const WINDOW_LEN: usize = 1 << 18;
 
 /// The buffer keeps file offset and address congruent modulo this page size.
 ///
 /// The kernel copies from its pages with `rep movsb`. If the destination is 1 to 31 bytes further
-/// into its page than the source, processors mistake that for an overlap and copy byte by byte:
-/// measured on Zen 3, five times slower. Large allocations start 16 bytes into a page, so without
-/// this, that would be the rule.
+/// into its page than the source, processors mistake that for an overlap and copy byte by byte.
+/// Measured on Zen 3, this is five times slower. Large allocations start 16 bytes into a page, so
+/// without the alignment this would be the normal case.
 const PAGE_LEN: usize = 4096;
 
 /// Provides windows of a file.
 pub trait Source {
-    /// The bytes in memory now.
+    /// Returns the bytes that are in memory now.
     fn window(&self) -> Window<'_>;
 
-    /// Reads more, so that the window contains the bytes from the file offset `from` on and extends
-    /// further than before, or is the last one.
+    /// Reads more bytes. Afterwards the window contains the bytes from the file offset `from` on.
+    /// It also extends further than before, or is the last window of the file.
     ///
-    /// The range of the reader ends at the file offset `range_end`, or is not limited if that is
-    /// `u64::MAX`: the bytes after it are needed only if the last record continues there.
+    /// The reader's range ends at the file offset `range_end`. It has no end if that is `u64::MAX`.
+    /// The bytes after the range are needed only if its last record continues there.
     ///
     /// # Errors
     ///
-    /// The error of the read. The window still contains its bytes from `from` on, and a further
-    /// call tries again.
+    /// Returns the error of the read. The window still contains its bytes from `from` on, and a
+    /// later call tries again.
     fn fill(&mut self, from: u64, range_end: u64) -> io::Result<()>;
 
-    /// The length of the file in bytes, if it is known.
+    /// Returns the length of the file in bytes, if it is known.
     fn file_len(&self) -> Option<u64>;
 
-    /// The path of the file, if it is known: errors name it, and the log number is taken from it if
-    /// none is given.
+    /// Returns the path of the file, if it is known. Errors name the path. The log number is taken
+    /// from it if none is given.
     fn path(&self) -> Option<&Path> {
         None
     }
 
-    /// Copies bytes from the file offset `offset` on into `buffer`, and returns how many: fewer
-    /// than requested at the end of the file, none if the source can only be read sequentially. The
-    /// window is unchanged. A reader uses this to inspect the rest of a long file that does not
-    /// start like a log.
+    /// Copies the bytes from the file offset `offset` on into `buffer`, and returns their number.
+    /// Returns fewer bytes than requested at the end of the file, and none if the source can only
+    /// be read sequentially. The window is unchanged. A reader uses this to inspect the rest of a
+    /// long file that does not start like a log.
     ///
     /// # Errors
     ///
-    /// The error of the read.
+    /// Returns the error of the read.
     fn read_aside(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let _ = (offset, buffer);
         Ok(0)
     }
 
-    /// The files of the log, if it may have several.
+    /// Returns the files of the log, if it may have several.
     // Hidden: only a `StreamSource` reads several files.
     #[doc(hidden)]
     fn files(&mut self) -> Option<&mut dyn Files> {
@@ -71,41 +71,41 @@ pub trait Source {
 
 /// The files of a log. A source reads one at a time.
 pub trait Files {
-    /// The place in the log of the file that is open, if the log has several.
+    /// Returns the place of the open file in the log, if the log has several files.
     fn place(&self) -> Option<Place>;
 
-    /// Opens the next file of the log, if there is one. If opening fails, the source stays at the end of
-    /// this one.
+    /// Opens the next file of the log, if there is one. If this fails, the source stays at the end
+    /// of the current file.
     fn open_next(&mut self) -> Result<(), Error>;
 
-    /// Opens the file that contains `offset`, and returns whether that is another one.
+    /// Opens the file that contains `offset`, and returns whether it is a different file.
     fn open_at(&mut self, offset: u64) -> Result<bool, Error>;
 
-    /// After [`open_at`](Self::open_at) has opened another file: closes the one before it or, unless
-    /// `is_kept`, goes back to it, with its window.
+    /// Call this after [`open_at`](Self::open_at) has opened a different file. If `is_kept` is
+    /// true, closes the previous file. Otherwise, goes back to the previous file and its window.
     fn settle(&mut self, is_kept: bool);
 }
 
-/// The place of a file in a segmented log. All of these are log offsets.
+/// The place of a file in a segmented log. All fields are log offsets, except `has_grown`.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
-    /// That of the first byte of the file.
+    /// The offset of the first byte of the file.
     pub(super) origin: u64,
-    /// That at which the next file starts; `None` if this is the last one.
+    /// The offset at which the next file starts, or `None` if this is the last file.
     pub(super) next: Option<u64>,
-    /// That after the last byte of the file which belongs to the log.
+    /// The offset after the last byte of the file that belongs to the log.
     pub(super) end: u64,
-    /// Whether the file has bytes that do not: after the start of the next one.
+    /// Whether the file has bytes after the start of the next file. They do not belong to the log.
     pub(super) has_grown: bool,
 }
 
-/// A source that can seek: [`Reader::seek`](super::Reader::seek) requires one.
+/// A source that can seek. [`Reader::seek`](super::Reader::seek) requires one.
 pub trait SeekSource: Source {
     /// Seeks to the file offset `offset` and reads from there.
     ///
     /// # Errors
     ///
-    /// The error of the seek. The source then stays where it was.
+    /// Returns the error of the seek. The source then stays where it was.
     fn seek(&mut self, offset: u64) -> io::Result<()>;
 }
 
@@ -116,7 +116,7 @@ pub struct SliceSource<'a> {
 }
 
 impl<'a> SliceSource<'a> {
-    /// `file[0]` is file offset 0.
+    /// Creates a source in which `file[0]` is file offset 0.
     pub fn new(file: &'a [u8]) -> Self {
         SliceSource { file }
     }
@@ -149,7 +149,7 @@ impl Source for SliceSource<'_> {
     }
 }
 
-/// The whole file is in the window.
+/// The window already contains the whole file, so there is no need to seek.
 impl SeekSource for SliceSource<'_> {
     fn seek(&mut self, _offset: u64) -> io::Result<()> {
         Ok(())
@@ -164,9 +164,10 @@ pub struct StreamSource<R> {
     /// The file offset where the range of the reader ends.
     range_end: u64,
     path: Option<PathBuf>,
-    /// The files of the log, if it has several: all offsets are then those of the log.
+    /// The files of the log, if it has several. All offsets are then log offsets.
     segments: Option<Segments<R>>,
-    /// The file that was open before the last [`Files::open_at`], until that is settled.
+    /// The file that was open before the last [`Files::open_at`], until [`Files::settle`] is
+    /// called.
     before: Option<Box<Opened<R>>>,
 }
 
@@ -186,15 +187,15 @@ struct Buffer {
     buffer: Vec<u8>,
     /// Where in the buffer the bytes of the file start.
     start: usize,
-    /// Their number.
+    /// The number of those bytes.
     filled: usize,
-    /// File offset of the first of them.
+    /// The file offset of the first of those bytes.
     offset: u64,
     is_last: bool,
 }
 
 impl Buffer {
-    /// Without bytes, at the file offset `offset`.
+    /// Creates a buffer without bytes at the file offset `offset`.
     fn at(offset: u64) -> Self {
         Buffer {
             offset,
@@ -202,18 +203,17 @@ impl Buffer {
         }
     }
 
-    /// The file offset after the last byte.
+    /// Returns the file offset after the last byte.
     fn end(&self) -> u64 {
         self.offset + self.filled as u64
     }
 
-    /// Discards all bytes, and continues at the file offset `offset`.
+    /// Discards all bytes and continues at the file offset `offset`.
     fn clear(&mut self, offset: u64) {
         (self.offset, self.filled, self.is_last) = (offset, 0, false);
     }
 
-    /// Discards the first `len` bytes, and moves the others to where the buffer has room after
-    /// them.
+    /// Discards the first `len` bytes. Moves the others so that the buffer has room after them.
     fn forget(&mut self, len: usize) -> io::Result<()> {
         if self.buffer.is_empty() {
             let len = WINDOW_LEN + 2 * PAGE_LEN;
@@ -232,11 +232,11 @@ impl Buffer {
 
 #[cfg(feature = "fs")]
 impl StreamSource<FileReader> {
-    /// Opens a file, or a log in [`segments`](crate::segments) at its start.
+    /// Opens a file, or opens a log in [`segments`](crate::segments) at its start.
     ///
     /// # Errors
     ///
-    /// As [`Reader::open`](crate::Reader::open).
+    /// Returns the errors of [`Reader::open`](crate::Reader::open).
     pub fn open(path: &Path) -> Result<Self, Error> {
         let failed = |source| Error::io(source, Some(path));
         let source = match FileReader::open(path) {
@@ -252,12 +252,12 @@ impl StreamSource<FileReader> {
         Ok(source.with_path(Some(path.to_owned())))
     }
 
-    /// Reads another part of an open file: from `offset` on, or from the end of the file if that
-    /// comes first.
+    /// Reads another part of an open file. The part starts at `offset`, or at the end of the file
+    /// if that is before `offset`.
     ///
     /// # Errors
     ///
-    /// The error from the operating system.
+    /// Returns the error from the operating system.
     pub fn with_file(mut file: FileReader, offset: u64) -> io::Result<Self> {
         let Some(file_len) = file.file_len()? else {
             return Ok(StreamSource::new(file, 0));
@@ -286,14 +286,15 @@ impl<R: Read> StreamSource<R> {
         }
     }
 
-    /// Sets the path of the file: see [`Source::path`].
+    /// Sets the path of the file. See [`Source::path`].
     #[must_use]
     pub fn with_path(self, path: Option<PathBuf>) -> Self {
         StreamSource { path, ..self }
     }
 
-    /// Sets the length of the whole file in bytes. The part that
-    /// [`OnCorruption::Stop`](crate::OnCorruption::Stop) leaves unread can then be reported.
+    /// Sets the length of the whole file in bytes. If
+    /// [`OnCorruption::Stop`](crate::OnCorruption::Stop) ends reading early, the reader can then
+    /// report the part that it did not read.
     #[must_use]
     pub fn with_len(self, file_len: u64) -> Self {
         StreamSource {
@@ -302,23 +303,23 @@ impl<R: Read> StreamSource<R> {
         }
     }
 
-    /// The underlying reader.
+    /// Returns a reference to the underlying reader.
     pub fn get_ref(&self) -> &R {
         &self.open.read
     }
 
-    /// Returns the underlying reader. Its position is after all buffered bytes, even those that
-    /// have not been returned as records.
+    /// Returns the underlying reader. Its position is after all buffered bytes, including bytes
+    /// that have not been returned as records.
     pub fn into_inner(self) -> R {
         self.open.read
     }
 
-    /// Whether the log has several files. This source reads one at a time.
+    /// Whether the log has several files.
     pub fn is_segmented(&self) -> bool {
         self.segments.is_some()
     }
 
-    /// The same source with its reader wrapped in another, which must return the same bytes.
+    /// Wraps the underlying reader in another one, which must return the same bytes.
     ///
     /// ```
     /// use std::io::BufReader;
@@ -354,13 +355,14 @@ impl<R: Read> StreamSource<R> {
         }
     }
 
-    /// The log offset of the first byte of the file that is read.
+    /// Returns the log offset of the first byte of the open file.
     fn origin(&self) -> u64 {
         self.place().map_or(0, |place| place.origin)
     }
 
-    /// Bytes to read at once: up to the end of the range; after it, one block, and then as many as
-    /// have already been read after it, since the last record may be long.
+    /// Returns the number of bytes to read at once. Before the end of the range, this is the rest
+    /// of the range. The last record may be long, so after the end the size grows. The first read
+    /// there is one block, and each later read is as long as the part already read after the end.
     fn len_to_read(&self) -> usize {
         let offset = self.open.bytes.end();
         let len = match self.range_end.checked_sub(offset) {
@@ -370,8 +372,8 @@ impl<R: Read> StreamSource<R> {
         usize::try_from(len).unwrap_or(usize::MAX)
     }
 
-    /// Fails if the file ends before the length that it had when it was opened: the records after
-    /// this end would be lost without a report.
+    /// Fails if the file is shorter than it was when it was opened. Otherwise the records that were
+    /// cut off would be lost without a report.
     fn check_end(&self) -> io::Result<()> {
         let end = self.open.bytes.end();
         match self.place().map_or(self.file_len, |place| Some(place.end)) {
@@ -382,13 +384,13 @@ impl<R: Read> StreamSource<R> {
         }
     }
 
-    /// Reads once into the free space of the buffer. A read that is interrupted by a signal is
-    /// repeated.
+    /// Reads once into the free space of the buffer. Repeats a read that is interrupted by a
+    /// signal.
     fn read_on(&mut self) -> io::Result<()> {
         let filled = self.open.bytes.filled;
         if filled == WINDOW_LEN {
-            // A read into an empty buffer returns no bytes, which would be mistaken for the end of
-            // the file.
+            // A read into an empty buffer returns no bytes, which would look like the end of the
+            // file.
             return Ok(());
         }
         let mut len = self.len_to_read().min(WINDOW_LEN - filled);
@@ -400,7 +402,7 @@ impl<R: Read> StreamSource<R> {
             let Opened { read, bytes, .. } = &mut self.open;
             match read.read(&mut bytes.buffer[bytes.start..][filled..][..len]) {
                 Ok(len) => {
-                    // A `Read` that claims more bytes than fit must not cause a panic later.
+                    // A `Read` may claim more bytes than fit. That must not cause a panic later.
                     bytes.filled = WINDOW_LEN.min(filled + len);
                     if len == 0 {
                         self.check_end()?;
@@ -416,8 +418,8 @@ impl<R: Read> StreamSource<R> {
 }
 
 impl<R: Read + Seek> SeekSource for StreamSource<R> {
-    /// Discards the buffered bytes. The window starts with the byte before `offset`: if that byte
-    /// does not exist, the file ends earlier.
+    /// Discards the buffered bytes. The window starts with the byte before `offset`, because a file
+    /// without that byte ends earlier.
     fn seek(&mut self, offset: u64) -> io::Result<()> {
         let origin = self.origin();
         let before = offset.saturating_sub(1).saturating_sub(origin);
@@ -518,7 +520,7 @@ impl<R: Read> Source for StreamSource<R> {
     }
 }
 
-/// The error for a source that starts after the offset where reading starts.
+/// Returns the error for a source that starts after the offset where reading starts.
 #[cold]
 pub(super) fn starts_after(offset: u64, wanted: u64) -> io::Error {
     io::Error::new(
@@ -535,8 +537,8 @@ mod tests {
     use crate::read::Found;
     use crate::{Dialect, End, ReadOptions, Reader};
 
-    /// Without this check: an endless loop if the file is longer than a window, otherwise a clean
-    /// end without events.
+    /// Without this check, a file longer than a window would cause an endless loop. Any other file
+    /// would end cleanly without events.
     #[test]
     fn a_source_that_starts_after_the_first_byte_to_read_is_refused() {
         for count in [1, 100_000] {
@@ -562,8 +564,8 @@ mod tests {
         }
     }
 
-    /// A finding stays until it is taken, whether it is a record of a run, one on its own, one
-    /// in pieces, or the end; and no bytes are read meanwhile.
+    /// A finding stays until it is taken, and no bytes are read in the meantime. The finding may be
+    /// a record of a run, a single record, a record in pieces, or the end.
     #[test]
     fn a_finding_stays_until_it_is_taken() -> Result<(), Error> {
         let lens = [3, 5, 0, 40_000, 7, 100_000, 40_000, 1, 32_761];
@@ -607,7 +609,7 @@ mod tests {
                 let Some((offset, end_offset, bytes)) = seen.swap_remove(0) else {
                     break;
                 };
-                // The calls that take their results take the finding.
+                // A call that returns the record also takes the finding.
                 if found.len() % 2 == 0 {
                     reader.advance()?;
                 } else {
@@ -679,7 +681,8 @@ mod tests {
                 };
                 let mut reader = Reader::with_source(StreamSource::new(read, 0), ReadOptions::default());
                 assert_eq!(operation(&mut reader).unwrap_err().to_string(), "once");
-                // The bytes read of it are gone, and a reader does not seek back on its own.
+                // The bytes of the record that were read are lost, and a reader never seeks back by
+                // itself.
                 for _ in 0..2 {
                     let error = reader.next_record().unwrap_err();
                     assert!(
@@ -693,7 +696,8 @@ mod tests {
         }
     }
 
-    /// However the reads end and how much is kept, memory and file agree on where a page starts.
+    /// Pages start at the same bytes in memory and in the file, however the reads end and however
+    /// much is kept.
     #[test]
     fn bytes_lie_in_memory_as_far_into_a_page_as_in_the_file() -> io::Result<()> {
         let file: Vec<u8> = (0..3 * WINDOW_LEN).map(|byte| (byte % 251) as u8).collect();

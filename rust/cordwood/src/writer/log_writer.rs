@@ -1,4 +1,4 @@
-//! The writer to any sink: a loop around the encoder.
+//! Writes to any sink: a loop around the encoder.
 
 use std::collections::TryReserveError;
 use std::io;
@@ -17,18 +17,18 @@ const HAS_SINK: &str = "only methods that take the whole writer take its sink";
 
 /// Writes records to any [`Write`](io::Write). For a file on disk, use [`LogFile`](super::LogFile).
 ///
-/// Records are buffered and written about 256 KiB at a time; [`flush`](Writer::flush),
+/// Records are buffered and written about 256 KiB at a time. [`flush`](Writer::flush),
 /// [`finish`](Writer::finish) and [`into_inner`](Writer::into_inner) write the rest. **Call
 /// `finish` or `into_inner` to learn whether everything was written**: dropping the writer without
 /// either tries to write the buffer, but cannot report a failure. Dropping does not write after a
-/// failure, nor in a forked child, since the parent writes the same buffer; and it never writes a
-/// trailer.
+/// failure. It does not write in a forked child either, because the parent writes the same buffer.
+/// It never writes a trailer.
 ///
-/// After a failed write it is unknown how much of the buffer was written, so every later call also
+/// After a failed write, it is unknown how much of the buffer was written, so every later call also
 /// fails.
 ///
-/// In the dialect [`PACKED`](crate::Dialect::PACKED), short records are gathered in containers, which
-/// `flush` and those that call it close.
+/// In the dialect [`PACKED`](crate::Dialect::PACKED), short records are gathered in containers.
+/// `flush`, and the methods that call it, close the open container.
 ///
 /// ```
 /// use cordwood_log::Writer;
@@ -41,7 +41,7 @@ const HAS_SINK: &str = "only methods that take the whole writer take its sink";
 /// ```
 #[derive(Debug)]
 pub struct Writer<W: Sink> {
-    /// `None` only after it has been returned: `drop` then has no bytes to write.
+    /// `None` only after the sink has been returned. `drop` then has no bytes to write.
     sink: Option<W>,
     encoder: Encoder,
     buffer: Vec<u8>,
@@ -54,12 +54,12 @@ pub struct Writer<W: Sink> {
 }
 
 impl<W: Sink> Writer<W> {
-    /// A writer for a new log in LevelDB's dialect.
+    /// Returns a writer for a new log in LevelDB's dialect.
     pub fn new(sink: W) -> Self {
         Writer::with_encoder(sink, Encoder::new(0), RECORD_LEN_MAX)
     }
 
-    /// A writer with options: to append to an existing log, or in another dialect.
+    /// Returns a writer with options, to append to an existing log or to use another dialect.
     ///
     /// ```
     /// use cordwood_log::{Dialect, Writer, WriterOptions};
@@ -78,7 +78,7 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// As [`Encoder::with_format`].
+    /// The same errors as [`Encoder::with_format`].
     pub fn with_options(sink: W, options: WriterOptions) -> Result<Self, Error> {
         let encoder = Encoder::with_format(options.file_len, options.format())?;
         Ok(Writer::with_encoder(sink, encoder, options.record_len_max))
@@ -98,21 +98,21 @@ impl<W: Sink> Writer<W> {
         }
     }
 
-    /// The format in which the log is written.
+    /// Returns the format in which the log is written.
     pub fn format(&self) -> LogFormat {
         self.encoder.format()
     }
 
-    /// The length of the file with all records so far, in bytes, written out or not. While a
-    /// container is open, whose length is not known yet: the least offset that the next record can
-    /// have.
+    /// Returns the length of the file with all records so far, in bytes, including records not yet
+    /// written. While a container is open, its length is not known yet, and this is the lowest
+    /// offset that the next record can have.
     pub fn offset(&self) -> u64 {
         self.encoder.offset()
     }
 
-    /// Appends a record and returns its offset in the file: that of its first header, or in a
-    /// container, the offset of the container and the record's index in it, added. The record may be
-    /// empty.
+    /// Appends a record and returns its offset in the file. For most records, this is the offset of
+    /// the first header. For a record in a container, it is the offset of the container plus the
+    /// index of the record in it. The record may be empty.
     ///
     /// ```
     /// use cordwood_log::{Error, ErrorKind, Writer, WriterOptions};
@@ -128,9 +128,9 @@ impl<W: Sink> Writer<W> {
     ///
     /// * [`ErrorKind::RecordTooLarge`] if it has more than
     ///   [`record_len_max`](WriterOptions::record_len_max) bytes. It is not appended.
-    /// * [`ErrorKind::Write`] if the buffer is full, and the sink does not take it; or, with
-    ///   [`is_undone`](WriteFailure::is_undone), if there is no memory for the buffer: the record is
-    ///   then not appended ([`io::ErrorKind::OutOfMemory`]).
+    /// * [`ErrorKind::Write`] if the buffer is full and the sink fails to write it. With
+    ///   [`is_undone`](WriteFailure::is_undone), there was no memory for the buffer
+    ///   ([`io::ErrorKind::OutOfMemory`]), and the record was not appended.
     #[inline]
     pub fn append(&mut self, record: &[u8]) -> Result<u64, Error> {
         if self.encoder.packs() {
@@ -140,8 +140,10 @@ impl<W: Sink> Writer<W> {
         }
     }
 
-    /// [`append`](Self::append) to a packed log. Most records are only added to the open container.
-    // Apart, and not inlined, so that neither function has to save the registers that the other needs.
+    /// Like [`append`](Self::append), for a packed log. Most records are only added to the open
+    /// container.
+    // This is a separate function and is not inlined, so that neither function has to save the
+    // registers that the other needs.
     #[inline(never)]
     fn append_packed(&mut self, record: &[u8]) -> Result<u64, Error> {
         if self.failure.is_none()
@@ -153,7 +155,7 @@ impl<W: Sink> Writer<W> {
         self.append_any(record)
     }
 
-    /// [`append`](Self::append) for any record.
+    /// Like [`append`](Self::append), for any record.
     #[inline(never)]
     fn append_any(&mut self, record: &[u8]) -> Result<u64, Error> {
         self.check()?;
@@ -174,8 +176,8 @@ impl<W: Sink> Writer<W> {
         Ok(offset)
     }
 
-    /// [`append`](Self::append) for a record of [`BUFFER_LEN`] bytes or more: written in pieces, so
-    /// that only one of them is copied at a time.
+    /// Like [`append`](Self::append), for a record of [`BUFFER_LEN`] bytes or more. The record is
+    /// written in pieces, so that only one piece is copied at a time.
     #[cold]
     fn append_long(&mut self, record: &[u8]) -> Result<u64, Error> {
         let reserved = self
@@ -198,7 +200,7 @@ impl<W: Sink> Writer<W> {
         })
     }
 
-    /// Appends several records in one loop, and returns how many.
+    /// Appends several records in one loop and returns how many.
     ///
     /// ```
     /// use cordwood_log::Writer;
@@ -210,8 +212,8 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// As [`append`](Self::append). The records before one that is too long, or for which there is
-    /// no memory, are appended.
+    /// The same errors as [`append`](Self::append). If a record is too long, or if there is no
+    /// memory for it, the records before it are appended.
     pub fn extend<R: AsRef<[u8]>>(&mut self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         self.check()?;
         let mut records = records.into_iter();
@@ -236,8 +238,8 @@ impl<W: Sink> Writer<W> {
         }
     }
 
-    /// Writes out all records so far and flushes the sink. It does not sync: the data may still be
-    /// lost if the machine crashes.
+    /// Writes out all records so far and flushes the sink. It does not sync, so the data may still
+    /// be lost if the machine crashes.
     ///
     /// ```
     /// # use cordwood_log::Writer;
@@ -258,8 +260,8 @@ impl<W: Sink> Writer<W> {
         self.unless_it_fails("write", |writer| writer.get_mut().flush())
     }
 
-    /// The number of bytes appended but not yet written to the sink. Those of an open container are
-    /// counted as they are, not compressed.
+    /// Returns the number of bytes appended but not yet written to the sink. The bytes of an open
+    /// container are counted before compression.
     ///
     /// ```
     /// use cordwood_log::Writer;
@@ -272,10 +274,10 @@ impl<W: Sink> Writer<W> {
         self.buffer.len() + self.encoder.open_len()
     }
 
-    /// Writes out all records so far and calls `sync` on the sink, to put them on the disk.
+    /// Writes out all records so far, then calls `sync` on the sink to put them on the disk.
     ///
     /// A failed sync cannot be retried: the system may have dropped the bytes it could not write,
-    /// and reports that only once. So every later call also fails.
+    /// and it reports that only once. So every later call also fails.
     ///
     /// ```
     /// # let mut file = tempfile::tempfile()?;
@@ -295,24 +297,25 @@ impl<W: Sink> Writer<W> {
         Ok(())
     }
 
-    /// The sink. Records appended since the last flush may not have reached it.
+    /// Returns the sink. Records appended since the last flush may not have reached it.
     pub fn get_ref(&self) -> &W {
         self.sink.as_ref().expect(HAS_SINK)
     }
 
-    /// The sink. Records appended since the last flush may not have reached it; do not write to it.
+    /// Returns the sink. Records appended since the last flush may not have reached it. Do not
+    /// write to it.
     pub fn get_mut(&mut self) -> &mut W {
         self.sink.as_mut().expect(HAS_SINK)
     }
 
-    /// Whether a write or a sync has failed, so that every further call also fails.
+    /// Returns whether a write or a sync has failed. If so, every further call also fails.
     pub fn has_failed(&self) -> bool {
         self.failure.is_some()
     }
 
     /// Ends the log with the trailer of its dialect, if any, flushes, and returns the sink. It
-    /// consumes the writer, since no record may be appended after the trailer. For a file that is
-    /// to be appended to later, use [`into_inner`](Self::into_inner), which writes no trailer.
+    /// consumes the writer, because no record may be appended after the trailer. For a file that
+    /// you will append to later, use [`into_inner`](Self::into_inner), which writes no trailer.
     ///
     /// ```
     /// use cordwood_log::{Dialect, Writer, WriterOptions};
@@ -324,7 +327,7 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Write`], with the error of the sink; the sink is then lost.
+    /// [`ErrorKind::Write`], with the error of the sink. The sink is then lost.
     pub fn finish(mut self) -> Result<W, Error> {
         self.check()?;
         self.encoder.end(&mut self.buffer);
@@ -344,7 +347,7 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Write`], with the error of the sink; the sink is then lost.
+    /// [`ErrorKind::Write`], with the error of the sink. The sink is then lost.
     pub fn into_inner(mut self) -> Result<W, Error> {
         self.flush()?;
         Ok(self.sink.take().expect(HAS_SINK))
@@ -372,8 +375,8 @@ impl<W: Sink> Writer<W> {
         }
     }
 
-    /// The error of the calls after a failure. It has no text of the sink's: the error of the sink
-    /// was returned, and cannot be copied.
+    /// Returns the error for a call after a failure. It does not have the text of the sink's error,
+    /// which was already returned and cannot be copied.
     #[cold]
     fn refusal(&self, failure: Failure) -> Error {
         let source = match failure.errno {
@@ -383,7 +386,7 @@ impl<W: Sink> Writer<W> {
         self.failed(source, Some(failure.what))
     }
 
-    /// The error for a failure, after it has been noted.
+    /// Returns the error for a failure, after it has been noted.
     #[cold]
     fn failed(&self, source: io::Error, earlier: Option<&'static str>) -> Error {
         let failure = WriteFailure {
@@ -406,7 +409,7 @@ impl<W: Sink> Writer<W> {
         Ok(())
     }
 
-    /// Does work with the sink, named `what`. If it fails or panics, the writer has failed.
+    /// Does the work named `what` with the sink. If it fails or panics, the writer has failed.
     fn unless_it_fails<T>(
         &mut self,
         what: &'static str,
@@ -427,19 +430,19 @@ impl<W: Sink> Writer<W> {
     }
 }
 
-/// A failed call of the sink.
+/// A failed call to the sink.
 #[derive(Debug, Clone, Copy)]
 struct Failure {
     what: &'static str,
     errno: Option<i32>,
 }
 
-/// Tries to write the bytes that have not been flushed, as `BufWriter` does.
+/// Tries to write the bytes that have not been flushed, like `BufWriter` does.
 impl<W: Sink> Drop for Writer<W> {
     fn drop(&mut self) {
         let is_here = Process::current().number() == self.owner;
         if self.sink.is_some() && self.failure.is_none() && is_here {
-            // An error cannot be returned from here. `finish` and `into_inner` report it.
+            // This cannot return an error. `finish` and `into_inner` report it.
             let _ = self.flush();
         }
     }

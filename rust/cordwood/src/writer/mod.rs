@@ -24,6 +24,6 @@ pub use sink::Sink;
 #[cfg(feature = "test-storage")]
 pub use storage::Storage;
 
-/// The number of bytes buffered before they are written: few enough to stay in the processor's
-/// cache together with the records.
+/// The number of bytes to buffer before they are written. They are few enough to stay in the
+/// processor's cache together with the records.
 const BUFFER_LEN: usize = 1 << 18;

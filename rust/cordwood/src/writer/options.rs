@@ -1,4 +1,4 @@
-//! How a writer to any sink writes.
+//! Options for a writer to any sink.
 
 use crate::decode::RECORD_LEN_MAX;
 use crate::dialect::{Compression, Dialect, LogFormat};
@@ -6,28 +6,28 @@ use crate::options::{log_options, options};
 
 options! {
     /// How a [`Writer`](crate::Writer) writes. For a file on disk, see
-    /// [`LogFileOptions`](crate::LogFileOptions), where the options of the same name mean the same.
+    /// [`LogFileOptions`](crate::LogFileOptions). Options with the same name mean the same there.
     ///
     /// ```
     /// use cordwood_log::{Dialect, WriterOptions};
     /// let options = WriterOptions::default().with_dialect(Dialect::ROCKSDB).with_log_number(7);
     /// ```
     pub struct WriterOptions {
-        /// The length in bytes of the file to append to; the sink must write at its end. The last
-        /// record of the file must be complete: every reader loses the records after a torn one, up
-        /// to the next block. Default: 0, a new file.
+        /// The length in bytes of the file to append to. The sink must write at its end. The last
+        /// record of the file must be complete, because every reader loses the records after a torn
+        /// one, up to the next block. Default: 0, a new file.
         pub file_len: u64 = 0, set with_file_len;
         /// The dialect to write, as for
         /// [`Encoder::with_format`](crate::codec::Encoder::with_format). Default: `None`, which
         /// means [`Dialect::LEVELDB`].
         pub dialect: Option<Dialect> = None, into with_dialect;
-        /// The number of the log, which goes into each fragment: see [`LogFormat::log_number`].
+        /// The number of the log, which goes into each fragment. See [`LogFormat::log_number`].
         /// Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
-        /// How each record, or in the dialect [`PACKED`](Dialect::PACKED) each container, is
-        /// compressed. Default: `None`, no compression.
+        /// How each record is compressed, or each container in the dialect
+        /// [`PACKED`](Dialect::PACKED). Default: `None`, no compression.
         pub compression: Option<Compression> = None, into with_compression;
-        /// Refuse to write a record of more bytes than this:
+        /// Refuse to write a record of more bytes than this, with
         /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default:
         /// [`RECORD_LEN_MAX`], 1 GiB, as for readers. A longer record can be read only if the
         /// reader's option of the same name allows it.
@@ -38,7 +38,7 @@ options! {
 log_options!(WriterOptions);
 
 impl WriterOptions {
-    /// The given format; [`Dialect::LEVELDB`] if no dialect is given.
+    /// Returns the given format, or [`Dialect::LEVELDB`] if no dialect is given.
     pub(super) fn format(&self) -> LogFormat {
         self.named().or_leveldb()
     }

@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-/// The destination of a [`Writer`](super::Writer): any [`Write`], or a type that keeps the buffers
-/// that it is given and supplies others in exchange.
+/// The destination of a [`Writer`](super::Writer). It is any [`Write`], or a type that keeps the
+/// buffers it is given and supplies others in exchange.
 pub trait Sink {
-    /// Writes all of `buffer`, and leaves a vector in its place whose memory is reused: the same one
-    /// or another. Its contents do not matter.
+    /// Writes all of `buffer`, and leaves a vector in its place whose memory is reused. It may be
+    /// the same vector or another one. Its contents do not matter.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The file operations that a [`LogFile`](super::LogFile) uses, as a trait, so that tests can
+//! The file operations that a [`LogFile`](super::LogFile) uses. They are a trait, so that tests can
 //! record them and make them fail.
 
 use std::fmt::Debug;
@@ -10,16 +10,16 @@ use crate::error::{Error, ErrorKind, Hint};
 use crate::file::{self, FileId};
 use crate::process::Process;
 
-/// A file with one writer: no other process changes the file meanwhile.
+/// A file with one writer. No other process changes the file while it is open.
 #[cfg_attr(
     not(feature = "test-storage"),
     allow(unreachable_pub, reason = "public for tests only")
 )]
 pub trait Storage: Debug + Send + Sync {
-    /// The length of the file in bytes.
+    /// Returns the length of the file in bytes.
     fn file_len(&self) -> io::Result<u64>;
 
-    /// Reads some bytes at `offset` and returns how many; 0 at the end of the file.
+    /// Reads some bytes at `offset` and returns how many. Returns 0 at the end of the file.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// Writes some of `bytes` at `offset` and returns how many. No write starts past the end of the
@@ -35,33 +35,34 @@ pub trait Storage: Debug + Send + Sync {
     /// Waits until the file's name is on the disk.
     fn sync_directory(&self) -> io::Result<()>;
 
-    /// The key under which a failed sync of this file is remembered; `None` if it has no identity.
+    /// Returns the key under which a failed sync of this file is remembered, or `None` if the file
+    /// has no identity.
     fn identity(&self) -> Option<FileId> {
         None
     }
 
-    /// The process that uses the file.
+    /// Returns the process that uses the file.
     fn process(&self) -> Process {
         Process::current()
     }
 }
 
-/// A file of the operating system, locked until it is dropped in the process that opened it.
+/// A file of the operating system. It is locked until it is dropped in the process that opened it.
 #[derive(Debug)]
 pub(super) struct DiskFile {
     file: File,
-    /// Whether it is a regular file, and not a pipe or a device, which have no length and no
-    /// positions.
+    /// Whether it is a regular file. A pipe or a device has no length and no positions.
     is_regular: bool,
     identity: Option<FileId>,
     /// The process that holds the lock.
     owner: u64,
-    /// Opened together with the file: the path may be relative, and the working directory may
-    /// change.
+    /// The directory of the file. It is opened together with the file, because the path may be
+    /// relative and the working directory may change.
     pub(in crate::writer) directory: io::Result<File>,
 }
 
-/// A file system on which no file keeps its identity must not make opening a log wait forever.
+/// The maximum number of times to reopen a file. On a file system that gives files no lasting
+/// identity, opening a log must not loop forever.
 const REOPENED_MAX: usize = 10;
 
 impl DiskFile {
@@ -90,7 +91,7 @@ impl DiskFile {
             check_lock(file.try_lock()).map_err(|kind| Error::new(kind, Some(path)))?;
         }
         Ok(DiskFile {
-            // Without an identity, a failed sync is not remembered; there is no other loss.
+            // Without an identity, a failed sync is not remembered. It has no other effect.
             identity: metadata.is_file().then(|| FileId::of(&file).ok()).flatten(),
             file,
             is_regular: metadata.is_file(),
@@ -99,9 +100,9 @@ impl DiskFile {
         })
     }
 
-    /// Whether the path still names this file. Between opening and locking it, its writer may have
-    /// renamed it, and started the next one: the appended records would be in the older file, after
-    /// the records of the newer one.
+    /// Checks whether the path still names this file. Between opening and locking it, its writer
+    /// may have renamed it and started the next one. Appended records would then be in the older
+    /// file, after the records of the newer one.
     pub(super) fn has_path(&self, path: &Path) -> bool {
         let Some(identity) = self.identity else { return true };
         match FileId::at(path) {
@@ -116,9 +117,9 @@ impl DiskFile {
 }
 
 impl Drop for DiskFile {
-    /// Releases the lock. Closing the file is not enough: a forked child also has it open, and the
-    /// lock belongs to both. In the child the lock must not be released, since the process that
-    /// opened the file still writes.
+    /// Releases the lock. Closing the file is not enough: a forked child also has it open, and
+    /// shares the lock. The child must not release the lock, because the process that opened the
+    /// file still writes.
     fn drop(&mut self) {
         if self.is_regular && Process::current().number() == self.owner {
             // If this fails, closing the file releases it.
@@ -127,19 +128,19 @@ impl Drop for DiskFile {
     }
 }
 
-/// Whether a file can be written to after the attempt to lock it.
+/// Checks whether a file can be written to after the attempt to lock it.
 fn check_lock(locked: Result<(), TryLockError>) -> Result<(), ErrorKind> {
     match locked {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(ErrorKind::Locked),
-        // A file system without locks: a second writer cannot be kept out.
+        // The file system has no locks, so a second writer cannot be kept out.
         Err(TryLockError::Error(source)) if source.kind() == io::ErrorKind::Unsupported => Ok(()),
         Err(TryLockError::Error(source)) => Err(ErrorKind::Io { source }),
     }
 }
 
-/// The directory that contains the name of the file; if the path is a symbolic link, that of its
-/// target.
+/// Opens the directory that contains the name of the file. If the path is a symbolic link, this is
+/// the directory of its target.
 pub(super) fn open_directory_of(path: &Path) -> io::Result<File> {
     if !cfg!(unix) {
         // On other systems a directory cannot be opened; `sync_directory` has no effect.
@@ -155,8 +156,8 @@ pub(super) fn sync_directory(directory: &io::Result<File>) -> io::Result<()> {
     tests::note_sync(directory);
     match directory {
         Ok(directory) => match directory.sync_all() {
-            // The error of a file system that cannot sync a directory. PostgreSQL also ignores it
-            // (`fsync_fname_ext`).
+            // A file system that cannot sync a directory returns this error. PostgreSQL also
+            // ignores it (`fsync_fname_ext`).
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
             synced => synced,
         },
@@ -186,8 +187,8 @@ impl Storage for DiskFile {
         self.file.set_len(len)
     }
 
-    /// `fdatasync`, which includes the length; on macOS `F_FULLFSYNC`, without which the data may
-    /// remain in the disk's cache.
+    /// Calls `fdatasync`, which includes the length. On macOS it uses `F_FULLFSYNC`, because
+    /// otherwise the data may remain in the disk's cache.
     fn sync_data(&self) -> io::Result<()> {
         self.file.sync_data()
     }
@@ -201,8 +202,8 @@ impl Storage for DiskFile {
     }
 }
 
-/// Writes all of `bytes` at `offset`, in one write unless the system accepts only part of them or
-/// is interrupted.
+/// Writes all of `bytes` at `offset`. This is one write, unless the system accepts only part of the
+/// bytes or is interrupted.
 pub(super) fn write_all(storage: &dyn Storage, bytes: &[u8], offset: u64) -> io::Result<()> {
     let mut done = 0;
     while done < bytes.len() {
@@ -216,7 +217,7 @@ pub(super) fn write_all(storage: &dyn Storage, bytes: &[u8], offset: u64) -> io:
     Ok(())
 }
 
-/// A copy of the error, since several callers may need it.
+/// Returns a copy of the error, because several callers may need it.
 pub(super) fn copy_of(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(number) => io::Error::from_raw_os_error(number),
@@ -239,7 +240,7 @@ impl Read for StorageReader<'_> {
     }
 }
 
-/// The bytes from `offset` on: `len`, or fewer at the end of the file.
+/// Reads `len` bytes from `offset` on, or fewer at the end of the file.
 pub(super) fn read_at_most(storage: &dyn Storage, offset: u64, len: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     StorageReader { storage, offset }.take(len).read_to_end(&mut bytes)?;
@@ -257,7 +258,7 @@ mod tests {
     use super::*;
 
     thread_local! {
-        /// The directories that this thread has synced: no file system shows that.
+        /// The directories that this thread has synced, which no file system shows.
         static SYNCED: RefCell<Vec<FileId>> = const { RefCell::new(Vec::new()) };
     }
 
@@ -266,7 +267,7 @@ mod tests {
         SYNCED.with_borrow_mut(|synced| synced.extend(identity));
     }
 
-    /// The directories that this thread has synced since the last call, in order.
+    /// Returns the directories that this thread has synced since the last call, in order.
     pub(in crate::writer) fn take_synced() -> Vec<FileId> {
         SYNCED.take()
     }
@@ -276,7 +277,7 @@ mod tests {
         let error = sync_directory(&Err(io::ErrorKind::PermissionDenied.into())).expect_err("not opened");
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
         sync_directory(&File::open("/proc")).expect("a file system that cannot sync a directory");
-        // Open for its path only (`O_PATH`), so that no other call accepts it.
+        // It is open for its path only (`O_PATH`), so that no other call accepts it.
         let path_only = OpenOptions::new().read(true).custom_flags(0x20_0000).open("/");
         sync_directory(&path_only).expect_err("a directory that is not open for this");
     }
@@ -317,7 +318,7 @@ mod tests {
         }
     }
 
-    /// By it, a failed sync is remembered.
+    /// A failed sync is remembered under this identity.
     #[test]
     fn a_file_has_the_identity_of_its_path() {
         let file = tempfile::NamedTempFile::new().expect("a file");

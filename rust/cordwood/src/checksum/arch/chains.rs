@@ -1,25 +1,27 @@
-//! Three chains of CRC instructions, for long data. Each instruction waits for the one before it in
-//! its chain; meanwhile the processor can run those of other chains.
+//! Runs three chains of CRC instructions for long data. Each instruction waits for the previous one
+//! in its chain. The processor can run instructions of other chains in the meantime.
 
 use crate::checksum::polynomial::shifts;
 
 /// The number of 8-byte words in the longest chain.
 const WORDS_MAX: usize = 256;
 
-/// Factors that advance a state over words.
+/// The factors that advance a state over words.
 static SHIFTS: [u32; 2 * WORDS_MAX + 1] = shifts(8);
 
-/// `state` advanced over `data`, except for the last bytes, fewer than `min_len`; also returns
-/// these.
+/// Returns `state` advanced over `data` except for its last bytes, and returns these bytes. There
+/// are fewer than `min_len` of them.
 ///
-/// The data is split into three parts with a chain each, and the states of the first two are then
-/// advanced over the bytes after them.
+/// The data is split into three parts, with one chain each. The states of the first two parts are
+/// then advanced over the bytes that follow them.
 ///
-/// `crc` advances a state over a word; both states have 64 bits, and the upper 32 are zero. On
-/// x86-64 an instruction that clears them would lengthen a chain by a third. `sum_of_products` is
-/// `a * x + b * y` for `[a, b]` and `[x, y]`, not yet reduced. Both are closures made in a function
-/// with `#[target_feature]`, so that they may use its instructions. This function is inlined into
-/// that one, and they into it.
+/// `crc` advances a state over a word. Both states have 64 bits, and the upper 32 are zero. On
+/// x86-64, an instruction that clears them would lengthen a chain by a third. `sum_of_products`
+/// returns `a * x + b * y` for `[a, b]` and `[x, y]`, not yet reduced.
+///
+/// Create both closures in a function with `#[target_feature]`, so that they may use its
+/// instructions. This function is inlined into that function, and the closures are inlined into
+/// this one.
 #[inline(always)]
 pub(super) fn three_chains(
     mut state: u32,
@@ -45,7 +47,7 @@ pub(super) fn three_chains(
             b = crc(b, u64::from_le_bytes(*of_second));
             c = crc(c, u64::from_le_bytes(*of_third));
         }
-        // Each product has fewer than 64 bits; the instruction advances their sum over another 32
+        // Each product has fewer than 64 bits. The instruction advances their sum over another 32
         // bits, which reduces it to a state.
         state = (crc(0, sum_of_products([a, b], [SHIFTS[2 * words], SHIFTS[words]])) ^ c) as u32;
         data = rest;

@@ -1,18 +1,20 @@
-//! Kernels that need instructions that not every machine has. `unsafe` is allowed here;
-//! `docs/design.md` lists the other places.
+//! Kernels that need instructions that not every machine has. `unsafe` is allowed here.
+//! `docs/design.md` lists the other places where it is allowed.
 //!
-//! Each kernel consists of safe `#[target_feature]` functions. The one with AVX-512 is entered
-//! through `unsafe` functions without that attribute, since only those can be `#[inline(always)]`.
-//! Two things are unsafe: calling any of them on a machine that lacks the features, so each kernel
-//! is a type whose values exist only after a check for the features; and loading and storing bytes
-//! through pointers, as that kernel does.
+//! Each kernel consists of safe `#[target_feature]` functions. The AVX-512 kernel is entered
+//! through `unsafe` functions without that attribute, because only those can be
+//! `#[inline(always)]`. Two operations are unsafe. The first is calling any of these functions on a
+//! machine that lacks the features. So each kernel is a type whose values exist only after a check
+//! for the features. The second is loading and storing bytes through pointers, which the AVX-512
+//! kernel does.
 
-/// Declares the kernels of an architecture, the best first: for each, a type whose values prove
-/// that the machine has its instructions; and `Kernels`, which is any of them.
+/// Declares the kernels of an architecture, with the best one first. For each kernel, declares a
+/// type whose values prove that the machine has its instructions. Also declares `Kernels`, which is
+/// any of these kernels.
 ///
-/// A kernel is declared by its name in reports; every feature that it uses, and every feature that
-/// the compiler takes to be implied by one of those; its function; and, if it has one, the function
-/// that also copies.
+/// Declare a kernel by its name in reports, its features, and its function. If it has a function
+/// that also copies, add that function. The features are all that the kernel uses and all that the
+/// compiler takes to be implied by one of them.
 #[cfg(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64"))]
 macro_rules! kernels {
     (
@@ -26,11 +28,11 @@ macro_rules! kernels {
         }
 
         impl Kernels {
-            /// The names of all kernels, those among them that this machine cannot run.
+            /// The names of all kernels, including those that this machine cannot run.
             #[cfg(test)]
             pub(in crate::checksum) const NAMES: &[&str] = &[$($name),+];
 
-            /// The kernels that this machine can run, the best first.
+            /// Returns the kernels that this machine can run, with the best one first.
             pub(in crate::checksum) fn all() -> impl Iterator<Item = Kernels> {
                 [$($kernel::new().map(Kernels::$kernel)),+].into_iter().flatten()
             }

@@ -1,7 +1,7 @@
-//! A followed segmented log: which file is followed, and which one comes after it.
+//! A followed segmented log. Tracks which file is followed, and which file comes after it.
 //!
-//! The writer starts a file only once the one before it is complete, so no file that has a
-//! successor changes any more. The table is in `docs/format/following.md`, "A segmented log".
+//! The writer starts a file only once the previous one is complete, so a file that has a successor
+//! no longer changes. The table is in `docs/format/following.md`, "A segmented log".
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,27 +14,28 @@ use crate::segments::{list_again, list_log, name_of};
 /// The directory of a segmented log, and the file in it that is followed.
 #[derive(Debug)]
 pub(super) struct Directory {
-    /// As the caller gave it: for errors.
+    /// The path as the caller gave it, for errors.
     path: PathBuf,
-    /// So that a change of the working directory does not matter.
+    /// The absolute path, so that a change of the working directory does not matter.
     absolute: PathBuf,
     opened: OpenedDirectory,
     /// The log offset of the first byte of the followed file.
     pub(super) origin: u64,
-    /// The file after it, once there is one.
+    /// The file after the followed file, once it exists.
     pub(super) next: Option<Next>,
-    /// Whether the followed file is read as one that will not change.
+    /// Whether the followed file is read as one that will no longer change.
     pub(super) is_final: bool,
     pub(super) joint: Joint,
-    /// How often no next file was found since the directory was last listed.
+    /// How many times no next file was found since the directory was last listed.
     look_count: u32,
 }
 
-/// The directory that the path named when it was opened.
+/// The directory that the path named when the follower opened it.
 #[derive(Debug)]
 struct OpenedDirectory {
     identity: FileId,
-    /// While it is open, no other directory gets its identity. Windows would not let it be removed.
+    /// While the directory is open, no other directory can get its identity. On Windows, an open
+    /// directory could not be removed.
     #[cfg(unix)]
     _open: std::fs::File,
 }
@@ -56,8 +57,8 @@ impl OpenedDirectory {
     }
 }
 
-/// A missing file is looked for the first time, and then once in so many times: that takes a list of
-/// the directory.
+/// The follower lists the directory at the first look for a missing file, and then once in this
+/// many looks. Listing is the expensive part.
 const LOOKS_PER_LIST: u32 = 20;
 
 /// The file after the one that is followed.
@@ -65,13 +66,14 @@ const LOOKS_PER_LIST: u32 = 20;
 pub(super) struct Next {
     /// The log offset of its first byte.
     pub(super) origin: u64,
-    /// Whether the followed file has been removed. Then other files before this one may have been
+    /// Whether the followed file has been removed. If so, other files before this one may have been
     /// removed too.
     pub(super) is_after_pruning: bool,
 }
 
 impl Directory {
-    /// The file in which the log offset `start` is; 0 stands for the start of the log.
+    /// Opens the file that contains the log offset `start`. A `start` of 0 means the start of the
+    /// log.
     pub(super) fn open(path: &Path, absolute: &Path, start: u64) -> Result<Self, Error> {
         let opened = OpenedDirectory::open(path).map_err(|source| Error::io(source, Some(path)))?;
         let segments = list_log(path)?;
@@ -93,21 +95,22 @@ impl Directory {
         })
     }
 
-    /// The absolute path of the followed file.
+    /// Returns the absolute path of the followed file.
     pub(super) fn file(&self) -> PathBuf {
         self.absolute.join(name_of(self.origin))
     }
 
-    /// Goes to the file that starts at this log offset.
+    /// Moves to the file that starts at this log offset.
     pub(super) fn go_to(&mut self, origin: u64) {
         self.origin = origin;
         (self.next, self.is_final, self.look_count) = (None, false, 0);
         self.joint = Joint::default();
     }
 
-    /// Whether another file or directory has the name of the followed file, whose identity is `of_file`,
-    /// or of its directory. Then the names tell nothing about the log that is followed. `None` if there
-    /// is no such file: it was pruned.
+    /// Checks whether another file or directory now has the name of the followed file or of its
+    /// directory. `of_file` is the identity of the followed file. If a name was taken over, the
+    /// names do not show which log is followed. Returns `None` if the file does not exist because
+    /// it was pruned.
     pub(super) fn is_replaced(&self, of_file: FileId) -> io::Result<Option<bool>> {
         match FileId::at(&self.file()) {
             Ok(now) => Ok(Some(now != of_file)),
@@ -119,14 +122,15 @@ impl Directory {
         }
     }
 
-    /// Goes on in the directory that the path names now, which has the same log.
+    /// Continues in the directory that the path names now, which has the same log.
     pub(super) fn reopen(&mut self) -> io::Result<()> {
         self.opened = OpenedDirectory::open(&self.absolute)?;
         Ok(())
     }
 
-    /// Looks for the file after the followed one, which has been seen to end at `end`, and which still
-    /// has its name if it `is_there`. Returns whether there is one now: `end` is then to be read again.
+    /// Looks for the file after the followed one. The followed file was seen to end at `end`.
+    /// `is_there` states whether it still has its name. Returns whether a next file exists now. If
+    /// so, the caller must read `end` again.
     pub(super) fn find_next(&mut self, end: u64, is_there: bool) -> Result<bool, Error> {
         if end > self.origin && self.absolute.join(name_of(end)).exists() {
             self.next = Some(Next {
@@ -135,8 +139,8 @@ impl Directory {
             });
             return Ok(true);
         }
-        // Either the file has grown meanwhile, or the next one was pruned, and then so was this one, or it
-        // is missing.
+        // There are three possible causes. The followed file has grown in the meantime, the next
+        // file is missing, or both were pruned.
         let is_listed = self.look_count == 0;
         self.look_count = (self.look_count + 1) % LOOKS_PER_LIST;
         if is_there && !is_listed {
@@ -153,12 +157,13 @@ impl Directory {
         Ok(self.next.is_some())
     }
 
-    /// The error for a follower that was to continue at `offset`, where no file starts any more.
+    /// Returns the error for a follower that should continue at `offset`, where no file starts any
+    /// more.
     pub(super) fn pruned(&self, offset: u64, first_offset: u64) -> Error {
         pruned(&self.path, offset, first_offset)
     }
 
-    /// The error in opening the file that was to be followed next.
+    /// Returns the error for a failure to open the file that should be followed next.
     pub(super) fn not_opened(&self, error: io::Error, origin: u64) -> Error {
         if error.kind() == io::ErrorKind::NotFound
             && let Ok(segments) = list_again(&self.absolute)

@@ -1,4 +1,4 @@
-//! The loop around the decoder.
+//! The follower, which runs the decoder in a loop over a growing file.
 
 use std::io;
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::position::{Mark, Position};
 use crate::reader::Record;
 use crate::trace::trace;
 
-/// The result of a poll, without borrows.
+/// The result of a poll, in a form that borrows nothing.
 #[derive(Debug)]
 enum Reported {
     Record(RecordSpan),
@@ -29,7 +29,7 @@ enum Reported {
     Other(Poll<'static>),
 }
 
-/// Why no event is reported.
+/// The reason why no event can be reported.
 #[derive(Debug)]
 enum Failed {
     Io(io::Error),
@@ -49,14 +49,15 @@ impl From<io::Error> for Failed {
     }
 }
 
-/// The steps of a poll. `docs/format/following.md`, "States", has the same table.
+/// The state that decides the next step of a poll. `docs/format/following.md`, "States", has the
+/// same table.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum State {
-    /// Looks for the format of the log, which its contents have not shown yet.
+    /// Detects the format of the log, which its contents have not shown yet.
     Identifying,
     /// Returns the next record or region.
     Reading,
-    /// Waits for the end of a damaged block. Everything that was written to it has been reported.
+    /// Waits for the end of a damaged block. Everything written to the block has been reported.
     DamagedRest(Rest),
     /// Returns the final result again.
     Ended(Poll<'static>),
@@ -66,20 +67,20 @@ pub(super) enum State {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rest {
     block_end: u64,
-    /// The event to report once it has been written. `None` before the start, where no event is
+    /// The event to report once this part is written. `None` before the start, where no event is
     /// reported.
     region: Option<SkippedRegion>,
-    /// Whether the log is identified.
+    /// Whether the format of the log is known.
     is_identified: bool,
 }
 
-/// The last report, which determines how to read again from the offset after it.
+/// The last reported event. It determines how to read again from the offset after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Last {
-    /// None yet. MIDDLE and LAST fragments at the start are the rest of a record that starts before
-    /// it, and are not reported.
+    /// No event yet. MIDDLE and LAST fragments at the start belong to a record that starts before
+    /// it. They are not reported.
     Nothing,
-    /// The start of a record that is too large. The rest of it is not damage.
+    /// The start of a record that is too large. The rest of the record is not damage.
     TooLarge,
     /// Any other event.
     Event,
@@ -87,24 +88,27 @@ pub(super) enum Last {
 
 /// Follows a file that another process or thread appends to.
 ///
-/// [`poll`](Self::poll) returns at once; [`wait`](Self::wait) waits. Neither writes to the file.
-/// The file is polled at intervals, without operating system notifications.
+/// [`poll`](Self::poll) returns at once, and [`wait`](Self::wait) waits. Neither writes to the
+/// file. The follower polls the file at intervals, and does not use notifications from the
+/// operating system.
 ///
-/// * A record is returned when it is complete. The follower waits at an incomplete one, and at
-///   zeros: the space that a writer preallocates.
-/// * Damage is reported when a later block starts with a valid fragment, since writes become
-///   visible in order; or when it is still there after [`retry_polls`](FollowOptions::retry_polls)
-///   and [`retry_time`](FollowOptions::retry_time).
-/// * [`offset`](Self::offset) advances only past reported bytes. It can be stored and
-///   passed as [`start`](FollowOptions::start) later, to resume.
+/// * A record is returned when it is complete. The follower waits at an incomplete record. It also
+///   waits at zeros, because a writer may have preallocated the space.
+/// * Damage is reported when a later block starts with a valid fragment, because writes become
+///   visible in order. It is also reported if it persists after
+///   [`retry_polls`](FollowOptions::retry_polls) and [`retry_time`](FollowOptions::retry_time).
+/// * [`offset`](Self::offset) advances only past reported bytes. You can store it, and pass it as
+///   [`start`](FollowOptions::start) later to resume.
 ///
-/// Once the dialect is known, a poll without news costs one `stat` of the path, and one
-/// read of at most a block if an incomplete record or zeros follow the offset. If there are blocks
-/// after that one, as in a preallocated file, the headers at the start of up to 256 of them are
-/// also read; once the path names another file, all of them in several polls, before
-/// [`Poll::Rotated`]. All but the last block of an incomplete record is held in memory, at most
-/// [`record_len_max`](FollowOptions::record_len_max) bytes, and is read a second time when the
-/// record is complete: in all, apart from one block per poll, no byte of a record is read more than
+/// Once the dialect is known, a poll that finds no event costs one `stat` of the path. If an
+/// incomplete record or zeros follow the offset, it also costs one read of at most a block. If
+/// there are more blocks after that one, as in a preallocated file, the poll also reads the headers
+/// at the start of up to 256 of them. Once the path names another file, several polls read all of
+/// these headers before [`Poll::Rotated`] is returned.
+///
+/// The follower holds all but the last block of an incomplete record in memory, up to
+/// [`record_len_max`](FollowOptions::record_len_max) bytes. It reads these bytes a second time when
+/// the record is complete. Apart from one block per poll, it reads no byte of a record more than
 /// twice.
 ///
 /// ```
@@ -129,37 +133,39 @@ pub struct Follower {
     pub(super) options: FollowOptions,
     pub(super) file: LiveFile,
     pub(super) state: State,
-    /// What is known of the log's format.
+    /// The format of the log, if it is known, or the format to try first.
     pub(super) format: LogFormat,
     pub(super) decoder: Decoder,
     /// The file offset after the last reported event.
     pub(super) position: u64,
     pub(super) last: Last,
     pub(super) unreported: Unreported,
-    /// The record that was found and not taken.
+    /// The record that was found but has not been taken.
     found: Option<RecordSpan>,
     /// Whether the contents of a file of the log have shown its format.
     pub(super) is_known_log: bool,
     /// A mark of the end of the file before this one.
     before: Option<Mark>,
-    /// The bytes before the position at the last wait: a writer never changes them.
+    /// The bytes before the position at the last wait. A writer never changes these bytes.
     last_wait: Option<Mark>,
 }
 
 impl Follower {
-    /// Opens a file to follow, or the directory of a segmented log, with the default options. The
-    /// file must exist, and may be empty; the directory must contain a segment.
+    /// Opens a file to follow, or the directory of a segmented log, with the default options. A
+    /// file must exist, but may be empty. A directory must contain a segment.
     ///
     /// # Errors
     ///
-    /// As [`open_with`](Self::open_with).
+    /// Returns the errors of [`open_with`](Self::open_with).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Follower::open_with(path, FollowOptions::default())
     }
 
-    /// Opens a file to follow, with `options`. It must exist; it may be empty. Or a log in
-    /// [`segments`](crate::segments): its directory, with at least one file. It is followed across
-    /// all its files, with offsets of the log, and never returns [`Poll::Rotated`].
+    /// Opens a file to follow, with `options`. The file must exist, but may be empty.
+    ///
+    /// To follow a log in [`segments`](crate::segments), pass its directory, which must contain at
+    /// least one segment. The follower then reads all files of the log, and all offsets are log
+    /// offsets. It never returns [`Poll::Rotated`].
     ///
     /// ```
     /// use cordwood_log::{FollowOptions, Follower, LogFileOptions, SegmentedLog};
@@ -181,14 +187,14 @@ impl Follower {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Pruned`] if the start is before the first offset of a segmented log, and
-    /// [`ErrorKind::NotASegment`] if its directory has other files. [`ErrorKind::Changed`] if a
-    /// position is given, and is one of another log.
-    ///
-    /// [`ErrorKind::Io`] with the path: the error from the operating system, or
-    /// [`io::ErrorKind::IsADirectory`], or [`io::ErrorKind::InvalidInput`] for a pipe or a device.
-    /// [`ErrorKind::Unsupported`] if logs in the given dialect cannot have a number, or the
-    /// compression, that was given.
+    /// * [`ErrorKind::Pruned`] if the start is before the first offset of a segmented log.
+    /// * [`ErrorKind::NotASegment`] if the directory of a segmented log also contains other files.
+    /// * [`ErrorKind::Changed`] if `options` has a position that belongs to another log.
+    /// * [`ErrorKind::Io`] with the path, and the error from the operating system. The kind is
+    ///   [`io::ErrorKind::IsADirectory`] for a directory that is not a log, and
+    ///   [`io::ErrorKind::InvalidInput`] for a pipe or a device.
+    /// * [`ErrorKind::Unsupported`] if `options` names a dialect that cannot have the given number
+    ///   or compression.
     pub fn open_with(path: impl AsRef<Path>, options: FollowOptions) -> Result<Self, Error> {
         let path = path.as_ref();
         let named = options.named();
@@ -209,7 +215,7 @@ impl Follower {
         };
         Ok(Follower {
             decoder: options.decoder(format, file.origin()),
-            // 0 stands for the start of the log.
+            // A start of 0 means the start of the log.
             position: options.start.max(file.origin()),
             before: options
                 .position
@@ -227,26 +233,28 @@ impl Follower {
         })
     }
 
-    /// The format of the log: its dialect, with the log number and the compression if they are
-    /// known. The dialect is [`Dialect::LEVELDB`] until the file shows another one.
+    /// Returns the format of the log. The format is the dialect, and the log number and the
+    /// compression if they are known. The dialect is [`Dialect::LEVELDB`] until the file shows
+    /// another one.
     pub fn format(&self) -> LogFormat {
         self.decoder.format()
     }
 
-    /// The file offset after the last reported event. A follower with this as its
-    /// [`start`](FollowOptions::start) resumes here. It returns the same records, but after damage
-    /// it does not report the remaining fragments of the damaged record, which this one reports as
-    /// [`Reason::MissingStart`].
+    /// Returns the file offset after the last reported event. To resume here, pass it to another
+    /// follower as its [`start`](FollowOptions::start). That follower returns the same records.
+    /// However, after damage it does not report the remaining fragments of the damaged record. This
+    /// follower reports them as [`Reason::MissingStart`].
     pub fn offset(&self) -> u64 {
         self.found.map_or(self.position, |span| span.offset)
     }
 
-    /// The position after the last reported event, to resume there later with
-    /// [`FollowOptions::with_position`]. Reads at most two blocks.
+    /// Returns the position after the last reported event. To resume there later, use
+    /// [`FollowOptions::with_position`]. This call reads at most two blocks.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] if the file cannot be read, and [`ErrorKind::Truncated`] if it has been cut.
+    /// Returns [`ErrorKind::Io`] if the file cannot be read, and [`ErrorKind::Truncated`] if it has
+    /// been truncated.
     pub fn position(&self) -> Result<Position, Error> {
         self.position_at(self.offset())
     }
@@ -265,16 +273,16 @@ impl Follower {
         })
     }
 
-    /// Whether the last poll left a part of a file that has been replaced to the next one, and so did
-    /// not report the rotation yet. [`delay`](Self::delay) is then zero.
+    /// Whether the last poll did not finish probing a file that has been replaced, and so has not
+    /// reported the rotation yet. [`delay`](Self::delay) is then zero.
     pub fn is_probing(&self) -> bool {
         self.unreported.is_probing
     }
 
-    /// How long to wait before the next [`poll`](Self::poll):
+    /// Returns how long to wait before the next [`poll`](Self::poll). This is
     /// [`poll_interval`](FollowOptions::poll_interval), or less while bytes that look damaged are
-    /// being read again; zero while the rest of a file that has been replaced is being searched.
-    /// For a loop of your own; [`wait`](Self::wait) does this.
+    /// being read again. It is zero while the rest of a file that has been replaced is being
+    /// probed. Use this in your own loop. [`wait`](Self::wait) already does this.
     pub fn delay(&self) -> Duration {
         let retry = self.options.retry_time / self.options.retry_polls.max(1);
         match self.unreported.retrying {
@@ -284,23 +292,24 @@ impl Follower {
         }
     }
 
-    /// The next event that is already in the file. Does not wait.
+    /// Returns the next event that is already in the file. Does not wait.
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Io`] if the file cannot be read; a further call tries again.
-    /// * [`ErrorKind::OverBudget`] if the next record of a compressed log decompresses to too many bytes; a
-    ///   further call returns the same error.
-    /// * [`ErrorKind::Corruption`] in place of [`Poll::Skipped`] if that is damage, under
-    ///   [`OnCorruption::Fail`]; a further call continues after it. If the rest of the damaged
-    ///   block is written only later, it is a [`Poll::Skipped`], not a second error.
+    /// * [`ErrorKind::Io`] if the file cannot be read. A later call tries again.
+    /// * [`ErrorKind::OverBudget`] if the next record of a compressed log decompresses to too many
+    ///   bytes. A later call returns the same error.
+    /// * [`ErrorKind::Corruption`] in place of a [`Poll::Skipped`] that is damage, under
+    ///   [`OnCorruption::Fail`]. A later call continues after the damage. If the rest of the
+    ///   damaged block is written only later, it is returned as a [`Poll::Skipped`], not as a
+    ///   second error.
     /// * [`ErrorKind::Foreign`] and [`ErrorKind::Unsupported`], as for
     ///   [`Reader::next_event`](crate::Reader::next_event).
-    /// * [`ErrorKind::Pruned`] if files of a segmented log were removed before they were read; a
-    ///   further call returns the same error.
-    /// * [`ErrorKind::Changed`] if another log is under the path: the directory of a segmented log
-    ///   was replaced, or a file was written again from its start; a further call returns the same
-    ///   error.
+    /// * [`ErrorKind::Pruned`] if files of a segmented log were removed before they were read. A
+    ///   later call returns the same error.
+    /// * [`ErrorKind::Changed`] if the path now names another log. This happens if the directory of
+    ///   a segmented log was replaced, or if a file was written again from its start. A later call
+    ///   returns the same error.
     #[inline]
     pub fn poll(&mut self) -> Result<Poll<'_>, Error> {
         if let Some(span) = self.next_found() {
@@ -312,9 +321,9 @@ impl Follower {
         Ok(self.answer(reported))
     }
 
-    /// Like [`poll`](Self::poll), but a record is not taken: further calls return the same one, until
-    /// [`advance`](Self::advance) takes it. For a caller that may fail to use it, for example because
-    /// there is no memory for it.
+    /// Like [`poll`](Self::poll), but does not take a record. Further calls return the same record
+    /// until [`advance`](Self::advance) takes it. Use this if you may fail to use the record, for
+    /// example because memory runs out.
     ///
     /// ```
     /// use cordwood_log::{Follower, follow::Poll};
@@ -334,7 +343,7 @@ impl Follower {
     ///
     /// # Errors
     ///
-    /// As [`poll`](Self::poll).
+    /// Returns the errors of [`poll`](Self::poll).
     #[inline]
     pub fn peek(&mut self) -> Result<Poll<'_>, Error> {
         if let Some(span) = self.next_found() {
@@ -344,20 +353,21 @@ impl Follower {
         Ok(self.answer(reported))
     }
 
-    /// Takes the record that [`peek`](Self::peek) has returned, if any.
+    /// Takes the record that [`peek`](Self::peek) has returned, if there is one.
     #[inline]
     pub fn advance(&mut self) {
         self.found = None;
     }
 
-    /// Whether the next [`peek`](Self::peek) or [`poll`](Self::poll) returns a record at once: it was
-    /// found together with the one before it, or has not been taken.
+    /// Whether the next [`peek`](Self::peek) or [`poll`](Self::poll) returns a record without
+    /// reading. Either the record was found together with the previous one, or it has not been
+    /// taken.
     #[inline]
     pub fn has_found(&self) -> bool {
         self.found.is_some() || (self.is_reading() && self.decoder.peek_of_several().is_some())
     }
 
-    /// The next record, if it [has been found](Self::has_found).
+    /// Returns the next record if it [has been found](Self::has_found).
     #[inline]
     fn next_found(&mut self) -> Option<RecordSpan> {
         if self.found.is_none() && self.is_reading() {
@@ -373,12 +383,13 @@ impl Follower {
         matches!(self.state, State::Reading)
     }
 
-    /// The next event, as soon as there is one: waits while [`poll`](Self::poll) returns
-    /// [`Poll::NotYet`], and returns that after `timeout`. `None` waits forever.
+    /// Returns the next event as soon as there is one. Waits while [`poll`](Self::poll) returns
+    /// [`Poll::NotYet`]. After `timeout`, returns that result. If `timeout` is `None`, waits
+    /// forever.
     ///
     /// # Errors
     ///
-    /// As [`poll`](Self::poll).
+    /// Returns the errors of [`poll`](Self::poll).
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<Poll<'_>, Error> {
         // A deadline that the clock cannot represent means no deadline.
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
@@ -456,7 +467,8 @@ impl Follower {
         }
     }
 
-    /// The next finding of the decoder. `None` if the state or the format of the log has changed.
+    /// Returns the next finding of the decoder, or `None` if the state or the format of the log has
+    /// changed.
     fn next_event(&mut self) -> Result<Option<Reported>, Failed> {
         let mut seen: Option<Seen> = None;
         let mut is_mixed = false;
@@ -469,9 +481,9 @@ impl Follower {
                 }
                 let offset = self.decoder.offset();
                 let Some(seen) = seen.as_mut().filter(|seen| seen.at == offset) else {
-                    // Fragments read by an earlier call and bytes read now may not belong together:
-                    // a writer that failed in the middle of a record may have truncated the file
-                    // and written another record.
+                    // Fragments read by an earlier call may not belong together with bytes read
+                    // now. A writer that failed in the middle of a record may have truncated the
+                    // file and written another record.
                     is_mixed |= seen.is_none() && self.decoder.has_parts();
                     let status = self.file.status()?;
                     if status.is_replaced {
@@ -486,7 +498,7 @@ impl Follower {
                         };
                     }
                     if status.file_len < offset {
-                        // Only unreported bytes are gone.
+                        // Only unreported bytes were cut off.
                         self.forget();
                         (seen, is_mixed) = (None, false);
                         continue;
@@ -502,7 +514,7 @@ impl Follower {
                     });
                     continue;
                 };
-                // Everything from there on has been read since this call started.
+                // Everything from this offset on has been read since this call started.
                 match self.judge(*seen)? {
                     Answer::Wait(_) if let Some(next) = seen.status.next => return self.leave_file(next),
                     Answer::Wait(reason) => return self.waits(reason, seen.status),
@@ -533,13 +545,13 @@ impl Follower {
                     is_mixed = false;
                 }
                 _ if matches!(self.state, State::Identifying) && self.position > self.file.origin() => {
-                    // The log starts with damage, which has been reported or precedes the start.
-                    // The bytes after it depend on which log this is.
+                    // The log starts with damage, which has been reported or is before the start.
+                    // How to read the bytes after it depends on which log this is.
                     self.restart();
                     let status = self.file.status()?;
                     return self.waits(WaitReason::Damaged, status);
                 }
-                // Reported before the format of the log was known, as damage at its start.
+                // This was reported as damage at the start of the log, before its format was known.
                 Step::Record(span) if span.offset < self.position => {}
                 Step::Skipped(region) if region.end <= self.position => {
                     if let Some(rest) = rest {
@@ -559,8 +571,8 @@ impl Follower {
                     if region.start >= self.position {
                         return Ok(Some(Reported::Skipped(self.skip(region))));
                     }
-                    // Its start has been reported, perhaps as an error. The rest is not a second
-                    // error.
+                    // The start of the region has been reported, perhaps as an error. The rest is
+                    // not a second error.
                     let region = self.skip(part(region, self.position, region.end));
                     return Ok(Some(Reported::Other(Poll::Skipped(region))));
                 }
@@ -568,13 +580,14 @@ impl Follower {
         }
     }
 
-    /// Reads the rest of a file of a segmented log that will not change, and then goes to the
-    /// `next` one. The follower has read everything in it, and would wait there if it could still
-    /// grow. `None` if there is no event to report.
+    /// Reads the rest of a file of a segmented log that will no longer change, and then opens the
+    /// `next` file. The follower calls this at a place where it would wait if the file could still
+    /// grow. Returns `None` if there is no event to report.
     #[cold]
     fn leave_file(&mut self, next: Next) -> Result<Option<Reported>, Failed> {
         if !self.file.is_final() && self.position != next.origin {
-            // Its last bytes are not a record: from now on they are read as by a reader.
+            // The last bytes of the file are not a record. From now on, read them as a reader
+            // would.
             if matches!(self.state, State::Identifying) {
                 self.identify(true)?;
                 self.state = State::Reading;
@@ -599,7 +612,7 @@ impl Follower {
             }
         }
         if self.file.is_replaced()? {
-            // Its name tells nothing about the next file.
+            // The name of the file has been taken over, so it does not determine the next file.
             self.reopen()?;
             return Ok(None);
         }
@@ -617,8 +630,8 @@ impl Follower {
         Ok(None)
     }
 
-    /// Whether `region` is at the end of a file that will not change, and is reported with the break
-    /// before the next one.
+    /// Checks whether `region` is at the end of a file that will no longer change. Such a region is
+    /// reported together with the break before the next file.
     fn is_of_break(&mut self, region: SkippedRegion) -> bool {
         let end = self.file.window().end_offset();
         let Some(directory) = self.file.directory.as_mut().filter(|directory| directory.is_final) else {
@@ -631,16 +644,16 @@ impl Follower {
         Error::io(source, Some(&self.file.path))
     }
 
-    /// Lets the decoder skip the bytes it is waiting at, which start the window: the rest of the
-    /// block, or a fragment of unknown type. Also returns the part of the block that is still to be
-    /// written.
+    /// Makes the decoder skip the bytes at which it waits, which are at the start of the window.
+    /// These are the rest of the block, or a fragment of unknown type. Also returns the part of the
+    /// block that is still to be written.
     fn step_over(&mut self) -> (Step, Option<Rest>) {
         let at = self.decoder.offset();
-        // The block need not be complete. Its rest is skipped whichever bytes are written there, as
-        // by every reader of the whole file, but it can be reported only once it is written. Zeros
-        // in its place do not affect the bytes before them.
+        // The block need not be complete. Its rest is skipped whichever bytes are written there,
+        // because every reader of the whole file does the same. But the rest can be reported only
+        // once it is written. Zeros in its place do not affect the bytes before them.
         let grid = self.decoder.grid();
-        // A file header before the first block is judged together with it.
+        // A file header before the first block is judged together with that block.
         let left = if at == grid.origin {
             grid.first_block_len()
         } else {
@@ -651,9 +664,9 @@ impl Follower {
         let step = self.decoder.step(window);
         self.decoder.set_growth(Growth::WaitAtFaults);
 
-        // The skipped event may precede the start, and not be reported. A finding after it may
-        // extend into the zeros that stand for bytes still to be written: it is read again, from
-        // the file.
+        // The skipped event may be before the start, and is then not reported. A finding after it
+        // may extend into the zeros that take the place of bytes still to be written. So that
+        // finding is read again from the file.
         let after = match step {
             Step::Record(span) => Some((self.decoder.start_of_record(span), span.offset)),
             Step::Skipped(region) => {
@@ -662,7 +675,8 @@ impl Follower {
             Step::NeedMore | Step::End(_) => None,
         };
         if let Some((start, offset)) = after {
-            // Not from the start of the block, where the same damage would be waited for again.
+            // Does not seek to the start of the block, because the decoder would wait for the same
+            // damage again.
             self.decoder.seek_from(start, offset);
             return (Step::NeedMore, None);
         }
@@ -678,7 +692,7 @@ impl Follower {
         let Step::Skipped(mut region) = step else {
             return (step, Some(rest));
         };
-        // The checksum is not that of the data if some of it is still to be written.
+        // The checksum does not apply to the data if some of the data is still to be written.
         if let Reason::ChecksumMismatch { .. } = region.reason
             && let Some(header) = window.at(at, there).first_chunk().map(Header::decode)
             && stated_end(&self.decoder.format(), header) > there
@@ -689,8 +703,8 @@ impl Follower {
         (Step::Skipped(part(region, region.start, end)), Some(rest))
     }
 
-    /// Waits for the end of a damaged block, to report it and continue after it. `None` if there is
-    /// no event to report.
+    /// Waits for the end of a damaged block, reports it, and continues after it. Returns `None` if
+    /// there is no event to report.
     fn rest_of_block(&mut self, rest: Rest) -> Result<Option<Reported>, Failed> {
         let status = self.file.status()?;
         if status.file_len < self.position {
@@ -733,16 +747,16 @@ impl Follower {
         region
     }
 
-    /// Sets the offset after an event that is reported now.
+    /// Sets the offset after an event that is about to be reported.
     #[inline]
     fn moved(&mut self, position: u64, last: Last) {
         (self.position, self.last) = (position, last);
         self.unreported.retrying = None;
     }
 
-    /// The answer while no event can be reported. `None` if the path names another file and the
-    /// format of the log has been decided for that reason: by the bytes there, as by a reader of
-    /// the whole file.
+    /// Returns the result of a poll that has no event to report. If the path names another file,
+    /// the format of the log is decided by the bytes that are there, as by a reader of the whole
+    /// file. Returns `None` if that has just decided the format.
     fn waits(&mut self, reason: WaitReason, status: FileStatus) -> Result<Option<Reported>, Failed> {
         if matches!(self.state, State::Identifying) && status.is_rotated && reason != WaitReason::Suspect {
             self.identify(true)?;
@@ -754,8 +768,8 @@ impl Follower {
         Ok(Some(self.not_yet(reason, status)))
     }
 
-    /// Continues in the file and the directory that have the names of the followed ones, if they are of
-    /// the same log: a copy of it, for example.
+    /// Continues in the file and the directory that now have the names of the followed ones. They
+    /// must be of the same log, for example a copy of it.
     #[cold]
     fn reopen(&mut self) -> Result<(), Error> {
         let position = self.position()?;
@@ -770,7 +784,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Checks that the bytes before the position are those that were there at the last wait.
+    /// Checks that the bytes before the position have not changed since the last wait.
     fn check_unchanged(&mut self) -> Result<(), Failed> {
         let Some(mark) = self.last_wait else {
             return Ok(());
@@ -823,13 +837,13 @@ impl Follower {
         self.file.forget();
     }
 
-    /// Moves back, and discards the facts learned about the bytes there.
+    /// Moves back, and discards the known facts about the unreported bytes.
     fn forget(&mut self) {
         self.restart();
         self.unreported = Unreported::default();
     }
 
-    /// Moves back, to read in this format.
+    /// Moves back to read in `format`.
     pub(super) fn restart_in(&mut self, format: LogFormat) {
         self.format = format;
         self.decoder = self.options.decoder(format, self.file.origin());
@@ -837,7 +851,7 @@ impl Follower {
     }
 }
 
-/// A part of a region that is skipped for one reason.
+/// Returns a part of a region that is skipped for one reason.
 fn part(region: SkippedRegion, start: u64, end: u64) -> SkippedRegion {
     SkippedRegion {
         start,

@@ -1,4 +1,4 @@
-//! Which log it is: its dialect, number and compression, from the start of a file that is still
+//! Detects the dialect, number and compression of a log from the start of a file that is still
 //! being written.
 
 use super::Follower;
@@ -12,15 +12,17 @@ use crate::error::{Error, ErrorKind, unsupported};
 use crate::trace::trace;
 
 impl Follower {
-    /// Checks whether the contents show the format of the log yet. The start of an undamaged
-    /// log shows it; otherwise it is decided as for a reader of the whole file, once everything
-    /// that decides it is written, or, if `is_last`, by the bytes there.
+    /// Checks whether the contents show the format of the log yet. The start of an undamaged log
+    /// shows it. Otherwise, the follower waits until all the bytes that decide the format are
+    /// written, and then decides as a reader of the whole file does. If `is_last` is true, it
+    /// decides from the bytes that are there now.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Foreign`] if a signature shows that it is not a log. A file without one may be a
-    /// log whose first record is not complete yet. [`ErrorKind::Unsupported`] if logs in its dialect do
-    /// not have the number or compression given in the options.
+    /// Returns [`ErrorKind::Foreign`] if a signature shows that the file is not a log. A file
+    /// without such a signature may be a log whose first record is not complete yet. Returns
+    /// [`ErrorKind::Unsupported`] if logs in this dialect cannot have the number or compression
+    /// given in the options.
     pub(super) fn identify(&mut self, is_last: bool) -> Result<(), Error> {
         // A nonzero byte shows that everything before it is written.
         let is_passed = self.is_head_written()?;
@@ -37,7 +39,7 @@ impl Follower {
         let path = self.file.file_path();
         let detect = |is_last| identify(named, Some(&path), &head, 0, is_last);
         let is_undetected = named.dialect.is_none();
-        // Only a complete fragment decides, and the block need not be complete for that.
+        // Only a complete fragment decides. The rest of its block need not be complete.
         let mut detected = detect(is_last || is_undetected && starts_undamaged(&head));
         if detected == PartialDetection::NeedMore && is_undetected && self.position <= origin {
             detected = match detect(true) {
@@ -56,12 +58,12 @@ impl Follower {
                 self.state = State::Reading;
                 self.is_known_log = true;
             }
-            // After a segment whose format is known, one that is no log is damage.
+            // Once the format of a segment is known, a later segment that is not a log is damage.
             PartialDetection::Foreign(foreign) if foreign.has_signature() && !self.is_known_log => {
                 return Err(Error::new(ErrorKind::Foreign { foreign }, Some(&self.file.path)));
             }
             _ if is_written && is_undetected => {
-                // As for a reader.
+                // Decides as a reader does.
                 let before = self.is_known_log.then_some(self.format);
                 self.set_format(before.unwrap_or(LogFormat::unknown()))?;
                 self.state = State::Reading;
@@ -77,13 +79,13 @@ impl Follower {
         Ok(())
     }
 
-    /// Reads in this format, from the offset after the last reported event on.
+    /// Reads in `format`, starting at the offset after the last reported event.
     fn set_format(&mut self, format: LogFormat) -> Result<(), Error> {
         unsupported(self.options.named().check_in(format.dialect), Some(&self.file.path))?;
-        // Dialects are equal if their names are.
+        // Dialects compare as equal if their names are equal.
         if self.format != format || self.format.dialect.is_detected() != format.dialect.is_detected() {
-            // Damage that has been reported may cost more in this format: it is read again from the
-            // start.
+            // Damage that has been reported may extend further in this format, so it is read again
+            // from the start.
             self.last = Last::Nothing;
             self.restart_in(format);
         }
@@ -91,8 +93,9 @@ impl Follower {
     }
 }
 
-/// The dialect in which to follow a log of the `detected` one. Where the blocks of a `wandb_old` log
-/// start shows only in its second block, so it is followed as `wandb_old` only if that is named.
+/// Returns the dialect in which to follow a log whose `detected` dialect this is. Only the second
+/// block of a `wandb_old` log shows where its blocks start. So the log is followed as `wandb_old`
+/// only if the options name that dialect.
 fn without_grid(detected: Dialect, is_undetected: bool) -> Dialect {
     if is_undetected && detected == Dialect::WANDB_OLD {
         Dialect::WANDB

@@ -1,4 +1,4 @@
-//! How to treat bytes that are not a valid fragment while the file is being written.
+//! Decides how to treat bytes that are not a valid fragment while the file is being written.
 
 use std::io;
 use std::time::Instant;
@@ -18,39 +18,40 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT, without_zeros};
 use crate::fragment::{Found, find, is_written, stated_end};
 use crate::trace::trace;
 
-/// The place at which the decoder stopped.
+/// The facts about the place where the decoder stopped.
 #[derive(Debug, Default)]
 struct Place {
-    /// A later block starts with a valid fragment.
+    /// Whether a later block starts with a valid fragment.
     is_passed: bool,
-    /// A fragment of another log.
+    /// Whether the bytes are a fragment of another log.
     is_stale: bool,
-    /// The first fragment of a log whose dialect is not known: in some dialect, more of it is to
-    /// come.
+    /// Whether this may be an incomplete first fragment. The dialect of the log is not known, and
+    /// in some dialect the fragment continues after the written bytes.
     may_be_first: bool,
-    /// A record has started before it.
+    /// Whether a record has started before this place.
     is_in_record: bool,
-    /// No byte, or a trailer.
+    /// Whether there is no byte here, or only a block trailer.
     is_edge: bool,
-    /// No byte but zeros.
+    /// Whether there are no bytes other than zeros.
     is_zero: bool,
-    /// Less than a header; or a part of the file header.
+    /// Whether the bytes are less than a header, or a part of the file header.
     is_part_of_header: bool,
-    /// A header of type 0 and length 0.
+    /// Whether the bytes are a header of type 0 and length 0.
     is_hole: bool,
-    /// A header that the dialect's writers write there, whose length extends past the written bytes.
+    /// Whether the bytes are a header that the dialect's writers write there, with a length that
+    /// extends past the written bytes.
     is_part_of_fragment: bool,
-    /// Possibly the rest of an older log, in a log with a number: only a later fragment of this log
-    /// shows whether it is damage.
+    /// Whether the bytes may be the rest of an older log. This is only possible in a log with a
+    /// number, where only a later fragment of this log shows whether the bytes are damage.
     may_be_older: bool,
 }
 
-/// The number of a line, whether it applies, and the answer if it does.
+/// The number of a line in the table, whether the line applies, and the answer if it does.
 type Line = (u8, fn(&Place) -> bool, Answer);
 
-/// The table of `docs/format/following.md`, "The answer of a poll": the first line that applies decides.
-/// Line 1 is decided before the place is read. Two exceptions, which the page states below its table
-/// and under "Dialects", precede the lines that they change.
+/// The table of `docs/format/following.md`, "The answer of a poll". The first line that applies
+/// decides. Line 1 is decided before the place is read. The page states two exceptions, below its
+/// table and under "Dialects". They precede the lines that they change.
 const TABLE: [Line; 11] = [
     (2, |place| place.is_passed, Final),
     (3, |place| place.is_stale, Wait(Stale)),
@@ -66,7 +67,7 @@ const TABLE: [Line; 11] = [
 ];
 
 impl Follower {
-    /// The decision at the place where the window starts, whose bytes are not a valid fragment.
+    /// Decides how to treat the bytes at the start of the window, which are not a valid fragment.
     pub(super) fn judge(&mut self, seen: Seen) -> io::Result<Answer> {
         if self.unreported.known_bad == Some(seen.at) {
             return Ok(Final);
@@ -80,16 +81,15 @@ impl Follower {
             self.unreported.retrying = None;
         }
         Ok(match answer {
-            // If a write was concurrent with the read, its end may be visible and its start
-            // not.
+            // If a write was concurrent with the read, its end may be visible before its start.
             Final if !seen.is_read_again => ReadAgain,
             _ if is_suspect && self.has_retried(seen.at) => Final,
             answer => answer,
         })
     }
 
-    /// Counts this read of bytes that look damaged, and returns whether they have been read again
-    /// often and long enough.
+    /// Counts this read of bytes that look damaged. Returns whether they have been read again often
+    /// enough and for long enough.
     fn has_retried(&mut self, at: u64) -> bool {
         let retrying = match self.unreported.retrying {
             Some(retrying) if retrying.offset == at => Retrying {
@@ -156,12 +156,12 @@ impl Follower {
         })
     }
 
-    /// Whether any block from `block_end` on starts with a valid fragment.
+    /// Checks whether any block from `block_end` on starts with a valid fragment.
     fn is_passed(&mut self, block_end: u64, status: FileStatus) -> io::Result<bool> {
         let mut block = vec![0; BLOCK_LEN];
         let format = self.decoder.format();
-        // A log with a number has fragments of one form: those of another form are left over from
-        // an older log.
+        // All fragments of a log with a number have the same form. A fragment of another form is
+        // left over from an older log.
         let own_form = self.decoder.form().filter(|_| format.log_number.is_some());
         let is_own = |form| own_form.is_none_or(|own| own == form);
         if self.unreported.passed.is_some_and(|(_, form)| !is_own(form)) {
@@ -173,7 +173,7 @@ impl Follower {
         }
         let (file, passed) = (&self.file, &mut self.unreported.passed);
         let is_passed = self.unreported.probes.any(block_end, status, |start| {
-            // Most blocks are zeros or left over from an older log, and reading a gigabyte of them
+            // Most blocks are zeros or left over from an older log. Reading a gigabyte of them
             // would fill the page cache.
             let mut len = file.read_at(start, &mut block[..Form::Synced.header_len()])?;
             let meaning = format.dialect.meaning(block[KIND_AT]);
@@ -194,15 +194,15 @@ impl Follower {
         Ok(is_passed)
     }
 
-    /// Whether data is written after the bytes that show the format of the log, however many
-    /// zeros are between: if so, all of these bytes are written.
+    /// Checks whether data is written after the bytes that show the format of the log, even after a
+    /// long run of zeros. If so, all the bytes that show the format are written.
     pub(super) fn is_head_written(&mut self) -> Result<bool, Error> {
         let status = self.file.status()?;
         let file = &self.file;
         let first = file.origin() + DETECT_LEN as u64;
         let is_written = self.unreported.head_probes.any(first, status, |start| {
-            // Where blocks start is not known, but they do so less than a header after `start`, and
-            // each header has a byte that is not zero.
+            // It is not known where blocks start. But a block starts less than a header after
+            // `start`, and each header has a byte that is not zero.
             let mut bytes = [0; 2 * HEADER_LEN];
             file.read_at(start, &mut bytes)?;
             Ok(bytes.iter().any(|&byte| byte != 0))
@@ -212,8 +212,9 @@ impl Follower {
         Ok(is_written)
     }
 
-    /// Whether the rotation may be reported: all blocks of the old file have been probed. If so, they
-    /// are probed again before it is reported another time.
+    /// Checks whether the rotation may be reported, which requires that all blocks of the old file
+    /// have been probed. If it returns `true`, the blocks are probed again before the rotation is
+    /// reported another time.
     pub(super) fn may_report_rotation(&mut self) -> bool {
         if self.unreported.is_probing {
             return false;
@@ -228,8 +229,9 @@ fn is_hole(header: Header) -> bool {
     (header.kind, header.len) == (0, 0)
 }
 
-/// Whether a fragment has more than the `written_len` bytes that were written, in a block with
-/// `left` bytes left. An unknown type, where there may be types to come, may have two headers.
+/// Checks whether a fragment extends past the `written_len` bytes that were written, in a block
+/// with `left` bytes left. A fragment of unknown type may have either of two headers if the dialect
+/// may get new types.
 fn is_part_of_fragment(format: &LogFormat, header: Header, written_len: usize, left: usize) -> bool {
     let LogFormat { dialect, .. } = format;
     let is_to_come = || {

@@ -1,4 +1,4 @@
-//! A growing file, and the part that has been read.
+//! A growing file and the part of it that has been read.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,27 +12,27 @@ use crate::file::{FileId, read_full_at};
 use crate::format::BLOCK_LEN;
 use crate::segments::name_of;
 
-/// Bytes requested per read when there is a backlog.
+/// The number of bytes to request per read when there is a backlog.
 const WINDOW_LEN: usize = 1 << 20;
 
-/// The smallest read: a block, and the file header that may precede the first block.
+/// The length of the smallest read: a block, plus the file header that may precede the first block.
 const READ_LEN_MIN: usize = BLOCK_LEN + 16;
 
 /// The state of the file on disk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FileStatus {
     pub(super) file_len: u64,
-    /// The path names another file, or none. Never in a segmented log.
+    /// Whether the path names another file or no file. Always false in a segmented log.
     pub(super) is_rotated: bool,
-    /// Another segment, or one in another directory, has the name of this one. Only the contents show
-    /// whether it is of the same log.
+    /// Whether the name of this segment now belongs to another segment, or to one in another
+    /// directory. Only the contents show whether that is part of the same log.
     pub(super) is_replaced: bool,
-    /// The file after this one, in a segmented log: this one will not change any more, and has this
-    /// length.
+    /// The file after this one in a segmented log. If it exists, this file will no longer change,
+    /// and `file_len` is final.
     pub(super) next: Option<Next>,
 }
 
-/// A growing file, and the part that has been read.
+/// A growing file and the part of it that has been read.
 #[derive(Debug)]
 pub(super) struct LiveFile {
     pub(super) path: PathBuf,
@@ -40,23 +40,23 @@ pub(super) struct LiveFile {
     absolute: PathBuf,
     file: File,
     identity: FileId,
-    /// The segmented log that has this file. All offsets are then those of the log.
+    /// The segmented log that contains this file. All offsets are then log offsets.
     pub(super) directory: Option<Directory>,
-    /// The bytes from the file offset `offset` on; the first `len` are those of the file.
+    /// The bytes from the file offset `offset` on. Only the first `len` bytes are from the file.
     buffer: Vec<u8>,
     offset: u64,
     len: usize,
-    /// Whether they are followed by none, in a file that will not change.
+    /// Whether no bytes follow these in a file that will no longer change.
     is_last: bool,
     /// The number of bytes that the last read requested.
     read_len: usize,
 }
 
 impl LiveFile {
-    /// Opens a file, or the one that contains the log offset `start` of a segmented log.
+    /// Opens a file, or the segment that contains the log offset `start`.
     pub(super) fn open(path: &Path, start: u64) -> Result<Self, Error> {
         let failed = |source| Error::io(source, Some(path));
-        // Opening a pipe waits for its writer, so the path is checked first.
+        // Opening a pipe would wait for its writer, so the path is checked first.
         let metadata = fs::metadata(path).map_err(failed)?;
         if !metadata.is_file() && !metadata.is_dir() {
             return Err(failed(io::Error::new(
@@ -71,8 +71,8 @@ impl LiveFile {
             }
             let directory = Directory::open(path, &absolute, start)?;
             match open_identified(&directory.file()).map_err(|error| directory.not_opened(error, directory.origin)) {
-                // The first segment was pruned after it was listed, and the caller did not choose
-                // its offset.
+                // The first segment was pruned after it was listed. The caller did not choose its
+                // offset, so try again.
                 Err(Error {
                     kind: ErrorKind::Pruned { .. },
                     ..
@@ -94,7 +94,7 @@ impl LiveFile {
         })
     }
 
-    /// Goes to the file of the log that starts at `origin`.
+    /// Opens the file of the log that starts at `origin`.
     pub(super) fn open_next(&mut self, origin: u64) -> Result<(), Error> {
         let Some(directory) = &mut self.directory else {
             return Ok(());
@@ -106,7 +106,7 @@ impl LiveFile {
         Ok(())
     }
 
-    /// As [`Directory::is_replaced`], for a segment.
+    /// Calls [`Directory::is_replaced`] for a segment. Returns `false` for any other file.
     pub(super) fn is_replaced(&self) -> io::Result<bool> {
         let replaced = self
             .directory
@@ -115,7 +115,7 @@ impl LiveFile {
         Ok(replaced.transpose()?.flatten() == Some(true))
     }
 
-    /// Opens the segment that has the name of this one now.
+    /// Opens the segment that now has the name of this one.
     pub(super) fn reopen(&mut self) -> Result<(), Error> {
         let failed = |source| Error::io(source, Some(&self.path));
         let path = self.file_path();
@@ -128,25 +128,25 @@ impl LiveFile {
         Ok(())
     }
 
-    /// The path of the file itself. That of a segment has the name of a log, whatever the directory is
-    /// called.
+    /// Returns the path of the file itself. A segment has the name of a log, whatever the name of
+    /// the directory.
     pub(super) fn file_path(&self) -> PathBuf {
         self.directory
             .as_ref()
             .map_or_else(|| self.path.clone(), Directory::file)
     }
 
-    /// The offset of the first byte of the file.
+    /// Returns the offset of the first byte of the file.
     pub(super) fn origin(&self) -> u64 {
         self.directory.as_ref().map_or(0, |directory| directory.origin)
     }
 
-    /// Whether it is read as one that will not change.
+    /// Whether the file is read as one that will no longer change.
     pub(super) fn is_final(&self) -> bool {
         self.directory.as_ref().is_some_and(|directory| directory.is_final)
     }
 
-    /// Reads it as one that will not change.
+    /// Reads the file as one that will no longer change.
     pub(super) fn set_final(&mut self) {
         if let Some(directory) = &mut self.directory {
             directory.is_final = true;
@@ -180,7 +180,7 @@ impl LiveFile {
             Err(error) => return Err(failed(error)),
         };
         Ok(FileStatus {
-            // Even if another file has the name now, this one is read to its end.
+            // Even if another file has the name now, this file is read to its end.
             file_len: file_len()?,
             is_rotated,
             is_replaced: false,
@@ -188,12 +188,12 @@ impl LiveFile {
         })
     }
 
-    /// Forgets the bytes that were read.
+    /// Discards the bytes that were read.
     pub(super) fn forget(&mut self) {
         (self.len, self.is_last) = (0, false);
     }
 
-    /// The log offset of the end of the file.
+    /// Returns the log offset of the end of the file.
     pub(super) fn end(&self) -> io::Result<u64> {
         Ok(self.origin() + self.file.metadata()?.len())
     }
@@ -207,11 +207,11 @@ impl LiveFile {
     }
 
     /// Reads the file from `offset` to at least the end of the block, or to the end of the file.
-    /// The bytes read before are discarded: where the decoder found no valid fragment, it may be
-    /// stale.
+    /// Discards the bytes read before, because they may be stale where the decoder found no valid
+    /// fragment.
     pub(super) fn read(&mut self, offset: u64, file_len: u64) -> io::Result<()> {
-        // Reads are long only while all of their bytes are used: after the written part, there may
-        // be a gigabyte of zeros.
+        // Reads are long only while all of their bytes are used, because a gigabyte of zeros may
+        // follow the written part.
         let used = usize::try_from(offset.saturating_sub(self.offset)).unwrap_or(usize::MAX);
         let was_of_use = self.len == self.read_len && used.saturating_add(BLOCK_LEN) > self.len;
         let wanted = if was_of_use { self.read_len * 2 } else { READ_LEN_MIN };
@@ -219,7 +219,7 @@ impl LiveFile {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(buffer.len().max(self.read_len), 0);
         (self.offset, self.len, self.is_last) = (offset, 0, false);
-        // The bytes of a file after `file_len` belong to the log only if it is the newest.
+        // Bytes after `file_len` belong to the log only if the file is the newest one.
         let rest = usize::try_from(file_len.saturating_sub(offset)).unwrap_or(usize::MAX);
         let has_next = self
             .directory
@@ -246,17 +246,17 @@ impl LiveFile {
         read_full_at(&self.file, buffer, offset.saturating_sub(self.origin()))
     }
 
-    /// The last `left` bytes of the block, from `at` on, where the last read started, with zeros
-    /// for the bytes not written yet; and how many of them are written. If zeros complete the
-    /// fragment at `at` in this dialect, there is another byte among them: no fragment is
-    /// completed.
+    /// Returns the last `left` bytes of the block, from `at` on, and how many of them are written.
+    /// `at` must be the start of the last read. Bytes that are not written yet are zeros. If those
+    /// zeros would complete the fragment at `at` in this dialect, one of them is replaced by
+    /// another byte, so that the fragment stays incomplete.
     pub(super) fn whole_block(&mut self, at: u64, left: usize, dialect: Dialect) -> (Window<'_>, usize) {
         debug_assert_eq!(at, self.offset);
         let there = self.len.min(left);
         let bytes = &mut self.buffer[..left];
         bytes[there..].fill(0);
         if dialect.valid(bytes, true).is_some_and(|valid| valid.end > there) {
-            // A CRC differs if one byte does.
+            // A change of one byte always changes the CRC.
             bytes[there] = 1;
         }
         let window = Window {

@@ -1,8 +1,8 @@
-//! A file that is still being written: records as they arrive.
+//! Returns the records of a file that is still being written as they arrive.
 //!
 //! `docs/format/following.md` lists the rules and the reasons for them. The
-//! [`Decoder`](crate::codec::Decoder) distinguishes records from damage; this module
-//! decides only when its answer is final.
+//! [`Decoder`](crate::codec::Decoder) distinguishes records from damage. This module only decides
+//! when its answer is final.
 
 mod directory;
 mod follower;

@@ -1,4 +1,4 @@
-//! How to follow.
+//! The options of a follower.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::options::{log_options, options};
 use crate::position::Position;
 
 options! {
-    /// How to follow.
+    /// The options of a [`Follower`](super::Follower).
     ///
     /// ```
     /// use std::time::Duration;
@@ -19,39 +19,39 @@ options! {
     ///     .with_poll_interval(Duration::from_millis(5));
     /// ```
     pub struct FollowOptions {
-        /// Return only events that start at this file offset or after it: the
+        /// Return only events that start at or after this file offset, which is usually the
         /// [`Follower::offset`](super::Follower::offset) of an earlier follower. Default: 0. To
-        /// resume, [`with_position`](Self::with_position) also checks that it is the same log.
+        /// also check that it is the same log, use [`with_position`](Self::with_position).
         ///
-        /// MIDDLE and LAST fragments at the start, before any other fragment, are taken for the
-        /// rest of a record that starts before it, and are skipped without being reported, even if
-        /// that record is damaged or missing.
+        /// A follower may start in the middle of a record. MIDDLE and LAST fragments before any
+        /// other fragment are taken as the rest of that record. They are skipped without being
+        /// reported, even if the start of the record is damaged or missing.
         pub start: u64 = 0;
-        /// The position at which an earlier follower ended: the log must be the same. Default:
+        /// The position at which an earlier follower ended. The log must be the same. Default:
         /// `None`.
         pub position: Option<Position> = None;
         /// The treatment of damage. Default: [`OnCorruption::Fail`]. Here,
-        /// [`OnCorruption::Salvage`] is the same as [`OnCorruption::Skip`]: the rest of a block
-        /// that is still being written cannot be judged.
+        /// [`OnCorruption::Salvage`] is the same as [`OnCorruption::Skip`], because the rest of a
+        /// block that is still being written cannot be judged.
         pub on_corruption: OnCorruption = OnCorruption::Fail, set with_on_corruption;
         /// How long [`Follower::wait`](super::Follower::wait) sleeps between polls. Default: 50 ms.
         pub poll_interval: Duration = Duration::from_millis(50), set with_poll_interval;
-        /// Bytes that look damaged, with no later block that starts with a valid fragment, are read
-        /// again this many times before they are reported. Default: 3.
+        /// The number of times to read bytes that look damaged again before reporting them. This
+        /// does not apply if a later block starts with a valid fragment. Default: 3.
         pub retry_polls: u32 = 3;
-        /// Bytes that look damaged are also read again for at least this long before they are
+        /// The minimum time during which bytes that look damaged are read again before they are
         /// reported. Default: 100 ms.
         pub retry_time: Duration = Duration::from_millis(100);
-        /// Refuse a record with more bytes than this. This bounds the memory of a follower.
-        /// Default: 1 GiB.
+        /// Refuse a record that is longer than this number of bytes. This bounds the memory of a
+        /// follower. Default: 1 GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
-        /// The dialect of the log. Default: `None`: it is detected as soon as there is a file
-        /// header or a complete fragment, and is [`Dialect::LEVELDB`] until then.
-        /// [`Dialect::WANDB_OLD`] is never detected, since only the second block shows it.
+        /// The dialect of the log. The default, `None`, detects it as soon as there is a file
+        /// header or a complete fragment. Until then, it is [`Dialect::LEVELDB`].
+        /// [`Dialect::WANDB_OLD`] is never detected, because only the second block shows it.
         pub dialect: Option<Dialect> = None, into with_dialect;
-        /// The number of the log, as [`ReadOptions::log_number`]. Default: `None`.
+        /// The number of the log. See [`ReadOptions::log_number`]. Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
-        /// How each record is compressed, as [`ReadOptions::compression`]. Default: `None`.
+        /// How each record is compressed. See [`ReadOptions::compression`]. Default: `None`.
         pub compression: Option<Compression> = None, into with_compression;
     }
 }
@@ -59,16 +59,16 @@ options! {
 log_options!(FollowOptions);
 
 impl FollowOptions {
-    /// Sets [`start`](Self::start), in bytes, in whichever log it is: without a
-    /// [`position`](Self::position).
+    /// Sets [`start`](Self::start) in bytes and clears [`position`](Self::position), so the
+    /// follower does not check which log it is.
     #[must_use]
     pub fn with_start(mut self, start: u64) -> Self {
         (self.start, self.position) = (start, None);
         self
     }
 
-    /// Resumes at the [`Follower::position`](super::Follower::position) of an earlier follower:
-    /// sets [`start`](Self::start) and [`position`](Self::position).
+    /// Resumes at the [`Follower::position`](super::Follower::position) of an earlier follower.
+    /// Sets [`start`](Self::start) and [`position`](Self::position).
     #[must_use]
     pub fn with_position(mut self, position: Position) -> Self {
         self.start = position.offset();
@@ -84,7 +84,7 @@ impl FollowOptions {
         self
     }
 
-    /// How a reader of the same log reads it.
+    /// Returns the options for a reader of the same log.
     pub(super) fn read_options(&self) -> ReadOptions {
         let (dialect, number) = (self.dialect, self.log_number);
         ReadOptions::default()
@@ -94,9 +94,9 @@ impl FollowOptions {
             .with_record_len_max(self.record_len_max)
     }
 
-    /// A decoder for a file whose first byte has the offset `origin`.
+    /// Creates a decoder for a file whose first byte has the offset `origin`.
     pub(super) fn decoder(&self, format: LogFormat, origin: u64) -> Decoder {
-        // The follower itself ends at damage, since it also decides when damage is reported.
+        // The follower decides when damage is reported, so it also ends at damage itself.
         let mut options = ReadOptions::default()
             .with_format(format)
             .with_on_corruption(OnCorruption::Skip)

@@ -6,34 +6,38 @@ use crate::names::{named, shows_name};
 use crate::reader::Record;
 
 named! {
-    /// Why there is no record yet.
+    /// The reason why no record can be returned yet.
     pub enum WaitReason {
-        /// Everything in the file has been returned.
+        /// All bytes of the file have been returned.
         Idle = "idle",
-        /// A record has started and is not complete: it is being written, or its writer was killed.
+        /// A record has started but is not complete. Either it is being written, or its writer was
+        /// killed.
         Incomplete = "incomplete",
-        /// Zeros: the space that a writer has preallocated, or a hole that is still to be filled.
+        /// The next bytes are zeros. A writer has preallocated the space, or they are a hole that
+        /// is still to be filled.
         Zeros = "zeros",
-        /// The next bytes belong to another log, or look damaged in a log that has a number, and so
-        /// may have been left by an older log: this one is written over it. If no record at all is
-        /// returned, the file may have been renamed: readers go by the number in its name.
+        /// The next bytes may be left over from an older log that this one overwrites. Either they
+        /// belong to another log, or they look damaged and the log has a number. If no record at
+        /// all is returned, the file may have been renamed. Readers use the number in its name.
         Stale = "stale",
-        /// The next bytes look damaged. They are read again before that is reported, since they may
-        /// be a partly visible write.
+        /// The next bytes look damaged. They may be a partly visible write, so the follower reads
+        /// them again before it reports damage.
         Suspect = "suspect",
-        /// The rest of a block whose damage has been reported. Reading continues at the next block
-        /// or, after damage at the start of the file, once the bytes after it show which log it is.
+        /// The follower has reported damage, and waits for the rest of the block. Reading continues
+        /// at the next block. If the damage is at the start of the file, reading continues once the
+        /// bytes after it show which log it is.
         Damaged = "damaged",
     }
 }
 
 shows_name!(WaitReason);
 
-/// Where, and why, there is no record yet. It distinguishes an idle writer from a stuck one.
+/// The place where there is no record yet, and the reason. This distinguishes an idle writer from a
+/// stuck one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct NotYet {
-    /// The file offset after the last reported event:
+    /// The file offset after the last reported event. It is equal to
     /// [`Follower::offset`](super::Follower::offset).
     pub offset: u64,
     /// The length of the file, in bytes.
@@ -43,8 +47,8 @@ pub struct NotYet {
 }
 
 impl NotYet {
-    /// Bytes of the file that have not been reported yet. With [`WaitReason::Zeros`] they are
-    /// zeros, and may stay zeros.
+    /// Returns the number of bytes in the file that have not been reported yet. With
+    /// [`WaitReason::Zeros`], these bytes are zeros, and may remain zeros.
     pub const fn pending_len(&self) -> u64 {
         self.file_len.saturating_sub(self.offset)
     }
@@ -56,12 +60,12 @@ impl NotYet {
 pub enum Poll<'a> {
     /// A record.
     Record(Record<'a>),
-    /// Bytes that are not returned and never will be: damage, if the severity is
-    /// [`Severity::Corruption`](crate::damage::Severity::Corruption).
+    /// Bytes that are not returned as a record and never will be. They are damage if the severity
+    /// is [`Severity::Corruption`](crate::damage::Severity::Corruption).
     Skipped(SkippedRegion),
     /// No event to report yet. Poll again later.
     NotYet(NotYet),
-    /// The file is shorter than the part already reported. The offset has lost its meaning, so
+    /// The file is shorter than the part already reported. The offset is no longer meaningful, so
     /// every further result is the same.
     #[non_exhaustive]
     Truncated {
@@ -70,14 +74,14 @@ pub enum Poll<'a> {
         /// The length of the file, in bytes.
         file_len: u64,
     },
-    /// The path names another file, or none, and everything in the old file has been reported. If
-    /// the old file grows, following continues with it.
+    /// The path names another file or no file, and everything in the old file has been reported. If
+    /// the old file grows, the follower continues to read it.
     ///
-    /// To follow the new file without losing a record that is still written to the old one: open a
-    /// follower of the new file first (there may be none yet, so try again), poll this one until it
-    /// returns `Rotated` again, and only then drop it. If the path was renamed several times
-    /// between two polls, only the last file is found. [`Follower::wait`](super::Follower::wait)
-    /// returns this at once.
+    /// A record may still be written to the old file. To follow the new file without losing such a
+    /// record, first open a follower of the new file. The new file may not exist yet, so try again
+    /// until it does. Then poll this follower until it returns `Rotated` again, and only then drop
+    /// it. If the path was renamed several times between two polls, only the last file is found.
+    /// [`Follower::wait`](super::Follower::wait) returns this result at once.
     #[non_exhaustive]
     Rotated {
         /// The file offset after the last reported event, in the old file.
@@ -85,7 +89,8 @@ pub enum Poll<'a> {
         /// The length of the old file, in bytes.
         file_len: u64,
     },
-    /// Following has ended: at damage, under [`OnCorruption::Stop`](crate::OnCorruption::Stop), or
-    /// after the trailer of a closed log. Every further result is the same.
+    /// The follower has ended. It ends at damage under
+    /// [`OnCorruption::Stop`](crate::OnCorruption::Stop), or after the trailer of a closed log.
+    /// Every further result is the same.
     End(End),
 }

@@ -1,4 +1,4 @@
-//! The bytes that have not been reported: their known state, and their treatment.
+//! The bytes that have not been reported. Stores their known state and how to treat them.
 
 use std::io;
 use std::time::Instant;
@@ -8,22 +8,23 @@ use super::poll::WaitReason;
 use crate::dialect::Form;
 use crate::format::BLOCK_LEN;
 
-/// The maximum number of blocks that one poll probes, so that no poll takes long: 8 MiB. From the
-/// page cache, that is less than a millisecond.
+/// The maximum number of blocks that one poll probes. They span 8 MiB, so no poll takes long. From
+/// the page cache, probing them takes less than a millisecond.
 const PROBES_MAX: usize = 256;
 
-/// The decision at the first place that is not a valid fragment.
+/// The decision about the first place that is not a valid fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// It may become one.
+    /// The bytes may become a valid fragment.
     Wait(WaitReason),
-    /// Its bytes must be read again before they are reported.
+    /// The bytes must be read again before they are reported.
     ReadAgain,
-    /// Its bytes will never be a valid fragment: they are reported as by a reader of the whole file.
+    /// The bytes will never be a valid fragment. They are reported as a reader of the whole file
+    /// would.
     Final,
 }
 
-/// The place that was read last, where the decoder stopped.
+/// The place where the decoder stopped, which is the last place that was read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
     pub(super) at: u64,
@@ -35,39 +36,40 @@ pub(super) struct Seen {
 /// The state of the unreported bytes.
 #[derive(Debug, Default)]
 pub(super) struct Unreported {
-    /// The start of the last block that is known to start with a valid fragment, and the form
-    /// of that fragment. Everything before it has been written.
+    /// The start of the last block that is known to start with a valid fragment, and the form of
+    /// that fragment. Everything before this block has been written.
     pub(super) passed: Option<(u64, Form)>,
-    /// For a block that starts with a valid fragment.
+    /// The search for a block that starts with a valid fragment.
     pub(super) probes: Probes,
-    /// For data after the bytes that show the format of the log.
+    /// The search for data after the bytes that show the format of the log.
     pub(super) head_probes: Probes,
-    /// Whether this poll left blocks of a file that has been replaced to the next poll.
+    /// Whether this poll left some blocks of a replaced file for the next poll to probe.
     pub(super) is_probing: bool,
     pub(super) retrying: Option<Retrying>,
     /// The offset of bytes that are not a valid fragment and never will be.
     pub(super) known_bad: Option<u64>,
 }
 
-/// Which blocks polls probe: the first at each poll, because the writer continues there unless a
-/// crash left a hole of several blocks, and the others in turn, again and again, because any of them
-/// may be started, or completed, at any time.
+/// Selects the blocks to probe. Every poll probes the first block, because the writer continues
+/// there unless a crash left a hole of several blocks. Polls probe the other blocks in rotation,
+/// because any of them may be started or completed at any time.
 ///
-/// A file that has been replaced may not be polled again after that has been reported, so that all
-/// blocks are probed before, and again before it is reported another time: its writer may have
-/// continued in the meantime.
+/// Once a replaced file has been reported, it may never be polled again. So all of its blocks are
+/// probed before the report. They are probed again before each further report, because the writer
+/// may have continued in the meantime.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Probes {
-    /// The next block to probe after the first one. 0 if they start again.
+    /// The next block to probe after the first one, or 0 to start again.
     next: u64,
-    /// Whether all blocks have been probed since the file was seen to be replaced, or since that was
-    /// last reported. `None` if they have not started.
+    /// Whether all blocks have been probed since the file was seen to be replaced, or since that
+    /// was last reported. `None` if this probing has not started.
     pub(super) has_probed_all: Option<bool>,
 }
 
 impl Probes {
-    /// Whether `is_it` is true of any of the next blocks to probe from `first` on, up to the first
-    /// such block. [`is_unfinished`](Self::is_unfinished) says whether there are more.
+    /// Checks the next blocks to probe, from `first` on, and returns whether `is_it` is true of any
+    /// of them. Stops at the first such block. To check whether more blocks remain, call
+    /// [`is_unfinished`](Self::is_unfinished).
     pub(super) fn any(
         &mut self,
         first: u64,
@@ -95,14 +97,13 @@ impl Probes {
         Ok(false)
     }
 
-    /// Whether further blocks of a file that has been replaced must be probed before that is
-    /// reported.
+    /// Whether more blocks of a replaced file must be probed before the replacement is reported.
     pub(super) fn is_unfinished(&self) -> bool {
         self.has_probed_all == Some(false)
     }
 }
 
-/// Bytes that look damaged, since when, and how often they were read again.
+/// Bytes that look damaged, when they were first seen, and how often they have been read again.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Retrying {
     pub(super) offset: u64,
@@ -116,7 +117,8 @@ mod tests {
 
     const BLOCK: u64 = BLOCK_LEN as u64;
 
-    /// The blocks that a poll probes, as numbers; `found` is one for which the answer is yes.
+    /// Returns the numbers of the blocks that a poll probes. For the block `found`, the answer is
+    /// yes.
     fn probed(probes: &mut Probes, first: u64, block_count: u64, is_rotated: bool, found: Option<u64>) -> Vec<u64> {
         let status = FileStatus {
             file_len: block_count * BLOCK,
@@ -145,11 +147,11 @@ mod tests {
             assert_eq!(probed(&mut probes, 0, 600, false, None), first_and(0, others));
             assert!(!probes.is_unfinished());
         }
-        // The first one has moved on, and then past those probed last.
+        // The first block advances, and then advances past the blocks that were probed last.
         assert_eq!(probed(&mut probes, 3, 600, false, None), first_and(3, 256..511));
         assert_eq!(probed(&mut probes, 590, 600, false, None), first_and(590, 591..600));
         assert_eq!(probed(&mut probes, 600, 600, false, None), []);
-        // A block that is found is found again by the next poll.
+        // The next poll finds the same block again.
         assert_eq!(probed(&mut probes, 0, 600, false, Some(7)), first_and(0, 1..8));
         assert_eq!(probed(&mut probes, 0, 600, false, Some(7)), [0, 7]);
         assert_eq!(probed(&mut probes, 0, 9, false, Some(0)), [0]);
@@ -159,18 +161,18 @@ mod tests {
     fn all_blocks_of_a_replaced_file_are_probed_before_that_is_reported() {
         let mut probes = Probes::default();
         assert_eq!(probed(&mut probes, 0, 300, false, None), first_and(0, 1..256));
-        // From the start, in case its writer has continued in the meantime.
+        // Probing starts again, in case the writer has continued in the meantime.
         assert_eq!(probed(&mut probes, 0, 300, true, None), first_and(0, 1..256));
         assert!(probes.is_unfinished());
         assert_eq!(probed(&mut probes, 0, 300, true, None), first_and(0, 256..300));
         assert!(!probes.is_unfinished());
-        // Until it is reported, no second round is needed.
+        // No second round is needed until the replacement is reported.
         assert_eq!(probed(&mut probes, 0, 300, true, None), first_and(0, 1..256));
         assert!(!probes.is_unfinished());
         probes.has_probed_all = None;
         assert_eq!(probed(&mut probes, 0, 300, true, None), first_and(0, 1..256));
         assert!(probes.is_unfinished());
-        // It has its name again.
+        // The file has its name again.
         assert_eq!(probed(&mut probes, 0, 300, false, None), first_and(0, 256..300));
         assert!(!probes.is_unfinished());
     }

@@ -1,4 +1,4 @@
-//! Opening a log to append to it: the kind of its end, and where appending resumes.
+//! Opens a log to append to it: classifies its end, and finds where to append.
 
 mod recover;
 mod tail;

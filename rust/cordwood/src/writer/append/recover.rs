@@ -1,4 +1,4 @@
-//! Finds where a log can be appended to, by the rules of `docs/format/writing.md`.
+//! Finds where to append to a log, by the rules of `docs/format/writing.md`.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::writer::BUFFER_LEN;
 use crate::writer::log_file::{LogFileOptions, OnTornTail};
 use crate::writer::storage::{Storage, StorageReader, read_at_most, write_all};
 
-/// Where the next record goes, and the bytes after the last complete one.
+/// Where to write the next record, and the bytes after the last complete one.
 #[derive(Debug, Default)]
 pub(in crate::writer) struct Recovered {
     pub(in crate::writer) format: LogFormat,
@@ -27,9 +27,9 @@ pub(in crate::writer) struct Recovered {
     pub(in crate::writer) tail: Option<SkippedRegion>,
 }
 
-/// Finds the end of the last complete record, and makes the file end where another one can follow.
-/// Errors have the path `path`; the file itself has the path `file`, and may be a segment of a log.
-/// `interrupted` can stop it while it reads.
+/// Finds the end of the last complete record, and changes the file so that another record can
+/// follow. `path` is for errors. `file` is the path of the file itself, which may be a segment of a
+/// log. `interrupted` can stop the call while it reads.
 pub(in crate::writer) fn recover(
     storage: &dyn Storage,
     options: &LogFileOptions,
@@ -57,7 +57,7 @@ pub(in crate::writer) fn recover(
             (log.new_len(&tail, region)?, Some((tail, region)))
         }
     };
-    // The offset from which on data may not be on the disk, although it can be read.
+    // From this offset on, data may not be on the disk, although it can be read.
     let known = unsynced::known_offset(storage.identity());
     let unsynced = match (known, options.checkpoint) {
         (Some(known), Some(checkpoint)) => Some(known.min(checkpoint)),
@@ -73,7 +73,8 @@ pub(in crate::writer) fn recover(
         }
     }
     match unsynced {
-        // Shorter than the bytes on the disk: it is another file, or has been truncated.
+        // The file is shorter than the bytes on the disk, so it is another file or has been
+        // truncated.
         Some(offset) if offset > new_len => unsynced::forget(storage.identity()),
         Some(offset) => write_again(storage, offset, new_len, interrupted).map_err(failed)?,
         None => {}
@@ -85,11 +86,11 @@ pub(in crate::writer) fn recover(
     })
 }
 
-/// The format in which to append to a log: in the given dialect, or else in the one that it is in.
-/// If a dialect is given, this also holds the detected foreign format.
+/// Returns the format in which to append to a log. The dialect is the given one, or else the
+/// dialect of the log. If a dialect is given, this also returns the detected foreign format.
 ///
-/// A packed log is continued with the compression that its mark states or, if the mark is lost, with
-/// that of its first container. The given one counts only if the file has neither.
+/// A packed log keeps the compression that its mark states. If the mark is lost, it keeps the
+/// compression of its first container. The given compression counts only if the file has neither.
 ///
 /// # Errors
 ///
@@ -119,7 +120,7 @@ fn format_of(
     if let (Err(Some(foreign)), None) = (found, named) {
         return Err(Error::new(ErrorKind::Foreign { foreign }, path));
     }
-    // Whether it is a log at all is not known, and the caller knows its dialect.
+    // It is not known whether this is a log at all, but the caller knows its dialect.
     let foreign = found.err().flatten().filter(|&foreign| foreign != Foreign::Unknown);
     let found = found.ok();
     if let (Some(named), Some(found)) = (named, found)
@@ -134,7 +135,7 @@ fn format_of(
         ));
     }
     // RocksDB and Pebble start a new log each time they open a database. In a log with log numbers,
-    // readers take the bytes after its end for the rest of an older log.
+    // readers take the bytes after its end for the remainder of an older log.
     if let Some(format) = found.filter(|found| found.dialect.has_log_numbers()) {
         return Err(Error::new(ErrorKind::NeverAppended { format }, path));
     }
@@ -155,11 +156,13 @@ fn format_of(
     Ok((format, foreign))
 }
 
-/// Whether a log in which the dialect `found` was detected can be read as `named`: each of its
-/// fragments means the same there. A RocksDB log that is not recycled is detected as a LevelDB log,
-/// and a long Pebble log as a recyclable one. A log without containers is not packed: other programs
-/// read it. But if the start of the file, its `head`, is damaged or was padded, the mark or the
-/// file header is missing, and does not contradict the name.
+/// Checks whether a log in which the dialect `found` was detected can be read as `named`: each of
+/// its fragments must mean the same there. For example, a RocksDB log that is not recycled is
+/// detected as a LevelDB log, and a long Pebble log as a recyclable one. A log without containers
+/// is not packed, because other programs read it.
+///
+/// If the start of the file, its `head`, is damaged or was padded, the mark or the file header is
+/// missing. It then does not contradict `named`.
 fn reads(named: Dialect, found: Dialect, head: &[u8], file_len: u64) -> bool {
     let is_start_lost = !starts_undamaged(head);
     let has_lost_mark = is_start_lost && named.is_packed() && found.has_containers();
@@ -176,13 +179,13 @@ fn reads(named: Dialect, found: Dialect, head: &[u8], file_len: u64) -> bool {
     let has_lost_file_header = is_start_lost && !named.prefix().is_empty() && !found.prefix().is_empty();
     let is_same_file =
         named.checksum() == found.checksum() && (named.prefix() == found.prefix() || has_lost_file_header);
-    // The second block shows where blocks start.
+    // Only a second block shows where blocks start.
     let is_same_grid = named.grid_offset() == found.grid_offset() || file_len <= BLOCK_LEN as u64;
     named.name() == found.name() || is_same_file && is_same_grid && (0..=u8::MAX).all(is_same_fragment)
 }
 
 /// Sets the length of a file that was longer or ended in a torn record. The new length is on the
-/// disk before the first write there: otherwise a crash could bring back old bytes after the new
+/// disk before the first write there. Otherwise a crash could bring back old bytes after the new
 /// ones. Everything before `known_offset` was on the disk.
 pub(in crate::writer) fn cut(storage: &dyn Storage, len: u64, known_offset: u64) -> io::Result<()> {
     storage.set_len(len)?;
@@ -191,8 +194,8 @@ pub(in crate::writer) fn cut(storage: &dyn Storage, len: u64, known_offset: u64)
         .inspect_err(|_| unsynced::remember(storage.identity(), known_offset.min(len)))
 }
 
-/// Rewrites the bytes `[start, end)` of the file, so that the next sync writes it to the disk even
-/// if the last one failed.
+/// Rewrites the bytes `[start, end)` of the file, so that the next sync writes them to the disk
+/// even if the last one failed.
 fn write_again(
     storage: &dyn Storage,
     start: u64,
@@ -215,7 +218,7 @@ fn write_again(
 /// A log before the first append.
 struct LogBefore<'a> {
     grid: Grid,
-    /// The apparent format of the file if it is not a log, although its dialect was named.
+    /// The apparent format of the file, if it is not a log but its dialect was named.
     foreign: Option<Foreign>,
     file_len: u64,
     storage: &'a dyn Storage,
@@ -229,17 +232,17 @@ impl LogBefore<'_> {
         Error::io(source, self.path)
     }
 
-    /// Damage in a log to which padding would make it possible to append.
+    /// Returns the error for damage in a log that could be appended to after padding.
     fn corruption(&self, region: SkippedRegion) -> Error {
         Error::new(ErrorKind::Corruption { region }, self.path).with_hint(Some(Hint::Pad))
     }
 
-    /// The length that the file will have, by the table in `docs/format/writing.md`. `region` is
-    /// the whole tail.
+    /// Returns the length that the file will have, by the table in `docs/format/writing.md`.
+    /// `region` is the whole tail.
     fn new_len(&self, tail: &Tail, region: SkippedRegion) -> Result<u64, Error> {
-        // Without a valid fragment, no byte of it shows that this is a log. It may be one whose
-        // first record is torn; or, if its dialect was named, one of whose only records a sector
-        // never reached the disk.
+        // Without a valid fragment, no byte shows that this is a log. It may be a log whose first
+        // record is torn. If its dialect was named, it may also be a log whose only records have a
+        // sector that never reached the disk.
         let has_lost_sector =
             self.options.on_torn_tail == OnTornTail::PadToBlock && self.options.dialect.is_some() && tail.is_torn();
         let may_be_log = self.foreign.is_none() && (has_lost_sector || self.is_torn_first(tail.start)?);
@@ -276,10 +279,12 @@ impl LogBefore<'_> {
         }
     }
 
-    /// The byte with which the padding starts; zeros follow. Zeros alone could complete the torn
-    /// record, if its missing part is zeros: it would reappear after it was reported as lost. 0xff
-    /// followed by zeros could do the same. But no checksum is valid for two payloads that differ
-    /// in one byte.
+    /// Returns the first byte of the padding, which is followed by zeros.
+    ///
+    /// Padding of zeros alone could complete the torn record, if its missing part is zeros. The
+    /// record would then reappear after it was reported as lost. 0xff followed by zeros could do
+    /// the same. But no checksum is valid for two payloads that differ in one byte, so 0xfe is then
+    /// used instead.
     fn padding_byte(&self, tail: &Tail) -> Result<u8, Error> {
         let block_start = self.grid.block_start(self.file_len);
         let start = tail.start.max(block_start);
@@ -289,8 +294,8 @@ impl LogBefore<'_> {
             torn = &torn[whole.end..];
         }
         if bytes.len() < HEADER_LEN && !tail.has_fragment {
-            // The type of the first header is missing. Zero is not a type, and completes no header;
-            // with another byte, the file could look as if it were not a log.
+            // The type of the first header is missing. Zero is not a type, so it does not complete
+            // a header. With any other byte, the file might not look like a log.
             return Ok(0);
         }
         let mut completed = torn.to_vec();
@@ -300,11 +305,11 @@ impl LogBefore<'_> {
         Ok(if is_completed { 0xfe } else { 0xff })
     }
 
-    /// Whether everything from `start` on can be the start of one record: a truncated header,
-    /// or one whose record extends to the end of the file or past it.
+    /// Checks whether everything from `start` on can be the start of one record: a truncated
+    /// header, or a header whose record extends to the end of the file or past it.
     fn is_torn_first(&self, start: u64) -> Result<bool, Error> {
-        /// A longer text is hardly ever the start of a header by chance, and is more likely the
-        /// whole of a small file that is not a log.
+        /// A longer text is hardly ever the start of a header by chance. It is more likely the
+        /// whole content of a small file that is not a log.
         const TEXT_LEN_MAX: usize = 4;
         let left = self.file_len - start;
         let bytes = read_at_most(self.storage, start, HEADER_LEN as u64).map_err(|source| self.failed(source))?;
@@ -312,7 +317,7 @@ impl LogBefore<'_> {
             return Ok(start > 0 || bytes.len() <= TEXT_LEN_MAX || !is_text(&bytes, true));
         };
         if header.kind == 0 && left <= BLOCK_LEN as u64 {
-            // A header that was cut short before its type, and padded with zeros.
+            // The header may have been cut off before its type and padded with zeros.
             let rest = start + HEADER_LEN as u64;
             let rest = read_at_most(self.storage, rest, left).map_err(|source| self.failed(source))?;
             return Ok(rest.iter().all(|&byte| byte == 0));
@@ -327,27 +332,29 @@ impl LogBefore<'_> {
         Ok(starts && is_written(&self.grid.dialect.into(), header, block_left) && len as u64 >= left)
     }
 
-    /// Whether there is at most a trailer between the checkpoint and `first`, the start of the
-    /// bytes after it: the next record, the rest of one, or the end of the file.
+    /// Checks whether there is at most a trailer between the checkpoint and `first`. `first` is the
+    /// start of the bytes after it: the next record, the remainder of a record, or the end of the
+    /// file.
     fn is_edge(&self, checkpoint: u64, first: u64) -> bool {
         let left = self.grid.block_left(checkpoint);
         let is_trailer = left < HEADER_LEN && (checkpoint..=checkpoint.saturating_add(left as u64)).contains(&first);
         checkpoint == 0 || first == checkpoint || is_trailer
     }
 
-    /// Reads the records from the checkpoint on. `None`: the file ends with a complete one.
+    /// Reads the records from the checkpoint on. Returns `None` if the file ends with a complete
+    /// record.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Corruption`] for damage with a complete record after it, unless the options request
-    /// padding.
+    /// [`ErrorKind::Corruption`] for damage that a complete record follows, unless the options
+    /// request padding.
     fn find_tail(&self) -> Result<Option<Tail>, Error> {
         let LogBefore {
             grid, storage, options, ..
         } = *self;
         let checkpoint = options.checkpoint.unwrap_or(0);
-        // From the start of the block on, so that no bytes inside a record can be mistaken for
-        // one.
+        // Reading starts at the start of the block, so that no bytes inside a record can be
+        // mistaken for a record.
         let offset = grid.block_start(checkpoint);
         let read = Interruptible {
             read: StorageReader { storage, offset },
@@ -364,7 +371,8 @@ impl LogBefore<'_> {
         Reader::with_source(source, read_options).without_data(|reader| self.tail_of(reader, checkpoint))
     }
 
-    /// As [`find_tail`](Self::find_tail), with a reader that starts at the block of the checkpoint.
+    /// Like [`find_tail`](Self::find_tail), with a reader that starts at the block of the
+    /// checkpoint.
     fn tail_of<S: Source>(&self, reader: &mut Reader<S>, checkpoint: u64) -> Result<Option<Tail>, Error> {
         let LogBefore {
             grid, storage, options, ..
@@ -380,8 +388,8 @@ impl LogBefore<'_> {
             })?;
             let (start, end, is_whole) = match step {
                 Step::Record(span) => (span.offset, span.end_offset, true),
-                // The engine's own record stays where it is, as a record does. So does a container that is
-                // too long to be opened: its checksums are valid.
+                // Engine metadata stays where it is, like a record. So does a container that is too
+                // long to be opened: its checksums are valid.
                 Step::Skipped(region) => (
                     region.start,
                     region.end,
@@ -406,8 +414,8 @@ impl LogBefore<'_> {
                         return Err(self.corruption(region));
                     }
                 }
-                // The block is full, and no reader uses these bytes; or there is a file header, but
-                // no record yet.
+                // These are the unused bytes at the end of a full block, or a file header without
+                // any record yet.
                 Step::Skipped(SkippedRegion {
                     reason: Reason::NonzeroTrailer | Reason::FileHeader | Reason::UnknownVersion { .. },
                     ..

@@ -9,8 +9,8 @@ use crate::dialect::{Dialect, Grid, Role};
 use crate::format::{KIND_AT, Kind};
 use crate::writer::storage::{Storage, read_at_most};
 
-/// The unit that a disk writes atomically. Only a hint that a crash could have left it; etcd
-/// assumes the same length (`wal/decoder.go`).
+/// The unit that a disk writes atomically. It is used only as a hint that a crash could have left
+/// the bytes. etcd assumes the same length (`wal/decoder.go`).
 const SECTOR_LEN: u64 = 512;
 
 /// The bytes after the last complete record.
@@ -23,15 +23,15 @@ pub(super) struct Tail {
     pub(super) last: Reason,
     /// The first region that is damage.
     pub(super) damage: Option<SkippedRegion>,
-    /// A sector, or the part of one that is damaged, is all zero: it was not written, though the
-    /// file already had its new length.
+    /// Whether a sector, or the damaged part of a sector, is all zero. It was not written, although
+    /// the file already had its new length.
     has_zero_sector: bool,
-    /// A part of it cannot be the rest of an interrupted write: a complete record, or one that
-    /// is complete except for one flipped bit.
+    /// Whether a part of the tail cannot be the remainder of an interrupted write. Such a part is a
+    /// complete record, or one that is complete except for one flipped bit.
     has_whole_record: bool,
-    /// A byte of it is not zero.
+    /// Whether a byte of the tail is not zero.
     pub(super) has_data: bool,
-    /// There is a valid fragment in it or before it.
+    /// Whether there is a valid fragment in the tail or before it.
     pub(super) has_fragment: bool,
 }
 
@@ -49,7 +49,7 @@ impl Tail {
         }
     }
 
-    /// Whether a crash could have left it, although it is reported as damage.
+    /// Whether a crash could have left the tail, although it is reported as damage.
     pub(super) fn is_torn(&self) -> bool {
         self.has_zero_sector && !self.has_whole_record
     }
@@ -64,7 +64,7 @@ impl Tail {
         if region.reason.severity() == Severity::Corruption {
             self.damage = self.damage.or(Some(region));
         }
-        // Its checksum is valid.
+        // The checksum is valid in these cases.
         self.has_fragment |= matches!(
             region.reason,
             Reason::UnknownKind { .. }
@@ -79,7 +79,7 @@ impl Tail {
         );
         match region.reason {
             Reason::ZeroFill => self.has_zero_sector = true,
-            // Its checksum is valid: it was written completely.
+            // The checksum is valid, so it was written completely.
             Reason::UnknownKind { .. } | Reason::BadMetadata { .. } | Reason::BadContainer | Reason::BadCompression => {
                 self.has_whole_record = true
             }
@@ -101,7 +101,7 @@ impl Tail {
                 let bytes = read_at_most(storage, region.start, region.len().min(left))?;
                 self.has_fragment |= dialect.valid(&bytes, true).is_some();
                 if locate_bit_flip(&bytes, region.start, dialect).is_some() {
-                    // With another length it is complete.
+                    // With another length, the record is complete.
                     self.has_whole_record = true;
                     self.damage = self.damage.or(Some(region));
                 }
@@ -120,8 +120,8 @@ fn rank(reason: Reason) -> u8 {
     }
 }
 
-/// Whether a sector of the file, or the part of one that is in `bytes`, is all zero. `bytes` start
-/// at the file offset `start`.
+/// Whether a sector of the file, or the part of a sector that is in `bytes`, is all zero. `bytes`
+/// start at the file offset `start`.
 fn has_zero_sector(bytes: &[u8], start: u64) -> bool {
     let first_len = (SECTOR_LEN - start % SECTOR_LEN) as usize;
     let (first, rest) = bytes.split_at(first_len.min(bytes.len()));
@@ -130,11 +130,12 @@ fn has_zero_sector(bytes: &[u8], start: u64) -> bool {
         .any(|sector| !sector.is_empty() && sector.iter().all(|&byte| byte == 0))
 }
 
-/// Whether `bytes`, the rest of a block after damage, contain a complete record, engine metadata
-/// included, or the start of one that may be complete. No reader looks for records there.
+/// Whether `bytes` contain a complete record, or the start of a record that may be complete. Engine
+/// metadata counts as a record. `bytes` are the remainder of a block after damage, where no reader
+/// looks for records.
 ///
-/// A damaged record whose data itself contains log fragments is mistaken for one: better a false
-/// alarm than a silent loss.
+/// If a damaged record contains log fragments in its data, they are mistaken for a record. A false
+/// alarm is better than a silent loss.
 fn hides_record(dialect: Dialect, bytes: &[u8]) -> bool {
     let scanner = Scanner::new(bytes);
     (0..bytes.len()).any(|at| {

@@ -1,10 +1,10 @@
 //! Files for which a sync has failed in this process.
 //!
-//! After a failed `fsync`, Linux marks the pages that it could not write as clean: they can still
-//! be read, the next sync succeeds, and yet they are not on the disk. So a writer that reopens such
-//! a file must rewrite the bytes, which makes the pages dirty, before a sync has a meaning. Only
-//! this process knows about the failure; another process states with its checkpoint which bytes it
-//! knows to be on the disk.
+//! After a failed `fsync`, Linux marks the pages that it could not write as clean. They can still
+//! be read and the next sync succeeds, but they are not on the disk. So a writer that reopens such
+//! a file must rewrite the bytes, which makes the pages dirty. Only then does a sync mean that they
+//! are on the disk. Only this process knows about the failure. Another process uses its checkpoint
+//! to state which bytes it knows to be on the disk.
 //!
 //! Source: Rebello et al., "Can Applications Recover from fsync Failures?" (USENIX ATC 2020);
 //! PostgreSQL, "fsyncgate" (2018).
@@ -18,8 +18,8 @@ use crate::file::FileId;
 /// For each such file, the offset before which everything was on the disk when the sync failed.
 static UNSYNCED: Mutex<BTreeMap<FileId, u64>> = Mutex::new(BTreeMap::new());
 
-/// The number of such files. While it is 0, as it nearly always is, the lock is not taken: in a
-/// forked child it may be held by a thread that does not exist there.
+/// The number of such files. While it is 0, which is nearly always the case, the lock is not taken.
+/// In a forked child, the lock may be held by a thread that does not exist there.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 fn unsynced() -> MutexGuard<'static, BTreeMap<FileId, u64>> {
@@ -27,8 +27,8 @@ fn unsynced() -> MutexGuard<'static, BTreeMap<FileId, u64>> {
     UNSYNCED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Remembers that a sync has failed and that everything before `durable_offset` was on the disk.
-/// The memory of an earlier failure remains valid.
+/// Remembers that a sync has failed and that everything before `durable_offset` was on the disk. If
+/// an earlier sync failed, the greater offset counts.
 pub(in crate::writer) fn remember(file: Option<FileId>, durable_offset: u64) {
     if let Some(file) = file {
         let mut unsynced = unsynced();
@@ -38,8 +38,8 @@ pub(in crate::writer) fn remember(file: Option<FileId>, durable_offset: u64) {
     }
 }
 
-/// The offset before which everything was on the disk when a sync of this file failed; `None` if
-/// none has failed.
+/// Returns the offset before which everything was on the disk when a sync of this file failed, or
+/// `None` if no sync has failed.
 pub(in crate::writer) fn known_offset(file: Option<FileId>) -> Option<u64> {
     if COUNT.load(Relaxed) == 0 {
         return None;
@@ -47,7 +47,8 @@ pub(in crate::writer) fn known_offset(file: Option<FileId>) -> Option<u64> {
     unsynced().get(&file?).copied()
 }
 
-/// Forgets the file: all of it has been written again and synced, or it is another file.
+/// Forgets the file, because it has all been written again and synced, or because it is another
+/// file.
 pub(in crate::writer) fn forget(file: Option<FileId>) {
     if let Some(file) = file
         && COUNT.load(Relaxed) > 0

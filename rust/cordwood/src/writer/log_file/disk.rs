@@ -1,4 +1,4 @@
-//! From the buffer to the file, and from there to the disk.
+//! Writes the buffer to the file, and the file to the disk.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,24 +13,26 @@ use crate::writer::append::{cut, unsynced};
 use crate::writer::storage::{Storage, copy_of, write_all};
 
 impl LogFile {
-    /// [`write_out`](Self::write_out), and if that fails, removes the records appended since
-    /// `before` that are not in the file.
+    /// Like [`write_out`](Self::write_out). If it fails, this also removes the records appended
+    /// since `before` that are not in the file.
     pub(super) fn write_out_since(&self, state: &mut State, before: Mark) -> Result<(), Error> {
         self.write_out(state).inspect_err(|_| state.take_back(before))
     }
 
-    /// [`write_buffer`](Self::write_buffer), and the same if that fails.
+    /// Like [`write_buffer`](Self::write_buffer). If it fails, this also removes the records
+    /// appended since `before` that are not in the file.
     pub(super) fn write_buffer_since(&self, state: &mut State, before: Mark) -> Result<(), Error> {
         self.write_buffer(state).inspect_err(|_| state.take_back(before))
     }
 
-    /// Writes all records to the file, in one write unless the system accepts only part of it.
+    /// Writes all records to the file, in one write unless the system accepts only part of the
+    /// bytes.
     pub(super) fn write_out(&self, state: &mut State) -> Result<(), Error> {
         state.end_container();
         self.write_buffer(state)
     }
 
-    /// Writes the buffer to the file, which is everything but the records of an open container.
+    /// Writes the buffer to the file. The buffer has all records except those of an open container.
     pub(super) fn write_buffer(&self, state: &mut State) -> Result<(), Error> {
         let Some(storage) = &state.storage else {
             return Err(self.refusal(state));
@@ -43,10 +45,9 @@ impl LogFile {
         Ok(())
     }
 
-    /// Appends a record of [`BUFFER_LEN`] bytes or more, and returns its offset: the contents of
-    /// the buffer and the record are written in pieces, so that only one of them is copied at a
-    /// time. If that fails, removes the record, and those appended since `before` that are not in
-    /// the file.
+    /// Appends a record of [`BUFFER_LEN`] bytes or more, and returns its offset. The buffer and the
+    /// record are written in pieces, so that only one piece is copied at a time. If that fails,
+    /// this removes the record, and the records appended since `before` that are not in the file.
     pub(super) fn write_long_since(&self, state: &mut State, record: &[u8], before: Mark) -> Result<u64, Error> {
         self.write_long(state, record).inspect_err(|_| state.take_back(before))
     }
@@ -85,7 +86,7 @@ impl LogFile {
             }
             Err(source) => {
                 if state.written == start {
-                    // The rest in the buffer is from the middle of the record.
+                    // The buffer has bytes from the middle of the record.
                     state.buffer.clear();
                 }
                 Err(self.undo_write(state, source))
@@ -93,15 +94,15 @@ impl LogFile {
         }
     }
 
-    /// Truncates the file to the end of the last record that was written completely, and syncs that,
-    /// as opening does for a torn record. The buffer is kept.
+    /// Truncates the file to the end of the last record that was written completely, and syncs
+    /// that, as opening does for a torn record. The buffer is kept.
     #[cold]
     fn undo_write(&self, state: &mut State, source: io::Error) -> Error {
         let undone = state
             .storage
             .as_ref()
             .map(|storage| cut(&**storage, state.written, state.durable));
-        // The end of the file is then unknown: any write may follow a partial record.
+        // If this failed, the end of the file is unknown: any write may follow a partial record.
         if let Some(Err(undo_error)) = undone {
             state.failure = Some(Failure {
                 what: "write",
@@ -136,8 +137,8 @@ impl LogFile {
                 self.lead_sync(state, &*storage)
             };
         };
-        // Dropped under the lock, so that `close` never sees a handle held by a thread that has
-        // stopped waiting.
+        // This is dropped under the lock, so that `close` never sees a handle held by a thread that
+        // no longer waits.
         drop(storage);
         state.waiting -= 1;
         if state.waiting == 0 {
@@ -158,25 +159,26 @@ impl LogFile {
             storage.sync_data()?;
             if syncs_name { storage.sync_directory() } else { Ok(()) }
         };
-        // A panic that propagated from here would leave the other threads waiting forever.
+        // If a panic propagated from here, the other threads would wait forever.
         let result = catch_unwind(AssertUnwindSafe(sync)).unwrap_or_else(|_| Err(io::Error::other("it panicked")));
 
         let mut state = self.lock();
         state.is_syncing = false;
         match result {
-            // The system reports once that it could not write: the cut after another thread's
-            // failed write may have received that error.
+            // The system reports only once that it could not write. The truncation after another
+            // thread's failed write may have received that error.
             Ok(()) if state.failure.is_some() => {}
             Ok(()) => {
                 state.durable = end;
                 state.is_name_durable = true;
-                // The bytes that an earlier failed sync left unwritten were rewritten when the log
-                // was opened.
+                // If an earlier sync failed, the bytes that it left unwritten were rewritten when
+                // the log was opened.
                 unsynced::forget(storage.identity());
             }
             Err(source) => {
                 unsynced::remember(storage.identity(), state.durable);
-                // A write that could not be undone meanwhile is reported with the state it left.
+                // If another thread's write failed in the meantime and could not be undone, that
+                // failure is reported, with the state it left.
                 state.failure.get_or_insert(Failure {
                     what: "sync",
                     source,

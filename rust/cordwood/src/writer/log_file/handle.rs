@@ -19,45 +19,44 @@ use crate::writer::storage::copy_of;
 
 /// A log file on disk, to which records are written.
 ///
-/// * [`create`](LogFile::create) and [`create_new`](LogFile::create_new) create a new log;
-///   [`append_to`](LogFile::append_to) reads an existing one and appends to it, but never after an
-///   incomplete record, where LevelDB's own log reuse loses the records after it.
-/// * It is locked against a second writer, in this process or another, until it is closed or
-///   dropped.
-/// * Threads may share it by reference. Those that [`append_sync`](LogFile::append_sync) at the
-///   same time share a sync.
-/// * It belongs to the process that opened it. In a forked child every call fails with
+/// * [`create`](LogFile::create) and [`create_new`](LogFile::create_new) create a new log.
+///   [`append_to`](LogFile::append_to) opens an existing one and appends after its last complete
+///   record. It never appends after an incomplete record. LevelDB's own log reuse does, and loses
+///   the records that follow.
+/// * The file is locked against a second writer, in this process or another, until the log is
+///   closed or dropped.
+/// * Threads can share a log by reference. Threads that call [`append_sync`](LogFile::append_sync)
+///   at the same time share a sync.
+/// * A log belongs to the process that opened it. In a forked child every call fails with
 ///   [`ErrorKind::Forked`], and closing or dropping the copy changes neither the file nor its lock.
 ///
 /// # Crashes and failures
 ///
-/// | the last operation on a record | survives the end of the process | survives a crash of the
-/// machine |
+/// | the last operation on a record | survives the end of the process | survives a crash of the machine |
 /// |---|---|---|
 /// | [`append`](LogFile::append) returned, [`FlushPolicy::EveryAppend`] (the default) | yes | once synced |
 /// | [`append`](LogFile::append) returned, [`FlushPolicy::OnClose`] | once flushed | once synced |
 /// | [`flush`](LogFile::flush) returned | yes | once synced |
-/// | [`sync`](LogFile::sync) or [`append_sync`](LogFile::append_sync) returned: it is before [`durable_offset`](LogFile::durable_offset) | yes | yes |
+/// | [`sync`](LogFile::sync) or [`append_sync`](LogFile::append_sync) returned, so the record is before [`durable_offset`](LogFile::durable_offset) | yes | yes |
 ///
-/// With [`FlushPolicy::OnClose`] records are buffered and written about 256 KiB at a time;
+/// With [`FlushPolicy::OnClose`], records are buffered and written about 256 KiB at a time.
 /// [`flush`](LogFile::flush), [`sync`](LogFile::sync) and [`close`](LogFile::close) write the rest.
 /// **Call `close` to learn whether everything was written**: dropping the log without it tries to
 /// flush, but cannot report a failure. Dropping does not flush after a permanent failure or in a
-/// forked child; it never syncs, under any policy, and does not write Pebble's end-of-log
-/// trailer.
+/// forked child. It never syncs, under any policy, and does not write Pebble's end-of-log trailer.
 ///
 /// # Failures
 ///
 /// A failed or partial write is undone: the file is truncated to the end of the last record that
-/// was written completely. The record being appended is then not in the log; records appended
-/// earlier that were still in the buffer stay there, and the next flush tries to write them again.
-/// If the file cannot be truncated either, its end is unknown, and every later call fails.
+/// was written completely. The record being appended is then not in the log. Earlier records that
+/// were still in the buffer stay there, and the next flush tries to write them again. If the file
+/// cannot be truncated either, its end is unknown, and every later call fails.
 ///
-/// After a failed sync every later call also fails. A failed sync cannot be retried: the system may
-/// have dropped the bytes it could not write, and reports that only once. To continue, open the
-/// file again with [`append_to`](LogFile::append_to): in the same process it rewrites the bytes
-/// after the durable offset, as read from the file, so that the next sync covers them. Another
-/// process does so from its [checkpoint](LogFileOptions::checkpoint).
+/// After a failed sync, every later call also fails. A failed sync cannot be retried: the system
+/// may have dropped the bytes it could not write, and it reports that only once. To continue, open
+/// the file again with [`append_to`](LogFile::append_to). In the same process, this reads the bytes
+/// after the durable offset and writes them again, so that the next sync covers them. In another
+/// process, pass a [checkpoint](LogFileOptions::checkpoint) to do the same.
 ///
 /// A panic while a record is appended, such as in an iterator passed to
 /// [`extend`](LogFile::extend), also makes every later call fail.
@@ -88,43 +87,43 @@ pub struct LogFile {
     /// The process that opened the log.
     pub(super) owner: u64,
     pub(super) state: Mutex<State>,
-    /// Notified when a sync has ended, successfully or not, and when no thread is left waiting for
-    /// one.
+    /// Notified when a sync succeeds or fails, and when no thread is waiting for a sync any more.
     pub(super) sync_ended: Condvar,
 }
 
 impl LogFile {
-    /// The format in which the log is written: that of the options, in the detected dialect if they
-    /// name none.
+    /// Returns the format in which the log is written. If the options name no dialect, this is the
+    /// detected dialect.
     pub fn format(&self) -> LogFormat {
         self.format
     }
 
-    /// The bytes after the last complete record when the log was opened: cut off or kept, depending
-    /// on the [options](LogFileOptions::on_torn_tail). `None` if there were none.
+    /// Returns the bytes after the last complete record when the log was opened. They were cut off
+    /// or kept, depending on the [options](LogFileOptions::on_torn_tail). `None` if there were
+    /// none.
     pub fn discarded_tail(&self) -> Option<SkippedRegion> {
         self.discarded_tail
     }
 
-    /// The path, as given.
+    /// Returns the path, as given.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// The length of the file with all records so far, in bytes, including those not yet written.
-    /// While a container is open, whose length is not known yet: the least offset that the next
-    /// record can have.
+    /// Returns the length of the file with all records so far, in bytes, including records not yet
+    /// written. While a container is open, its length is not known yet, and this is the lowest
+    /// offset that the next record can have.
     pub fn offset(&self) -> u64 {
         self.status().offset
     }
 
-    /// Everything before this file offset is on the disk: it survives a crash of the machine. 0
-    /// before the first sync of this writer.
+    /// Returns the file offset before which everything is on the disk and survives a crash of the
+    /// machine. It is 0 before the first sync of this writer.
     pub fn durable_offset(&self) -> u64 {
         self.status().durable_offset
     }
 
-    /// The state of the log. Waits while another thread writes, but not while it syncs.
+    /// Returns the state of the log. Waits while another thread writes, but not while it syncs.
     ///
     /// ```
     /// use cordwood_log::{LogFile, LogFileOptions};
@@ -139,14 +138,14 @@ impl LogFile {
     /// ```
     pub fn status(&self) -> LogStatus {
         if self.is_forked() {
-            // At the fork, another thread of the parent may have held the lock, which no thread
-            // would ever release here.
+            // Another thread of the parent may have held the lock at the fork. In the child, no
+            // thread would ever release it.
             return self.try_status().unwrap_or(LogStatus::UNKNOWN);
         }
         self.lock().status()
     }
 
-    /// [`status`](Self::status) without waiting: `None` while another thread writes.
+    /// Returns the [`status`](Self::status) without waiting, or `None` while another thread writes.
     pub fn try_status(&self) -> Option<LogStatus> {
         self.try_lock().map(|state| state.status())
     }
@@ -157,22 +156,23 @@ impl LogFile {
     ///
     /// * [`ErrorKind::RecordTooLarge`] if it has more than
     ///   [`record_len_max`](LogFileOptions::record_len_max) bytes. It is not appended.
-    /// * [`ErrorKind::Write`] if writing it, or a sync that the [policy](LogFileOptions::sync)
-    ///   requires, fails; or if there is no memory for the buffer
-    ///   ([`io::ErrorKind::OutOfMemory`]). See [Failures](LogFile#failures).
+    /// * [`ErrorKind::Write`] if the write fails, if a sync that the [policy](LogFileOptions::sync)
+    ///   requires fails, or if there is no memory for the buffer ([`io::ErrorKind::OutOfMemory`]).
+    ///   See [Failures](LogFile#failures).
     /// * [`ErrorKind::Closed`], [`ErrorKind::Forked`].
     #[inline]
     pub fn append(&self, record: &[u8]) -> Result<u64, Error> {
         self.append_and(record, false)
     }
 
-    /// Appends a record, and returns its offset once it and everything before it are on the disk.
+    /// Appends a record and returns its offset once the record and everything before it are on the
+    /// disk.
     ///
-    /// While one thread waits for the disk, others append; the next sync covers all of them.
+    /// While one thread waits for the disk, others can append. The next sync covers all of them.
     ///
     /// # Errors
     ///
-    /// As [`append`](Self::append).
+    /// The same errors as [`append`](Self::append).
     ///
     /// ```
     /// use cordwood_log::{LogFile, LogFileOptions};
@@ -198,8 +198,8 @@ impl LogFile {
         Ok(offset)
     }
 
-    /// Appends a record, and returns its offset. If the record must be on the disk before the call
-    /// returns, the state is returned with it, still locked.
+    /// Appends a record and returns its offset. If the record must be on the disk before the call
+    /// returns, this also returns the state, still locked.
     #[inline]
     pub(in crate::writer) fn append_unsynced(
         &self,
@@ -229,9 +229,9 @@ impl LogFile {
         Ok((offset, syncs.then_some(state)))
     }
 
-    /// Adds a record to the open container, if that is all that has to be done: the container stays
+    /// Adds a record to the open container, if nothing else has to be done. The container stays
     /// open, and no byte is written or synced.
-    // Inlined, it would make appending to other logs slower.
+    // Inlining this would make appending to other logs slower.
     #[inline(never)]
     fn gather(&self, state: &mut State, record: &[u8]) -> Option<u64> {
         let is_never_due = matches!(self.options.sync, SyncPolicy::Never | SyncPolicy::OnClose);
@@ -241,16 +241,16 @@ impl LogFile {
         state.encoder.add_to_container(record)
     }
 
-    /// Prepares for a record of a log with containers, and returns whether it must be synced: if
-    /// `syncs`, or because of the policy.
+    /// Prepares for a record in a log with containers. Returns whether the record must be synced,
+    /// either because `syncs` is set or because of the policy.
     ///
-    /// If the call is going to write the record, the open container is closed first: a write that
-    /// fails then takes back this record, and none before it. If the record is only added to the
-    /// container, a full buffer is written before that.
+    /// If the call will write the record, the open container is closed first. A failed write then
+    /// takes back this record only. If the record is just added to the container, a full buffer is
+    /// written first.
     #[inline(never)]
     fn prepare_container(&self, state: &mut State, record_len: usize, syncs: bool) -> Result<bool, Error> {
         let len = state.encoder.encoded_len_max(record_len);
-        // How long the open container will be is not known, so this is the most that it can be.
+        // The length of the open container is not known yet, so this is an upper bound.
         let end = state.encoder.closed_offset().saturating_add(len);
         let syncs = syncs || self.is_due(state, end);
         if syncs || self.writes_each() || !Encoder::shares_container(record_len) {
@@ -261,24 +261,24 @@ impl LogFile {
         Ok(syncs)
     }
 
-    /// Appends several records under one lock, and returns how many. If the policy requires a sync,
-    /// it follows the last of them. Other threads wait meanwhile, and the iterator must not use the
-    /// log itself.
+    /// Appends several records under one lock and returns how many. If the policy requires a sync,
+    /// there is one sync after the last record. Other threads wait until all are appended. The
+    /// iterator must not use the log itself.
     ///
     /// # Errors
     ///
-    /// As [`append`](Self::append). The records before one that is too long are in the log. After a
-    /// failed write, the records that had not reached the file, perhaps all of them, are not in the
-    /// log; [`offset`](Self::offset) shows where it ends.
+    /// The same errors as [`append`](Self::append). If a record is too long, the records before it
+    /// are in the log. After a failed write, records that had not reached the file are not in the
+    /// log. That may be all of them. [`offset`](Self::offset) shows where the log ends.
     pub fn extend<R: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         let (extended, unsynced) = self.extend_unsynced(records)?;
         self.wait_for(unsynced)?;
         extended
     }
 
-    /// Appends several records, and returns how many, or the error of the one that was refused. If
-    /// those appended must be on the disk before the call returns, the state is returned with that,
-    /// still locked.
+    /// Appends several records. Returns how many, or the error of the record that was refused. If
+    /// the appended records must be on the disk before the call returns, this also returns the
+    /// state, still locked.
     #[expect(clippy::type_complexity, reason = "the result of `extend`, and what it waits for")]
     pub(in crate::writer) fn extend_unsynced<R: AsRef<[u8]>>(
         &self,
@@ -313,7 +313,7 @@ impl LogFile {
         if self.writes_each() {
             self.write_out_since(&mut state, before)?;
         }
-        // Also if it stopped at a record that is too long: those before it are in the log.
+        // This also applies if a record was too long: the records before it are in the log.
         let syncs = state.encoder.offset() > start && self.is_due(&state, state.encoder.end_max());
         if syncs {
             self.write_out_since(&mut state, before)?;
@@ -321,7 +321,7 @@ impl LogFile {
         Ok((encoded.map(|()| count), syncs.then_some(state)))
     }
 
-    /// Waits until everything written is on the disk, if there is a state.
+    /// If there is a state, waits until everything written is on the disk.
     pub(in crate::writer) fn wait_for(&self, unsynced: Option<MutexGuard<'_, State>>) -> Result<(), Error> {
         let Some(state) = unsynced else { return Ok(()) };
         let end = state.written;
@@ -329,8 +329,8 @@ impl LogFile {
     }
 
     /// Appends a record if that requires no waiting, either for the operating system or for another
-    /// thread. Otherwise, and also if the record is too long, it does not append and returns
-    /// `None`. With [`FlushPolicy::EveryAppend`] it always does so.
+    /// thread. Otherwise, or if the record is too long, it does not append and returns `None`. With
+    /// [`FlushPolicy::EveryAppend`] it always returns `None`.
     ///
     /// # Errors
     ///
@@ -352,7 +352,7 @@ impl LogFile {
         {
             return Ok(Some(offset));
         }
-        // If this is more than is needed, `append` decides.
+        // This is an upper bound. If it is too high, `append` decides.
         let len = state.encoder.encoded_len_max(record.len());
         let end = state.encoder.offset().saturating_add(len);
         let is_full = state.buffer.len() as u64 + len >= BUFFER_LEN as u64;
@@ -372,14 +372,14 @@ impl LogFile {
         self.flushed().map(drop)
     }
 
-    /// Writes all records so far, and returns the state, still locked.
+    /// Writes all records so far and returns the state, still locked.
     pub(in crate::writer) fn flushed(&self) -> Result<MutexGuard<'_, State>, Error> {
         let mut state = self.usable()?;
         self.write_out(&mut state)?;
         Ok(state)
     }
 
-    /// Writes all records so far, and waits until they are on the disk.
+    /// Writes all records so far and waits until they are on the disk.
     ///
     /// # Errors
     ///
@@ -388,8 +388,8 @@ impl LogFile {
         self.wait_for(Some(self.flushed()?))
     }
 
-    /// Makes every later call fail, and returns the error of this one: the operation named `what`
-    /// has failed.
+    /// Notes that the operation named `what` has failed, and returns the error for this call.
+    /// Every later call fails.
     #[cold]
     pub(in crate::writer) fn fail(&self, what: &'static str, source: io::Error) -> Error {
         let mut state = self.lock();
@@ -402,25 +402,27 @@ impl LogFile {
         self.failed(&state, error)
     }
 
-    /// The least and the most bytes that the file can have now, an open container included.
+    /// Returns the minimum and maximum length that the file can have now, including an open
+    /// container.
     pub(in crate::writer) fn ends(&self) -> (u64, u64) {
         let state = self.lock();
         (state.encoder.offset(), state.encoder.end_max())
     }
 
-    /// Waits until every byte before the file offset `offset` is on the disk. It appends no record:
-    /// a thread can wait for records that others have appended. If another thread is syncing, it
-    /// waits for that; if that covers too little, or no thread syncs, it syncs itself.
+    /// Waits until every byte before the file offset `offset` is on the disk. It appends no record,
+    /// so a thread can wait for records that others have appended. If another thread is syncing, it
+    /// waits for that sync. If that sync covers too little, or no thread is syncing, it syncs
+    /// itself.
     ///
-    /// A record ends where [`offset`](Self::offset) is after its append, not at the offset that
-    /// [`append`](Self::append) returns, where it starts.
+    /// To wait for a record, pass the value of [`offset`](Self::offset) after its append.
+    /// [`append`](Self::append) returns where the record starts, not where it ends.
     ///
     /// # Errors
     ///
     /// * [`ErrorKind::Io`] if `offset` is after the end of the log ([`io::ErrorKind::InvalidInput`]).
     /// * [`ErrorKind::Write`] after a permanent failure, even if the bytes were already known to be
-    ///   on the disk; [`ErrorKind::Closed`], [`ErrorKind::Forked`]. See
-    ///   [Failures](LogFile#failures).
+    ///   on the disk. See [Failures](LogFile#failures).
+    /// * [`ErrorKind::Closed`], [`ErrorKind::Forked`].
     ///
     /// ```
     /// use cordwood_log::{LogFile, LogFileOptions};
@@ -437,7 +439,7 @@ impl LogFile {
         self.wait_until_durable(self.written_to(offset)?, offset)
     }
 
-    /// Writes the records before `offset`, and returns the state, still locked.
+    /// Writes the records before `offset` and returns the state, still locked.
     pub(in crate::writer) fn written_to(&self, offset: u64) -> Result<MutexGuard<'_, State>, Error> {
         let mut state = self.usable()?;
         let end = state.encoder.offset();
@@ -450,21 +452,24 @@ impl LogFile {
         Ok(state)
     }
 
-    /// Writes all records so far and, if the [policy](LogFileOptions::sync) is not
-    /// [`SyncPolicy::Never`], waits until they are on the disk. It also waits for other threads
-    /// that are waiting for a sync. Then the file is released, and another writer may open it.
-    /// Every later call fails with [`ErrorKind::Closed`], except a further `close` and the methods that
-    /// only query. A second `close` waits until the first has released the file. Unlike
-    /// [`Writer::finish`](crate::Writer::finish), it does not consume the log, since threads may
-    /// share it.
+    /// Closes the log.
     ///
-    /// In a forked child no byte is written and the lock is kept: only the child's copy of the
+    /// Writes all records so far and waits until they are on the disk, unless the
+    /// [policy](LogFileOptions::sync) is [`SyncPolicy::Never`]. It also waits for other threads
+    /// that are waiting for a sync. Then it releases the file, and another writer can open it.
+    ///
+    /// Every later call fails with [`ErrorKind::Closed`], except another `close` and the methods
+    /// that only query. A second `close` waits until the first has released the file. Unlike
+    /// [`Writer::finish`](crate::Writer::finish), `close` does not consume the log, because threads
+    /// may share it.
+    ///
+    /// In a forked child, no byte is written and the lock is kept. Only the child's copy of the
     /// descriptor is closed.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Write`]: records after [`durable_offset`](Self::durable_offset) may be lost.
-    /// The log is closed nevertheless.
+    /// The log is closed even so.
     ///
     /// ```
     /// use cordwood_log::{Error, ErrorKind, LogFile, LogFileOptions};
@@ -478,8 +483,8 @@ impl LogFile {
     /// ```
     pub fn close(&self) -> Result<(), Error> {
         if self.is_forked() {
-            // Not `lock`: see `status`. No record was appended in this process; the buffer is for
-            // the parent to write.
+            // This does not call `lock`, for the reason given in `status`. No record was appended
+            // in this process, and the parent writes the buffer.
             if let Some(mut state) = self.try_lock() {
                 state.is_closed = true;
                 state.storage = None;
@@ -500,8 +505,8 @@ impl LogFile {
         }
         state.storage = None;
         self.sync_ended.notify_all();
-        // A closed writer may be kept for a long time. The bytes it has not written are lost, and
-        // that has been reported.
+        // A closed writer may be kept for a long time, so its memory is released. The bytes that
+        // were not written are lost, and that has been reported.
         state.buffer = Vec::new();
         state.encoder = Encoder::new(state.encoder.offset());
         finished
@@ -509,11 +514,11 @@ impl LogFile {
 
     fn finish(&self, mut state: MutexGuard<'_, State>) -> Result<(), Error> {
         let usable = self.check(&state);
-        // From here on, no record can be appended that would never be written.
+        // From here on, no record can be appended, because it would never be written.
         state.is_closed = true;
         usable?;
         let State { encoder, buffer, .. } = &mut *state;
-        // The file header, if there is no record, and the end-of-log trailer.
+        // Writes the file header, if there is no record, and the end-of-log trailer.
         encoder.start(buffer);
         encoder.end(buffer);
         self.write_out(&mut state)?;
@@ -567,7 +572,8 @@ impl LogFile {
         Ok(state)
     }
 
-    /// Reserves room in the buffer for a long record, for which there may be no memory.
+    /// Reserves room in the buffer for a long record, because there may not be enough memory for
+    /// it.
     #[inline]
     fn reserve(&self, state: &mut State, record_len: usize) -> Result<(), Error> {
         if record_len as u64 > self.options.record_len_max {
@@ -619,7 +625,7 @@ impl LogFile {
         }
     }
 
-    /// The error for a failed write or sync, after the state has been updated.
+    /// Returns the error for a failed write or sync, after the state has been updated.
     pub(super) fn failed(&self, state: &State, source: io::Error) -> Error {
         self.write_error(state, source, None)
     }
@@ -650,25 +656,25 @@ impl LogFile {
     }
 }
 
-/// The error of waiting for bytes that no record has.
+/// Returns the error for an offset after the end of the log.
 #[cold]
 pub(in crate::writer) fn after_end(offset: u64, end: u64, path: Option<&Path>) -> Error {
     let text = format!("the offset {offset} is after the end of the log, {end}");
     Error::io(io::Error::new(io::ErrorKind::InvalidInput, text), path)
 }
 
-/// Tries to write the bytes that have not been flushed, as `BufWriter` does.
+/// Tries to write the bytes that have not been flushed, like `BufWriter` does.
 impl Drop for LogFile {
     fn drop(&mut self) {
         if self.is_forked() {
             return;
         }
-        // No other thread can use the log. After a panic while a record was appended, `check`
-        // refuses.
+        // No other thread can use the log now. If a thread panicked while it appended a record,
+        // `check` returns an error.
         if let Some(mut state) = self.try_lock()
             && self.check(&state).is_ok()
         {
-            // An error cannot be returned from here. `close` reports it.
+            // This cannot return an error. `close` reports it.
             let _ = self.write_out(&mut state);
         }
     }

@@ -1,4 +1,4 @@
-//! Opens a log file: creates it, or reads it to append to it.
+//! Opens a log file: creates it, or reads it and appends to it.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind, unsupported};
 use crate::writer::append::{Recovered, cut, recover, unsynced};
 use crate::writer::storage::{DiskFile, Storage};
 
-/// Refuses options that the dialect does not support, and logs that are never appended to.
+/// Rejects options that the dialect does not support, and logs that are never appended to.
 pub(in crate::writer) fn check_appended_to(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
     unsupported(format.check(), path)?;
     if format.is_appended_to() {
@@ -30,13 +30,15 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Io`] if the file cannot be opened or emptied, or if its name states a log number,
-    ///   such as `000012.log`, that is not the one in the options ([`io::ErrorKind::InvalidInput`]).
-    /// * [`ErrorKind::Locked`] if another writer has it open; the file is left as it is.
-    /// * [`ErrorKind::Unsupported`] if the options give a log number or a compression that the dialect
-    ///   does not support, or a compression that this build cannot write; the file is not changed.
+    /// * [`ErrorKind::Io`] if the file cannot be opened or emptied.
+    /// * [`ErrorKind::Io`] with [`io::ErrorKind::InvalidInput`] if the name of the file states a
+    ///   log number, such as `000012.log`, that is not the one in the options.
+    /// * [`ErrorKind::Locked`] if another writer has it open. The file is left as it is.
+    /// * [`ErrorKind::Unsupported`] if the options give a log number or a compression that the
+    ///   dialect does not support, or a compression that this build cannot write. The file is not
+    ///   changed.
     pub fn create(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
-        // Opening does not truncate it: another writer may have it open.
+        // Opening must not truncate the file, because another writer may have it open.
         Self::create_with(
             path.as_ref(),
             OpenOptions::new().write(true).create(true).truncate(false),
@@ -44,13 +46,13 @@ impl LogFile {
         )
     }
 
-    /// Creates a new log; the file must not exist.
+    /// Creates a new log. The file must not exist.
     ///
     /// # Errors
     ///
     /// * [`ErrorKind::Io`] if the file already exists ([`io::ErrorKind::AlreadyExists`]), cannot be
     ///   created, or has the wrong name, as in [`create`](Self::create).
-    /// * [`ErrorKind::Unsupported`] as [`create`](Self::create).
+    /// * [`ErrorKind::Unsupported`] for the same reasons as in [`create`](Self::create).
     pub fn create_new(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
         Self::create_with(path.as_ref(), OpenOptions::new().write(true).create_new(true), options)
     }
@@ -65,27 +67,29 @@ impl LogFile {
         Self::create_in_storage(Box::new(file), options, Some(path)).map_err(failed)
     }
 
-    /// Opens a log to append to it; creates a new one if there is none.
+    /// Opens a log to append to it, or creates a new one if the file does not exist.
     ///
-    /// The file is read, from its start or from the [checkpoint](LogFileOptions::checkpoint).
-    /// If it does not end with a complete record, [`on_torn_tail`](LogFileOptions::on_torn_tail)
-    /// decides; [`discarded_tail`](Self::discarded_tail) describes the bytes after the last
+    /// The file is read, from its start or from the [checkpoint](LogFileOptions::checkpoint). If it
+    /// does not end with a complete record, [`on_torn_tail`](LogFileOptions::on_torn_tail) decides
+    /// what happens. [`discarded_tail`](Self::discarded_tail) describes the bytes after the last
     /// complete record.
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Io`] if the file cannot be opened, read or truncated, or is not a regular file;
-    ///   if there is a checkpoint after 0, and the file does not exist ([`io::ErrorKind::NotFound`]),
-    ///   or no record starts or ends there ([`io::ErrorKind::InvalidInput`]).
+    /// * [`ErrorKind::Io`] if the file cannot be opened, read or truncated, or is not a regular
+    ///   file.
+    /// * [`ErrorKind::Io`] if there is a checkpoint after 0 and the file does not exist
+    ///   ([`io::ErrorKind::NotFound`]), or no record starts or ends at the checkpoint
+    ///   ([`io::ErrorKind::InvalidInput`]).
     /// * [`ErrorKind::Locked`] if another writer has it open.
     /// * [`ErrorKind::WrongDialect`] if the fragments of the file are not in the dialect that the
     ///   options name.
-    /// * [`ErrorKind::NeverAppended`] for a log with a log number, or with compression: RocksDB and
+    /// * [`ErrorKind::NeverAppended`] for a log with a log number or with compression. RocksDB and
     ///   Pebble create a new log instead.
-    /// * [`ErrorKind::Unsupported`] as [`create`](Self::create).
+    /// * [`ErrorKind::Unsupported`] for the same reasons as in [`create`](Self::create).
     /// * [`ErrorKind::Foreign`] if the file is not a log.
-    /// * [`ErrorKind::TornTail`] if it ends with an incomplete record or with zeros, and the options
-    ///   refuse that.
+    /// * [`ErrorKind::TornTail`] if it ends with an incomplete record or with zeros, and the
+    ///   options refuse that.
     /// * [`ErrorKind::Corruption`] if it is damaged, unless the options request padding.
     ///
     /// ```
@@ -113,8 +117,9 @@ impl LogFile {
         Self::append_to_unless(path, options, &|| Ok(()))
     }
 
-    /// [`append_to`](Self::append_to), interruptible: `interrupted` is called repeatedly while the
-    /// file is read, and an error from it ends the call as an [`ErrorKind::Io`].
+    /// Like [`append_to`](Self::append_to), but interruptible. `interrupted` is called repeatedly
+    /// while the file is read. If it returns an error, the call ends with that error as an
+    /// [`ErrorKind::Io`].
     ///
     /// ```
     /// use std::io;
@@ -134,16 +139,17 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// As [`append_to`](Self::append_to), and the error of `interrupted`.
+    /// The same errors as [`append_to`](Self::append_to), and the error of `interrupted`.
     pub fn append_to_unless(
         path: impl AsRef<Path>,
         options: LogFileOptions,
         interrupted: &dyn Fn() -> io::Result<()>,
     ) -> Result<Self, Error> {
         let path = path.as_ref();
-        // Before the file is opened, which would create it.
+        // This must come before the file is opened, which would create it.
         check_appended_to(options.format(), Some(path))?;
-        // A log that has a checkpoint exists. If it does not, a new one would conceal that it is lost.
+        // A log with a checkpoint already exists. If it does not, a new log would hide that it is
+        // lost.
         let is_new = options.checkpoint.unwrap_or(0) == 0;
         let mut open = OpenOptions::new();
         let file = DiskFile::open(path, open.read(true).write(true).create(is_new).truncate(false))?;
@@ -154,7 +160,8 @@ impl LogFile {
         Self::append_to_storage(Box::new(file), options, Some(path), Some(path), interrupted)
     }
 
-    /// Appends to the log in `storage`: `path` is for errors, and `file` is the path of the file itself.
+    /// Appends to the log in `storage`. `path` is for errors, and `file` is the path of the file
+    /// itself.
     pub(in crate::writer) fn append_to_storage(
         storage: Box<dyn Storage>,
         options: LogFileOptions,
@@ -166,14 +173,14 @@ impl LogFile {
         Ok(Self::new(storage, options, recovered, path))
     }
 
-    /// [`create`](Self::create), for tests.
+    /// Like [`create`](Self::create), but for tests.
     #[cfg(feature = "test-storage")]
     pub fn create_in(storage: Box<dyn Storage>, options: LogFileOptions) -> io::Result<Self> {
         unsupported(options.format().check_to_write(), None)?;
         Self::create_in_storage(storage, options, None)
     }
 
-    /// Makes `storage`, whose path is for errors, a new log.
+    /// Creates a new log in `storage`. `path` is for errors.
     pub(in crate::writer) fn create_in_storage(
         storage: Box<dyn Storage>,
         options: LogFileOptions,
@@ -192,8 +199,8 @@ impl LogFile {
         Ok(Self::new(storage, options, new, path))
     }
 
-    /// The same log as a segment that another one precedes: a reader that comes from there may have
-    /// used up its budget.
+    /// Marks this log as a segment that follows another one. A reader that has read the previous
+    /// segment may have used up its budget.
     pub(in crate::writer) fn after_another(mut self) -> Self {
         if let Ok(state) = self.state.get_mut() {
             state.encoder.use_up_budget();
@@ -201,7 +208,7 @@ impl LogFile {
         self
     }
 
-    /// [`append_to`](Self::append_to), for tests.
+    /// Like [`append_to`](Self::append_to), but for tests.
     #[cfg(feature = "test-storage")]
     pub fn append_in(storage: Box<dyn Storage>, options: LogFileOptions) -> Result<Self, Error> {
         check_appended_to(options.format(), None)?;
@@ -212,7 +219,7 @@ impl LogFile {
         let Recovered { format, file_len, tail } = recovered;
         let process = storage.process();
         let mut encoder = Encoder::unchecked(file_len, format);
-        // All of the file is a tail that was padded.
+        // The whole file is a tail that was padded.
         if file_len > 0 && tail.is_some_and(|tail| tail.start == 0) {
             encoder.start_again();
         }
@@ -221,7 +228,7 @@ impl LogFile {
             encoder,
             buffer: Vec::new(),
             written: file_len,
-            // Whoever wrote the existing contents may not have synced them successfully.
+            // The existing contents may not have been synced successfully.
             durable: 0,
             is_name_durable: false,
             is_syncing: false,

@@ -1,4 +1,4 @@
-//! How a log file is opened, and when it is synced.
+//! Options for opening a log file and for syncing it.
 
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ use crate::options::{log_options, options};
 /// When a [`LogFile`](crate::LogFile) waits until its records are on the disk.
 ///
 /// [`LogFile::sync`](crate::LogFile::sync) and
-/// [`LogFile::append_sync`](crate::LogFile::append_sync) sync at any time, under any policy.
-/// There is no background thread: `EveryBytes` and `EveryInterval` take effect only during an
-/// append. Without an append there is no sync, however long ago the last one was; a program that
-/// will not append for a while should call `sync` itself.
+/// [`LogFile::append_sync`](crate::LogFile::append_sync) sync at any time, under any policy. There
+/// is no background thread: `EveryBytes` and `EveryInterval` take effect only during an append.
+/// Without an append there is no sync, however long ago the last one was. If your program will not
+/// append for a while, call `sync` yourself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum SyncPolicy {
-    /// Only on request. Written records survive the end of the process, but a crash of the machine
-    /// may lose them.
+    /// The log syncs only on request. Written records survive the end of the process, but a crash
+    /// of the machine may lose them.
     #[default]
     Never,
     /// [`LogFile::close`](crate::LogFile::close) syncs. Every later variant also syncs on close.
@@ -33,22 +33,22 @@ pub enum SyncPolicy {
 }
 
 named! {
-    /// When a [`LogFile`](crate::LogFile) writes its records to the operating system, which keeps
-    /// them if the process ends.
+    /// When a [`LogFile`](crate::LogFile) writes its records to the operating system. The system
+    /// keeps them even if the process ends.
     ///
     /// [`LogFile::flush`](crate::LogFile::flush), [`LogFile::sync`](crate::LogFile::sync) and
-    /// [`LogFile::close`](crate::LogFile::close) do so under any policy. When the records reach the
-    /// disk depends on the [`SyncPolicy`].
+    /// [`LogFile::close`](crate::LogFile::close) write them under any policy. The [`SyncPolicy`]
+    /// determines when the records reach the disk.
     #[derive(Default)]
     pub enum FlushPolicy {
-        /// Each append writes before it returns, in one write; for an
-        /// [`extend`](crate::LogFile::extend), or a record of more than 256 KiB, in one write per
+        /// Each append writes before it returns. It uses one write, but
+        /// [`extend`](crate::LogFile::extend) and a record of more than 256 KiB use one write per
         /// 256 KiB. Appended records survive the process, however it ends. LevelDB does the same.
         #[default]
         EveryAppend = "append",
-        /// On request, when 256 KiB have been buffered, and when the log is closed. Appending short
-        /// records takes a fraction of the time; if the process is killed, up to 256 KiB of records
-        /// are lost.
+        /// The log writes on request, when 256 KiB have been buffered, and when it is closed.
+        /// Appending short records takes a fraction of the time. If the process is killed, up to
+        /// 256 KiB of records are lost.
         OnClose = "close",
     }
 }
@@ -63,15 +63,16 @@ named! {
     #[derive(Default)]
     pub enum OnTornTail {
         /// Refuses the file with [`ErrorKind::TornTail`](crate::ErrorKind::TornTail), or with
-        /// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption) for damage anywhere.
+        /// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption) if there is damage anywhere.
         #[default]
         Refuse = "refuse",
         /// Cuts off the bytes after the last complete record, if a crash could have left them
-        /// there. Refuses other damage; damage that one flipped bit explains, since the record may
-        /// have been synced; and a file without any valid fragment, which may not be a log.
+        /// there. It refuses any other damage. It refuses damage that one flipped bit explains,
+        /// because the record may have been synced. It refuses a file without any valid fragment,
+        /// which may not be a log.
         Truncate = "truncate",
         /// Keeps every byte, damaged or not, and appends in the next block. Readers keep reporting
-        /// the region they skip there.
+        /// the region that they skip there.
         PadToBlock = "pad",
     }
 }
@@ -92,52 +93,55 @@ options! {
         pub flush: FlushPolicy = FlushPolicy::default(), set with_flush;
         /// When to sync. Default: [`SyncPolicy::Never`].
         pub sync: SyncPolicy = SyncPolicy::default(), set with_sync;
-        /// For [`LogFile::append_to`](crate::LogFile::append_to): the treatment of a file that does
-        /// not end with a complete record. Default: [`OnTornTail::Refuse`].
+        /// How [`LogFile::append_to`](crate::LogFile::append_to) treats a file that does not end
+        /// with a complete record. Default: [`OnTornTail::Refuse`].
         pub on_torn_tail: OnTornTail = OnTornTail::default(), set with_on_torn_tail;
-        /// For [`SegmentedLog`](crate::SegmentedLog): a segment is not made longer than this, in
-        /// bytes, except by its first record. A [`LogFile`](crate::LogFile) does not use it.
-        /// Default: 64 MiB.
+        /// The maximum length of a segment of a [`SegmentedLog`](crate::SegmentedLog), in bytes.
+        /// Only the first record of a segment can exceed it. A [`LogFile`](crate::LogFile) does not
+        /// use it. Default: 64 MiB.
         pub segment_len: u64 = 64 << 20, set with_segment_len;
-        /// For [`SegmentedLog`](crate::SegmentedLog): with each segment that is started, the oldest
-        /// ones are removed, as long as this many bytes are left before it. Default: `None`, all are
-        /// kept.
+        /// For a [`SegmentedLog`](crate::SegmentedLog): each time a segment starts, remove the
+        /// oldest segments, as long as this many bytes are left before the new one. Default:
+        /// `None`, which keeps all segments.
         pub retention_bytes: Option<u64> = None, into with_retention_bytes;
-        /// For [`SegmentedLog`](crate::SegmentedLog): with each segment that is started, the oldest
-        /// ones are removed, as long as their files were last changed longer ago than this. One of
-        /// the future, by the system's clock, is kept, and so are all later ones. Default: `None`,
-        /// all are kept.
+        /// For a [`SegmentedLog`](crate::SegmentedLog): each time a segment starts, remove the
+        /// oldest segments, as long as their files were last changed longer ago than this. If the
+        /// system's clock says that a segment was changed in the future, that segment and all later
+        /// ones are kept. Default: `None`, which keeps all segments.
         pub retention_time: Option<Duration> = None, into with_retention_time;
         /// For [`LogFile::append_to`](crate::LogFile::append_to): an offset at which a record
-        /// starts or ends, and before which everything is known to be on the disk, such as an
-        /// earlier [`durable_offset`](crate::LogFile::durable_offset). The file is read from there
-        /// to find its end, and the bytes after it are written again before a sync may cover them:
-        /// a sync in the process that wrote it may have failed. If it is greater than 0, the file
-        /// must exist. Default: `None`, for which the file is read from its start, and no byte is
-        /// written again unless a sync has failed in this process.
+        /// starts or ends, and before which everything is known to be on the disk. An earlier
+        /// [`durable_offset`](crate::LogFile::durable_offset) is such an offset. The file is read
+        /// from there to find its end. A sync in the process that wrote the bytes after it may have
+        /// failed, so they are written again before a sync may cover them. If the checkpoint is
+        /// greater than 0, the file must exist. Default: `None`, which reads the file from its
+        /// start and writes no byte again, unless a sync has failed in this process.
         pub checkpoint: Option<u64> = None, into with_checkpoint;
         /// The dialect to write, as for
         /// [`Encoder::with_format`](crate::codec::Encoder::with_format). Closing writes Pebble's
-        /// end-of-log trailer. Default: `None`, which means the dialect of the existing file, as a
-        /// [`Reader`](crate::Reader) detects it, or for a new log [`Dialect::LEVELDB`].
+        /// end-of-log trailer. Default: `None`, which uses the dialect of the existing file, as a
+        /// [`Reader`](crate::Reader) detects it. A new log is then in [`Dialect::LEVELDB`].
         pub dialect: Option<Dialect> = None, into with_dialect;
-        /// The number of the log, which goes into each fragment: see [`LogFormat::log_number`]. A
+        /// The number of the log, which goes into each fragment. See [`LogFormat::log_number`]. A
         /// log with a number is never appended to. Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
-        /// How each record, or in the dialect [`PACKED`](Dialect::PACKED) each container, is
-        /// compressed. A log of compressed records is never appended to; a packed log keeps the
-        /// compression that it has. Default: `None`, no compression.
+        /// How each record is compressed, or each container in the dialect
+        /// [`PACKED`](Dialect::PACKED). A log of compressed records is never appended to. A packed
+        /// log keeps its existing compression. Default: `None`, no compression.
         pub compression: Option<Compression> = None, into with_compression;
-        /// Refuse to write a record of more bytes than this:
+        /// Refuse to write a record of more bytes than this, with
         /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default:
         /// [`RECORD_LEN_MAX`], 1 GiB, as for readers. A longer record can be read only if the
-        /// reader's option of the same name allows it. It also limits what
-        /// [`LogFile::append_to`](crate::LogFile::append_to) decompresses, by the rules for
-        /// readers: a longer container counts as whole, and is not opened. A log whose containers
-        /// exceed the budget of a reader is refused, unless this is more than 1 GiB.
+        /// reader's option of the same name allows it.
+        ///
+        /// This also limits what [`LogFile::append_to`](crate::LogFile::append_to) decompresses, by
+        /// the rules for readers: a longer container counts as complete, and is not opened. A log
+        /// whose containers exceed the budget of a reader is refused, unless this is more than 1
+        /// GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
-        /// Whether the file is a segment: the one before it ends where it starts, or its directory
-        /// had a lock. So it is a log, even if none of its bytes shows it.
+        /// Whether the file is known to be a segment, because the previous segment ends where it
+        /// starts or because its directory had a lock. Such a file is a log, even if none of its
+        /// bytes shows it.
         pub(in crate::writer) is_segment: bool = false;
     }
 }
@@ -145,7 +149,7 @@ options! {
 log_options!(LogFileOptions);
 
 impl LogFileOptions {
-    /// The given format; [`Dialect::LEVELDB`] if no dialect is given.
+    /// Returns the given format, or [`Dialect::LEVELDB`] if no dialect is given.
     pub(in crate::writer) fn format(&self) -> LogFormat {
         self.named().or_leveldb()
     }

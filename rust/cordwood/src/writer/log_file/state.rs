@@ -1,4 +1,4 @@
-//! The state that the lock of a log file guards.
+//! The state that the lock of a log file protects.
 
 use std::io;
 use std::sync::Arc;
@@ -16,26 +16,26 @@ pub(in crate::writer) struct State {
     pub(super) encoder: Encoder,
     /// Records not yet written to the file.
     pub(super) buffer: Vec<u8>,
-    /// The length of the file: all records before this offset are completely in it.
+    /// The length of the file. All records before this offset are completely in it.
     pub(super) written: u64,
     /// Everything before this offset is on the disk.
     pub(super) durable: u64,
-    /// Whether the name of the file is on the disk: without it the contents are lost.
+    /// Whether the name of the file is on the disk. Without it, the contents are lost.
     pub(super) is_name_durable: bool,
-    /// A thread is syncing, without holding the lock.
+    /// Whether a thread is syncing, without holding the lock.
     pub(super) is_syncing: bool,
     /// How many threads wait for a sync, including the one that syncs.
     pub(super) waiting: usize,
-    /// The end offset of the last sync that has started, and when it started.
+    /// The end offset and the start time of the last sync that has started.
     pub(super) sync_end: u64,
     pub(super) sync_started: Instant,
     /// The permanent failure, if there was one.
     pub(super) failure: Option<Failure>,
-    /// Closing has started.
+    /// Whether closing has started.
     pub(super) is_closed: bool,
 }
 
-/// The state of a [`LogFile`](super::LogFile) at one moment.
+/// The state of a [`LogFile`](super::LogFile) at one point in time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogStatus {
@@ -50,7 +50,7 @@ pub struct LogStatus {
 }
 
 impl LogStatus {
-    /// In a forked child, if another thread of the parent was writing at the fork.
+    /// The status in a forked child, if another thread of the parent was writing at the fork.
     pub(in crate::writer) const UNKNOWN: LogStatus = LogStatus {
         offset: 0,
         durable_offset: 0,
@@ -67,8 +67,8 @@ pub(super) struct Failure {
     pub(super) undo_error: Option<io::Error>,
 }
 
-/// The end of the log, to roll back to: of its last closed container, if it has containers. So a
-/// call that may have to roll back closes the open one first.
+/// The end of the log to roll back to. In a log with containers, this is the end of the last closed
+/// container. So a call that may have to roll back closes the open container first.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
     buffered_len: usize,
@@ -115,7 +115,7 @@ impl State {
 
     pub(super) fn take_back(&mut self, mark: Mark) {
         let (len, offset) = if self.written > mark.offset {
-            // Everything before the mark has been written, and part of the bytes after it.
+            // Everything before the mark has been written, and some bytes after it.
             (0, self.written)
         } else {
             (mark.buffered_len, mark.offset)
@@ -125,7 +125,7 @@ impl State {
     }
 }
 
-/// The state after a thread panicked while it held the lock: it may be inconsistent.
+/// Returns the state after a thread panicked while it held the lock. It may be inconsistent.
 #[cold]
 pub(super) fn after_panic(mut state: MutexGuard<'_, State>) -> MutexGuard<'_, State> {
     state.failure.get_or_insert_with(|| Failure {

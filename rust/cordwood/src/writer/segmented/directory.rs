@@ -1,5 +1,5 @@
-//! The operations of a [`SegmentedLog`](super::SegmentedLog) on its directory, as a trait, so that
-//! tests can record them and make them fail.
+//! The operations of a [`SegmentedLog`](super::SegmentedLog) on its directory. They are a trait, so
+//! that tests can record them and make them fail.
 
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
@@ -19,55 +19,56 @@ use crate::writer::storage::{DiskFile, Storage, open_directory_of, sync_director
     allow(unreachable_pub, reason = "public for tests only")
 )]
 pub trait Directory: Debug + Send + Sync {
-    /// The segments, in the order of their offsets.
+    /// Returns the segments, ordered by offset.
     fn list(&self) -> Result<Vec<Segment>, Error>;
 
     /// Opens the segment that starts at `offset`.
     fn open(&self, offset: u64) -> Result<Box<dyn Storage>, Error>;
 
-    /// Creates an empty segment that starts at `offset`. No file of its name may be there.
+    /// Creates an empty segment that starts at `offset`. No file may have its name yet.
     fn create(&self, offset: u64) -> Result<Box<dyn Storage>, Error>;
 
-    /// Whether a file of that name is there, or may be there.
+    /// Whether a file with the name of this segment exists, or may exist.
     fn has(&self, offset: u64) -> bool;
 
     /// Removes the segment that starts at `offset`.
     fn remove(&self, offset: u64) -> Result<(), Error>;
 
-    /// How long ago the segment that starts at `offset` was last changed. `None` if the clock says that this
-    /// is in the future.
+    /// Returns how long ago the segment that starts at `offset` was last changed. `None` if the
+    /// time of the change is in the future, according to the clock.
     fn age_of(&self, _offset: u64) -> Option<Duration> {
         None
     }
 
-    /// Waits until all names in the directory, and the lack of those removed, are on the disk.
+    /// Waits until all names and removals in the directory are on the disk.
     fn sync(&self) -> io::Result<()>;
 
-    /// Whether the directory had its lock before it was opened. So it is that of a log, even if no
-    /// byte of its files shows that.
+    /// Whether the directory had its lock before it was opened. If so, it is the directory of a
+    /// log, even if no byte of its files shows that.
     fn had_lock(&self) -> bool {
         false
     }
 
-    /// The process that uses the directory.
+    /// Returns the process that uses the directory.
     fn process(&self) -> Process {
         Process::current()
     }
 }
 
-/// A directory of the operating system, locked until it is dropped in the process that opened it.
+/// A directory of the operating system. It is locked until it is dropped in the process that opened
+/// it.
 #[derive(Debug)]
 pub(super) struct DiskDirectory {
-    /// As the caller gave it: for errors.
+    /// The path as the caller gave it, for errors.
     path: PathBuf,
-    /// So that a change of the working directory does not matter.
+    /// The absolute path, so that a change of the working directory does not matter.
     absolute: PathBuf,
     lock: DiskFile,
     had_lock: bool,
 }
 
 impl DiskDirectory {
-    /// Opens the directory, and creates it if that is allowed and it does not exist.
+    /// Opens the directory. Creates it if it does not exist and `is_created` is set.
     pub(super) fn open(path: &Path, is_created: bool) -> Result<Self, Error> {
         let failed = |source| Error::io(source, Some(path));
         let absolute = std::path::absolute(path).map_err(failed)?;
@@ -78,7 +79,8 @@ impl DiskDirectory {
             };
             sync_name(&open_directory_of(path), is_new).map_err(failed)?;
         }
-        // Before it is locked: in a directory that is not a segmented log, no file is created.
+        // This comes before locking, because no file is created in a directory that is not a
+        // segmented log.
         segments::list(path)?;
         let lock_path = path.join(LOCK_NAME);
         let mut open = OpenOptions::new();
@@ -96,8 +98,8 @@ impl DiskDirectory {
             _ => error,
         })?;
         if !had_lock {
-            // Before the first segment is created: otherwise a crash could leave one that no byte of it
-            // and no lock shows to be one.
+            // This comes before the first segment is created. Otherwise a crash could leave a
+            // segment that neither its bytes nor a lock identify as one.
             lock.sync_directory().map_err(failed)?;
         }
         Ok(DiskDirectory {
@@ -108,11 +110,11 @@ impl DiskDirectory {
         })
     }
 
-    /// Removes the lock if opening has created it: the files may be those of no log, and a lock would
-    /// let the next attempt take them for one.
+    /// Removes the lock if opening created it. The files may not belong to a log, and with a lock
+    /// the next attempt would take them for one.
     pub(super) fn remove_new_lock(&self) {
         if !self.had_lock {
-            // If it stays, no byte is lost: see `is_segment` of the options.
+            // If the lock stays, no byte is lost. See `is_segment` in the options.
             let _ = fs::remove_file(self.absolute.join(LOCK_NAME));
         }
     }
@@ -125,7 +127,7 @@ impl DiskDirectory {
         error.with_path_below(&self.absolute, &self.path)
     }
 
-    /// Fails if the path names another directory by now, which may be that of another log.
+    /// Returns an error if the path now names another directory, which may belong to another log.
     fn check_place(&self) -> Result<(), Error> {
         if self.lock.has_path(&self.absolute.join(LOCK_NAME)) {
             return Ok(());
@@ -136,12 +138,12 @@ impl DiskDirectory {
     }
 }
 
-/// Puts the name of the log's directory, which is in `parent`, on the disk. Without it, the
-/// directory is lost with all segments in it, also if the process that created it ended before this
-/// call.
+/// Puts the name of the log's directory, which is in `parent`, on the disk. Without this, a crash
+/// loses the directory with all segments in it. This is also needed if the directory exists,
+/// because the process that created it may have ended before this call.
 fn sync_name(parent: &io::Result<File>, is_new: bool) -> io::Result<()> {
     match sync_directory(parent) {
-        // Another user created it, in a directory that this user cannot read.
+        // Another user created the directory, in a parent that this user cannot read.
         Err(error) if !is_new && error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         synced => synced,
     }
@@ -214,8 +216,8 @@ mod tests {
         directory.sync().expect_err("a directory that is not open");
     }
 
-    /// A name is on the disk only if its directory is synced: that of the log in its parent, and that
-    /// of the lock in the log's.
+    /// A name is on the disk only if its directory is synced. The name of the log is in its parent
+    /// directory, and the name of the lock is in the directory of the log.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_new_directory_and_a_new_lock_are_synced_before_the_log_is_used() {
@@ -233,7 +235,7 @@ mod tests {
         let created = synced_by(true);
         let own = FileId::at(&path).expect("a directory");
         assert_eq!(created, [parent, own]);
-        // Another process may have created it, and have ended before it was synced.
+        // Another process may have created it and ended before it was synced.
         assert_eq!(synced_by(true), [parent]);
         assert_eq!(synced_by(false), []);
         fs::remove_file(path.join(LOCK_NAME)).expect("the lock");

@@ -17,29 +17,29 @@ use crate::segments::{OFFSET_MAX, Segment, breaks, name_of};
 use crate::writer::log_file::{LogFile, LogFileOptions, LogStatus, Mutex, MutexGuard, after_end, check_appended_to};
 use crate::writer::storage::{Storage, copy_of, read_at_most};
 
-/// How many expired segments are removed when one is started. Appends wait for that, and each takes a
-/// sync of the directory.
+/// The number of expired segments to remove when a new segment starts. Appends wait for the
+/// removal, and each removed segment takes one sync of the directory.
 const EXPIRED_MAX: usize = 64;
 
-/// A segmented log: a directory of log files, each named for the log offset of its first byte.
+/// A segmented log: a directory of log files. Each file is named for the log offset of its first
+/// byte.
 ///
-/// It is a [`LogFile`] without a limit of length: an append that would make the last file, or segment,
-/// longer than [`segment_len`](LogFileOptions::segment_len) starts a new one, and
-/// [`prune_before`](SegmentedLog::prune_before)
-/// removes the oldest, as [`retention_bytes`](LogFileOptions::retention_bytes) and
-/// [`retention_time`](LogFileOptions::retention_time) do with each new one. Offsets are
-/// those of the log: they increase across segments and never change. Each segment is also
-/// an ordinary log file, in the dialect [`LEVELDB`](Dialect::LEVELDB) or
-/// [`PACKED`](Dialect::PACKED).
+/// It is like a [`LogFile`], but without a length limit. If an append would make the last file, or
+/// segment, longer than [`segment_len`](LogFileOptions::segment_len), it starts a new segment.
+/// [`prune_before`](SegmentedLog::prune_before) removes the oldest segments.
+/// [`retention_bytes`](LogFileOptions::retention_bytes) and
+/// [`retention_time`](LogFileOptions::retention_time) do the same each time a segment starts.
+/// Offsets are log offsets: they increase across segments and never change. Each segment is also an
+/// ordinary log file, in the dialect [`LEVELDB`](Dialect::LEVELDB) or [`PACKED`](Dialect::PACKED).
 ///
-/// * [`open`](SegmentedLog::open) reads only the last segment. Only that one may have a torn tail: a
-///   segment is on the disk, up to its last record, before the next one is created.
+/// * [`open`](SegmentedLog::open) reads only the last segment. No other segment can have a torn
+///   tail, because a segment is on the disk, up to its last record, before the next one is created.
 /// * The log is locked against a second writer, in this process or another, until it is closed or
-///   dropped. Threads may share it by reference, and share syncs, as those of a [`LogFile`] do. It
-///   belongs to the process that opened it.
-/// * What survives a crash, and what follows a failure, is [as for a `LogFile`](LogFile#failures).
-///   If the next segment cannot be created, the append that needs it fails; the log stays usable,
-///   and the next such append tries again.
+///   dropped. Threads can share it by reference, and they share syncs as they do with a
+///   [`LogFile`]. It belongs to the process that opened it.
+/// * Crashes and failures have the same effects [as for a `LogFile`](LogFile#failures). If the next
+///   segment cannot be created, the append that needs it fails. The log stays usable, and the next
+///   such append tries again.
 ///
 /// ```
 /// use cordwood_log::{LogFileOptions, OnTornTail, SegmentedLog};
@@ -60,7 +60,7 @@ const EXPIRED_MAX: usize = 64;
 /// ```
 #[derive(Debug)]
 pub struct SegmentedLog {
-    /// Those of each segment: with the format of the log, and without a checkpoint.
+    /// The options of each segment. They contain the format of the log, and no checkpoint.
     options: LogFileOptions,
     path: Option<PathBuf>,
     discarded_tail: Option<SkippedRegion>,
@@ -68,10 +68,11 @@ pub struct SegmentedLog {
     /// The process that opened the log.
     owner: u64,
     first_offset: AtomicU64,
-    /// Held by the thread that removes segments, so that the oldest is removed first. If both locks
-    /// are needed, this is the first: who holds the other one must not wait for it.
+    /// Held by the thread that removes segments, so that the oldest is removed first. If a thread
+    /// needs both locks, it takes this one first. A thread that holds the other lock must not wait
+    /// for this one.
     pruning: Mutex<()>,
-    /// Held while a record is appended or a segment started, and not while a thread waits for a
+    /// Held while a record is appended or a segment is started. Not held while a thread waits for a
     /// record to be on the disk.
     segments: Mutex<Segments>,
 }
@@ -80,14 +81,15 @@ pub struct SegmentedLog {
 struct Segments {
     /// `None` once closed.
     directory: Option<Arc<dyn Directory>>,
-    /// The last segment, the only one that is open, except to threads that wait for it.
+    /// The last segment. It is the only open one, except for threads that still wait for an earlier
+    /// one.
     active: Arc<LogFile>,
     /// The log offsets at which the segments start. There is always one.
     starts: VecDeque<u64>,
 }
 
 impl Segments {
-    /// The log offset of the first byte of the active segment.
+    /// Returns the log offset of the first byte of the active segment.
     fn base(&self) -> u64 {
         self.starts.back().copied().unwrap_or(0)
     }
@@ -101,8 +103,8 @@ impl Segments {
         }
     }
 
-    /// After the oldest segment has been removed. If that is not on the disk, the log has failed: a crash
-    /// could bring this segment back, and not a later one.
+    /// Updates the state after the oldest segment has been removed. If the removal is not on the
+    /// disk, the log has failed: a crash could bring this segment back, but not a later one.
     fn removed(&mut self, synced: io::Result<()>) -> Result<(), Error> {
         synced.map_err(|source| self.active.fail("sync", source).in_segment(self.base()))?;
         self.starts.pop_front();
@@ -115,32 +117,32 @@ impl Segments {
 }
 
 impl SegmentedLog {
-    /// Opens the log in a directory to append to it. If there is no directory, creates it; its
-    /// parent must exist.
+    /// Opens the log in a directory to append to it. If the directory does not exist, it is
+    /// created. Its parent must exist.
     ///
-    /// Options: [`checkpoint`](LogFileOptions::checkpoint) is a log offset. Without a
-    /// [`dialect`](LogFileOptions::dialect), the existing segments decide.
+    /// The option [`checkpoint`](LogFileOptions::checkpoint) is a log offset. If no
+    /// [`dialect`](LogFileOptions::dialect) is given, the existing segments determine it.
     /// [`on_torn_tail`](LogFileOptions::on_torn_tail) applies to the last segment.
     ///
     /// # Errors
     ///
-    /// Those of [`LogFile::append_to`] for the last segment, with log offsets and the path of the
-    /// directory; besides:
+    /// The errors of [`LogFile::append_to`] for the last segment, with log offsets and the path of
+    /// the directory. In addition:
     ///
     /// * [`ErrorKind::Locked`] if another writer has the log open.
-    /// * [`ErrorKind::NotASegment`] if the directory contains other files; it is left as it is.
-    /// * [`ErrorKind::Corruption`] if a segment is missing between two others, or does not end where
-    ///   the next one starts.
+    /// * [`ErrorKind::NotASegment`] if the directory contains other files. It is left as it is.
+    /// * [`ErrorKind::Corruption`] if a segment is missing between two others, or does not end
+    ///   where the next one starts.
     /// * [`ErrorKind::Unsupported`] for any other dialect.
     pub fn open(directory: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
         Self::open_unless(directory, options, &|| Ok(()))
     }
 
-    /// [`open`](Self::open), interruptible: as [`LogFile::append_to_unless`].
+    /// Like [`open`](Self::open), but interruptible, as with [`LogFile::append_to_unless`].
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open), and the error of `interrupted`.
+    /// The same errors as [`open`](Self::open), and the error of `interrupted`.
     pub fn open_unless(
         directory: impl AsRef<Path>,
         options: LogFileOptions,
@@ -148,7 +150,7 @@ impl SegmentedLog {
     ) -> Result<Self, Error> {
         let path = directory.as_ref();
         check_options(&options, Some(path))?;
-        // A log that has a checkpoint exists.
+        // A log with a checkpoint already exists.
         let is_created = options.checkpoint.unwrap_or(0) == 0;
         let directory = Arc::new(DiskDirectory::open(path, is_created)?);
         Self::open_directory(
@@ -160,7 +162,7 @@ impl SegmentedLog {
         .inspect_err(|_| directory.remove_new_lock())
     }
 
-    /// [`open`](Self::open), for tests.
+    /// Like [`open`](Self::open), but for tests.
     #[cfg(feature = "test-storage")]
     pub fn open_in(directory: Arc<dyn Directory>, options: LogFileOptions) -> Result<Self, Error> {
         check_options(&options, None)?;
@@ -217,73 +219,74 @@ impl SegmentedLog {
         })
     }
 
-    /// The format in which the segments are written.
+    /// Returns the format in which the segments are written.
     pub fn format(&self) -> LogFormat {
         self.options.named().or_leveldb()
     }
 
-    /// The bytes after the last complete record when the log was opened, as
-    /// [`LogFile::discarded_tail`], at their log offsets.
+    /// Returns the bytes after the last complete record when the log was opened, like
+    /// [`LogFile::discarded_tail`], but at their log offsets.
     pub fn discarded_tail(&self) -> Option<SkippedRegion> {
         self.discarded_tail
     }
 
-    /// The path of the directory, as given.
+    /// Returns the path of the directory, as given.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// The log offset of the first byte that is not pruned: there the oldest segment starts.
+    /// Returns the log offset of the first byte that is not pruned. The oldest segment starts
+    /// there.
     pub fn first_offset(&self) -> u64 {
         self.first_offset.load(Relaxed)
     }
 
-    /// The log offset after all records so far, as [`LogFile::offset`].
+    /// Returns the log offset after all records so far, like [`LogFile::offset`].
     pub fn offset(&self) -> u64 {
         self.status().offset
     }
 
-    /// Everything before this log offset is on the disk: it survives a crash of the machine. After
-    /// opening, it is where the last segment starts.
+    /// Returns the log offset before which everything is on the disk and survives a crash of the
+    /// machine. After opening, it is the start of the last segment.
     pub fn durable_offset(&self) -> u64 {
         self.status().durable_offset
     }
 
-    /// The state of the log, with log offsets. Waits while another thread writes or starts a
-    /// segment, but not while it waits for a sync.
+    /// Returns the state of the log, with log offsets. Waits while another thread writes or starts
+    /// a segment, but not while a thread waits for a sync.
     pub fn status(&self) -> LogStatus {
         if self.is_forked() {
-            // At the fork, another thread of the parent may have held the lock.
+            // Another thread of the parent may have held the lock at the fork.
             return self.try_status().unwrap_or(LogStatus::UNKNOWN);
         }
         let segments = locked(&self.segments);
         segments.status(segments.active.status())
     }
 
-    /// [`status`](Self::status) without waiting: `None` while another thread writes.
+    /// Returns the [`status`](Self::status) without waiting, or `None` while another thread writes.
     pub fn try_status(&self) -> Option<LogStatus> {
         let segments = self.try_lock()?;
         Some(segments.status(segments.active.try_status()?))
     }
 
-    /// Appends a record and returns its log offset. Starts a new segment first, if the record would
-    /// make the last one too long. The record may be empty.
+    /// Appends a record and returns its log offset. If the record would make the last segment too
+    /// long, a new segment is started first. The record may be empty.
     ///
     /// # Errors
     ///
-    /// * As [`LogFile::append`], with log offsets.
-    /// * [`ErrorKind::Io`] if the next segment cannot be created. The record is not in the log, which
-    ///   stays usable; the next append that needs a segment tries again.
+    /// * The same errors as [`LogFile::append`], with log offsets.
+    /// * [`ErrorKind::Io`] if the next segment cannot be created. The record is not in the log. The
+    ///   log stays usable, and the next append that needs a segment tries again.
     pub fn append(&self, record: &[u8]) -> Result<u64, Error> {
         self.append_and(record, false)
     }
 
-    /// Appends a record, and returns its log offset once it and everything before it are on the disk.
-    /// Threads that do so at the same time share a sync.
+    /// Appends a record and returns its log offset once the record and everything before it are on
+    /// the disk. Threads that do so at the same time share a sync.
     ///
     /// # Errors
     ///
-    /// As [`append`](Self::append).
+    /// The same errors as [`append`](Self::append).
     pub fn append_sync(&self, record: &[u8]) -> Result<u64, Error> {
         self.append_and(record, true)
     }
@@ -301,17 +304,17 @@ impl SegmentedLog {
         appended.map_err(|error| error.in_segment(base))
     }
 
-    /// Appends several records under one lock, and returns how many. They may be in several segments.
-    /// If the policy requires a sync, it follows the last of them. Other threads wait meanwhile, and
-    /// the iterator must not use the log itself.
+    /// Appends several records under one lock and returns how many. The records may go to several
+    /// segments. If the policy requires a sync, there is one sync after the last record. Other
+    /// threads wait until all are appended. The iterator must not use the log itself.
     ///
     /// # Errors
     ///
-    /// As [`append`](Self::append). Records before the one that failed may be in the log, as after
-    /// [`LogFile::extend`]; [`offset`](Self::offset) shows where it ends.
+    /// The same errors as [`append`](Self::append). As with [`LogFile::extend`], records before the
+    /// one that failed may be in the log. [`offset`](Self::offset) shows where the log ends.
     pub fn extend<R: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         let mut records = records.into_iter();
-        // A record that was taken, and did not fit.
+        // A record that the iterator returned but that did not fit in the segment.
         let mut kept: Option<R> = None;
         let (mut count, mut syncs) = (0, false);
         let mut segments = self.lock()?;
@@ -336,7 +339,7 @@ impl SegmentedLog {
             };
             count += added;
             match &kept {
-                // What is left of the room may be more than was expected of packed records.
+                // Packed records may leave more room than expected.
                 Some(record) => {
                     if !segments.room(&self.options).takes(record.as_ref().len()) {
                         self.switch(&mut segments)?;
@@ -353,7 +356,7 @@ impl SegmentedLog {
         }
     }
 
-    /// Appends a record if that requires no waiting, as [`LogFile::try_append`].
+    /// Appends a record if that requires no waiting, like [`LogFile::try_append`].
     ///
     /// # Errors
     ///
@@ -373,7 +376,7 @@ impl SegmentedLog {
             .map_err(|error| error.in_segment(base))
     }
 
-    /// Writes all records so far to the last segment, as [`LogFile::flush`].
+    /// Writes all records so far to the last segment, like [`LogFile::flush`].
     ///
     /// # Errors
     ///
@@ -384,7 +387,7 @@ impl SegmentedLog {
         segments.active.flush().map_err(|error| error.in_segment(base))
     }
 
-    /// Writes all records so far, and waits until they are on the disk.
+    /// Writes all records so far and waits until they are on the disk.
     ///
     /// # Errors
     ///
@@ -399,7 +402,7 @@ impl SegmentedLog {
         synced.map_err(|error| error.in_segment(base))
     }
 
-    /// Waits until everything before a log offset is on the disk, without appending, as
+    /// Waits until everything before a log offset is on the disk, without appending, like
     /// [`LogFile::wait_durable`].
     ///
     /// # Errors
@@ -424,12 +427,12 @@ impl SegmentedLog {
         waited.map_err(|error| error.in_segment(base))
     }
 
-    /// Starts a new segment now, unless there is no record in the last one. Returns the log offset
-    /// at which the last segment starts.
+    /// Starts a new segment now, unless the last one has no record. Returns the log offset at which
+    /// the last segment starts.
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Io`] if the segment cannot be created; the log stays usable.
+    /// * [`ErrorKind::Io`] if the segment cannot be created. The log stays usable.
     /// * [`ErrorKind::Write`], [`ErrorKind::Closed`], [`ErrorKind::Forked`].
     pub fn rotate(&self) -> Result<u64, Error> {
         let mut segments = self.usable()?;
@@ -439,17 +442,18 @@ impl SegmentedLog {
         Ok(segments.base())
     }
 
-    /// Removes the segments that end at or before a log offset, the oldest first, and never the last
-    /// segment. Returns the new [`first_offset`](Self::first_offset).
+    /// Removes the segments that end at or before a log offset, oldest first. The last segment is
+    /// never removed. Returns the new [`first_offset`](Self::first_offset).
     ///
-    /// Appends go on meanwhile. A crash leaves a log without a hole. A reader of a removed segment
-    /// may still have it open; on Windows, the segment cannot be removed then.
+    /// Other threads can append during the call. A crash never leaves a gap between segments. A
+    /// reader may still have a removed segment open. On Windows, a segment that is open cannot be
+    /// removed.
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Io`] if a segment cannot be removed. The older ones are gone; the log stays
-    ///   usable, and a further call tries again.
-    /// * [`ErrorKind::Write`] if the directory cannot be synced: every later call fails, too.
+    /// * [`ErrorKind::Io`] if a segment cannot be removed. The older ones are gone. The log stays
+    ///   usable, and another call tries again.
+    /// * [`ErrorKind::Write`] if the directory cannot be synced. Every later call also fails.
     /// * [`ErrorKind::Closed`], [`ErrorKind::Forked`].
     pub fn prune_before(&self, offset: u64) -> Result<u64, Error> {
         self.check_owner()?;
@@ -464,18 +468,18 @@ impl SegmentedLog {
             };
             directory.remove(self.first_offset())?;
             let synced = directory.sync();
-            // Another thread may have started a segment meanwhile.
+            // Another thread may have started a segment in the meantime.
             locked(&self.segments).removed(synced)?;
             self.first_offset.store(end, Relaxed);
         }
     }
 
-    /// Closes the log, as [`LogFile::close`], and releases its directory.
+    /// Closes the log, like [`LogFile::close`], and releases its directory.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Write`]: records after [`durable_offset`](Self::durable_offset) may be lost. The
-    /// log is closed nevertheless.
+    /// [`ErrorKind::Write`]: records after [`durable_offset`](Self::durable_offset) may be lost.
+    /// The log is closed even so.
     pub fn close(&self) -> Result<(), Error> {
         if self.is_forked() {
             // Only this process's copies of the descriptors are closed.
@@ -492,8 +496,8 @@ impl SegmentedLog {
         closed.map_err(|error| error.in_segment(segments.base()))
     }
 
-    /// Starts the next segment. If it exists, everything before it is complete and on the disk: a
-    /// crash leaves a prefix of the records, and only the last segment may be torn.
+    /// Starts the next segment. When a segment exists, everything before it is complete and on the
+    /// disk. So a crash leaves a prefix of the records, and only the last segment may be torn.
     fn switch(&self, segments: &mut Segments) -> Result<(), Error> {
         let base = segments.base();
         segments.active.sync().map_err(|error| error.in_segment(base))?;
@@ -514,7 +518,8 @@ impl SegmentedLog {
         let active = match created {
             Ok(active) => active,
             Err(error) => {
-                // Its name is where the active segment ends, which must not grow past it.
+                // The new segment is named for the end of the active one, which must not grow past
+                // that.
                 if directory.has(next) {
                     let source = match &error.kind {
                         ErrorKind::Io { source } => copy_of(source),
@@ -527,13 +532,14 @@ impl SegmentedLog {
         };
         segments.active = Arc::new(active);
         segments.starts.push_back(next);
-        // Puts its name on the disk. If that fails, the log has failed.
+        // This puts the name of the segment on the disk. If it fails, the log has failed.
         segments.active.sync().map_err(|error| error.in_segment(next))?;
         self.remove_expired(segments, &*directory)
     }
 
-    /// Removes the oldest segments, by `retention_bytes` and `retention_time`: at most [`EXPIRED_MAX`], since
-    /// appends wait. One that cannot be removed, or that another thread is removing, is left for the next time.
+    /// Removes the oldest segments, according to `retention_bytes` and `retention_time`. It removes
+    /// at most [`EXPIRED_MAX`], because appends wait for it. A segment that cannot be removed, or
+    /// that another thread is removing, is left for the next time.
     fn remove_expired(&self, segments: &mut Segments, directory: &dyn Directory) -> Result<(), Error> {
         let Some(_pruning) = try_locked(&self.pruning) else {
             return Ok(());
@@ -583,8 +589,8 @@ impl SegmentedLog {
     }
 }
 
-/// After a panic of the caller's iterator, the state is consistent, and the active segment refuses
-/// every later call.
+/// Locks the mutex. After a panic in the caller's iterator, the state is consistent, and the active
+/// segment makes every later call fail.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -602,8 +608,7 @@ fn check_options(options: &LogFileOptions, path: Option<&Path>) -> Result<(), Er
     options.dialect.map_or(Ok(()), |dialect| check_dialect(dialect, path))
 }
 
-/// Refuses the dialects in which other programs write files of their own: none of them is in
-/// segments.
+/// Rejects the dialects in which other programs write their files. They are never segmented.
 fn check_dialect(dialect: Dialect, path: Option<&Path>) -> Result<(), Error> {
     let is_segmented = dialect == Dialect::LEVELDB || dialect.is_packed();
     let checked = if is_segmented {
@@ -614,8 +619,8 @@ fn check_dialect(dialect: Dialect, path: Option<&Path>) -> Result<(), Error> {
     unsupported(checked, path)
 }
 
-/// Checks the format of the existing segments. If the newest one does not show its format yet, sets
-/// that of the one before.
+/// Checks the format of the existing segments. If the newest segment does not show its format yet,
+/// this sets `options` to the format of the previous one.
 fn set_format(
     options: &mut LogFileOptions,
     directory: &dyn Directory,
@@ -635,9 +640,9 @@ fn set_format(
                 return Ok(());
             }
         }
-        // After a crash, a sector of zeros may be followed by text.
+        // After a crash, text may follow a sector of zeros.
         Detection::Foreign(_) => is_foreign = true,
-        // After a crash, its bytes may be zeros.
+        // After a crash, the bytes may be zeros.
         Detection::Unclear => {}
     }
     let Some(before) = segments.iter().rev().nth(1) else {

@@ -1,5 +1,5 @@
-//! A segmented log: one [`LogFile`](super::LogFile) after the other in a directory. Only the last
-//! is written.
+//! A segmented log: a series of [`LogFile`](super::LogFile)s in a directory. Only the last one is
+//! written.
 //!
 //! The rules are in `docs/format/writing.md`.
 

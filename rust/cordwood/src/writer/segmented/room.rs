@@ -1,4 +1,4 @@
-//! Whether a record still fits in a segment.
+//! Checks whether a record still fits in a segment.
 
 use crate::container::Mark;
 use crate::dialect::{Form, LogFormat};
@@ -10,15 +10,15 @@ use crate::writer::log_file::LogFileOptions;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     is_packed: bool,
-    /// The most bytes that the segment can have now; 0 if there is no record in it.
+    /// The maximum length that the segment can have now, in bytes. 0 if it has no record.
     end: u64,
     segment_len: u64,
     record_len_max: u64,
 }
 
 impl Room {
-    /// The room after the least and the most bytes that the segment can have now. The mark of a
-    /// packed log is not a record.
+    /// Returns the room in a segment, given the minimum and maximum length that it can have now.
+    /// The mark of a packed log is not a record.
     pub(super) fn after((end_min, end_max): (u64, u64), format: LogFormat, options: &LogFileOptions) -> Self {
         let is_packed = format.dialect.is_packed();
         let mark_len = if is_packed { Mark::FRAGMENT_LEN as u64 } else { 0 };
@@ -30,13 +30,13 @@ impl Room {
         }
     }
 
-    /// Whether there is no record in the segment.
+    /// Checks whether the segment has no record.
     pub(super) fn is_empty(self) -> bool {
         self.end == 0
     }
 
-    /// Whether the record belongs in this segment, which then has less room. The first record does,
-    /// however long it is.
+    /// Checks whether the record belongs in this segment. If so, the room shrinks by its length.
+    /// The first record always belongs, however long it is.
     pub(super) fn takes(&mut self, record_len: usize) -> bool {
         let len = if self.is_packed {
             bound_of(record_len, Form::Plain) as u64
@@ -44,7 +44,7 @@ impl Room {
             encoded_len(self.end, record_len as u64)
         };
         let end = self.end.saturating_add(len);
-        // One that is longer than any may be is refused by the file, and starts no segment.
+        // A record that exceeds the maximum length is refused by the file, so it starts no segment.
         if end > self.segment_len && !self.is_empty() && record_len as u64 <= self.record_len_max {
             return false;
         }

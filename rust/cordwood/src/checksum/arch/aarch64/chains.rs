@@ -1,19 +1,19 @@
-//! The `crc32c` instructions, arranged as in the x86-64 kernel of the same name: short data is one
-//! chain of them; long data is split into three parts with a chain each, and the states of the
-//! first two are then advanced over the bytes after them.
+//! Uses the `crc32c` instructions in the same arrangement as the x86-64 kernel of the same name.
+//! Short data is one chain of these instructions. Long data is split into three parts, with one
+//! chain each. The states of the first two parts are then advanced over the bytes that follow them.
 //!
-//! Each instruction waits for the one before it in its chain; meanwhile the processor can run those
-//! of other chains. Not benchmarked on AArch64 hardware.
+//! Each instruction waits for the previous one in its chain. The processor can run instructions of
+//! other chains in the meantime. This has not been benchmarked on AArch64 hardware.
 
 use core::arch::aarch64::{__crc32cb, __crc32cd, __crc32ch, __crc32cw, vmull_p64};
 
 use crate::checksum::arch::chains::three_chains;
 
-/// The length from which three chains are used. An estimate, not a measurement: more than on
-/// x86-64, in case joining them costs more.
+/// The length from which three chains are used. It is an estimate, not a measurement. It is larger
+/// than on x86-64, in case joining the chains costs more.
 const THREE_MIN: usize = 256;
 
-/// `state` advanced over `data`.
+/// Returns `state` advanced over `data`.
 #[target_feature(enable = "crc,aes")]
 #[inline]
 pub(super) fn update(state: u32, data: &[u8]) -> u32 {
@@ -24,8 +24,8 @@ pub(super) fn update(state: u32, data: &[u8]) -> u32 {
     }
 }
 
-/// Not inlined, so that `update` stays small enough to be inlined into every loop over short
-/// records.
+/// Handles long data. This is not inlined, so that `update` stays small enough to be inlined into
+/// every loop over short records.
 #[target_feature(enable = "crc,aes")]
 #[inline(never)]
 fn long(state: u32, data: &[u8]) -> u32 {
@@ -36,7 +36,7 @@ fn long(state: u32, data: &[u8]) -> u32 {
     one(state, rest)
 }
 
-/// One chain.
+/// Returns `state` advanced over `data` with one chain.
 #[target_feature(enable = "crc")]
 #[inline]
 pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
@@ -48,8 +48,8 @@ pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
         return state;
     }
     if let Some(last) = data.last_chunk::<8>() {
-        // The last 1 to 7 bytes in one step: shifted to the top of a word, after zeros, which do
-        // not change a zero state.
+        // This handles the last 1 to 7 bytes in one step. They are shifted to the top of a word,
+        // after zeros, which do not change a zero state.
         let bits = 8 * rest.len() as u32;
         let bytes = u64::from_le_bytes(*last) >> (64 - bits);
         let kept = u64::from(state) >> bits;
@@ -58,7 +58,7 @@ pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
     few(state, rest)
 }
 
-/// At most 7 bytes with no byte before them. Not inlined, so that `one` can be.
+/// Handles at most 7 bytes with no byte before them. This is not inlined, so that `one` can be.
 #[target_feature(enable = "crc")]
 #[inline(never)]
 fn few(mut state: u32, mut rest: &[u8]) -> u32 {

@@ -1,5 +1,5 @@
-//! AArch64: two kernels. `Chain` uses the `crc32c` instructions; `Chains` runs three chains of them
-//! for long data, and joins them with PMULL.
+//! The two kernels for AArch64. `Chain` uses the `crc32c` instructions. `Chains` runs three chains
+//! of them for long data and joins the chains with PMULL.
 
 #![expect(
     unsafe_code,
@@ -15,10 +15,10 @@ use crate::checksum::kernel::{Job, Kernel};
 kernels! {
     is_aarch64_feature_detected;
 
-    /// A machine that also has 64-bit PMULL, which Rust counts as part of `aes`: the Cryptographic
-    /// Extension is optional.
+    /// A machine that also has 64-bit PMULL, which Rust counts as part of `aes`. It belongs to the
+    /// Cryptographic Extension, which is optional.
     Chains("CRC, PMULL", ["crc", "aes"], chains::update);
 
-    /// A machine with the CRC32 extension: optional in Armv8.0, required since Armv8.1.
+    /// A machine with the CRC32 extension, which is optional in Armv8.0 and required since Armv8.1.
     Chain("CRC", ["crc"], chains::one);
 }

@@ -1,6 +1,7 @@
-//! The `crc32` instruction: it processes 8 bytes in three cycles, but one can start every cycle. So
-//! short data is one chain of them, and long data is split into three parts with a chain each; the
-//! states of the first two are then advanced over the bytes after them.
+//! Uses the `crc32` instruction, which processes 8 bytes in three cycles. A new one can start in
+//! every cycle. So short data is one chain of these instructions, and long data is split into three
+//! parts, with one chain each. The states of the first two parts are then advanced over the bytes
+//! that follow them.
 
 use core::arch::x86_64::{
     __m128i, _mm_clmulepi64_si128, _mm_crc32_u8, _mm_crc32_u16, _mm_crc32_u32, _mm_crc32_u64, _mm_cvtsi64_si128,
@@ -12,7 +13,7 @@ use crate::checksum::arch::chains::three_chains;
 /// The length from which three chains are faster than one.
 const THREE_MIN: usize = 144;
 
-/// `state` advanced over `data`.
+/// Returns `state` advanced over `data`.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline]
 pub(super) fn update(state: u32, data: &[u8]) -> u32 {
@@ -23,8 +24,8 @@ pub(super) fn update(state: u32, data: &[u8]) -> u32 {
     }
 }
 
-/// Not inlined, so that `update` stays small enough to be inlined into every loop over short
-/// records.
+/// Handles long data. This is not inlined, so that `update` stays small enough to be inlined into
+/// every loop over short records.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline(never)]
 fn long(state: u32, data: &[u8]) -> u32 {
@@ -35,7 +36,7 @@ fn long(state: u32, data: &[u8]) -> u32 {
     one(state, rest)
 }
 
-/// One chain.
+/// Returns `state` advanced over `data` with one chain.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline]
 pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
@@ -55,7 +56,7 @@ pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
     few(state, rest)
 }
 
-/// At most 16 bytes, without a loop.
+/// Handles at most 16 bytes without a loop.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline]
 pub(super) fn short(mut state: u32, data: &[u8]) -> u32 {
@@ -73,7 +74,7 @@ pub(super) fn short(mut state: u32, data: &[u8]) -> u32 {
     part_of_word(state, last >> (64 - 8 * rest.len()), rest.len())
 }
 
-/// At most 7 bytes with no byte before them. Not inlined, so that `one` can be.
+/// Handles at most 7 bytes with no byte before them. This is not inlined, so that `one` can be.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline(never)]
 fn few(mut state: u32, mut rest: &[u8]) -> u32 {
@@ -88,16 +89,16 @@ fn few(mut state: u32, mut rest: &[u8]) -> u32 {
     rest.first().map_or(state, |&byte| _mm_crc32_u8(state, byte))
 }
 
-/// `state` advanced over the first `len` bytes of `word`, 1 to 7 of them, in one step.
+/// Returns `state` advanced over the first `len` bytes of `word` in one step. `len` is 1 to 7.
 #[target_feature(enable = "sse4.2")]
 #[inline]
 pub(super) fn part_of_word(state: u32, word: u64, len: usize) -> u32 {
-    // Shifted to the top, after zeros, which do not change a zero state.
+    // The bytes are shifted to the top, after zeros, which do not change a zero state.
     let (state, bits) = (u64::from(state), 8 * len);
     (_mm_crc32_u64(0, (word ^ state) << (64 - bits)) ^ (state >> bits)) as u32
 }
 
-/// The product of a state and a shift, not yet reduced.
+/// Returns the product of a state and a shift, not yet reduced.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline]
 pub(super) fn times(state: u64, shift: u32) -> __m128i {

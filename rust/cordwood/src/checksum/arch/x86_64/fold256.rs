@@ -1,8 +1,8 @@
-//! Folding: two carry-less multiplications advance 16 bytes over the next ones, and the result is
-//! added to those; with 256-bit registers, two such steps are done at once.
+//! Folding. Two carry-less multiplications advance 16 bytes over the following bytes, and the
+//! result is added to those. With 256-bit registers, two such steps are done at once.
 //!
-//! Long data keeps both units of the processor busy at once: three chains of `crc32` for its front,
-//! folding for its back.
+//! Long data keeps both units of the processor busy. Three chains of `crc32` process the front of
+//! the data, and folding processes the back.
 //!
 //! Source: V. Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
 //! Instruction", Intel, 2009.
@@ -16,15 +16,15 @@ use core::arch::x86_64::{
 use super::chains::{self, finish, times};
 use crate::checksum::polynomial::{fold_by, shifts};
 
-/// The lengths from which folding is faster than one chain, and from which both together are faster
-/// than folding.
+/// The first length is where folding becomes faster than one chain. The second is where both
+/// together become faster than folding.
 const FOLD_MIN: usize = 128;
 const FUSED_MIN: usize = 1024;
 
-/// Bytes in a register.
+/// The number of bytes in a register.
 const LANES: usize = 32;
 
-/// `state` advanced over `data`.
+/// Returns `state` advanced over `data`.
 #[target_feature(enable = "sse4.2,pclmulqdq,avx2,vpclmulqdq")]
 #[inline]
 pub(super) fn update(state: u32, data: &[u8]) -> u32 {
@@ -35,7 +35,7 @@ pub(super) fn update(state: u32, data: &[u8]) -> u32 {
     }
 }
 
-/// `state` advanced over `data`, which has at least [`LANES`] bytes.
+/// Returns `state` advanced over `data`, which has at least [`LANES`] bytes.
 ///
 /// The functions for long data are not inlined, so `update` stays small enough to be inlined into
 /// every loop over short records.
@@ -50,13 +50,14 @@ fn fold(state: u32, data: &[u8]) -> u32 {
     reduce(fold_on(first, rest))
 }
 
-/// `sum` advanced over whole registers of `data`.
+/// Returns `sum` advanced over the whole registers of `data`.
 #[target_feature(enable = "sse4.2,pclmulqdq,avx2,vpclmulqdq")]
 #[inline]
 fn fold_on(mut sum: __m256i, mut data: &[u8]) -> __m256i {
     let over_one = constant(const { fold_by(LANES) });
     if data.len() >= 7 * LANES {
-        // Four sums, since the next multiplication can start before one ends.
+        // There are four sums because the next multiplication can start before the previous one
+        // ends.
         let over_four = constant(const { fold_by(4 * LANES) });
         let (three, rest) = data.split_at(3 * LANES);
         let (mut b, mut c, mut d) = (load(three), load(&three[LANES..]), load(&three[2 * LANES..]));
@@ -78,19 +79,20 @@ fn fold_on(mut sum: __m256i, mut data: &[u8]) -> __m256i {
     sum
 }
 
-/// The registers of the back that are folded per step, and the words that each of the three chains
-/// of the front processes meanwhile.
+/// The number of registers of the back that are folded in each step, and the number of words that
+/// each of the three chains of the front processes in the same step.
 const SUMS: usize = 4;
 const WORDS: usize = 4;
 
-/// Bytes of the front and of the back processed per step.
+/// The number of bytes of the front and of the back that are processed in each step.
 const FRONT: usize = 3 * 8 * WORDS;
 const BACK: usize = SUMS * LANES;
 
-/// The longest data processed in one piece: the longest that a fragment can have.
+/// The length of the longest data that is processed in one piece. This is the longest that a
+/// fragment can have.
 const FUSED_MAX: usize = 1 << 15;
 
-/// `state` advanced over `data`, which has at least [`FUSED_MIN`] bytes.
+/// Returns `state` advanced over `data`, which has at least [`FUSED_MIN`] bytes.
 #[target_feature(enable = "sse4.2,pclmulqdq,avx2,vpclmulqdq")]
 #[inline(never)]
 fn fused(mut state: u32, mut data: &[u8]) -> u32 {
@@ -103,8 +105,8 @@ fn fused(mut state: u32, mut data: &[u8]) -> u32 {
     update(fused_piece(state, piece), rest)
 }
 
-/// `state` advanced over `data`, which has [`FUSED_MIN`] to [`FUSED_MAX`] bytes: some odd ones,
-/// three parts for the chains, and the back.
+/// Returns `state` advanced over `data`, which has [`FUSED_MIN`] to [`FUSED_MAX`] bytes. The data
+/// consists of some odd bytes, three parts for the chains, and the back.
 #[target_feature(enable = "sse4.2,pclmulqdq,avx2,vpclmulqdq")]
 #[inline]
 fn fused_piece(state: u32, data: &[u8]) -> u32 {
@@ -140,13 +142,13 @@ fn fused_piece(state: u32, data: &[u8]) -> u32 {
     }
     let of_back = reduce(fold_on(sum, &rest[rounds * BACK..]));
 
-    // Each chain's state is advanced over everything that follows it.
+    // Each chain's state is advanced over all bytes that follow its part.
     let (stretch, back) = (stretch / LANES, back.len() / LANES);
     let ab = _mm_xor_si128(times(a, SHIFTS[2 * stretch + back]), times(b, SHIFTS[stretch + back]));
     of_back ^ finish(_mm_xor_si128(ab, times(c, SHIFTS[back])))
 }
 
-/// Factors that advance a state over registers.
+/// The factors that advance a state over registers.
 static SHIFTS: [u32; FUSED_MAX / LANES + 1] = shifts(LANES);
 
 fn words(stretch: &[u8]) -> &[[[u8; 8]; WORDS]] {
@@ -159,7 +161,7 @@ fn constant([low, high]: [u64; 2]) -> __m256i {
     _mm256_set_epi64x(high as i64, low as i64, high as i64, low as i64)
 }
 
-/// The first [`LANES`] bytes of `bytes`.
+/// Loads the first [`LANES`] bytes of `bytes`.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn load(bytes: &[u8]) -> __m256i {
@@ -167,7 +169,7 @@ fn load(bytes: &[u8]) -> __m256i {
     _mm256_set_epi64x(word(3), word(2), word(1), word(0))
 }
 
-/// `sum` advanced by `factors`, plus `next`.
+/// Returns `sum` advanced by `factors`, plus `next`.
 #[target_feature(enable = "avx2,vpclmulqdq")]
 #[inline]
 fn fold_over(sum: __m256i, factors: __m256i, next: __m256i) -> __m256i {
@@ -176,7 +178,7 @@ fn fold_over(sum: __m256i, factors: __m256i, next: __m256i) -> __m256i {
     _mm256_xor_si256(_mm256_xor_si256(low, high), next)
 }
 
-/// The state that is equivalent to 32 bytes.
+/// Returns the state that is equivalent to these 32 bytes.
 #[target_feature(enable = "sse4.2,pclmulqdq,avx2")]
 #[inline]
 fn reduce(sum: __m256i) -> u32 {

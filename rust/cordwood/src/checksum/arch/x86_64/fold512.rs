@@ -1,9 +1,9 @@
-//! Folding with 512-bit registers: 64 bytes at a time, and no loop over odd bytes. The last 1 to 64
-//! bytes have a register to themselves, and a table has the factors that advance the bytes before
-//! them, by how many they are.
+//! Folding with 512-bit registers, which processes 64 bytes at a time without a loop over odd
+//! bytes. The last 1 to 64 bytes have their own register. A table has the factors that advance the
+//! bytes before them, by the number of these bytes.
 //!
-//! This is faster than the `crc32` instruction from about 20 bytes on, and three to five times as
-//! fast for long data, so doing both at once, as in [`fold256`](super::fold256), is not faster.
+//! This is faster than the `crc32` instruction from about 20 bytes on. For long data it is three to
+//! five times as fast, so doing both at once, as in [`fold256`](super::fold256), is not faster.
 
 use core::arch::x86_64::{
     __m512i, _mm_crc32_u64, _mm_cvtsi32_si128, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_set_epi64x, _mm_xor_si128,
@@ -17,18 +17,19 @@ use crate::checksum::kernel::APPEND_ROOM;
 use crate::checksum::polynomial::{fold_by, folds};
 use crate::copy;
 
-/// The length from which folding one register is faster than two `crc32` instructions, and the
-/// length from which four sums are faster than one, by `cordwood-compare kernels`.
+/// The first length is where folding one register becomes faster than two `crc32` instructions. The
+/// second is where four sums become faster than one. Both were measured by
+/// `cordwood-compare kernels`.
 const ONE_MIN: usize = 17;
 const FOUR_MIN: usize = 9 * LANES;
 
-/// Bytes in a register.
+/// The number of bytes in a register.
 const LANES: usize = 64;
 
-/// `state` advanced over `data`.
+/// Returns `state` advanced over `data`.
 ///
-/// Without `#[target_feature]`, which would not allow `#[inline(always)]`: a call would take as long
-/// as half of the work on a short record.
+/// This function has no `#[target_feature]`, because that would not allow `#[inline(always)]`. A
+/// call would take half as long as the work on a short record.
 ///
 /// # Safety
 ///
@@ -39,8 +40,8 @@ pub(super) unsafe fn update(state: u32, data: &[u8]) -> u32 {
     unsafe { any(state, data, NOT_COPIED) }
 }
 
-/// As [`update`], and appends `data` to `out`: each byte is loaded once for both, if `out` has room
-/// for a register more than the data.
+/// Like [`update`], but also appends `data` to `out`. Each byte is loaded once for both if `out`
+/// has room for the data and one more register.
 ///
 /// # Safety
 ///
@@ -62,7 +63,7 @@ pub(super) unsafe fn append(state: u32, data: &[u8], out: &mut Vec<u8>) -> u32 {
     state
 }
 
-/// `state` advanced over `data` of any length.
+/// Returns `state` advanced over `data` of any length.
 ///
 /// # Safety
 ///
@@ -79,7 +80,7 @@ unsafe fn any<const COPY: bool>(state: u32, data: &[u8], copied: Copied<COPY>) -
     }
 }
 
-/// `state` advanced over `data`, which has fewer than [`ONE_MIN`] bytes.
+/// Returns `state` advanced over `data`, which has fewer than [`ONE_MIN`] bytes.
 #[target_feature(enable = "avx512bw,vpclmulqdq")]
 #[inline]
 fn none<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u32 {
@@ -89,7 +90,7 @@ fn none<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> 
     chains::short(state, data)
 }
 
-/// `state` advanced over `data`, which has 1 to 64 bytes.
+/// Returns `state` advanced over `data`, which has 1 to 64 bytes.
 #[target_feature(enable = "avx512bw,vpclmulqdq")]
 #[inline]
 fn one<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u32 {
@@ -98,9 +99,9 @@ fn one<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u
     reduce(_mm512_xor_si512(low, high))
 }
 
-/// `state` advanced over `data`, which has more than 64 bytes.
-// `#[inline(never)]`, on `long`, has an effect only where the caller has the features, too: so it is
-// called here, and not in `any`.
+/// Returns `state` advanced over `data`, which has more than 64 bytes.
+// `#[inline(never)]` on `long` has an effect only if the caller also has the features. So `long` is
+// called here and not in `any`.
 #[target_feature(enable = "avx512bw,vpclmulqdq")]
 #[inline]
 fn several<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u32 {
@@ -117,16 +118,16 @@ fn several<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) 
     finish(sum, rest, copied)
 }
 
-/// The whole registers of `data`, which is not empty, and after them a tail of 1 to 64 bytes.
+/// Splits `data`, which is not empty, into whole registers and a tail of 1 to 64 bytes.
 #[inline(always)]
 fn before_tail(data: &[u8]) -> (&[[u8; LANES]], &[u8]) {
     let (registers, tail) = data.split_at((data.len() - 1) / LANES * LANES);
     (registers.as_chunks().0, tail)
 }
 
-/// `sum` advanced over fewer than 8 `registers`.
+/// Returns `sum` advanced over fewer than 8 `registers`.
 ///
-/// Without a loop: the compiler would move the copies out of it, and call `memcpy`.
+/// There is no loop, because the compiler would move the copies out of it and call `memcpy`.
 #[target_feature(enable = "avx512bw,vpclmulqdq")]
 #[inline]
 fn fold_on<const COPY: bool>(mut sum: __m512i, registers: &[[u8; LANES]], copied: &mut Copied<COPY>) -> __m512i {
@@ -150,10 +151,10 @@ fn fold_on<const COPY: bool>(mut sum: __m512i, registers: &[[u8; LANES]], copied
     sum
 }
 
-/// `state` advanced over `data`, which has at least [`FOUR_MIN`] bytes.
+/// Returns `state` advanced over `data`, which has at least [`FOUR_MIN`] bytes.
 ///
 /// A load that crosses a cache line takes twice as long from the second-level cache. So the bytes
-/// before a multiple of 64 have a register to themselves, too.
+/// before a multiple of 64 also have their own register.
 #[target_feature(enable = "avx512bw,vpclmulqdq")]
 #[inline(never)]
 fn long<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u32 {
@@ -163,7 +164,7 @@ fn long<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> 
 
     let over_front = constant(OVER_TAIL.0[front.len() % LANES][OVER_ALL]);
     let front = plus(copied.load_part(front), state);
-    // Four sums, since the next multiplication can start before one ends.
+    // There are four sums because the next multiplication can start before the previous one ends.
     let mut a = fold_over(front, over_front, copied.load(&first[0]));
     let (mut b, mut c, mut d) = (copied.load(&first[1]), copied.load(&first[2]), copied.load(&first[3]));
     let over_four = constant(const { fold_by(4 * LANES) });
@@ -174,14 +175,15 @@ fn long<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> 
         c = fold_over(c, over_four, copied.load(&four[2]));
         d = fold_over(d, over_four, copied.load(&four[3]));
     }
-    // Each over all that follows it, and not over the next, for the same reason.
+    // For the same reason, each sum is advanced over all that follows it, not just over the next
+    // sum.
     let mut sum = fold_over(c, constant(const { fold_by(LANES) }), d);
     sum = fold_over(b, constant(const { fold_by(2 * LANES) }), sum);
     sum = fold_over(a, constant(const { fold_by(3 * LANES) }), sum);
     finish(fold_on(sum, registers, &mut copied), tail, copied)
 }
 
-/// The state after `sum` and then `tail`, which has 1 to 64 bytes.
+/// Returns the state after `sum` and then `tail`, which has 1 to 64 bytes.
 #[target_feature(enable = "avx512bw,vpclmulqdq")]
 #[inline]
 fn finish<const COPY: bool>(sum: __m512i, tail: &[u8], mut copied: Copied<COPY>) -> u32 {
@@ -191,10 +193,11 @@ fn finish<const COPY: bool>(sum: __m512i, tail: &[u8], mut copied: Copied<COPY>)
     reduce(_mm512_xor_si512(_mm512_ternarylogic_epi64(a, b, c, XOR), d))
 }
 
-/// Where consecutive bytes are copied to as they are loaded; without `COPY`, nowhere.
+/// The destination for consecutive bytes that are copied as they are loaded. Without `COPY`,
+/// nothing is copied.
 ///
-/// With `COPY`, there must be room for all bytes that a value will load, and for one more register,
-/// whose content is meaningless.
+/// With `COPY`, there must be room for all bytes that a value will load, and for one more register.
+/// The contents of that register have no meaning.
 struct Copied<const COPY: bool>(*mut u8);
 
 const NOT_COPIED: Copied<false> = Copied(std::ptr::null_mut());
@@ -213,11 +216,11 @@ impl<const COPY: bool> Copied<COPY> {
         register
     }
 
-    /// Loads 1 to 64 bytes to the start of a register, with zeros after them.
+    /// Loads 1 to 64 bytes to the start of a register and fills the rest with zeros.
     ///
-    /// Loading the 64 bytes that end with them would not need a mask, but these may start with
-    /// bytes just written (the reference count of a Python object), and a load waits for such a
-    /// store.
+    /// Loading the 64 bytes that end with these bytes would not need a mask. But those may start
+    /// with bytes that were just written, such as the reference count of a Python object, and a
+    /// load waits for such a store.
     #[target_feature(enable = "avx512bw")]
     #[inline]
     fn load_part(&mut self, bytes: &[u8]) -> __m512i {
@@ -226,7 +229,7 @@ impl<const COPY: bool> Copied<COPY> {
         // slice.
         let register = unsafe { _mm512_maskz_loadu_epi8(mask, bytes.as_ptr().cast()) };
         if COPY {
-            // All 64 are stored, since a store with a mask takes much longer.
+            // All 64 are stored because a store with a mask takes much longer.
             // SAFETY: there is room for a register.
             unsafe { _mm512_storeu_si512(self.0.cast(), register) };
         }
@@ -244,8 +247,8 @@ impl<const COPY: bool> Copied<COPY> {
     }
 }
 
-/// A register at the start of which `state` is added. If fewer than 4 bytes were loaded into it,
-/// the rest of the state is added to the bytes that follow, as it must be.
+/// Adds `state` to the start of a register. If fewer than 4 bytes were loaded into it, the rest of
+/// the state is added to the bytes that follow, as required.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn plus(register: __m512i, state: u32) -> __m512i {
@@ -253,20 +256,21 @@ fn plus(register: __m512i, state: u32) -> __m512i {
     _mm512_xor_si512(register, state)
 }
 
-/// By the number of bytes in a tail, modulo 64: the factors that advance each lane to the last 16
-/// bytes of the data, first for the register before the tail, then for the one that starts with it.
-/// For the lanes after the tail, which are zero, the factors are those of a number below zero.
+/// The factors that advance each lane to the last 16 bytes of the data, by the number of bytes in
+/// the tail, modulo 64. The factors for the register before the tail come first. Those for the
+/// register that starts with the tail come next. The lanes after the tail are zero, and their
+/// factors are for a negative distance.
 ///
-/// Aligned, so that no load crosses a cache line.
+/// The table is aligned so that no load crosses a cache line.
 static OVER_TAIL: Aligned<[[[u64; 2]; 8]; LANES]> = Aligned(folds());
 
 #[repr(align(64))]
 struct Aligned<T>(T);
 
-/// The last lane of the register before the tail, which is to be advanced over the tail.
+/// The index of the last lane of the register before the tail. It is advanced over the whole tail.
 const OVER_ALL: usize = 3;
 
-/// The factors in [`OVER_TAIL`] for a tail of 1 to 64 bytes.
+/// Returns the factors in [`OVER_TAIL`] for a tail of 1 to 64 bytes.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn over_tail(tail_len: usize) -> [__m512i; 2] {
@@ -275,7 +279,7 @@ fn over_tail(tail_len: usize) -> [__m512i; 2] {
     [0, 1].map(|register| unsafe { _mm512_loadu_si512(factors[register].as_ptr().cast()) })
 }
 
-/// The two factors in each lane.
+/// Puts the two factors in each lane.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn constant([low, high]: [u64; 2]) -> __m512i {
@@ -290,7 +294,7 @@ fn load(bytes: &[u8; LANES]) -> __m512i {
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }
 
-/// Both halves of each lane, multiplied by its factors.
+/// Multiplies both halves of each lane by its factors.
 #[target_feature(enable = "avx512f,vpclmulqdq")]
 #[inline]
 fn products(sum: __m512i, factors: __m512i) -> [__m512i; 2] {
@@ -300,7 +304,7 @@ fn products(sum: __m512i, factors: __m512i) -> [__m512i; 2] {
     ]
 }
 
-/// `sum` advanced by `factors`, plus `next`.
+/// Returns `sum` advanced by `factors`, plus `next`.
 #[target_feature(enable = "avx512f,vpclmulqdq")]
 #[inline]
 fn fold_over(sum: __m512i, factors: __m512i, next: __m512i) -> __m512i {
@@ -311,7 +315,7 @@ fn fold_over(sum: __m512i, factors: __m512i, next: __m512i) -> __m512i {
 /// The truth table of the exclusive or of three operands.
 const XOR: i32 = 0b1001_0110;
 
-/// The state of which the lanes of `sum` are multiples: all lanes are those of the last 16 bytes.
+/// Reduces the lanes of `sum` to a state. All lanes are already advanced to the last 16 bytes.
 #[target_feature(enable = "avx512f,vpclmulqdq")]
 #[inline]
 fn reduce(sum: __m512i) -> u32 {
@@ -326,12 +330,12 @@ mod tests {
     use super::*;
     use crate::checksum::arch::Kernels;
 
-    /// The caller has reserved no more than that.
+    /// The caller has not reserved more room than that.
     #[test]
     fn append_writes_at_most_one_register_after_the_data() {
         const SPARE: u8 = 0xa5;
         if !Kernels::all().any(|kernel| matches!(kernel, Kernels::Fold512(_))) {
-            // `kernels_that_cannot_be_tested_are_reported` says so.
+            // The test `kernels_that_cannot_be_tested_are_reported` reports this.
             return;
         }
         for len in (0..=1024).chain([4096, 4097, 32_761]) {

@@ -1,5 +1,5 @@
-//! x86-64: three kernels. `Chains` uses the `crc32` instruction of SSE4.2; the others also fold by
-//! carry-less multiplication, of 256 and 512 bits.
+//! The three kernels for x86-64. `Chains` uses the `crc32` instruction of SSE4.2. The others also
+//! fold by carry-less multiplication, with registers of 256 and 512 bits.
 
 #![expect(
     unsafe_code,
@@ -15,8 +15,8 @@ use crate::checksum::kernel::{Job, Kernel};
 kernels! {
     is_x86_feature_detected;
 
-    /// A machine that also has AVX-512: Intel servers since Ice Lake, AMD since Zen 4. To the
-    /// compiler AVX-512 implies FMA and F16C, so these are also detected.
+    /// A machine that also has AVX-512: Intel servers since Ice Lake, and AMD since Zen 4. To the
+    /// compiler, AVX-512 implies FMA and F16C, so these are also detected.
     Fold512(
         "SSE4.2, AVX-512, VPCLMULQDQ",
         [
@@ -26,10 +26,10 @@ kernels! {
         fold512::append
     );
 
-    /// A machine that also has AVX2 and VPCLMULQDQ: Intel since Ice Lake and Alder Lake, AMD since
-    /// Zen 3.
+    /// A machine that also has AVX2 and VPCLMULQDQ: Intel since Ice Lake and Alder Lake, and AMD
+    /// since Zen 3.
     Fold256("SSE4.2, AVX2, VPCLMULQDQ", ["sse4.2", "pclmulqdq", "avx2", "vpclmulqdq"], fold256::update);
 
-    /// A machine with SSE4.2 and PCLMULQDQ: all since 2010.
+    /// A machine with SSE4.2 and PCLMULQDQ: all machines since 2010.
     Chains("SSE4.2, PCLMULQDQ", ["sse4.2", "pclmulqdq"], chains::update);
 }
