@@ -1,10 +1,10 @@
-//! The record of a Datastore or Firestore export: an entity.
+//! Decodes the record of a Datastore or Firestore export, which is an entity.
 //!
 //! `EntityProto` is a protocol buffer from 2008 with groups (`storage_onestore_v3`; the field
 //! numbers are those of `google/appengine/datastore/entity_bytes_pb2.py` in the App Engine SDK). It
-//! is parsed by hand: a general library such as `prost` drops unknown fields, and cannot report
-//! where in a record the fault is. Here no field is dropped: those that are not interpreted are in
-//! [`Entity::other_fields`].
+//! is parsed by hand because a general library such as `prost` drops unknown fields and cannot
+//! report where in a record a fault is. No field is dropped here: fields that are not interpreted
+//! are in [`Entity::other_fields`].
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use super::proto::{Message, OtherField, fields};
 use super::several::Several;
 use super::wire::Cursor;
 
-/// An entity of Datastore; in Firestore, a document or a map in a document.
+/// An entity of Datastore. In Firestore, it is a document or a map in a document.
 ///
 /// ```
 /// use cordwood_payload::{Entity, EntityValue};
@@ -30,23 +30,23 @@ use super::wire::Cursor;
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Entity<'a> {
-    /// Its key. An entity that is the value of a property need not have one.
+    /// The key. An entity that is the value of a property need not have one.
     pub key: Option<EntityKey<'a>>,
     /// The properties, in the order in which they start in the record. Each name occurs once.
     pub properties: Vec<Property<'a>>,
-    /// The fields that are not interpreted, in the order of the record: those that Google's own
-    /// reader also skips (`owner`, `meaning_uri`, an `entity_group` that is not the key's root,
-    /// ...), and those that are newer than this decoder.
+    /// The fields that are not interpreted, in the order of the record. Some are fields that
+    /// Google's own reader also skips (`owner`, `meaning_uri`, an `entity_group` that is not the
+    /// root of the key, ...). The others are newer than this decoder.
     pub other_fields: Vec<OtherField<'a>>,
 }
 
-/// A property: a name and its value, or the values of an array.
+/// A property: a name with its value, or with the values of an array.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Property<'a> {
     /// The name.
     pub name: &'a str,
-    /// Whether it is an array. If not, it has one value.
+    /// Whether it is an array. If it is not, it has one value.
     pub is_array: bool,
     /// The values, in order.
     pub values: Several<PropertyValue<'a>>,
@@ -58,8 +58,8 @@ pub struct Property<'a> {
 pub struct PropertyValue<'a> {
     /// The value.
     pub value: EntityValue<'a>,
-    /// The meaning of the value (`Property.Meaning`), if stated: 2 is a link, 15 a long text.
-    /// [`EntityValue`] already distinguishes the most common ones.
+    /// The meaning of the value (`Property.Meaning`), if it is stated. For example, 2 is a link and
+    /// 15 is a long text. [`EntityValue`] already distinguishes the most common ones.
     pub meaning: Option<u64>,
     /// Whether it is indexed (`property`) or not (`raw_property`).
     pub is_indexed: bool,
@@ -69,7 +69,7 @@ pub struct PropertyValue<'a> {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum EntityValue<'a> {
-    /// Nothing.
+    /// No value.
     Null,
     /// A boolean.
     Boolean(bool),
@@ -81,24 +81,24 @@ pub enum EntityValue<'a> {
     Double(f64),
     /// Text.
     Text(&'a str),
-    /// Bytes: values that are meant to be bytes, and any text that is not UTF-8.
+    /// Bytes: a value that is meant to be bytes, or a text that is not UTF-8.
     Bytes(&'a [u8]),
     /// A place on earth, in degrees.
     Point {
-        /// North of the equator.
+        /// Degrees north of the equator.
         latitude: f64,
-        /// East of Greenwich.
+        /// Degrees east of Greenwich.
         longitude: f64,
     },
     /// The key of another entity.
     Reference(Box<EntityKey<'a>>),
     /// A user account.
     User(Box<User<'a>>),
-    /// A nested entity; in Firestore, a map.
+    /// A nested entity. In Firestore, it is a map.
     Entity(Box<Entity<'a>>),
 }
 
-/// A user account, as in App Engine's Users service.
+/// A user account, as in the Users service of App Engine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct User<'a> {
@@ -110,15 +110,15 @@ pub struct User<'a> {
     pub nickname: Option<&'a str>,
     /// The number of the account.
     pub gaia_id: i64,
-    /// The number of the account, obfuscated.
+    /// The number of the account, in obfuscated form.
     pub obfuscated_gaia_id: Option<&'a str>,
     /// The OpenID identity, if there is one.
     pub federated_identity: Option<&'a str>,
-    /// That provider.
+    /// The provider of that identity.
     pub federated_provider: Option<&'a str>,
 }
 
-/// Property names that are refused: tables and JSON have the key and the [other
+/// Property names that are refused. Tables and JSON have the key and the [other
 /// fields](Entity::other_fields) under these names, next to the properties. Datastore and Firestore
 /// accept no name that starts and ends with two underscores.
 const RESERVED_NAMES: [&str; 2] = ["__key__", "__other_fields__"];
@@ -131,19 +131,19 @@ const MEANING_ENTITY_PROTO: u64 = 19;
 const MEANING_EMPTY_LIST: u64 = 24;
 
 impl<'a> Entity<'a> {
-    /// How deeply entities may be nested. Datastore and Firestore themselves allow 20 levels.
+    /// The maximum depth of nested entities. Datastore and Firestore themselves allow 20 levels.
     pub const DEPTH_MAX: usize = 50;
 
-    /// The number of properties for which room is reserved at the start.
+    /// The number of properties for which memory is reserved at the start.
     const PROPERTY_COUNT: usize = 16;
 
-    /// Reads a record.
+    /// Decodes a record.
     ///
     /// # Errors
     ///
     /// Fails if the record is not an `EntityProto`, has no key, or breaks the rules of [the
-    /// crate](super): a repeated value, an array that is not marked as one, a property with the
-    /// name `__key__` or `__other_fields__`.
+    /// crate](super). It breaks them with a repeated value, with an array that is not marked as
+    /// one, or with a property that has the name `__key__` or `__other_fields__`.
     pub fn decode(record: &'a [u8]) -> Result<Self, PayloadError> {
         let entity = Entity::read(Message::new(record), 1)?;
         if entity.key.is_none() {
@@ -157,7 +157,7 @@ impl<'a> Entity<'a> {
             return Err(message.error(PayloadReason::TooDeep));
         }
         let mut entity = Entity::default();
-        // Not for its maps, since an array may contain many of them.
+        // Maps reserve no memory, because an array may contain many of them.
         if depth == 1 {
             entity.properties.reserve(Self::PROPERTY_COUNT);
         }
@@ -174,7 +174,7 @@ impl<'a> Entity<'a> {
                 _ => entity.other_fields.push(field.other("EntityProto")),
             }
         }
-        // An entity group repeats the root of the path, or is empty.
+        // An entity group repeats the root of the path or is empty.
         if let Some(field) = entity_group {
             let root = entity.key.as_ref().and_then(|key| key.path.first());
             if !is_empty_or_root(field.message()?, root, &mut entity.other_fields)? {
@@ -185,8 +185,8 @@ impl<'a> Entity<'a> {
         Ok(entity)
     }
 
-    /// The fields of a `Property`: its meaning, its name, whether it may have several values, and
-    /// its value.
+    /// Reads the fields of a `Property`: its meaning, its name, whether it may have several values,
+    /// and its value.
     #[expect(clippy::type_complexity, reason = "one caller, which names them")]
     fn read_fields(
         &mut self,
@@ -205,7 +205,7 @@ impl<'a> Entity<'a> {
         Ok((meaning, name, multiple, content))
     }
 
-    /// Reads one `Property`, and adds its value to those of the same name.
+    /// Reads one `Property`, and adds its value to the values of the property with that name.
     fn read_property(
         &mut self,
         message: Message<'a>,
@@ -233,7 +233,7 @@ impl<'a> Entity<'a> {
                 is_array: true,
                 values: Several::none(),
             }),
-            // Built in place: moving it here would take as long as reading it.
+            // The property is built in place. Moving it here would take as long as reading it.
             None => self.properties.push(Property {
                 name,
                 is_array: is_multiple,
@@ -259,7 +259,7 @@ impl<'a> Entity<'a> {
 }
 
 impl<'a> EntityValue<'a> {
-    /// Reads a `PropertyValue`, which has at most one of its fields.
+    /// Reads a `PropertyValue`. At most one of its fields is present.
     fn read(
         message: Message<'a>,
         meaning: Option<u64>,
@@ -348,14 +348,15 @@ impl<'a> User<'a> {
     }
 }
 
-/// Finds a property by name: with a linear search if there are few, since only many are worth a
-/// table.
+/// Finds a property by name. If there are few, it uses a linear search, because a table is only
+/// worth its cost for many.
 #[derive(Default)]
 struct Numbers<'a> {
-    /// A bit for each name so far, not always a different one: usually it shows that a name is new.
+    /// One bit for each name so far. Names may share a bit, but usually the bits show that a name
+    /// is new.
     seen: u64,
-    /// The numbers of the first properties, by name. Usually there is no table: even an empty one
-    /// takes time to make.
+    /// The numbers of the first properties, by name. Usually there is no table, because even an
+    /// empty one takes time to create.
     table: Option<HashMap<&'a str, usize>>,
 }
 
@@ -370,7 +371,7 @@ impl<'a> Numbers<'a> {
         if is_new {
             return None;
         }
-        // Usually an item of an array.
+        // This is usually an item of an array.
         if properties.last().is_some_and(|last| last.name == name) {
             return properties.last_mut();
         }
@@ -385,9 +386,9 @@ impl<'a> Numbers<'a> {
     }
 }
 
-// The fast path for properties as Google's own programs write them: their fields in the order of
-// their numbers, and lengths of at most two bytes. All other forms are left to the loops over
-// fields, which are its naive counterpart.
+// This is the fast path for properties as Google's own programs write them: with fields in the
+// order of their numbers, and lengths of at most two bytes. All other forms are left to the loops
+// over fields, which are its naive counterpart.
 
 /// The content of a `Property`.
 #[derive(Debug)]
@@ -395,7 +396,7 @@ struct PlainProperty<'a> {
     meaning: Option<u64>,
     name: &'a str,
     is_multiple: bool,
-    /// Its `PropertyValue`.
+    /// The bytes of its `PropertyValue`.
     content: Message<'a>,
 }
 
@@ -423,8 +424,8 @@ impl<'a> PlainProperty<'a> {
     }
 }
 
-/// The value in a `PropertyValue` of one field, which is not a message, nor any group except a
-/// point.
+/// Returns the value in a `PropertyValue` that has one field. The field must not be a message, and
+/// must not be a group unless it is a point.
 #[inline]
 fn plain_value<'a>(content: &Message<'a>, meaning: Option<u64>) -> Option<EntityValue<'a>> {
     Some(match content.bytes() {
@@ -462,7 +463,7 @@ fn plain_value<'a>(content: &Message<'a>, meaning: Option<u64>) -> Option<Entity
     })
 }
 
-/// The string in `bytes`, if it fills them.
+/// Returns the string in `bytes` if it fills them completely.
 #[inline]
 fn whole_string(bytes: &[u8]) -> Option<&[u8]> {
     let (len, rest) = match bytes {
@@ -479,7 +480,7 @@ mod tests {
     use super::*;
     use crate::entity_key::{plain_path, read_path_fields};
 
-    /// Properties as they are written, and their values.
+    /// Properties with values, as programs write them.
     const PROPERTIES: [&[u8]; 9] = [
         b"\x1a\x01p\x20\x00\x2a\x00",
         b"\x1a\x02pq\x20\x01\x2a\x03\x08\xac\x02",
@@ -492,7 +493,7 @@ mod tests {
         b"\x1a\x01p\x20\x00\x2a\x14\x2b\x31\0\0\0\0\0\0\xf0\x3f\x39\0\0\0\0\0\0\xf8\x7f\x2c",
     ];
 
-    /// Paths, and how many elements they have.
+    /// Paths, with the number of their elements.
     const PATHS: [(&[u8], usize); 5] = [
         (b"", 0),
         (b"\x0b\x12\x04Task\x18\x07\x0c", 1),
@@ -501,7 +502,8 @@ mod tests {
         (b"\x0b\x12\x01k\x22\x02\xc3\xa4\x0c\x0b\x12\x01k\x18\x00\x0c", 2),
     ];
 
-    /// Whether the fast path accepts the bytes; if so, the loops over fields must read the same.
+    /// Checks whether the fast path accepts the bytes. If it does, the loops over fields must read
+    /// the same values.
     fn is_plain(bytes: &[u8]) -> bool {
         let message = Message::new(bytes);
         for meaning in [None, Some(7), Some(14), Some(15), Some(19), Some(24)] {
@@ -526,8 +528,8 @@ mod tests {
         true
     }
 
-    /// The number of elements that the fast path reads, if it reads all; then the loop over fields
-    /// must read the same.
+    /// Returns the number of elements that the fast path reads, if it reads all of them. The loop
+    /// over fields must then read the same elements.
     fn plain_count(bytes: &[u8]) -> Option<usize> {
         let plain = plain_path(bytes)?;
         let mut others = Vec::new();
@@ -540,7 +542,7 @@ mod tests {
         Some(plain.len())
     }
 
-    /// Calls `each` with the bytes, and with many variants that differ from them in one place.
+    /// Calls `each` with many variants of the bytes that differ from them in one place.
     fn all_near(bytes: &[u8], mut each: impl FnMut(&[u8])) {
         for at in 0..bytes.len() {
             each(&bytes[..at]);

@@ -1,4 +1,4 @@
-//! The key of an entity, in the two forms in which it is written.
+//! Decodes the key of an entity, in the two forms in which keys are written.
 
 use super::error::PayloadError;
 use super::proto::{Message, OtherField};
@@ -8,31 +8,31 @@ use super::wire::Cursor;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub struct EntityKey<'a> {
-    /// The application: a project with the partition as a prefix, such as `s~project`, or
-    /// `dev~project` in an emulator. Empty in Firestore's maps.
+    /// The application. This is a project with the partition as a prefix, such as `s~project`, or
+    /// `dev~project` in an emulator. Empty for maps in Firestore.
     pub app: &'a str,
     /// The database, if it is not the default one.
     pub database: Option<&'a str>,
     /// The namespace, if it is not the default one.
     pub namespace: Option<&'a str>,
-    /// The path from the root to the entity. Empty in Firestore's maps.
+    /// The path from the root to the entity. Empty for maps in Firestore.
     pub path: Vec<PathElement<'a>>,
 }
 
-/// One step of a key's path.
+/// One step of the path of a key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct PathElement<'a> {
-    /// The kind; in Firestore, the collection.
+    /// The kind. In Firestore, it is the collection.
     pub kind: &'a str,
-    /// Its name or number within the kind.
+    /// The name or the number within the kind.
     pub id: PathId<'a>,
 }
 
 /// The name or number of an entity within its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PathId<'a> {
-    /// Not given: an incomplete key.
+    /// No name or number: the key is incomplete.
     None,
     /// A number.
     Id(i64),
@@ -70,7 +70,7 @@ fn read_path<'a>(
     }
 }
 
-/// The naive counterpart of [`plain_path`], which accepts any encoding.
+/// Reads a `Path` in any encoding. This is the naive counterpart of [`plain_path`].
 pub(super) fn read_path_fields<'a>(
     mut message: Message<'a>,
     other_fields: &mut Vec<OtherField<'a>>,
@@ -86,14 +86,14 @@ pub(super) fn read_path_fields<'a>(
     Ok(path)
 }
 
-/// Reads a `Path`. Returns whether it is empty or has `root` as its only element, as an entity
-/// group must.
+/// Reads a `Path`. Returns whether it is empty or has `root` as its only element, as required for
+/// an entity group.
 pub(super) fn is_empty_or_root<'a>(
     message: Message<'a>,
     root: Option<&PathElement<'a>>,
     other_fields: &mut Vec<OtherField<'a>>,
 ) -> Result<bool, PayloadError> {
-    // Instead of `read_path`, which allocates.
+    // `read_path` would allocate.
     if let Some((element, [])) = plain_element(message.bytes()) {
         return Ok(root == Some(&element));
     }
@@ -101,8 +101,8 @@ pub(super) fn is_empty_or_root<'a>(
     Ok(path.is_empty() || path.iter().eq(root))
 }
 
-/// The element of a `Path` at the start of `bytes` and the bytes after it, if it is written as
-/// Google's own programs write it: see the fast path in `entity.rs`.
+/// Returns the element of a `Path` at the start of `bytes`, and the bytes after it. Returns `None`
+/// if it is not written as Google's own programs write it. See the fast path in `entity.rs`.
 #[inline]
 fn plain_element(bytes: &[u8]) -> Option<(PathElement<'_>, &[u8])> {
     let [0x0b, 0x12, len @ 0..0x80, rest @ ..] = bytes else {
@@ -125,7 +125,7 @@ fn plain_element(bytes: &[u8]) -> Option<(PathElement<'_>, &[u8])> {
     Some((PathElement { kind, id }, rest.strip_prefix(&[0x0c])?))
 }
 
-/// The elements of a `Path`, if all are written as Google's own programs write them.
+/// Returns the elements of a `Path` if all of them are written as Google's own programs write them.
 pub(super) fn plain_path(mut bytes: &[u8]) -> Option<Vec<PathElement<'_>>> {
     let mut path = Vec::new();
     while !bytes.is_empty() {
@@ -162,9 +162,9 @@ impl<'a> PathElement<'a> {
 /// The two messages that contain a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyForm {
-    /// Its path is a message of its own.
+    /// The path is a message of its own.
     Reference,
-    /// `PropertyValue.ReferenceValue`: it contains the elements of its path directly, with other
+    /// `PropertyValue.ReferenceValue`. It contains the elements of the path directly, with other
     /// field numbers.
     ReferenceValue,
 }

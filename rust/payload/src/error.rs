@@ -2,39 +2,39 @@
 
 use std::fmt;
 
-/// The fault in the bytes of a record, and its place.
+/// A fault in the bytes of a record, and its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct PayloadError {
-    /// The offset in the payload, in bytes: the start of the unreadable part. For an
-    /// encoding error: the number of bytes already written.
+    /// The offset in the payload, in bytes, where the unreadable part starts. For an encoding
+    /// error, this is the number of bytes already written.
     pub offset: usize,
-    /// The number of bytes concerned, from `offset` on.
+    /// The number of affected bytes, starting at `offset`.
     pub len: usize,
-    /// Their fault.
+    /// The fault of these bytes.
     pub reason: PayloadReason,
 }
 
-/// Why a payload cannot be decoded, or encoded.
+/// The reason why a payload cannot be decoded or encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PayloadReason {
     /// The payload, or a field in it, ends inside a number or a string.
     Truncated,
-    /// A variable-length number that continues after 5 bytes (32 bits) or 10 bytes (64 bits).
+    /// A variable-length number continues after 5 bytes (32 bits) or 10 bytes (64 bits).
     BadVarint,
-    /// Readable by an engine, but written by none: a number with more bytes or bits than it needs,
-    /// an explicit column family 0, a boolean other than 0 and 1, a repeated value, a batch whose
-    /// sequence numbers have more than 56 bits.
+    /// An encoding that an engine can read but none writes: a number with more bytes or bits than
+    /// it needs, an explicit column family 0, a boolean other than 0 and 1, a repeated value, or a
+    /// batch whose sequence numbers have more than 56 bits.
     NonCanonical,
-    /// A tag that is unknown to the engine, or not allowed in this kind of record.
+    /// The engine does not know a tag, or the tag is not allowed in this kind of record.
     UnknownTag {
         /// The tag.
         tag: u32,
     },
-    /// A field whose length does not match its content.
+    /// The length of a field does not match its content.
     BadLength,
-    /// An internal key without room for the 8 bytes of its sequence number and its type.
+    /// An internal key is too short for the 8 bytes of its sequence number and its type.
     BadKey,
     /// The number of operations in the batch differs from the one in its header.
     WrongCount {
@@ -43,29 +43,29 @@ pub enum PayloadReason {
         /// The number of counted operations found.
         found: u64,
     },
-    /// In a protocol buffer: an invalid wire type, or one that does not match the field.
+    /// In a protocol buffer, a wire type is invalid or does not match the field.
     BadWireType,
-    /// In a protocol buffer: a required field is missing.
+    /// In a protocol buffer, a required field is missing.
     MissingField {
         /// The number of the field.
         tag: u32,
     },
-    /// Text that is not UTF-8.
+    /// A text is not UTF-8.
     NotUtf8,
-    /// A property with a reserved name: `__key__` or `__other_fields__`.
+    /// A property has a reserved name: `__key__` or `__other_fields__`.
     ReservedName,
-    /// More levels of nesting than any program writes.
+    /// There are more levels of nesting than any program writes.
     TooDeep,
-    /// When encoding: a string of more than 2^32 - 1 bytes, a sequence number of more than 56 bits,
-    /// or more than 2^32 - 1 operations.
+    /// During encoding, there was a string of more than 2^32 - 1 bytes, a sequence number of more
+    /// than 56 bits, or more than 2^32 - 1 operations.
     TooLarge,
-    /// When encoding: there is not enough memory.
+    /// There is not enough memory for encoding.
     OutOfMemory,
 }
 
 impl PayloadReason {
-    /// A stable name, such as `"truncated"`: part of the interface, the same in Python, where
-    /// `OutOfMemory` is a `MemoryError`.
+    /// Returns a stable name, such as `"truncated"`. The name is part of the interface and is the
+    /// same in Python, where `OutOfMemory` is a `MemoryError`.
     pub const fn as_str(self) -> &'static str {
         match self {
             PayloadReason::Truncated => "truncated",

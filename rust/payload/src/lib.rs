@@ -1,10 +1,11 @@
-//! Decodes and builds the data that programs keep in the records of their logs: [`WriteBatch`] in a
-//! write-ahead log, [`VersionEdit`] in a MANIFEST, [`Entity`] in an export of Datastore or
-//! Firestore, [`WandbRecord`] in a run of Weights & Biases, [`SwanlabScalar`] in a run of SwanLab.
+//! Decodes and builds the data that programs keep in the records of their logs: a [`WriteBatch`] in
+//! a write-ahead log, a [`VersionEdit`] in a MANIFEST, an [`Entity`] in an export of Datastore or
+//! Firestore, a [`WandbRecord`] in a run of Weights & Biases, and a [`SwanlabScalar`] in a run of
+//! SwanLab.
 //!
-//! The crate decodes the bytes of one record, does no I/O and borrows its results. The records
-//! themselves are read from a log by [`cordwood-log`](https://docs.rs/cordwood-log), or by any
-//! other means.
+//! The crate decodes the bytes of one record. It does no I/O, and its results borrow from the
+//! record. To read records from a log, use [`cordwood-log`](https://docs.rs/cordwood-log) or any
+//! other reader.
 //!
 //! ```
 //! use cordwood_payload::{Engine, Operation, WriteBatch};
@@ -19,16 +20,16 @@
 //! # Ok::<(), cordwood_payload::PayloadError>(())
 //! ```
 //!
-//! Entities, JSON and the steps of runs also become the columns of a [`table`].
+//! Entities, JSON and the steps of runs can also become the columns of a [`table`].
 //!
 //! # One encoding per value
 //!
-//! No two write batches and no two version edits decode to the same values: a batch encodes to its
-//! bytes again, and nothing of an edit is lost. An engine would also read a number padded with zeros, an explicit column
-//! family 0, or extra bytes after the number in a field; but no engine writes these, and they could
-//! not be written back. So they are an error,
-//! [`PayloadReason::NonCanonical`] or [`PayloadReason::BadLength`], and are not silently
-//! normalised.
+//! Two different write batches, or two different version edits, never decode to the same values. A
+//! batch encodes to its bytes again, and decoding loses no part of an edit. An engine would also
+//! read a number padded with zeros, an explicit column family 0, or extra bytes after the number in
+//! a field. But no engine writes these, and they could not be written back. So they are not
+//! silently normalised but are an error, [`PayloadReason::NonCanonical`] or
+//! [`PayloadReason::BadLength`].
 
 #![forbid(unsafe_code)]
 

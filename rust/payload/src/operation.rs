@@ -1,4 +1,4 @@
-//! One operation of a write batch, and its tag.
+//! An operation of a write batch, and its tag.
 
 use self::Engine::{Pebble, RocksDb};
 use super::error::{PayloadError, PayloadReason};
@@ -8,15 +8,15 @@ use super::wire::{Cursor, VARINT_LEN_MAX, make_room, put_string, put_string_of, 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Engine {
-    /// RocksDB, and also LevelDB, whose two tags RocksDB has kept.
+    /// RocksDB. It also reads batches of LevelDB, because it has kept LevelDB's two tags.
     #[default]
     RocksDb,
-    /// Pebble, which has no column families or transactions, but has range keys.
+    /// Pebble. It has no column families or transactions, but it has range keys.
     Pebble,
 }
 
 impl Engine {
-    /// The engine with which this one can be confused.
+    /// Returns the engine with which this one can be confused.
     pub(super) fn other(self) -> Self {
         match self {
             Engine::RocksDb => Engine::Pebble,
@@ -27,8 +27,8 @@ impl Engine {
 
 /// An operation of a [`WriteBatch`](super::WriteBatch).
 ///
-/// `column_family` is the number of the column family, 0 for the default one and where there are
-/// none. LevelDB writes only [`Put`](Operation::Put) and [`Delete`](Operation::Delete).
+/// `column_family` is the number of the column family. It is 0 for the default one, and if the
+/// engine has none. LevelDB writes only [`Put`](Operation::Put) and [`Delete`](Operation::Delete).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the variants describe their fields")]
@@ -41,88 +41,89 @@ pub enum Operation<'a> {
     },
     /// Deletes the key.
     Delete { column_family: u32, key: &'a [u8] },
-    /// Has the database's merge operator combine this with the value of the key.
+    /// Combines this with the value of the key, using the merge operator of the database.
     Merge {
         column_family: u32,
         key: &'a [u8],
         value: &'a [u8],
     },
-    /// Data for readers of the log; the database ignores it.
+    /// Data for readers of the log. The database ignores it.
     LogData { value: &'a [u8] },
     /// Deletes a key that was put only once.
     SingleDelete { column_family: u32, key: &'a [u8] },
-    /// Deletes the keys from `key` on, up to but excluding `end_key`.
+    /// Deletes the keys from `key` up to but excluding `end_key`.
     DeleteRange {
         column_family: u32,
         key: &'a [u8],
         end_key: &'a [u8],
     },
-    /// RocksDB: the value of the key is in a blob file; `value` says where.
+    /// RocksDB: the value of the key is in a blob file. `value` is its place there.
     PutBlobIndex {
         column_family: u32,
         key: &'a [u8],
         value: &'a [u8],
     },
-    /// RocksDB: sets the columns of the key; `value` is their serialization.
+    /// RocksDB: sets the columns of the key. `value` is their serialization.
     PutEntity {
         column_family: u32,
         key: &'a [u8],
         value: &'a [u8],
     },
-    /// RocksDB: a put of data that was written at this Unix time, in seconds.
+    /// RocksDB: puts data that was written at this Unix time, in seconds.
     TimedPut {
         column_family: u32,
         key: &'a [u8],
         value: &'a [u8],
         write_unix_time: u64,
     },
-    /// RocksDB: has no effect; it separates parts of a batch, or reserves room for a `Start`.
+    /// RocksDB: has no effect. It separates parts of a batch, or reserves room for a `Start`.
     Noop,
-    /// RocksDB: the operations after it, up to [`EndPrepare`](Operation::EndPrepare), take effect
-    /// only once the transaction is committed.
+    /// RocksDB: the operations after this one, up to [`EndPrepare`](Operation::EndPrepare), take
+    /// effect only once the transaction is committed.
     BeginPrepare,
-    /// RocksDB: as [`BeginPrepare`](Operation::BeginPrepare), with the write policy
-    /// `WritePrepared`: the operations are written to the database at once.
+    /// RocksDB: like [`BeginPrepare`](Operation::BeginPrepare), with the write policy
+    /// `WritePrepared`. The operations are written to the database at once.
     BeginPersistedPrepare,
-    /// RocksDB: as [`BeginPrepare`](Operation::BeginPrepare), with the write policy
-    /// `WriteUnprepared`: the transaction may continue in further batches.
+    /// RocksDB: like [`BeginPrepare`](Operation::BeginPrepare), with the write policy
+    /// `WriteUnprepared`. The transaction may continue in further batches.
     BeginUnprepare,
-    /// RocksDB: the end of the operations that the transaction with this name prepares.
+    /// RocksDB: ends the operations that the transaction with this name prepares.
     EndPrepare { xid: &'a [u8] },
-    /// RocksDB: the transaction is committed.
+    /// RocksDB: commits the transaction.
     Commit { xid: &'a [u8] },
-    /// RocksDB: the transaction is committed, with this timestamp for its keys.
+    /// RocksDB: commits the transaction, with this timestamp for its keys.
     CommitWithTimestamp { timestamp: &'a [u8], xid: &'a [u8] },
-    /// RocksDB: the transaction is rolled back.
+    /// RocksDB: rolls back the transaction.
     Rollback { xid: &'a [u8] },
-    /// Pebble: a delete; `value` is a varint, the size of the key and value that it deletes.
+    /// Pebble: deletes the key. `value` is a varint, the size of the key and value that it deletes.
     DeleteSized { key: &'a [u8], value: &'a [u8] },
-    /// Pebble: sets range keys from `key` on; `value` is the end key as a string, then suffixes and
-    /// values as strings.
+    /// Pebble: sets range keys, starting at `key`. `value` is the end key as a string, followed by
+    /// suffixes and values as strings.
     RangeKeySet { key: &'a [u8], value: &'a [u8] },
-    /// Pebble: removes range keys; `value` is the end key as a string, then suffixes as strings.
+    /// Pebble: removes range keys. `value` is the end key as a string, followed by suffixes as
+    /// strings.
     RangeKeyUnset { key: &'a [u8], value: &'a [u8] },
-    /// Pebble: deletes all range keys from `key` on, up to but excluding `end_key`.
+    /// Pebble: deletes all range keys from `key` up to but excluding `end_key`.
     RangeKeyDelete { key: &'a [u8], end_key: &'a [u8] },
-    /// Pebble: ingests a table; `key` is a varint, the number of its file. Such a batch contains
-    /// only these and [`Excise`](Operation::Excise).
+    /// Pebble: ingests a table. `key` is a varint, the number of its file. Such a batch contains
+    /// only this operation and [`Excise`](Operation::Excise).
     IngestSst { key: &'a [u8] },
-    /// Pebble: as [`IngestSst`](Operation::IngestSst), for a table with blob files; `value` is
-    /// their count and their numbers as varints.
+    /// Pebble: like [`IngestSst`](Operation::IngestSst), for a table with blob files. `value` is
+    /// the number of blob files and then the number of each, as varints.
     IngestSstWithBlobs { key: &'a [u8], value: &'a [u8] },
-    /// Pebble: deletes everything from `key` on, up to but excluding `end_key`, when a table is
-    /// ingested.
+    /// Pebble: deletes all keys from `key` up to but excluding `end_key` when a table is ingested.
     Excise { key: &'a [u8], end_key: &'a [u8] },
 }
 
-/// The parts of an [`Operation`]: `None` for those that operations of its kind do not have.
+/// The parts of an [`Operation`]. A part is `None` if operations of its kind do not have it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Parts<'a> {
-    /// The number of the column family: 0 for the default one.
+    /// The number of the column family, which is 0 for the default one.
     pub column_family: Option<u32>,
-    /// The key or, for a range, the first one; for an ingested table, the number of its file.
+    /// The key. For a range, it is the first key. For an ingested table, it is the number of its
+    /// file.
     pub key: Option<&'a [u8]>,
-    /// The key after a range.
+    /// The key after the end of a range.
     pub end_key: Option<&'a [u8]>,
     /// The value.
     pub value: Option<&'a [u8]>,
@@ -143,19 +144,21 @@ macro_rules! option {
     };
 }
 
-/// All operations: the engine that knows them, or `_` for both; their tag, and after a slash the one that a
-/// column family follows; their names; and their parts, in the order in which they are written.
+/// Defines all operations. For each, the arguments are the engine that knows it, or `_` for both;
+/// its tag, and after a slash the tag that a column family follows; its name; and its parts in the
+/// order in which they are written.
 macro_rules! operations {
     ($($variant:ident = $engine:pat, $tag:literal $(/ $family:literal)?, $name:literal { $($part:ident),* })*) => {
         impl<'a> Operation<'a> {
-            /// A stable name, such as `"put"`: part of the interface, the same in Python.
+            /// Returns a stable name, such as `"put"`. The name is part of the interface and is the
+            /// same in Python.
             pub const fn as_str(&self) -> &'static str {
                 match self {
                     $(Operation::$variant { .. } => $name,)*
                 }
             }
 
-            /// The parts of the operation.
+            /// Returns the parts of the operation.
             ///
             /// ```
             /// use cordwood_payload::Operation;
@@ -171,9 +174,9 @@ macro_rules! operations {
                 }
             }
 
-            /// The operation of the kind with this name, and with these parts. Parts that are missing
-            /// are 0 or empty, and parts that it does not have are left out. `None` if there is no such
-            /// kind.
+            /// Returns the operation of the kind with this name, and with these parts. A missing
+            /// part is 0 or empty, and a part that the operation does not have is ignored. Returns
+            /// `None` if there is no such kind.
             ///
             /// ```
             /// use cordwood_payload::{Operation, Parts};
@@ -190,14 +193,16 @@ macro_rules! operations {
                 })
             }
 
-            /// Whether the engine knows the operation, and its tags without and with a column family.
+            /// Returns whether the engine knows the operation, and its tags without and with a
+            /// column family.
             const fn tags(&self, engine: Engine) -> (bool, u8, Option<u8>) {
                 match self {
                     $(Operation::$variant { .. } => (matches!(engine, $engine), $tag, option!($($family)?)),)*
                 }
             }
 
-            /// Reads the operation with this tag. The time of a put is still at the end of its value.
+            /// Reads the operation with this tag. The time of a put is left at the end of its
+            /// value.
             fn read(strings: &mut Strings<'_, 'a>, engine: Engine, tag: u8) -> Result<Option<Self>, PayloadError> {
                 if engine == RocksDb && (false $($(|| tag == $family)?)*) {
                     strings.read_column_family()?;
@@ -244,7 +249,7 @@ operations! {
 struct Strings<'c, 'a> {
     cursor: &'c mut Cursor<'a>,
     column_family: u32,
-    /// Where the last string starts.
+    /// The offset at which the last string starts.
     last_start: usize,
 }
 
@@ -272,7 +277,7 @@ impl<'a> Part<'a> for &'a [u8] {
     }
 }
 
-/// A column family, which has been read.
+/// Returns the column family, which has already been read.
 impl Part<'_> for u32 {
     #[inline]
     fn read(strings: &mut Strings<'_, '_>) -> Result<Self, PayloadError> {
@@ -280,7 +285,7 @@ impl Part<'_> for u32 {
     }
 }
 
-/// A time, which is read from the value.
+/// Returns 0. The time is read from the value later.
 impl Part<'_> for u64 {
     fn read(_: &mut Strings<'_, '_>) -> Result<Self, PayloadError> {
         Ok(0)
@@ -288,16 +293,16 @@ impl Part<'_> for u64 {
 }
 
 impl<'a> Operation<'a> {
-    /// Whether the operation is counted in the batch's header, and uses a sequence number: whether it has a
-    /// key.
+    /// Checks whether the operation is counted in the header of the batch and uses a sequence
+    /// number. It is if it has a key.
     ///
-    /// Log data and transaction markers are not (`WriteBatchInternal::Iterate` of RocksDB's
+    /// Log data and transaction markers are not counted (`WriteBatchInternal::Iterate` of RocksDB's
     /// `db/write_batch.cc`, `Batch.LogData` of Pebble's `batch.go`).
     pub fn is_counted(&self) -> bool {
         self.parts().key.is_some()
     }
 
-    /// Reads the operation at the cursor: `ReadRecordFromWriteBatch` of RocksDB's
+    /// Reads the operation at the cursor. Source: `ReadRecordFromWriteBatch` of RocksDB's
     /// `db/write_batch.cc`, `Reader.Next` of Pebble's `batchrepr/reader.go`.
     pub(super) fn decode(cursor: &mut Cursor<'a>, engine: Engine) -> Result<Self, PayloadError> {
         let start = cursor.offset();
@@ -316,8 +321,8 @@ impl<'a> Operation<'a> {
             value, write_unix_time, ..
         } = &mut operation
         {
-            // `ParsePackedValueWithWriteTime` of `db/seqno_to_time_mapping.cc`: the time follows the
-            // value, as a fixed64.
+            // The time follows the value, as a fixed64. Source: `ParsePackedValueWithWriteTime` of
+            // `db/seqno_to_time_mapping.cc`.
             let Some((rest, time)) = value.split_last_chunk() else {
                 return Err(cursor.error(last_start, PayloadReason::BadLength));
             };
@@ -326,8 +331,8 @@ impl<'a> Operation<'a> {
         Ok(operation)
     }
 
-    /// Appends the operation to `out`, as the engine would write it: without a column family if it
-    /// is the default one.
+    /// Appends the operation to `out`, as the engine would write it. If the column family is the
+    /// default one, it is left out.
     pub(super) fn encode(&self, out: &mut Vec<u8>, engine: Engine) -> Result<(), PayloadError> {
         let parts = self.parts();
         let column_family = parts.column_family.unwrap_or(0);
@@ -352,7 +357,7 @@ impl<'a> Operation<'a> {
             put_string(out, string)?;
         }
         match (parts.value, parts.write_unix_time) {
-            // The value and the time are one string.
+            // The value and the time are written as one string.
             (Some(value), Some(time)) => put_string_of(out, &[value, &time.to_le_bytes()])?,
             (Some(value), None) => put_string(out, value)?,
             (None, _) => {}

@@ -1,10 +1,10 @@
-//! The fields of a protocol buffer (<https://protobuf.dev/programming-guides/encoding>), groups
-//! included.
+//! Reads the fields of a protocol buffer (<https://protobuf.dev/programming-guides/encoding>),
+//! including groups.
 
 use super::error::{PayloadError, PayloadReason};
 use super::wire::Cursor;
 
-/// A message or a group: a range of the record. Offsets are those in the record.
+/// A message or a group, which is a range of the record. Offsets are those in the record.
 #[derive(Debug, Clone)]
 pub(super) struct Message<'a> {
     /// The record, up to the end of this message.
@@ -23,7 +23,7 @@ pub(super) struct Field<'a> {
     record: &'a [u8],
 }
 
-/// The content of a field, by its wire type.
+/// The content of a field, which depends on its wire type.
 #[derive(Debug, Clone, Copy)]
 enum Data<'a> {
     Varint(u64),
@@ -31,29 +31,30 @@ enum Data<'a> {
     Fixed32,
     /// A text, bytes or a message, without its length.
     Bytes(&'a [u8]),
-    /// A group: the range between its tags.
+    /// A group, as the range between its tags.
     Group {
         start: usize,
         end: usize,
     },
 }
 
-/// A field that is kept uninterpreted.
+/// A field that is kept without being interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct OtherField<'a> {
-    /// The message to which it belongs: `"EntityProto"`, `"Property"`, ...
+    /// The name of the message that contains the field, such as `"EntityProto"` or `"Property"`.
     pub message: &'static str,
-    /// Its number.
+    /// The number of the field.
     pub number: u32,
-    /// Where it starts in the record, in bytes.
+    /// The offset in the record at which it starts, in bytes.
     pub offset: usize,
-    /// The whole field: tag and content.
+    /// The whole field, with its tag and its content.
     pub bytes: &'a [u8],
 }
 
-/// Reads the fields of a message. Those before the semicolon set a place, once; those after it may occur
-/// several times; others are skipped, or kept in a list as those of a message of this name.
+/// Reads the fields of a message. Each field before the semicolon sets a place, once. Each field
+/// after it may occur several times. All other fields are skipped, or kept in a list as those of a
+/// message with this name.
 macro_rules! fields {
     (
         $message:expr, $field:ident => {
@@ -79,7 +80,7 @@ pub(super) use fields;
 const START_GROUP: u32 = 3;
 const END_GROUP: u32 = 4;
 
-/// How deeply groups may be nested in skipped fields.
+/// The maximum depth of nested groups in skipped fields.
 const GROUP_DEPTH_MAX: usize = 100;
 
 impl<'a> Message<'a> {
@@ -95,13 +96,13 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The whole message.
+    /// Returns the whole message.
     #[inline]
     pub(super) fn bytes(&self) -> &'a [u8] {
         self.record.get(self.start..).unwrap_or_default()
     }
 
-    /// The fields that have not been read.
+    /// Returns the bytes of the fields that have not been read.
     #[inline]
     pub(super) fn rest(&self) -> &'a [u8] {
         self.cursor.rest()
@@ -113,13 +114,13 @@ impl<'a> Message<'a> {
         self.cursor.skip(len);
     }
 
-    /// The message or the group of this length at the end of this one.
+    /// Returns the message or the group of this length at the end of this one.
     #[inline]
     pub(super) fn tail(&self, len: usize) -> Message<'a> {
         Message::at(self.record, self.record.len().saturating_sub(len))
     }
 
-    /// An error about the whole message.
+    /// Returns an error about the whole message.
     pub(super) fn error(&self, reason: PayloadReason) -> PayloadError {
         PayloadError {
             offset: self.start,
@@ -128,13 +129,13 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The error for a missing required field.
+    /// Returns the error for a missing required field.
     pub(super) fn missing(&self, tag: u32) -> PayloadError {
         self.error(PayloadReason::MissingField { tag })
     }
 
-    // Inlined into each loop over fields: a field need not be assembled in memory only to be taken
-    // apart again, which makes an entity almost twice as fast to decode.
+    // This is inlined into each loop over fields. A field is then not assembled in memory only to
+    // be taken apart again, and an entity is decoded almost twice as fast.
     #[inline(always)]
     pub(super) fn next_field(&mut self) -> Result<Option<Field<'a>>, PayloadError> {
         if self.cursor.is_at_end() {
@@ -182,10 +183,10 @@ impl<'a> Message<'a> {
         Ok((tag >> 3, tag & 7))
     }
 
-    /// Skips a group including its end tag, and returns where that tag starts. Not recursive,
-    /// although a group may contain others.
+    /// Skips a group including its end tag, and returns the offset of that tag. A group may contain
+    /// others, but this is not recursive.
     fn skip_group(&mut self, number: u32) -> Result<usize, PayloadError> {
-        // The numbers of the open groups inside it.
+        // The numbers of the open groups inside this one.
         let mut open = Vec::new();
         let outermost = number;
         loop {
@@ -217,7 +218,8 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Sets the value, which must not be set yet. A general reader would use the last of several.
+    /// Sets the value, which must not be set yet. A general reader would use the last of several
+    /// values.
     #[inline]
     pub(super) fn set<T>(&self, place: &mut Option<T>, value: T) -> Result<(), PayloadError> {
         match place.replace(value) {

@@ -1,4 +1,4 @@
-//! Values of which there is mostly one.
+//! A list of values that mostly contains one.
 
 use std::ops::Deref;
 use std::slice;
@@ -10,7 +10,7 @@ pub struct Several<T>(Kept<T>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kept<T> {
     One(T),
-    /// Any other number of values.
+    /// No value, or more than one.
     Several(Vec<T>),
 }
 

@@ -1,13 +1,13 @@
-//! A record of a run of SwanLab 0.8 or later, from a `.swanlab` file.
+//! Decodes a record of a run of SwanLab 0.8 or later, from a `.swanlab` file.
 //!
-//! It is a protocol buffer, `swanlab.record.v1.Record`, parsed by hand and only as far as needed.
-//! Earlier releases wrote JSON.
+//! The record is a protocol buffer, `swanlab.record.v1.Record`. It is parsed by hand, and only the
+//! needed parts are read. Earlier releases wrote JSON.
 
 use super::error::PayloadError;
 use super::proto::{Message, fields};
 use super::wandb::microseconds;
 
-// Field numbers, from `swanlab/proto` of swanlab 0.10.3.
+// These field numbers are from `swanlab/proto` of swanlab 0.10.3.
 
 /// A number that a run of SwanLab has logged.
 ///
@@ -22,23 +22,23 @@ use super::wandb::microseconds;
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct SwanlabScalar<'a> {
-    /// Its name.
+    /// The name of the number.
     pub key: &'a str,
     /// The step.
     pub step: i64,
-    /// When it was logged, in microseconds since 1970-01-01 00:00 UTC.
+    /// The time when it was logged, in microseconds since 1970-01-01 00:00 UTC.
     pub timestamp: Option<i64>,
     /// The number.
     pub value: f64,
 }
 
 impl<'a> SwanlabScalar<'a> {
-    /// Reads a record. Returns `None` if it is a record of another kind.
+    /// Decodes a record. Returns `None` if it is a record of another kind.
     ///
     /// # Errors
     ///
-    /// Fails if the record is not a `Record`, or breaks the rules of [the crate](crate): a repeated
-    /// value.
+    /// Fails if the record is not a `Record`, or if it breaks the rules of [the crate](crate) by
+    /// repeating a value.
     pub fn decode(record: &'a [u8]) -> Result<Option<Self>, PayloadError> {
         let (mut message, mut scalar) = (Message::new(record), None);
         fields!(message, field => { 13 => scalar, field.message().and_then(Self::read) });
@@ -62,7 +62,7 @@ impl<'a> SwanlabScalar<'a> {
     }
 }
 
-/// The number in a `ScalarValue`.
+/// Reads the number in a `ScalarValue`.
 fn read_number(mut message: Message<'_>) -> Result<f64, PayloadError> {
     let mut number = None;
     fields!(message, field => { 1 => number, field.double() });

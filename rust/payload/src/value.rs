@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::TryReserveError;
 
-/// A value in a record: of JSON text, of a field of a version edit, of a row.
+/// A value in a record: in JSON text, in a field of a version edit, or in a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'v> {
     /// No value.
@@ -12,15 +12,15 @@ pub enum Value<'v> {
     Bool(bool),
     /// An integer of 64 bits.
     Int(i64),
-    /// An integer of 64 bits without a sign, which JSON text cannot have.
+    /// An unsigned integer of 64 bits. JSON text never becomes this variant.
     UInt(u64),
-    /// The digits of an integer that needs more bits.
+    /// The digits of an integer of more than 64 bits.
     Huge(Cow<'v, str>),
     /// A floating-point number.
     Float(f64),
     /// Text.
     Text(Cow<'v, str>),
-    /// Bytes, which JSON text cannot have.
+    /// Bytes. JSON text never becomes this variant.
     Bytes(Cow<'v, [u8]>),
     /// A list of values.
     Array(Vec<Value<'v>>),
@@ -28,18 +28,18 @@ pub enum Value<'v> {
     Object(Vec<Item<'v>>),
 }
 
-/// A value in an object or a row, and its name.
+/// A value in an object or a row, with its name.
 pub type Item<'v> = (Cow<'v, str>, Value<'v>);
 
 impl<'v> Value<'v> {
-    /// A value of an object.
+    /// Returns a value of an object.
     pub fn get(&self, name: &str) -> Option<&Self> {
         let Value::Object(items) = self else { return None };
         let item = items.iter().find(|(other, _)| other == name);
         item.map(|(_, value)| value)
     }
 
-    /// The value with copies of the texts in it.
+    /// Returns the value with copies of the texts in it.
     pub(super) fn into_owned(self) -> Result<Value<'static>, TryReserveError> {
         Ok(match self {
             Value::Null => Value::Null,
@@ -78,7 +78,7 @@ fn owned(text: Cow<'_, str>) -> Result<Cow<'static, str>, TryReserveError> {
     .into())
 }
 
-/// A copy of a text from a record.
+/// Returns a copy of a text from a record.
 pub(super) fn copied(text: &str) -> Result<String, TryReserveError> {
     let mut copy = String::new();
     copy.try_reserve_exact(text.len())?;

@@ -1,15 +1,17 @@
-//! The record of a MANIFEST: the changes from one version of the database to the next.
+//! Decodes the record of a MANIFEST, which is the changes from one version of a database to the
+//! next.
 
 use super::error::{PayloadError, PayloadReason};
 use super::value::{Item, Value};
 use super::wire::Cursor;
 
-/// The record of a MANIFEST of LevelDB or RocksDB: fields that state the changes, each preceded by
-/// its tag.
+/// The record of a MANIFEST of LevelDB or RocksDB. It consists of fields that state the changes,
+/// each after its tag.
 ///
-/// The tags of the two do not collide, so there is one decoder (`VersionEdit::DecodeFrom` of
-/// `db/version_edit.cc`). Pebble writes the same tags and some of its own, for tables with range
-/// keys, virtual tables and blob files; those are [unknown](PayloadReason::UnknownTag) here.
+/// The tags of LevelDB and RocksDB do not collide, so one decoder is enough for both
+/// (`VersionEdit::DecodeFrom` of `db/version_edit.cc`). Pebble writes the same tags and some of its
+/// own, for tables with range keys, virtual tables and blob files. Its own tags are
+/// [unknown](PayloadReason::UnknownTag) here.
 ///
 /// ```
 /// use cordwood_payload::{Field, Value, VersionEdit};
@@ -27,22 +29,22 @@ pub struct VersionEdit<'a> {
 }
 
 impl<'a> VersionEdit<'a> {
-    /// The edit in this record. No field is decoded yet.
+    /// Creates the edit of this record. No field is decoded yet.
     pub fn new(record: &'a [u8]) -> Self {
         VersionEdit { record }
     }
 
-    /// The fields, in the order of the record.
+    /// Returns the fields, in the order of the record.
     pub fn fields(&self) -> Fields<'a> {
         Fields {
             cursor: Some(Cursor::new(self.record, 0)),
         }
     }
 
-    /// The field at an offset in the record, and the offset after it. `None` if the record ends
-    /// there.
+    /// Decodes the field at an offset in the record. Returns it with the offset after it, or `None`
+    /// if the record ends there.
     ///
-    /// [`fields`](VersionEdit::fields) does this for all of them. This method is for callers that
+    /// [`fields`](VersionEdit::fields) does this for all fields. This method is for callers that
     /// cannot keep a borrow of the record between steps.
     ///
     /// # Errors
@@ -72,7 +74,7 @@ impl<'a> VersionEdit<'a> {
 /// The fields of a version edit. Iteration ends at the first error.
 #[derive(Debug, Clone)]
 pub struct Fields<'a> {
-    /// `None` after the end or an error.
+    /// The cursor, or `None` after the end or an error.
     cursor: Option<Cursor<'a>>,
 }
 
@@ -92,19 +94,21 @@ impl<'a> Iterator for Fields<'a> {
 impl std::iter::FusedIterator for Fields<'_> {}
 
 /// A field of a [`VersionEdit`] (`Tag` of LevelDB's `db/version_edit.cc` and RocksDB's
-/// `db/version_edit.h`), or a further field of a file in one (`NewFileCustomTag` there).
+/// `db/version_edit.h`), or a further field of a file in one (`NewFileCustomTag` in the same
+/// files).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field<'a> {
-    /// The number that precedes it. Some kinds have several: the engines have changed how they write
-    /// them.
+    /// The number before the field. Some kinds have several tags because the engines have changed
+    /// how they write them.
     pub tag: u32,
-    /// The name of its kind, such as `"log_number"`: part of the interface, the same in Python.
+    /// The name of the kind, such as `"log_number"`. The name is part of the interface and is the
+    /// same in Python.
     pub kind: &'static str,
-    /// Its value: null if fields of its kind have none.
+    /// The value. It is null if fields of this kind have none.
     pub value: Value<'a>,
 }
 
-/// A kind, and a value of it.
+/// A kind, and a value of that kind.
 type Kind<'a> = (&'static str, Value<'a>);
 
 /// An unknown field is safe to ignore if its tag has this bit.
@@ -133,13 +137,13 @@ impl<'a> Field<'a> {
             7 | 100 | 102 | 103 => ("new_file", new_file(cursor, tag)?),
             9 => ("prev_log_number", long(cursor)?),
             10 => ("min_log_number_to_keep", long(cursor)?),
-            // Of RocksDB only, as all after it.
+            // This field and those below are of RocksDB only.
             200 => ("column_family", short(cursor)?),
             201 => ("column_family_add", bytes(cursor)?),
             202 => ("column_family_drop", Value::Null),
             203 => ("max_column_family", short(cursor)?),
             300 => ("in_atomic_group", short(cursor)?),
-            // The second tag is that of older versions.
+            // Older versions write the second tag.
             400 | 8194 => ("blob_file_addition", blob_file(cursor, true)?),
             401 | 8195 => ("blob_file_garbage", blob_file(cursor, false)?),
             8193 => ("db_id", bytes(cursor)?),
@@ -149,7 +153,7 @@ impl<'a> Field<'a> {
             8200 => ("wal_deletion", cursor.nested_value(long)?),
             8198 => ("full_history_ts_low", bytes(cursor)?),
             8201 => ("persist_user_defined_timestamps", cursor.nested_value(flag)?),
-            // Its contents are not decoded.
+            // The contents of this field are not decoded.
             8202 => ("subcompaction_progress", bytes(cursor)?),
             8203 => ("last_compacted_manifest_file_size", cursor.nested_value(long)?),
             tag if tag & SAFE_IGNORE_MASK != 0 => ("ignorable", bytes(cursor)?),
@@ -158,7 +162,7 @@ impl<'a> Field<'a> {
         Ok(Field { tag, kind, value })
     }
 
-    /// The field as an object.
+    /// Returns the field as the items of an object.
     pub(super) fn into_items(self) -> Vec<Item<'a>> {
         let mut items = vec![
             ("kind".into(), Value::Text(self.kind.into())),
@@ -195,9 +199,9 @@ fn object<'a, const COUNT: usize>(items: [(&'static str, Value<'a>); COUNT]) -> 
     Value::Object(items.map(|(name, value)| (name.into(), value)).into())
 }
 
-/// A key as stored in the tables of a database: the user's key, followed by 8 bytes with the
-/// sequence number and the type of the entry (`ParsedInternalKey` of `db/dbformat.h`). With
-/// user-defined timestamps, the user's key ends with the timestamp.
+/// Reads a key as stored in the tables of a database. It is the user's key, followed by 8 bytes
+/// with the sequence number and the type of the entry (`ParsedInternalKey` of `db/dbformat.h`).
+/// With user-defined timestamps, the user's key ends with the timestamp.
 fn key<'a>(cursor: &mut Cursor<'a>) -> Result<Value<'a>, PayloadError> {
     let start = cursor.offset();
     let Some((user_key, packed)) = cursor.string()?.split_last_chunk() else {
@@ -211,12 +215,12 @@ fn key<'a>(cursor: &mut Cursor<'a>) -> Result<Value<'a>, PayloadError> {
     ]))
 }
 
-/// A table that is added to a level. Each of its forms has a tag of its own: LevelDB writes 7,
-/// current versions of RocksDB 103. RocksDB: the largest key is not in the file if it has the maximum
-/// sequence number and the type of a range deletion.
+/// Reads a table that is added to a level. Each of its forms has its own tag: LevelDB writes 7, and
+/// current versions of RocksDB write 103. In RocksDB, the largest key is not in the file if it has
+/// the maximum sequence number and the type of a range deletion.
 fn new_file<'a>(cursor: &mut Cursor<'a>, tag: u32) -> Result<Value<'a>, PayloadError> {
     let (level, file_number) = (short(cursor)?, long(cursor)?);
-    // The number of the directory among RocksDB's `db_paths`.
+    // This is the number of the directory in RocksDB's `db_paths`.
     let mut path_id = if tag == 102 { short(cursor)? } else { Value::UInt(0) };
     let mut items: Vec<Item<'a>> = Vec::with_capacity(9);
     items.push(("level".into(), level));
@@ -231,7 +235,7 @@ fn new_file<'a>(cursor: &mut Cursor<'a>, tag: u32) -> Result<Value<'a>, PayloadE
     let mut custom_fields = Vec::new();
     if tag == 103 {
         custom_fields = further_fields(cursor, 1, custom_field)?;
-        // Of several, the last one counts, as it does in RocksDB.
+        // If there are several, the last one counts, as in RocksDB.
         if let Some(field) = custom_fields.iter().rfind(|field| field.kind == "path_id") {
             path_id = field.value.clone();
         }
@@ -241,7 +245,7 @@ fn new_file<'a>(cursor: &mut Cursor<'a>, tag: u32) -> Result<Value<'a>, PayloadE
     Ok(Value::Object(items))
 }
 
-/// A further field of a table; `None` for an unknown tag.
+/// Reads a further field of a table. Returns `None` for an unknown tag.
 fn custom_field<'a>(cursor: &mut Cursor<'a>, tag: u32) -> Result<Option<Kind<'a>>, PayloadError> {
     Ok(Some(match tag {
         2 => ("need_compaction", cursor.nested_value(flag)?),
@@ -268,8 +272,9 @@ fn custom_field<'a>(cursor: &mut Cursor<'a>, tag: u32) -> Result<Option<Kind<'a>
     }))
 }
 
-/// A blob file that RocksDB has written (`db/blob/blob_file_addition.cc`), or values in one that are
-/// no longer referred to (`db/blob/blob_file_garbage.cc`). No further field of either is known.
+/// Reads a blob file that RocksDB has written (`db/blob/blob_file_addition.cc`), or the values in
+/// one that are no longer referred to (`db/blob/blob_file_garbage.cc`). No further fields are known
+/// for either.
 fn blob_file<'a>(cursor: &mut Cursor<'a>, has_checksum: bool) -> Result<Value<'a>, PayloadError> {
     let mut items: Vec<Item<'a>> = Vec::with_capacity(6);
     items.push(("file_number".into(), long(cursor)?));
@@ -284,7 +289,7 @@ fn blob_file<'a>(cursor: &mut Cursor<'a>, has_checksum: bool) -> Result<Value<'a
     Ok(Value::Object(items))
 }
 
-/// The further fields of a file, up to the tag `end`.
+/// Reads the further fields of a file, up to the tag `end`.
 fn further_fields<'a>(
     cursor: &mut Cursor<'a>,
     end: u32,
@@ -313,8 +318,8 @@ fn list(fields: Vec<Field<'_>>) -> Value<'_> {
     Value::Array(fields.collect())
 }
 
-/// A write-ahead log that RocksDB keeps track of: that it exists, or how many bytes of it are synced
-/// (`db/wal_edit.cc`).
+/// Reads the entry of a write-ahead log that RocksDB keeps track of. It states that the log exists,
+/// or how many bytes of it are synced (`db/wal_edit.cc`).
 fn wal_addition<'a>(cursor: &mut Cursor<'a>) -> Result<Value<'a>, PayloadError> {
     const TERMINATE: u32 = 1;
     const SYNCED_SIZE: u32 = 2;

@@ -8,11 +8,11 @@ use super::value::Value;
 use super::version_edit::{Field, VersionEdit};
 use super::wire::make_room;
 
-/// The state of a database after the edits in its MANIFEST: its live tables, and the last value of each
-/// number.
+/// The state of a database after the edits in its MANIFEST: its live tables, and the last value of
+/// each number.
 ///
-/// Edits of RocksDB that take effect together add and remove tables once all of them are present.
-/// Blob files are not kept.
+/// If RocksDB edits take effect together, they add and remove tables only once all of them are
+/// present. Blob files are not kept.
 ///
 /// ```
 /// use cordwood_payload::{Value, VersionState};
@@ -33,9 +33,9 @@ pub struct VersionState {
     synced_lens: BTreeMap<u64, u64>,
     has_other_tags: bool,
     names: BTreeMap<u64, Vec<u8>>,
-    /// By column family, level and number: the field, as it is in the record.
+    /// The tables by column family, level and number. Each is the field as it is in the record.
     tables: BTreeMap<(u64, u64, u64), Vec<u8>>,
-    /// Records that take effect together with some that follow.
+    /// The records of an incomplete group of edits that take effect together.
     group: Vec<Vec<u8>>,
 }
 
@@ -44,7 +44,7 @@ impl VersionState {
     ///
     /// # Errors
     ///
-    /// If the record is not a version edit. The state is then that before it.
+    /// Fails if the record is not a version edit. The state is then unchanged.
     pub fn apply(&mut self, record: &[u8]) -> Result<(), PayloadError> {
         let (family, rest) = scope(record)?;
         for field in VersionEdit::new(record).fields() {
@@ -52,7 +52,7 @@ impl VersionState {
         }
         match rest {
             None => {
-                // A group that another edit interrupts is incomplete, and never took effect.
+                // A group that is interrupted by another edit is incomplete and never took effect.
                 self.group.clear();
                 self.apply_tables(record, family)
             }
@@ -92,7 +92,8 @@ impl VersionState {
     fn apply_tables(&mut self, record: &[u8], family: u64) -> Result<(), PayloadError> {
         let edit = VersionEdit::new(record);
         let key = |file: &Value<'_>| (family, part(file, "level"), part(file, "file_number"));
-        // The engines delete first, in any order of the fields: a file can return to where it was.
+        // The engines delete first, whatever the order of the fields. A file can therefore return
+        // to its old place.
         for field in edit.fields() {
             let field = field?;
             if field.kind == "deleted_file" {
@@ -112,32 +113,34 @@ impl VersionState {
         Ok(())
     }
 
-    /// The last value of each field that is a number, by the name of the field.
+    /// Returns the last value of each field that is a number, by the name of the field.
     pub fn numbers(&self) -> Vec<(&'static str, u64)> {
         self.numbers.iter().map(|(&name, &number)| (name, number)).collect()
     }
 
-    /// For each column family, the smallest number of a log that it needs.
+    /// Returns, for each column family, the smallest number of a log that it needs.
     pub fn log_numbers(&self) -> &BTreeMap<u64, u64> {
         &self.log_numbers
     }
 
-    /// For each log that RocksDB keeps track of, its synced length in bytes.
+    /// Returns, for each log that RocksDB keeps track of, its synced length in bytes.
     pub fn synced_lens(&self) -> &BTreeMap<u64, u64> {
         &self.synced_lens
     }
 
-    /// Whether LevelDB knows all fields of the edits.
+    /// Checks whether LevelDB knows all fields of the edits.
     pub fn is_of_leveldb(&self) -> bool {
         !self.has_other_tags
     }
 
-    /// The name of a column family, if the MANIFEST states it; it does not for the default one.
+    /// Returns the name of a column family if the MANIFEST states it. It never states the name of
+    /// the default one.
     pub fn name(&self, family: u64) -> Option<&[u8]> {
         self.names.get(&family).map(Vec::as_slice)
     }
 
-    /// The tables by column family, level and number: the number of the column family, and the table.
+    /// Returns the tables, each with the number of its column family. They are sorted by column
+    /// family, level and number.
     pub fn tables(&self) -> impl Iterator<Item = (u64, Value<'_>)> {
         let fields = self.tables.iter();
         fields.filter_map(|(&(family, ..), field)| Some((family, VersionEdit::new(field).fields().next()?.ok()?.value)))
@@ -149,14 +152,14 @@ impl VersionState {
     }
 }
 
-/// The column family that an edit is about, and how many edits that take effect together with it follow,
-/// if it says so. All of it is decoded: one field at a time, since a decoded field takes up many times
-/// its size in the record.
+/// Returns the column family of an edit. If the edit takes effect together with others, also
+/// returns how many of them follow. The whole record is decoded, one field at a time, because a
+/// decoded field is many times larger than in the record.
 fn scope(record: &[u8]) -> Result<(u64, Option<u64>), PayloadError> {
     let (mut family, mut rest) = (None, None);
     for field in VersionEdit::new(record).fields() {
         match field? {
-            // RocksDB writes the log number before the family that it is about.
+            // RocksDB writes the log number before the column family to which it belongs.
             Field {
                 kind: "column_family",
                 value: Value::UInt(number),
@@ -173,7 +176,7 @@ fn scope(record: &[u8]) -> Result<(u64, Option<u64>), PayloadError> {
     Ok((family.unwrap_or(0), rest))
 }
 
-/// A number in the value of a field.
+/// Returns a number in the value of a field.
 fn part(value: &Value<'_>, name: &str) -> u64 {
     match value.get(name) {
         Some(&Value::UInt(number)) => number,

@@ -1,7 +1,8 @@
-//! A record of a run of Weights & Biases, from a `.wandb` file.
+//! Decodes a record of a run of Weights & Biases, from a `.wandb` file.
 //!
-//! It is a protocol buffer, `wandb_internal.Record`, parsed by hand and only as far as needed: the
-//! logged data of a run, not the messages between wandb's processes. Other fields are skipped.
+//! The record is a protocol buffer, `wandb_internal.Record`. It is parsed by hand, and only the
+//! logged data of a run is read. All other fields are skipped, such as the messages between wandb's
+//! processes.
 
 use std::borrow::Cow;
 
@@ -9,9 +10,9 @@ use super::error::{PayloadError, PayloadReason};
 use super::proto::{Field, Message, fields};
 use super::several::Several;
 
-// Field numbers, from `wandb/proto/wandb_internal.proto` of wandb 0.29.0.
+// These field numbers are from `wandb/proto/wandb_internal.proto` of wandb 0.29.0.
 
-/// Of `Record`: the kinds of record; each record is one of them (`oneof record_type`).
+/// The kinds of record in `Record`. Each record is one of them (`oneof record_type`).
 const HISTORY: u32 = 2;
 const SUMMARY: u32 = 3;
 const OUTPUT: u32 = 4;
@@ -22,10 +23,10 @@ const RUN: u32 = 17;
 const EXIT: u32 = 18;
 const ENVIRONMENT: u32 = 26;
 
-/// Of `HistoryRecord`: an item.
+/// An item of a `HistoryRecord`.
 const HISTORY_ITEM: u32 = 1;
 
-/// Of `OutputType`: the default, which is not written; the other value is `STDOUT`.
+/// The default value of `OutputType`, which is not written. The other value is `STDOUT`.
 const STDERR: u64 = 0;
 
 /// A record of a run of Weights & Biases.
@@ -58,17 +59,18 @@ pub enum WandbRecord<'a> {
     Config(WandbChange<'a>),
     /// The printed output.
     Output(WandbOutput<'a>),
-    /// The printed output, as it was printed: arbitrary pieces of text, with control characters for
-    /// a terminal.
+    /// The printed output, exactly as it was printed. The text is split at arbitrary places and
+    /// contains control characters for a terminal.
     OutputRaw(WandbOutput<'a>),
     /// System metrics.
     Stats {
-        /// When they were measured, in microseconds since 1970-01-01 00:00 UTC.
+        /// The time of the measurement, in microseconds since 1970-01-01 00:00 UTC.
         timestamp: Option<i64>,
         /// The values.
         items: WandbItems<'a>,
     },
-    /// Where and how the run was started. Several of these records may each state a part.
+    /// Where and how the run was started. There may be several of these records, and each may state
+    /// a part.
     Environment(WandbEnvironment<'a>),
     /// The end of the run, with its exit code.
     Exit(i32),
@@ -80,27 +82,27 @@ pub enum WandbRecord<'a> {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct WandbRun<'a> {
-    /// Its id, which is also in the name of its file.
+    /// The id of the run, which is also in the name of its file.
     pub run_id: Option<&'a str>,
-    /// The user or team that owns it.
+    /// The user or team that owns the run.
     pub entity: Option<&'a str>,
     /// The project.
     pub project: Option<&'a str>,
-    /// The group of runs to which it belongs.
+    /// The group of runs to which the run belongs.
     pub group: Option<&'a str>,
-    /// What it does in its group, such as `train`.
+    /// The task of the run in its group, such as `train`.
     pub job_type: Option<&'a str>,
     /// The name to show.
     pub display_name: Option<&'a str>,
-    /// A text about it.
+    /// A text about the run.
     pub notes: Option<&'a str>,
-    /// Its tags.
+    /// The tags of the run.
     pub tags: Vec<&'a str>,
     /// The name of the machine.
     pub host: Option<&'a str>,
     /// The git commit of the program.
     pub git_commit: Option<&'a str>,
-    /// When it started, in microseconds since 1970-01-01 00:00 UTC.
+    /// The time when the run started, in microseconds since 1970-01-01 00:00 UTC.
     pub start_time: Option<i64>,
     /// A change of the configuration.
     pub config: Option<WandbChange<'a>>,
@@ -122,7 +124,7 @@ pub struct WandbEnvironment<'a> {
     pub git_commit: Option<&'a str>,
 }
 
-/// A change of the summary or the configuration: first the updates, then the removals.
+/// A change of the summary or the configuration. The updates come before the removals.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct WandbChange<'a> {
@@ -136,26 +138,26 @@ pub struct WandbChange<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct WandbOutput<'a> {
-    /// Whether it was printed to stderr; if not, to stdout.
+    /// Whether it was printed to stderr. If not, it was printed to stdout.
     pub is_stderr: bool,
-    /// When it was printed, in microseconds since 1970-01-01 00:00 UTC.
+    /// The time when it was printed, in microseconds since 1970-01-01 00:00 UTC.
     pub timestamp: Option<i64>,
     /// The text.
     pub line: &'a str,
 }
 
-/// A value and its name.
+/// A value with its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WandbItem<'a> {
-    /// The names, from that of the outermost dictionary that contains the value to that of the
-    /// value itself: at least one.
+    /// The names on the path to the value, from that of the outermost dictionary to that of the
+    /// value itself. There is at least one.
     pub path: Several<&'a str>,
     /// The value as JSON.
     pub value_json: &'a str,
 }
 
-/// The items of a record, in order: an iterator, which ends after an error.
+/// The items of a record, in order. The iterator ends after an error.
 #[derive(Debug, Clone)]
 pub struct WandbItems<'a> {
     message: Message<'a>,
@@ -164,12 +166,12 @@ pub struct WandbItems<'a> {
 }
 
 impl<'a> WandbRecord<'a> {
-    /// Reads a record.
+    /// Decodes a record.
     ///
     /// # Errors
     ///
-    /// Fails if the record is not a `Record`, or breaks the rules of [the crate](crate): a repeated
-    /// value. Errors in the items are detected when they are read.
+    /// Fails if the record is not a `Record`, or if it breaks the rules of [the crate](crate) by
+    /// repeating a value. Errors in the items are detected when they are read.
     pub fn decode(record: &'a [u8]) -> Result<Self, PayloadError> {
         let Some(field) = content(record)? else {
             return Ok(WandbRecord::Other);
@@ -190,7 +192,8 @@ impl<'a> WandbRecord<'a> {
     }
 }
 
-/// The field that says of which kind a record is; `None` for a kind that is not decoded.
+/// Returns the field that determines the kind of a record, or `None` for a kind that is not
+/// decoded.
 fn content(record: &[u8]) -> Result<Option<Field<'_>>, PayloadError> {
     let (mut message, mut found) = (Message::new(record), None);
     while let Some(field) = message.next_field()? {
@@ -201,12 +204,12 @@ fn content(record: &[u8]) -> Result<Option<Field<'_>>, PayloadError> {
     Ok(found)
 }
 
-/// Reads a step of the history: calls `take` with the items, in their order, and returns the number
-/// of the step, if it is stated separately. `None` for any other kind of record. Of an item, `take`
-/// gets the names, joined by dots, and the value, which need not be UTF-8.
+/// Reads a step of the history. It calls `take` with each item, in order: with the names of the
+/// item joined by dots, and with its value, which need not be UTF-8. Returns the number of the step
+/// if it is stated separately, or `None` if the record is of another kind.
 ///
-/// [`WandbRecord::decode`] is the naive counterpart: it looks for that number before the items are
-/// read, which takes longer.
+/// [`WandbRecord::decode`] is the naive counterpart. It searches for that number before the items
+/// are read, which takes longer.
 #[expect(clippy::option_option, reason = "a kind of record, and a number in it")]
 pub(crate) fn read_step<'a, E: From<PayloadError>>(
     record: &'a [u8],
@@ -239,8 +242,8 @@ pub(crate) fn read_step<'a, E: From<PayloadError>>(
     Ok(Some(step))
 }
 
-/// The item at the start of the fields of a step, if it is [plain]: its name, its value, which
-/// need not be UTF-8, and the length of the field.
+/// Returns the item at the start of the fields of a step, if it is [plain]: its name, its value,
+/// which need not be UTF-8, and the length of the field.
 #[inline(always)]
 fn plain_item(fields: &[u8]) -> Option<(&str, &[u8], usize)> {
     const TAG: u8 = (HISTORY_ITEM as u8) << 3 | 2;
@@ -252,8 +255,8 @@ fn plain_item(fields: &[u8]) -> Option<(&str, &[u8], usize)> {
     Some((str::from_utf8(name).ok()?, value, 2 + item.len()))
 }
 
-/// The name and the value of an item that has one name and a value in this order, with lengths of
-/// one byte. They need not be UTF-8.
+/// Returns the name and the value of an item that consists of one name and a value in this order,
+/// with lengths of one byte. They need not be UTF-8.
 #[inline(always)]
 fn plain(item: &[u8]) -> Option<(&[u8], &[u8])> {
     let [0x0a | 0x12, len @ 0..0x80, rest @ ..] = item else {
@@ -273,7 +276,7 @@ fn read_history(mut message: Message<'_>) -> Result<WandbRecord<'_>, PayloadErro
     Ok(WandbRecord::History { items, step })
 }
 
-/// The number in a `HistoryStep`.
+/// Reads the number in a `HistoryStep`.
 fn read_step_number(field: &Field<'_>) -> Result<i64, PayloadError> {
     let (mut message, mut num) = (field.message()?, None);
     fields!(message, field => { 1 => num, field.varint() });
@@ -293,7 +296,7 @@ fn read_exit(mut message: Message<'_>) -> Result<WandbRecord<'_>, PayloadError> 
     Ok(WandbRecord::Exit(code.unwrap_or(0) as i32))
 }
 
-/// A `google.protobuf.Timestamp`. Fractions of a microsecond are dropped.
+/// Reads a `google.protobuf.Timestamp`. Fractions of a microsecond are dropped.
 pub(super) fn microseconds(field: &Field<'_>) -> Result<i64, PayloadError> {
     let (mut message, mut seconds, mut nanos) = (field.message()?, None, None);
     fields!(message, field => {
@@ -301,7 +304,8 @@ pub(super) fn microseconds(field: &Field<'_>) -> Result<i64, PayloadError> {
         2 => nanos, field.varint(),
     });
     let (seconds, nanos) = (seconds.unwrap_or(0) as i64, nanos.unwrap_or(0) as i64);
-    // The rules of `Timestamp` itself: the years 1 to 9999, and less than a second in nanoseconds.
+    // These are the rules of `Timestamp` itself: the years 1 to 9999, and less than a second in
+    // nanoseconds.
     if (-62_135_596_800..253_402_300_800).contains(&seconds) && (0..1_000_000_000).contains(&nanos) {
         Ok(seconds * 1_000_000 + nanos / 1_000)
     } else {
@@ -346,7 +350,7 @@ impl<'a> WandbEnvironment<'a> {
     }
 }
 
-/// The commit in a `GitRepoRecord`.
+/// Reads the commit in a `GitRepoRecord`.
 fn read_git_commit<'a>(field: &Field<'a>, commit: &mut Option<&'a str>) -> Result<(), PayloadError> {
     let mut message = field.message()?;
     fields!(message, field => { 2 => *commit, field.text() });
@@ -407,7 +411,7 @@ impl<'a> Iterator for WandbItems<'a> {
 }
 
 impl<'a> WandbItem<'a> {
-    /// An item, which most programs write as a key or the one name of a path, and its value.
+    /// Reads an item and its value. Most programs write the name as a key or as a path of one name.
     #[inline]
     fn read(message: Message<'a>) -> Result<Self, PayloadError> {
         match Self::plain(message.bytes()) {
@@ -416,7 +420,7 @@ impl<'a> WandbItem<'a> {
         }
     }
 
-    /// An item that is [plain].
+    /// Reads an item that is [plain].
     #[inline]
     fn plain(item: &'a [u8]) -> Option<Self> {
         let (name, value) = plain(item)?;
@@ -426,7 +430,7 @@ impl<'a> WandbItem<'a> {
         })
     }
 
-    /// The naive counterpart of [`WandbItem::plain`], which accepts any encoding.
+    /// Reads an item in any encoding. This is the naive counterpart of [`WandbItem::plain`].
     fn read_fields(mut message: Message<'a>) -> Result<Self, PayloadError> {
         let (mut key, mut value_json) = (None, None);
         let mut path: Option<Several<&'a str>> = None;
@@ -441,7 +445,8 @@ impl<'a> WandbItem<'a> {
         });
         Ok(WandbItem {
             path: path.unwrap_or(Several::one(key.unwrap_or_default())),
-            // A value that is missing is at the end of the item, not outside the record.
+            // A missing value is placed at the end of the item, so that it is not outside the
+            // record.
             value_json: value_json.unwrap_or(str::from_utf8(message.rest()).unwrap_or_default()),
         })
     }
@@ -453,7 +458,8 @@ mod tests {
 
     #[test]
     fn a_step_read_in_one_pass_has_the_items_and_the_number_of_the_decoded_record() {
-        // Two names; a key and a value; a field between them; the number of the step.
+        // The items have two names, a key and a value, a field between them, and the number of the
+        // step.
         let items: &[u8] = b"\x0a\x0d\x12\x01a\x12\x02bc\x82\x01\x030.5\x0a\x07\x0a\x01k\x82\x01\x0112\x00\x0a\x07\x12\x01n\x82\x01\x012";
         let record = [b"\x12", &[items.len() as u8 + 4][..], items, b"\x12\x02\x08\x07"].concat();
         let one_pass = |record: &[u8]| {
@@ -474,7 +480,7 @@ mod tests {
         };
         assert_eq!(one_pass(&record).unwrap().unwrap().0.len(), 3);
         let mut read_count = 0;
-        // With each byte changed after the first, which says that it is a step.
+        // Each byte is changed except the first, which marks a step.
         for at in 1..record.len() {
             for byte in 0..=255 {
                 let mut changed = record.clone();
@@ -497,7 +503,7 @@ mod tests {
                 let mut item = vec![tag, name_len, 0x82, 0x01, value_len];
                 item.splice(2..2, vec![b'n'; name_len.into()]);
                 item.resize(item.len() + usize::from(value_len), b'1');
-                // With each byte changed, and without the last one.
+                // Each byte is changed, with and without the last one.
                 for at in 0..item.len() {
                     for byte in [item[at], 0, 1, 3, 5, 0x0a, 0x12, 0x82, 0xc3, 0xff] {
                         let mut changed = item.clone();

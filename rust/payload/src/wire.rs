@@ -1,13 +1,13 @@
-//! Numbers and strings as LevelDB's `util/coding.h` writes them: a cursor to read them, and
-//! functions to write them.
+//! Numbers and strings as LevelDB's `util/coding.h` writes them. A cursor reads them, and functions
+//! write them.
 
 use super::error::{PayloadError, PayloadReason};
 
-/// Reads a payload from front to back. After an error its position is meaningless.
+/// Reads a payload from front to back. After an error, its position has no meaning.
 #[derive(Debug, Clone)]
 pub(super) struct Cursor<'a> {
-    /// The payload up to the end of this cursor. It includes the start, so that offsets are
-    /// those in the payload.
+    /// The payload up to the end of this cursor. It includes the start, so that offsets are offsets
+    /// in the payload.
     payload: &'a [u8],
     offset: usize,
 }
@@ -37,7 +37,7 @@ impl<'a> Cursor<'a> {
         self.payload.get(self.offset..).unwrap_or_default()
     }
 
-    /// An error about the bytes from `start` to here.
+    /// Returns an error about the bytes from `start` to the current position.
     pub(super) fn error(&self, start: usize, reason: PayloadReason) -> PayloadError {
         PayloadError {
             offset: start,
@@ -46,7 +46,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// An error about the bytes from here on.
+    /// Returns an error about the bytes from the current position on.
     fn error_here(&self, reason: PayloadReason) -> PayloadError {
         PayloadError {
             offset: self.offset,
@@ -68,7 +68,7 @@ impl<'a> Cursor<'a> {
         self.array().map(|[byte]| byte)
     }
 
-    /// A byte that is 0 or 1.
+    /// Reads a byte that is 0 or 1.
     pub(super) fn bool(&mut self) -> Result<bool, PayloadError> {
         let start = self.offset;
         match self.byte()? {
@@ -78,18 +78,18 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// `GetFixed32`: 4 bytes, little-endian.
+    /// Reads a number of 4 bytes, little-endian (`GetFixed32`).
     pub(super) fn fixed32(&mut self) -> Result<u32, PayloadError> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// `GetFixed64`: 8 bytes, little-endian.
+    /// Reads a number of 8 bytes, little-endian (`GetFixed64`).
     pub(super) fn fixed64(&mut self) -> Result<u64, PayloadError> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// `GetVarint32`: 7 bits per byte, the lowest first; the high bit states that more bytes
-    /// follow. At most 5 bytes.
+    /// Reads a number with 7 bits per byte, the lowest first (`GetVarint32`). The high bit of a
+    /// byte states that more bytes follow. There are at most 5 bytes.
     #[inline]
     pub(super) fn varint32(&mut self) -> Result<u32, PayloadError> {
         let start = self.offset;
@@ -98,7 +98,7 @@ impl<'a> Cursor<'a> {
         u32::try_from(value).map_err(|_| self.error(start, PayloadReason::NonCanonical))
     }
 
-    /// `GetVarint64`: the same, with at most 10 bytes.
+    /// Reads a number as [`varint32`](Self::varint32) does, with at most 10 bytes (`GetVarint64`).
     #[inline]
     pub(super) fn varint64(&mut self) -> Result<u64, PayloadError> {
         self.varint(10)
@@ -106,7 +106,7 @@ impl<'a> Cursor<'a> {
 
     #[inline(always)]
     fn varint(&mut self, len_max: usize) -> Result<u64, PayloadError> {
-        // Most have one byte or two.
+        // Most numbers have one byte or two.
         match *self.rest() {
             [byte @ ..0x80, ..] => {
                 self.offset += 1;
@@ -146,8 +146,8 @@ impl<'a> Cursor<'a> {
         Err(self.error(start, PayloadReason::BadVarint))
     }
 
-    /// `GetLengthPrefixedSlice`: the length as a varint32, then that many bytes. No memory is
-    /// allocated for them.
+    /// Reads a length as a varint32, and then this number of bytes (`GetLengthPrefixedSlice`). No
+    /// memory is allocated for them.
     #[inline]
     pub(super) fn string(&mut self) -> Result<&'a [u8], PayloadError> {
         let start = self.offset;
@@ -165,7 +165,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Reads a string, and returns a cursor over its inside.
+    /// Reads a string, and returns a cursor over its contents.
     pub(super) fn nested(&mut self) -> Result<Cursor<'a>, PayloadError> {
         let len = self.string()?.len();
         let payload = self.payload.get(..self.offset).unwrap_or_default();
@@ -223,7 +223,7 @@ pub(super) fn make_room(out: &mut Vec<u8>, len: usize) -> Result<(), PayloadErro
     })
 }
 
-/// The error for `len` bytes that cannot be appended to `out`.
+/// Returns the error for `len` bytes that cannot be appended to `out`.
 pub(super) fn too_large(out: &[u8], len: usize) -> PayloadError {
     PayloadError {
         offset: out.len(),
@@ -261,8 +261,8 @@ mod tests {
 
     #[test]
     fn known_varints() {
-        // 300 is the example in the format's own documentation; the others are the largest of each
-        // kind.
+        // The value 300 is the example in the documentation of the format. The others are the
+        // largest of each kind.
         assert_eq!(Cursor::new(b"\xac\x02", 0).varint32(), Ok(300));
         assert_eq!(Cursor::new(b"\xff\xff\xff\xff\x0f", 0).varint32(), Ok(u32::MAX));
         let largest = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";

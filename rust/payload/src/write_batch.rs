@@ -1,15 +1,15 @@
-//! The record of a write-ahead log: a batch of operations.
+//! Decodes and builds the record of a write-ahead log, which is a batch of operations.
 
 use super::error::{PayloadError, PayloadReason};
 use super::operation::{Engine, Operation};
 use super::wire::{Cursor, too_large};
 
-/// The record of a write-ahead log of LevelDB, RocksDB or Pebble: operations that take effect
+/// The record of a write-ahead log of LevelDB, RocksDB or Pebble. Its operations take effect
 /// together.
 ///
-/// It starts with 12 bytes: the sequence number as a fixed64 and the count as a fixed32
+/// The record starts with 12 bytes: the sequence number as a fixed64 and the count as a fixed32
 /// (`db/write_batch.cc` in LevelDB and RocksDB, `batchrepr/reader.go` in Pebble). The operations
-/// follow, and are read lazily by [`operations`](WriteBatch::operations).
+/// follow. [`operations`](WriteBatch::operations) reads them lazily.
 ///
 /// ```
 /// use cordwood_payload::{Engine, Operation, WriteBatch};
@@ -33,14 +33,14 @@ pub struct WriteBatch<'a> {
 }
 
 impl<'a> WriteBatch<'a> {
-    /// The length of the header in bytes: the offset of the first operation in the record.
+    /// The length of the header in bytes, which is the offset of the first operation in the record.
     pub const HEADER_LEN: usize = 12;
 
     /// Reads the header of a record.
     ///
     /// # Errors
     ///
-    /// [`Truncated`](PayloadReason::Truncated) if the record is shorter than the header.
+    /// Returns [`Truncated`](PayloadReason::Truncated) if the record is shorter than the header.
     pub fn new(record: &'a [u8], engine: Engine) -> Result<Self, PayloadError> {
         let mut cursor = Cursor::new(record, 0);
         Ok(WriteBatch {
@@ -51,8 +51,8 @@ impl<'a> WriteBatch<'a> {
         })
     }
 
-    /// The sequence number of the first operation. Each one that [counts](Operation::is_counted)
-    /// has the next number.
+    /// Returns the sequence number of the first operation. Each operation that
+    /// [counts](Operation::is_counted) has the next number.
     ///
     /// RocksDB's write policies `WritePrepared` and `WriteUnprepared` give the same number to all
     /// operations of a batch.
@@ -60,17 +60,17 @@ impl<'a> WriteBatch<'a> {
         self.sequence
     }
 
-    /// The number of [counted](Operation::is_counted) operations, as the header states it.
+    /// Returns the number of [counted](Operation::is_counted) operations that the header states.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// The engine whose tags it is read with.
+    /// Returns the engine whose tags are used to read the batch.
     pub fn engine(&self) -> Engine {
         self.engine
     }
 
-    /// The operations, in order.
+    /// Returns the operations, in order.
     pub fn operations(&self) -> Operations<'a> {
         Operations {
             batch: *self,
@@ -79,11 +79,11 @@ impl<'a> WriteBatch<'a> {
         }
     }
 
-    /// The operation at an offset in the record, and the offset after it. `None` if the record ends
-    /// there.
+    /// Decodes the operation at an offset in the record. Returns it with the offset after it, or
+    /// `None` if the record ends there.
     ///
-    /// [`operations`](WriteBatch::operations) does this for all of them. This method is for callers
-    /// that cannot keep a borrow of the record between steps.
+    /// [`operations`](WriteBatch::operations) does this for all operations. This method is for
+    /// callers that cannot keep a borrow of the record between steps.
     ///
     /// # Errors
     ///
@@ -97,14 +97,14 @@ impl<'a> WriteBatch<'a> {
         Ok(Some((operation, cursor.offset())))
     }
 
-    /// The check at the end of the record: compares the count in the header with `found`, the
-    /// number of counted operations found, and checks that all have a sequence number.
+    /// Makes the check at the end of the record: compares the count in the header with `found`, the
+    /// number of counted operations found, and checks that all of them have a sequence number.
     ///
     /// # Errors
     ///
-    /// [`WrongCount`](PayloadReason::WrongCount) if they differ. LevelDB and RocksDB then refuse
-    /// the batch. [`NonCanonical`](PayloadReason::NonCanonical) if a sequence number would have
-    /// more than 56 bits.
+    /// Returns [`WrongCount`](PayloadReason::WrongCount) if the counts differ. LevelDB and RocksDB
+    /// then refuse the batch. Returns [`NonCanonical`](PayloadReason::NonCanonical) if a sequence
+    /// number would have more than 56 bits.
     pub fn check_count(&self, found: u64) -> Result<(), PayloadError> {
         if found != u64::from(self.count) {
             return Err(PayloadError {
@@ -126,14 +126,14 @@ impl<'a> WriteBatch<'a> {
         Ok(())
     }
 
-    /// The record with these operations. The count is derived from them.
+    /// Builds the record with these operations. The count is derived from them.
     ///
     /// # Errors
     ///
-    /// [`UnknownTag`](PayloadReason::UnknownTag) for an operation that `engine` does not know,
-    /// [`TooLarge`](PayloadReason::TooLarge) for a string of 2^32 bytes or more, for 2^32
-    /// operations or more, or for a sequence number of more than 56 bits, and
-    /// [`OutOfMemory`](PayloadReason::OutOfMemory).
+    /// Returns [`UnknownTag`](PayloadReason::UnknownTag) for an operation that `engine` does not
+    /// know. Returns [`TooLarge`](PayloadReason::TooLarge) for a string of 2^32 bytes or more, for
+    /// 2^32 operations or more, or for a sequence number of more than 56 bits. Returns
+    /// [`OutOfMemory`](PayloadReason::OutOfMemory) if there is not enough memory.
     pub fn encode<'b>(
         sequence: u64,
         operations: impl IntoIterator<Item = &'b Operation<'b>>,
@@ -156,15 +156,15 @@ impl<'a> WriteBatch<'a> {
     }
 }
 
-/// The last sequence number: internal keys have 56 bits for it.
+/// The last sequence number. Internal keys have 56 bits for it.
 const SEQUENCE_MAX: u64 = (1 << 56) - 1;
 
-/// Whether the sequence numbers of as many operations, from this one on, are all possible.
+/// Checks whether this number of operations can all have a sequence number, starting with this one.
 fn has_room(sequence: u64, count: u32) -> bool {
     sequence.saturating_add(u64::from(count.saturating_sub(1))) <= SEQUENCE_MAX
 }
 
-/// The operations of a batch. Iteration ends at the first error; a [wrong
+/// The operations of a batch. Iteration ends at the first error. A [wrong
 /// count](PayloadReason::WrongCount) is an error after the last operation, and so are sequence
 /// numbers of more than 56 bits.
 #[derive(Debug, Clone)]
@@ -178,7 +178,7 @@ impl<'a> Iterator for Operations<'a> {
     type Item = Result<Operation<'a>, PayloadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // After the end or an error.
+        // The iteration has reached the end or an error.
         if self.offset == usize::MAX {
             return None;
         }

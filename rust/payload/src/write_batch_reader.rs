@@ -1,4 +1,4 @@
-//! The write batches of one log, and the engine that wrote them.
+//! Reads the write batches of one log, and detects the engine that wrote them.
 
 use super::error::PayloadError;
 use super::operation::Engine;
@@ -6,10 +6,10 @@ use super::write_batch::WriteBatch;
 
 /// Reads the write batches of one log, each to its end.
 ///
-/// A few tags mean one thing to RocksDB and another to Pebble. The dialect of a log does not always
-/// say which of them wrote it: a Pebble log that was not closed is laid out like a RocksDB log, and an
-/// old one like a LevelDB log. The batches then decide: those that only one of the two can read. As
-/// long as there is none, RocksDB is assumed.
+/// A few tags have one meaning in RocksDB and another in Pebble. The dialect of a log does not
+/// always show which of the two wrote it. A Pebble log that was not closed has the layout of a
+/// RocksDB log, and an old one that of a LevelDB log. In this case, the engine is decided by the
+/// first batch that only one of the two can read. Until then, RocksDB is assumed.
 ///
 /// ```
 /// use cordwood_payload::{Engine, WriteBatchReader};
@@ -23,15 +23,16 @@ use super::write_batch::WriteBatch;
 #[derive(Debug, Clone)]
 pub struct WriteBatchReader {
     engine: Engine,
-    /// Whether the engine was given: no batch can change it.
+    /// Whether the engine was given. If it was, no batch can change it.
     is_given: bool,
-    /// Whether a batch has decided the engine. A batch that only the other can read still changes it.
+    /// Whether a batch has decided the engine. A batch that only the other engine can read still
+    /// changes it.
     is_decided: bool,
     is_ambiguous: bool,
 }
 
 impl WriteBatchReader {
-    /// A reader for a log of this engine; `None` if only its batches say.
+    /// Creates a reader for a log of this engine. If it is `None`, the batches decide.
     pub fn new(engine: Option<Engine>) -> Self {
         WriteBatchReader {
             engine: engine.unwrap_or_default(),
@@ -41,11 +42,11 @@ impl WriteBatchReader {
         }
     }
 
-    /// The batch in the next record of the log, and the fault after its first operations.
+    /// Returns the batch in the next record of the log, and the fault after its first operations.
     ///
     /// # Errors
     ///
-    /// The record is shorter than the header of a batch.
+    /// Fails if the record is shorter than the header of a batch.
     pub fn read<'a>(&mut self, record: &'a [u8]) -> Result<(WriteBatch<'a>, Option<PayloadError>), PayloadError> {
         let batch = WriteBatch::new(record, self.engine)?;
         let fault = fault_in(&batch);
@@ -53,7 +54,7 @@ impl WriteBatchReader {
             return Ok((batch, fault));
         }
         let rival = WriteBatch::new(record, self.engine.other())?;
-        // Most batches are the same to both.
+        // Most batches are the same for both engines.
         if batch.operations().eq(rival.operations()) {
             return Ok((batch, fault));
         }
@@ -70,8 +71,8 @@ impl WriteBatchReader {
         Ok((batch, fault))
     }
 
-    /// The uncertain point that the batches so far have shown, in words: RocksDB and Pebble read one of
-    /// them differently, and none before it had decided the engine.
+    /// Returns the uncertain point that the batches so far have shown, in words. It arises if
+    /// RocksDB and Pebble read a batch differently and no earlier batch has decided the engine.
     pub fn note(&self) -> Option<&'static str> {
         let note = "RocksDB and Pebble read this log differently, and it is read as one from RocksDB";
         self.is_ambiguous.then_some(note)

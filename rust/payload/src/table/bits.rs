@@ -1,9 +1,9 @@
-//! Bits as Arrow stores them, for Booleans and for validity. Their number comes from a file, so there
-//! may not be enough memory for them.
+//! Bits as Arrow stores them, for Booleans and for validity. The number of bits comes from a file,
+//! so there may not be enough memory for them.
 
 use std::collections::TryReserveError;
 
-/// Bits: for Booleans, or for validity. The first bit in a byte is its lowest.
+/// A sequence of bits, for Booleans or for validity. The first bit in a byte is its lowest.
 #[derive(Debug, Default)]
 pub struct Bits {
     bytes: Vec<u8>,
@@ -44,7 +44,7 @@ impl Bits {
         Ok(())
     }
 
-    /// The bytes; the bits after the last one are zeros.
+    /// Returns the bytes. The bits after the last one are zeros.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }

@@ -13,32 +13,32 @@ use super::types::{Fields, Type};
 #[derive(Debug)]
 pub struct Builder {
     fields: Arc<Fields>,
-    /// The number of Parquet columns of all of them.
+    /// The number of Parquet columns of all columns together.
     width: usize,
     cell_count_max: usize,
-    /// Whether the types are given: other columns are left out.
+    /// Whether the types are given. If they are, cells without a column are left out.
     is_given: bool,
     /// The rows since the last batch.
     columns: Columns,
     row_count: usize,
-    /// The number of cells of items in lists.
+    /// The number of cells of list items.
     item_cell_count: usize,
 }
 
-/// Some rows, as columns.
+/// A number of rows, as columns.
 #[derive(Debug)]
 pub struct Batch {
     /// The number of rows.
     pub row_count: usize,
-    /// Those columns that have values, each with its number among all.
+    /// The columns that have values, each with its number among all columns.
     pub columns: Vec<(usize, Column)>,
 }
 
 impl Builder {
-    /// A builder of columns with these names and types.
+    /// Creates a builder of columns with these names and types.
     ///
-    /// A batch has at most `cell_count_max` cells, those of items in lists included, but a single row
-    /// may have more.
+    /// A batch has at most `cell_count_max` cells, including those of list items. A single row may
+    /// have more.
     pub fn new<N: AsRef<str>>(columns: impl IntoIterator<Item = (N, Type)>, cell_count_max: usize) -> Self {
         let fields = Arc::new(Fields::from_iter(columns));
         let is_given = fields.types.iter().any(|kind| matches!(kind, Type::Given(_)));
@@ -53,22 +53,22 @@ impl Builder {
         }
     }
 
-    /// The columns.
+    /// Returns the columns.
     pub fn columns(&self) -> &Fields {
         &self.fields
     }
 
-    /// The number of rows since the last batch.
+    /// Returns the number of rows since the last batch.
     pub fn row_count(&self) -> usize {
         self.row_count
     }
 
-    /// Appends a row. Returns whether there is room for it: if not, a batch must be taken first.
+    /// Appends a row. Returns whether there is room for it. If there is none, take a batch first.
     ///
     /// # Errors
     ///
-    /// A value does not fit its column, or is in none, or there is not enough memory. The rows since
-    /// the last batch are then lost.
+    /// Returns an error if a value does not fit its column, if no column exists for it, or if there
+    /// is not enough memory. The rows since the last batch are then lost.
     pub fn add(&mut self, row: &Row<'_>) -> Result<bool, NotAdded> {
         if !self.has_room(row) {
             return Ok(false);
@@ -94,7 +94,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// There is not enough memory. The rows are then lost.
+    /// Returns an error if there is not enough memory. The rows are then lost.
     pub fn take(&mut self) -> Result<Batch, TryReserveError> {
         let row_count = self.row_count;
         let columns = self.reset().into_iter().enumerate();
@@ -104,14 +104,14 @@ impl Builder {
         Ok(Batch { row_count, columns })
     }
 
-    /// Returns the columns, without which it goes on.
+    /// Returns the columns, and leaves empty ones in their place.
     fn reset(&mut self) -> Columns {
         (self.row_count, self.item_cell_count) = (0, 0);
         mem::replace(&mut self.columns, Columns::new(Arc::clone(&self.fields), self.is_given))
     }
 
-    /// Whether the number of cells stays within the limit with one more row. A column with any
-    /// value has a cell in each row.
+    /// Checks whether the number of cells stays within the limit with one more row. A column with
+    /// at least one value has a cell in each row.
     fn has_room(&self, row: &Row<'_>) -> bool {
         if self.row_count == 0 {
             return true;
@@ -120,7 +120,7 @@ impl Builder {
         let Some(cell_count_max) = self.cell_count_max.checked_sub(self.item_cell_count) else {
             return false;
         };
-        // There are usually too few columns for the rest to matter.
+        // Usually there are too few columns for the exact count to matter.
         if row_count * self.width <= cell_count_max {
             return true;
         }

@@ -1,4 +1,4 @@
-//! Columns made from values, row by row, in the memory layout of Arrow.
+//! Columns that are built from values, row by row, in the memory layout of Arrow.
 
 use std::collections::TryReserveError;
 use std::sync::Arc;
@@ -11,21 +11,21 @@ use super::misfit::NotAdded;
 use super::types::{Fields, Type};
 use super::view::View;
 
-/// A column, or the items of a list, or a field of a structure.
+/// A column, the items of a list, or a field of a structure.
 ///
-/// Under construction, it ends with its last value: nulls are added before the next value or at the
-/// end, so that a column without values is almost free.
+/// While a column is being built, it ends with its last value. Nulls are added only before the next
+/// value or at the end, so a column without values costs almost nothing.
 #[derive(Debug)]
 pub struct Column {
     kind: Type,
-    /// The kinds of values that it can contain.
+    /// The kinds of values that the column can contain.
     possible: Kinds,
     len: usize,
-    /// How many values are not null.
+    /// The number of values that are not null.
     valid_count: usize,
-    /// Which values are not null; empty as long as none is null.
+    /// Bits that show which values are not null. Empty as long as no value is null.
     validity: Bits,
-    /// The values; those in place of nulls have no meaning.
+    /// The values. Those in place of nulls have no meaning.
     pub values: Values,
 }
 
@@ -36,48 +36,50 @@ pub enum Values {
     Bool(Bits),
     /// Integers, or times in microseconds since 1970.
     I64(Vec<i64>),
-    /// Integers without a sign.
+    /// Unsigned integers.
     U64(Vec<u64>),
     /// Floating-point numbers.
     F64(Vec<f64>),
     /// Texts, bytes or JSON.
     Bytes {
-        /// Where each starts in `data`, and where the last one ends: one more than there are values.
+        /// The offset of each value in `data`, and the end of the last one. There is one more
+        /// offset than there are values.
         offsets: Vec<i32>,
-        /// All texts or bytes, one after another.
+        /// The bytes of all values, without gaps.
         data: Vec<u8>,
     },
     /// Lists.
     List {
-        /// Where each starts among the items of all, and where the last one ends: one more than there
-        /// are values.
+        /// The index of the first item of each list among the items of all lists, and the end of
+        /// the last list. There is one more offset than there are values.
         offsets: Vec<i32>,
-        /// All items, one after another.
+        /// The items of all lists, without gaps.
         items: Box<Column>,
         /// The number of items.
         count: usize,
         /// The number of Parquet columns of the items.
         width: usize,
-        /// The number of items of a null, which are nulls: those of lists of a fixed size.
+        /// The number of null items that represent a null list. It is 0 unless the lists have a
+        /// fixed size.
         null_len: usize,
     },
-    /// Structures: each field as a column of the same length.
+    /// Structures. Each field is a column of the same length.
     Struct(Columns),
 }
 
-/// Columns with names: those of a table, or the fields of a structure.
+/// Columns with names: the columns of a table, or the fields of a structure.
 #[derive(Debug)]
 pub struct Columns {
     fields: Arc<Fields>,
     pub(super) columns: Vec<Column>,
-    /// Whether the types are given: values without a column are left out.
+    /// Whether the types are given. If they are, values without a column are left out.
     is_given: bool,
-    /// The number of Parquet columns of the columns with values.
+    /// The number of Parquet columns of the columns that have values.
     pub(super) width: usize,
 }
 
 impl Column {
-    /// A column of this type.
+    /// Creates a column of this type.
     pub(super) fn new(kind: &Type) -> Self {
         Column {
             kind: kind.clone(),
@@ -108,7 +110,7 @@ impl Column {
         }
     }
 
-    /// Appends nulls up to a length.
+    /// Appends nulls until the column has this length.
     #[inline]
     fn pad(&mut self, len: usize) -> Result<(), TryReserveError> {
         if self.len == len { Ok(()) } else { self.pad_more(len) }
@@ -133,7 +135,7 @@ impl Column {
                 ..
             } => {
                 *count = count.saturating_add(added.saturating_mul(*null_len));
-                // Of lists of a fixed size, only the items count.
+                // For lists of a fixed size, only the number of items matters.
                 resize(offsets, len + 1, end_of(*count).unwrap_or(i32::MAX))
             }
             Values::Bytes { offsets, .. } => {
@@ -144,16 +146,17 @@ impl Column {
         }
     }
 
-    /// Sets the value at an index after all those that have one. Returns the number of cells of the
-    /// items in it.
+    /// Sets the value at an index that is after all earlier values. Returns the number of cells of
+    /// the items in the value.
     ///
     /// # Errors
     ///
-    /// The value is not in the column, which must no longer be used.
+    /// Returns an error if the value was not added to the column. The column must then no longer be
+    /// used.
     pub(super) fn set(&mut self, index: usize, value: View<'_>) -> Result<usize, NotAdded> {
         let fits = match Kind::of(value) {
             None if self.kind.is_nullable() => {
-                // Of two values with one name in Arrow, one may be null.
+                // If two values have the same name in Arrow, one of them may be null.
                 if matches!(self.kind, Type::Given(_)) {
                     self.pad(index + 1)?;
                 }
@@ -192,11 +195,11 @@ impl Column {
             (Values::F64(values), View::UInt(value)) => push(values, value as f64)?,
             (Values::U64(values), View::Huge(digits)) => push(values, digits.parse().map_err(|_| misfit())?)?,
             (Values::F64(values), View::Float(value)) => push(values, value)?,
-            // Exact: the type was chosen so that it is.
+            // This is exact, because the type was chosen so that it is.
             (Values::F64(values), View::Int(value)) => push(values, value as f64)?,
             (Values::Bytes { offsets, data }, value) => {
                 match (value, self.kind.made_as()) {
-                    // JSON that is given as text has no quotation marks.
+                    // Text that is given as JSON has no quotation marks.
                     (View::Text(text), _) if self.kind != Type::Json => append(data, text.as_bytes())?,
                     (View::Bytes(bytes), Type::Bytes) => append(data, bytes)?,
                     (value, _) => {
@@ -227,16 +230,17 @@ impl Column {
         Ok(cell_count)
     }
 
-    /// Whether its value at an index was set, after which none was. Of natural columns, null is not.
+    /// Checks whether the value at an index was set. No later value may have been set. In a column
+    /// without a given type, a null does not count.
     pub(super) fn has(&self, index: usize) -> bool {
         self.len > index
     }
 
-    /// Ends it with `len` rows.
+    /// Completes the column so that it has `len` rows.
     ///
     /// # Errors
     ///
-    /// There is not enough memory.
+    /// Returns an error if there is not enough memory.
     pub(super) fn finish(&mut self, len: usize) -> Result<(), TryReserveError> {
         self.pad(len)?;
         match &mut self.values {
@@ -246,22 +250,23 @@ impl Column {
         }
     }
 
-    /// The number of values, including nulls.
+    /// Returns the number of values, including nulls.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it has no values.
+    /// Checks whether the column has no values.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The number of nulls.
+    /// Returns the number of nulls.
     pub fn null_count(&self) -> usize {
         self.len - self.valid_count
     }
 
-    /// One bit for each value: 0 for a null. `None` if there is no null. And the values.
+    /// Returns the validity and the values. The validity has one bit for each value, which is 0 for
+    /// a null. It is `None` if there is no null.
     pub fn into_parts(self) -> (Option<Vec<u8>>, Values) {
         let has_nulls = self.null_count() > 0;
         (has_nulls.then(|| self.validity.into_bytes()), self.values)
@@ -278,12 +283,12 @@ impl Columns {
         }
     }
 
-    /// Sets the values of a row or a structure. Returns the number of the cells of items in them.
+    /// Sets the values of a row or a structure. Returns the number of cells of the items in them.
     ///
     /// # Errors
     ///
-    /// A value does not fit its column, or is in none, or there is not enough memory. The columns must
-    /// no longer be used.
+    /// Returns an error if a value does not fit its column, if no column exists for it, or if there
+    /// is not enough memory. The columns must then no longer be used.
     pub(super) fn set(&mut self, index: usize, value: View<'_>) -> Result<usize, NotAdded> {
         let (mut cell_count, mut hint, mut set) = (0, 0, Ok(()));
         value.all_fields(|name, value| {
@@ -297,7 +302,7 @@ impl Columns {
         Ok(cell_count)
     }
 
-    /// Sets the value of the column with this name, which is looked for at `hint` first.
+    /// Sets the value of the column with this name. The column is searched for at `hint` first.
     #[inline]
     pub(super) fn set_one(
         &mut self,
@@ -343,7 +348,7 @@ impl Columns {
     }
 }
 
-/// The columns, in their order.
+/// Iterates over the columns in their order.
 impl IntoIterator for Columns {
     type Item = Column;
     type IntoIter = std::vec::IntoIter<Column>;
@@ -353,8 +358,8 @@ impl IntoIterator for Columns {
     }
 }
 
-/// Sets the items of a list, or the keys and values of a map, after this number of items. Returns the
-/// number of their cells.
+/// Sets the items of a list, or the keys and values of a map, after this number of items. Returns
+/// the number of cells of these items.
 fn set_items(item: &mut Column, count: &mut usize, width: usize, value: View<'_>) -> Result<usize, NotAdded> {
     let mut cell_count = 0;
     let mut set = Ok(0);

@@ -1,14 +1,14 @@
-//! The faults of records, and what their rows lack for them.
+//! The faults of records, and the parts that are missing from their rows because of them.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use crate::{PayloadError, PayloadReason};
 
-/// What is missing in the rows of a record.
+/// The part that is missing from the rows of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// All of the record.
+    /// The whole record.
     Record,
     /// One of its rows.
     Row,
@@ -18,19 +18,19 @@ pub enum Part {
     Rest,
 }
 
-/// A fault in a record, and the part that its rows lack.
+/// A fault in a record, and the part that is missing from its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// What is missing.
+    /// The missing part.
     pub part: Part,
     /// The fault, and its place in the record.
     pub error: PayloadError,
-    /// The fault in words, where the reason of the error says too little.
+    /// A description of the fault, if the reason of the error is not precise enough.
     pub(super) detail: Option<Cow<'static, str>>,
 }
 
 impl Fault {
-    /// A fault for which a record is left out.
+    /// Creates a fault that causes a record to be left out.
     pub(super) fn record(error: PayloadError, detail: impl Into<Cow<'static, str>>) -> Self {
         Fault {
             part: Part::Record,
@@ -39,13 +39,13 @@ impl Fault {
         }
     }
 
-    /// A fault of all of a record, in these words.
+    /// Creates a fault of a whole record with this description.
     pub(super) fn whole(record: &[u8], reason: PayloadReason, detail: impl Into<Cow<'static, str>>) -> Self {
         let (offset, len) = (0, record.len());
         Fault::record(PayloadError { offset, len, reason }, detail)
     }
 
-    /// A fault for which a row is left out.
+    /// Creates a fault that causes a row to be left out.
     pub(super) fn row(error: PayloadError, detail: String) -> Self {
         Fault {
             part: Part::Row,
@@ -53,7 +53,7 @@ impl Fault {
         }
     }
 
-    /// A fault after the first rows of a record.
+    /// Creates a fault after the first rows of a record.
     pub(super) fn rest(error: PayloadError) -> Self {
         Fault {
             part: Part::Rest,
@@ -61,7 +61,7 @@ impl Fault {
         }
     }
 
-    /// A fault for which a value is left out of its row.
+    /// Creates a fault that causes a value to be left out of its row.
     pub(super) fn value(error: PayloadError, detail: impl Into<Cow<'static, str>>) -> Self {
         Fault {
             part: Part::Value,

@@ -1,18 +1,19 @@
-//! The types of a given schema: which values fit a column of one, and that no other value does.
+//! The types of a given schema. Only values that fit the type of a column are added to it.
 
 use super::names::Names;
 use super::types::{Fits, Given, Type};
 use super::view::View;
 
 impl Given {
-    /// The value as its column is to have it, of these kinds; `None` if it does not fit.
+    /// Returns a value of these kinds in the form that its column needs, or `None` if the value
+    /// does not fit.
     pub(super) fn fit<'v>(&self, value: View<'v>) -> Option<View<'v>> {
         let fits = match (self.fits, value) {
             (Fits::Integers(bits), _) => return integer(value, bits, self.made_as == Type::UInt),
             (Fits::Digits(count), View::Int(value)) => digit_count(&value.unsigned_abs().to_string()) <= count,
             (Fits::Digits(count), View::UInt(value)) => digit_count(&value.to_string()) <= count,
             (Fits::Digits(count), View::Huge(digits)) => digit_count(digits) <= count,
-            // These are exact: they have at most 53 bits.
+            // These conversions are exact, because the numbers have at most 53 bits.
             (Fits::Floats(bits), View::Int(value)) => is_float_of(value as f64, bits),
             (Fits::Floats(bits), View::UInt(value)) => is_float_of(value as f64, bits),
             (Fits::Floats(bits), View::Float(value)) => is_float_of(value, bits),
@@ -27,7 +28,7 @@ impl Given {
         fits.then_some(value)
     }
 
-    /// Why a value of these kinds does not fit.
+    /// Returns the reason why a value of these kinds does not fit.
     pub(super) fn why_not(&self, value: View<'_>) -> String {
         if let Fits::Count(_) = self.fits {
             let what = if value.is_list() { "items" } else { "bytes" };
@@ -38,13 +39,13 @@ impl Given {
     }
 }
 
-/// The number of a name, as [`Names::find`] returns it, among names as they are in Arrow.
+/// Returns the number of a name, as [`Names::find`] does, among names in their Arrow form.
 pub(super) fn find(names: &Names, name: &str, hint: usize) -> Option<usize> {
     let found = names.find(name, hint);
     found.or_else(|| name.contains('\0').then(|| names.find(&arrow_name(name), hint))?)
 }
 
-/// A name in Arrow, where a NUL is four characters.
+/// Returns a name in its Arrow form, where a NUL is four characters.
 pub(super) fn arrow_name(name: &str) -> String {
     name.replace('\0', "\\x00")
 }
@@ -54,7 +55,7 @@ fn integer(value: View<'_>, bits: u64, is_unsigned: bool) -> Option<View<'_>> {
         View::Int(number) => i128::from(number),
         View::UInt(number) => i128::from(number),
         View::Huge(digits) => digits.parse().ok()?,
-        // It saturates, far beyond 64 bits.
+        // This saturates, far outside the range of 64 bits.
         View::Float(number) if number.fract() == 0.0 => number as i128,
         _ => return None,
     };
@@ -71,11 +72,11 @@ fn digit_count(digits: &str) -> u64 {
     digits.trim_start_matches(['-', '0']).len() as u64
 }
 
-/// Whether a number is one of those with 16, 32 or 64 bits.
+/// Checks whether a number can be represented with 16, 32 or 64 bits.
 fn is_float_of(number: f64, bits: u64) -> bool {
     match bits {
         _ if number.is_nan() || number.is_infinite() => true,
-        // Ten bits after the first one, of which the last means 2^-24 or more.
+        // A number has ten bits after the first one. The last of them is worth 2^-24 or more.
         16 => number.abs() <= 65_504.0 && number.to_bits() << 22 == 0 && (number * 16_777_216.0).fract() == 0.0,
         32 => f64::from(number as f32) == number,
         _ => true,

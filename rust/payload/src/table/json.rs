@@ -1,5 +1,5 @@
-//! A value as JSON in one line: the output of `to_json` of a payload in
-//! `tests/helpers/naive_tables.py`, which is the naive counterpart.
+//! Writes a value as JSON on one line. The naive counterpart is `to_json` of a payload in
+//! `tests/helpers/naive_tables.py`.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -12,10 +12,11 @@ use crate::{EntityKey, PathId};
 /// How bytes become text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BytesAs {
-    /// A structure: `{"base64": "..."}`.
+    /// The structure `{"base64": "..."}`.
     #[default]
     Object,
-    /// Text if they are UTF-8, otherwise that structure. A table leaves out rows with such bytes.
+    /// Text if they are UTF-8, otherwise the structure. A table leaves out rows with bytes that are
+    /// not UTF-8.
     Text,
     /// Hexadecimal digits.
     Hex,
@@ -24,7 +25,7 @@ pub enum BytesAs {
 }
 
 impl BytesAs {
-    /// The text of bytes; `None` if they are a structure.
+    /// Returns the text of bytes, or `None` if they become a structure.
     pub(super) fn encode(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
         let mut text = Text::default();
         match self {
@@ -39,7 +40,8 @@ impl BytesAs {
     }
 }
 
-/// Text under construction. Its length comes from a file: if there is not enough memory, it is cut.
+/// Text that is being written. Its length comes from a file, so there may not be enough memory. In
+/// that case, the text is cut.
 #[derive(Debug, Default)]
 pub(super) struct Text {
     pub(super) text: String,
@@ -55,7 +57,7 @@ impl Text {
         }
     }
 
-    /// Checks that it is whole.
+    /// Checks that the text is complete.
     pub(super) fn check(&self) -> Result<(), NotAdded> {
         if self.is_cut { Err(NotAdded::NoMemory) } else { Ok(()) }
     }
@@ -91,7 +93,7 @@ impl Write for Text {
 }
 
 impl View<'_> {
-    /// The value as JSON on one line; `None` if there is not enough memory.
+    /// Returns the value as JSON on one line, or `None` if there is not enough memory.
     pub fn to_json(self, bytes: BytesAs) -> Option<String> {
         let mut text = Text::new(bytes);
         write_json(&mut text, self);
@@ -130,7 +132,7 @@ pub(super) fn write_json(out: &mut Text, value: View<'_>) {
             out.push(']');
         }
         structure => {
-            // Fields that a user lacks are left out; those that a map lacks are null.
+            // A user's fields without a value are left out. A map's are null.
             let has_nulls = matches!(
                 structure,
                 View::Entity(_) | View::Properties(_) | View::Object(_) | View::Cells(_)
@@ -159,14 +161,14 @@ fn separate(out: &mut Text, start: usize) {
 }
 
 fn push(out: &mut Text, text: fmt::Arguments<'_>) {
-    // `Text` remembers that it is cut.
+    // `Text` keeps track of whether it was cut.
     let _ = out.write_fmt(text);
 }
 
 fn write_text(out: &mut Text, text: &str) {
     out.push('"');
     let mut rest = text;
-    // What needs no escape is copied at once.
+    // Characters that need no escape are copied at once.
     while let Some(at) = plain_len(rest.as_bytes()) {
         out.push_str(&rest[..at]);
         match rest.as_bytes()[at] {
@@ -185,9 +187,9 @@ fn write_text(out: &mut Text, text: &str) {
     out.push('"');
 }
 
-/// As Python's `repr`, whose exponents have a sign and at least two digits. Where 17 digits are
-/// needed, and two numbers of so many are as near, it is the one with an even last digit: Rust's
-/// shortest text may be the other.
+/// Writes a number as Python's `repr` does. Exponents have a sign and at least two digits. If 17
+/// digits are needed and two numbers with 17 digits are equally near, the one with an even last
+/// digit is written. Rust's shortest text may be the other one.
 fn write_float(out: &mut Text, value: f64) {
     let size = value.abs();
     if value.is_nan() {
@@ -198,7 +200,8 @@ fn write_float(out: &mut Text, value: f64) {
         let start = out.len();
         push(out, format_args!("{value:?}"));
         let text = &out.text[start..];
-        // They are as near only if the number has 18 digits, and so at most 21 bits after the point.
+        // Two such numbers are equally near only if the number has 18 digits, and so at most 21
+        // bits after the point.
         if (value * (1_u64 << 21) as f64).fract() == 0.0
             && digit_count(text) == 17
             && let Some((_, fraction)) = text.split_once('.')
@@ -221,13 +224,13 @@ fn write_float(out: &mut Text, value: f64) {
     }
 }
 
-/// The number of digits from the first that is not 0.
+/// Counts the digits from the first one that is not 0.
 fn digit_count(number: &str) -> usize {
     let digits = number.bytes().filter(u8::is_ascii_digit);
     digits.skip_while(|&digit| digit == b'0').count()
 }
 
-/// As in RFC 3339.
+/// Writes a time as in RFC 3339.
 fn write_time(out: &mut Text, time: i64) {
     let (seconds, microseconds) = (time.div_euclid(1_000_000), time.rem_euclid(1_000_000));
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
@@ -243,15 +246,15 @@ fn write_time(out: &mut Text, time: i64) {
     out.push_str("Z\"");
 }
 
-/// The date this many days after 1970-01-01, in the Gregorian calendar. Years are counted from
-/// March, so that the leap day is the last day of a year.
+/// Returns the date this many days after 1970-01-01, in the Gregorian calendar. Years are counted
+/// from March, so that the leap day is the last day of a year.
 fn date_of(days: i64) -> (i64, i64, i64) {
-    // Since 0000-03-01; 400 years are 146,097 days.
+    // Count from 0000-03-01. 400 years have 146,097 days.
     let days = days + 719_468;
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    // The five months from March, or from August, have 153 days.
+    // The five months from March have 153 days, and so do the five from August.
     let month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month + 2) / 5 + 1;
     let year = 400 * era + year_of_era + i64::from(month >= 10);
@@ -260,7 +263,7 @@ fn date_of(days: i64) -> (i64, i64, i64) {
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Bytes in base64.
+/// Encodes bytes in base64.
 pub(super) fn base64(bytes: &[u8]) -> Result<String, NotAdded> {
     let mut text = Text::default();
     write_base64(&mut text, bytes);
@@ -277,7 +280,8 @@ fn write_base64(out: &mut Text, bytes: &[u8]) {
     }
 }
 
-/// Appends a key. Its path is one flat list; a missing number or name at its end is left out.
+/// Appends a key. Its path is one flat list. A missing number or name at the end of the path is
+/// left out.
 fn write_key(out: &mut Text, key: &EntityKey<'_>) {
     out.push_str("{\"app\":");
     write_text(out, key.app);
@@ -318,7 +322,8 @@ mod tests {
             (-(2.0_f64.powi(-25)), "-2.9802322387695312e-08"),
             (5e-324, "5e-324"),
             (0.1 + 0.2, "0.30000000000000004"),
-            // 21 bits after the point; the text with a 3 at its end is as near.
+            // This number has 21 bits after the point. The text with a 3 at its end is equally
+            // near.
             (257.0 / 2_097_152.0, "0.00012254714965820312"),
             (1e16, "1e+16"),
             (9_007_199_254_740_993.0, "9007199254740992.0"),

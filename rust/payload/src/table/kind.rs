@@ -2,7 +2,7 @@
 
 use super::view::View;
 
-/// A set of kinds: one bit for each.
+/// A set of kinds, with one bit for each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Kinds(pub(super) u16);
 
@@ -18,12 +18,13 @@ impl Kinds {
         self.0 >> kind as u16 & 1 == 1
     }
 
-    /// The kinds in it.
+    /// Returns the kinds in the set.
     pub(super) fn all(self) -> impl Iterator<Item = Kind> {
         Kind::ALL.iter().copied().filter(move |&kind| self.has(kind))
     }
 
-    /// The kind of a column with values of these kinds: [`Kind::Json`] if they are of several.
+    /// Returns the kind of a column with values of these kinds. It is [`Kind::Json`] if the values
+    /// have several kinds without a common one.
     pub(super) fn common(self) -> Kind {
         let mut all = self.all();
         match (all.next(), all.next(), all.next()) {
@@ -47,7 +48,7 @@ macro_rules! kinds {
         impl Kind {
             const ALL: &[Kind] = &[$(Kind::$kind),*];
 
-            /// Its name in messages.
+            /// Returns the name of the kind in messages.
             pub(super) fn name(self) -> &'static str {
                 match self {
                     $(Kind::$kind => $name,)*
@@ -74,7 +75,7 @@ kinds! {
     Json = "json",
 }
 
-/// An integer up to this size converts to a floating-point number without loss.
+/// The largest integer up to which all integers convert to floating-point numbers without loss.
 const EXACT_MAX: u64 = 1 << 53;
 
 impl Kind {

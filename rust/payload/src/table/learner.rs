@@ -1,5 +1,5 @@
-//! Which columns a table has. `Columns` in `tests/helpers/naive_tables.py` is the naive
-//! counterpart.
+//! Learns which columns a table has. The naive counterpart is `Columns` in
+//! `tests/helpers/naive_tables.py`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl Node {
             Kind::Place => Type::point(),
             Kind::User => Type::user(),
             Kind::List => Type::List(Box::new(self.item.as_deref().map_or(Type::Text, Node::type_of))),
-            // Parquet has no structure without fields.
+            // Parquet does not support structures without fields.
             Kind::Object if !self.fields.nodes.is_empty() => {
                 let fields = self.fields.iter().map(|(name, node)| (name, node.type_of()));
                 Type::Struct(Arc::new(fields.collect()))
@@ -48,7 +48,8 @@ impl Node {
         }
     }
 
-    /// Collects the names and the kinds of all values in it that have several without a common type.
+    /// Collects the names and the kinds of all values in the node that have several kinds without a
+    /// common type.
     fn find_conflicts(&self, name: &str, limits: Limits, found: &mut Vec<(String, BTreeSet<String>)>) {
         if self.kinds.common() == Kind::Json && self.kinds.all().nth(1).is_some() {
             let kinds = self.kinds.all().map(|kind| match kind {
@@ -65,7 +66,7 @@ impl Node {
         }
     }
 
-    /// Returns whether it has no value of this kind yet.
+    /// Adds a kind. Returns whether it is the first value of this kind.
     #[inline]
     fn see(&mut self, kind: Kind) -> bool {
         let is_new = !self.kinds.has(kind);
@@ -73,7 +74,8 @@ impl Node {
         is_new
     }
 
-    /// Learns the values in a list or an object. Returns whether there is room for it.
+    /// Learns the values in a list or an object. Returns whether there is room for all their
+    /// fields.
     fn learn(&mut self, value: View<'_>, level_count: usize, room: &mut Room) -> bool {
         if value.is_list() {
             let item = self.item.get_or_insert_default();
@@ -116,16 +118,18 @@ impl Nodes {
 /// The limits of a table.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The most columns, including fields in columns.
+    /// The maximum number of columns, including fields in columns.
     pub columns: usize,
-    /// The most fields in one column: a column with more is JSON.
+    /// The maximum number of fields in one column. A column with more is JSON.
     pub fields: usize,
-    /// The most levels of lists and structures in a column: values below are JSON.
+    /// The maximum number of levels of lists and structures in a column. Values at deeper levels
+    /// are JSON.
     pub levels: usize,
 }
 
 impl Default for Limits {
-    /// As many columns as in BigQuery, and as many levels as in Datastore.
+    /// Returns the limits. The number of columns is that of BigQuery, and the number of levels is
+    /// that of Datastore.
     fn default() -> Self {
         Limits {
             columns: 10_000,
@@ -135,21 +139,21 @@ impl Default for Limits {
     }
 }
 
-/// The room that is left for fields.
+/// The remaining room for fields.
 struct Room {
     limits: Limits,
     column_count: usize,
-    /// Fields of all columns.
+    /// The number of fields of all columns.
     field_count: usize,
-    /// Fields of this column.
+    /// The number of fields of this column.
     own_count: usize,
-    /// Whether a field is new, or has a value of a new kind.
+    /// Whether a field is new or has a value of a new kind.
     has_changed: bool,
 }
 
 impl Room {
-    /// Takes the room for one more field, and returns whether there was any. The field counts even
-    /// if there was none.
+    /// Takes the room for one more field, and returns whether there was any. The field is counted
+    /// even if there was none.
     fn take(&mut self) -> bool {
         self.own_count += 1;
         self.field_count += 1;
@@ -159,22 +163,23 @@ impl Room {
 
 /// Learns the columns of a table from its rows.
 ///
-/// A column in which all values are of one type has that type. Integers and floating-point numbers
-/// together are floating-point, unless an integer is too large for that. Lists are lists of one such
-/// type, and objects are structures of all the fields that they have. All other values are JSON.
+/// A column whose values all have one type has that type. Integers together with floating-point
+/// numbers are floating-point, unless an integer is too large for that. A list is a list of one
+/// such type, and an object is a structure of all fields that the objects have. All other values
+/// are JSON.
 #[derive(Debug, Clone)]
 pub struct Learner {
     limits: Limits,
     columns: Nodes,
-    /// How many fields each column has; `None` if it would have too many. The learner stops looking
-    /// at such a column.
+    /// The number of fields of each column, or `None` if a column would have too many. The learner
+    /// ignores such a column from then on.
     field_counts: Vec<Option<usize>>,
     field_count: usize,
     has_changed: bool,
 }
 
 impl Learner {
-    /// A learner that has seen no row.
+    /// Creates a learner that has seen no row.
     pub fn new(limits: Limits) -> Self {
         Learner {
             limits,
@@ -190,7 +195,7 @@ impl Learner {
         let mut hint = 0;
         for &(name, value) in row.cells() {
             hint = self.add_cell(name, value, hint) + 1;
-            // A row may have any number of names.
+            // A row may have any number of names, so the limit is checked after each.
             if self.columns.names.len() > self.limits.columns {
                 return false;
             }
@@ -198,13 +203,14 @@ impl Learner {
         true
     }
 
-    /// Whether it has learned since the last call: a column is new, or its type may have become
-    /// another. If not, the rows since then might as well not have been added.
+    /// Checks whether the learner has learned since the last call, which means that a column is new
+    /// or that the type of one may have changed. If it has not, the rows since then made no
+    /// difference.
     pub fn take_has_changed(&mut self) -> bool {
         std::mem::take(&mut self.has_changed)
     }
 
-    /// The columns and their types, in the order in which they were first seen.
+    /// Returns the columns and their types, in the order in which they were first seen.
     pub fn types(&self) -> Vec<(String, Type)> {
         let columns = self.all().map(|(name, node, is_overfull)| {
             let kind = if is_overfull { Type::Json } else { node.type_of() };
@@ -213,8 +219,8 @@ impl Learner {
         columns.collect()
     }
 
-    /// The columns with values of several types that have none in common, and the names of these
-    /// types. `a.b` is a field of `a`, and `a[]` are its items.
+    /// Returns the columns whose values have several types without a common one, and the names of
+    /// these types. `a.b` is a field of `a`, and `a[]` are its items.
     pub fn conflicts(&self) -> Vec<(String, BTreeSet<String>)> {
         let mut found = Vec::new();
         for (name, node, is_overfull) in self.all() {
@@ -225,7 +231,8 @@ impl Learner {
         found
     }
 
-    /// The columns that are JSON because they would have too many fields, in alphabetical order.
+    /// Returns the columns that are JSON because they would have too many fields, in alphabetical
+    /// order.
     pub fn overfull(&self) -> Vec<&str> {
         let overfull = self.all().filter(|&(_, _, is_overfull)| is_overfull);
         let mut names: Vec<&str> = overfull.map(|(name, ..)| name).collect();
@@ -233,13 +240,13 @@ impl Learner {
         names
     }
 
-    /// The name of each column, its node, and whether it would have too many fields.
+    /// Returns the name of each column, its node, and whether it would have too many fields.
     fn all(&self) -> impl Iterator<Item = (&str, &Node, bool)> {
         let columns = self.columns.iter().zip(&self.field_counts);
         columns.map(|((name, node), field_count)| (name, node, field_count.is_none()))
     }
 
-    /// Learns from one value of a row. Returns the number of the column, which is looked for at
+    /// Learns from one value of a row. Returns the number of the column, which is searched for at
     /// `hint` first.
     fn add_cell(&mut self, name: &str, value: View<'_>, hint: usize) -> usize {
         let Nodes { names, nodes } = &mut self.columns;

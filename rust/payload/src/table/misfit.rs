@@ -1,4 +1,4 @@
-//! Why a row does not fit the columns of a table.
+//! Reasons why a row does not fit the columns of a table.
 
 use std::collections::TryReserveError;
 use std::error;
@@ -8,28 +8,28 @@ use super::kind::Kind;
 use super::types::Type;
 use super::view::View;
 
-/// Why a row was not added.
+/// The reason why a row was not added.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NotAdded {
     /// A value does not fit its column.
     Misfit(Box<Misfit>),
-    /// Two values have this name in Arrow.
+    /// Two values have this same name in Arrow.
     SameNames(String),
     /// There is not enough memory.
     NoMemory,
 }
 
-/// A value that does not fit its column: it is of another type, or there is more than a column can
-/// contain, or no column or field has its name.
+/// A value that does not fit its column. It has another type, it is more than a column can contain,
+/// or no column or field has its name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Misfit {
     /// The name of the column. `a.b` is a field of `a`, and `a[]` is an item.
     pub path: String,
-    /// The type of that column, field or item; `None` if there is no such column or field.
+    /// The type of that column, field or item, or `None` if there is no such column or field.
     pub column: Option<Type>,
     /// The type of the value.
     pub value: &'static str,
-    /// Why a value of this type does not fit, if others do.
+    /// The reason why this value does not fit, if other values of its type do.
     pub why: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl NotAdded {
             column: column.cloned(),
             value: match Kind::of(value) {
                 None => "null",
-                // Why a column of floating-point numbers cannot have it.
+                // This is the reason why it does not fit a column of floating-point numbers.
                 Some(Kind::Large) if column.is_some_and(|column| *column.made_as() == Type::Float) => {
                     "int of more than 53 bits"
                 }
@@ -50,7 +50,7 @@ impl NotAdded {
         }))
     }
 
-    /// The same, with the name of the outer column or field before that of the inner one.
+    /// Puts the name of the outer column or field before that of the inner one.
     pub(super) fn within(mut self, outer: &str) -> Self {
         if let NotAdded::Misfit(misfit) = &mut self {
             misfit.path.insert_str(0, outer);
@@ -58,7 +58,7 @@ impl NotAdded {
         self
     }
 
-    /// The same, of a row, whose columns have no dot before their names.
+    /// Removes the dot before the name of the column, for a misfit in a row.
     pub(super) fn of_row(mut self) -> Self {
         if let NotAdded::Misfit(misfit) = &mut self {
             misfit.path = misfit.path.strip_prefix('.').unwrap_or(&misfit.path).to_owned();

@@ -1,8 +1,9 @@
-//! Tables of records: the columns that their values need, and those columns as Arrow lays them out.
+//! Tables of records: the columns that their values need, in the memory layout of Arrow.
 //!
-//! A [`Decoder`] passes the rows of each record to a [`Sink`]; [`Rows`] says what the records are. A
-//! [`Learner`] sees all rows, and knows the [`Type`] of each column then. A [`Builder`] appends rows
-//! to columns of these types, and returns some at a time as a [`Batch`] of [`Column`]s.
+//! A [`Decoder`] passes the rows of each record to a [`Sink`]. [`Rows`] states the kind of the
+//! records. A [`Learner`] that has seen all rows knows the [`Type`] of each column. A [`Builder`]
+//! appends rows to columns of these types, and returns a number of them at a time as a [`Batch`] of
+//! [`Column`]s.
 //!
 //! ```
 //! use cordwood_payload::table::{Builder, Decoder, Facts, Fault, Learner, Limits, Record, Row, Rows, Sink, Type, Values};
@@ -47,10 +48,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! One reading of the records is usually enough: a learner that has seen the first of them mostly
-//! knows the columns of all. It goes on learning while their rows are added, and says when it
-//! [has learned](Learner::take_has_changed) of a column that the builder
-//! [does not have](Fields::has_all). Only then must the table be made again.
+//! It is usually enough to read the records once, because a learner that has seen the first records
+//! mostly knows the columns of all. The learner continues while their rows are added, and reports
+//! when it [has learned](Learner::take_has_changed) of a column that the builder [does not
+//! have](Fields::has_all). Only then must the table be made again.
 
 mod bits;
 mod builder;

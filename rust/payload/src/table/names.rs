@@ -1,16 +1,16 @@
-//! Names, and their numbers in the order in which they were added.
+//! Names, numbered in the order in which they were added.
 
 use std::collections::HashMap;
 
-/// Names of columns or fields, each of which occurs once.
+/// Names of columns or fields. Each name occurs once.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Names {
     names: Vec<Box<str>>,
     keys: Vec<Key>,
     numbers: HashMap<Box<str>, usize>,
-    /// The numbers of most names, by the slots of their keys: few have the slot of an earlier one.
-    /// Looking there takes much less time than hashing, which resists names that are chosen to
-    /// collide.
+    /// The numbers of most names, indexed by the slots of their keys. Few names have the slot of an
+    /// earlier one. A lookup here is much faster than hashing, which has to resist names that are
+    /// chosen to collide.
     slots: Vec<u32>,
 }
 
@@ -24,7 +24,7 @@ impl<N: AsRef<str>> FromIterator<N> for Names {
     }
 }
 
-/// No name has this number.
+/// The number of an empty slot. No name has it.
 const EMPTY: u32 = u32::MAX;
 
 impl Names {
@@ -36,8 +36,8 @@ impl Names {
         self.names.iter().map(Box::as_ref)
     }
 
-    /// The number of a name. It is looked for at `hint` first, because most records have the same
-    /// names in the same order. In the steps of runs, the order varies.
+    /// Returns the number of a name. The name is searched for at `hint` first because most records
+    /// have the same names in the same order. In the steps of runs, the order varies.
     #[inline]
     pub(super) fn find(&self, name: &str, hint: usize) -> Option<usize> {
         let key = Key::of(name);
@@ -60,7 +60,7 @@ impl Names {
         self.keys.get(number) == Some(key) && (name.len() <= Key::WHOLE_MAX || *self.names[number] == *name)
     }
 
-    /// Adds a name that is not there yet.
+    /// Adds a name that has not been added yet.
     pub(super) fn add(&mut self, name: &str) -> usize {
         let number = self.names.len();
         self.numbers.insert(name.into(), number);
@@ -81,7 +81,7 @@ impl Names {
     }
 }
 
-/// The length and the ends of a name: all of a name that is not long.
+/// The length and both ends of a name. For a short name, this is the whole name.
 #[derive(Debug, Clone, PartialEq)]
 struct Key {
     len: usize,
@@ -90,7 +90,7 @@ struct Key {
 }
 
 impl Key {
-    /// A name of at most this length is the same as another one if its key is.
+    /// Two names of at most this length are the same if their keys are.
     const WHOLE_MAX: usize = 16;
 
     #[inline]
@@ -107,7 +107,7 @@ impl Key {
         Key { len, first, last }
     }
 
-    /// A number below `count`, a power of two.
+    /// Returns a number below `count`, which is a power of two.
     #[inline]
     fn slot(&self, count: usize) -> usize {
         let Key { len, first, last } = *self;
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn each_name_is_found_whatever_the_hint() {
         let mut names = Names::default();
-        // Of each length; with the same ends; several in one slot.
+        // These are names of each length, names with the same ends, and names that share a slot.
         let mut all: Vec<String> = (0..40).map(|len| "é".repeat(len / 2) + &"a".repeat(len % 2)).collect();
         all.extend((0..500).map(|number| format!("column {number} of a table")));
         all.extend((0..500).map(|number| format!("c{number}")));

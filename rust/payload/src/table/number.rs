@@ -1,6 +1,7 @@
-//! Numbers in JSON text, read in one pass.
+//! Parses numbers in JSON text, in one pass.
 
-/// The most digits of a number that is read here: their value fits 64 bits.
+/// The maximum number of digits of a number that is parsed here. The value of this many digits fits
+/// in 64 bits.
 const DIGITS_MAX: usize = 19;
 
 const POWERS: [u64; DIGITS_MAX + 1] = {
@@ -13,14 +14,15 @@ const POWERS: [u64; DIGITS_MAX + 1] = {
     powers
 };
 
-/// A number. As a `Value`, it would be moved after it was made.
+/// A number. A `Value` would be moved after it was created.
 pub(super) enum Number {
     Int(i64),
     Float(f64),
 }
 
-/// The number at the start of a text, and its length. `None` if it has an exponent, many digits
-/// or another form: `Parser::any_number` is the naive counterpart, and reads all.
+/// Parses the number at the start of a text, and returns it with its length. Returns `None` if it
+/// has an exponent, many digits or another form. The naive counterpart `Parser::any_number` parses
+/// all numbers.
 #[inline(always)]
 pub(super) fn plain_number(text: &[u8]) -> Option<(Number, usize)> {
     let start = usize::from(text.first() == Some(&b'-'));
@@ -48,19 +50,19 @@ pub(super) fn plain_number(text: &[u8]) -> Option<(Number, usize)> {
     (!matches!(text.get(end), Some(b'e' | b'E'))).then_some((number, end))
 }
 
-/// The value of the digits from `at`, after those of `value`, and where they end. The value has a
-/// meaning only if there are at most [`DIGITS_MAX`] digits in all.
+/// Appends the digits from `at` to those of `value`. Returns the new value and the end of the
+/// digits. The value is valid only if there are at most [`DIGITS_MAX`] digits in total.
 #[inline(always)]
 fn digits(text: &[u8], mut at: usize, mut value: u64) -> (u64, usize) {
     loop {
-        // Eight of them at a time; the first is in the lowest byte.
+        // Eight digits are converted at a time. The first one is in the lowest byte.
         let word = word(text, at) ^ (ONES * u64::from(b'0'));
         let others = (((word & (ONES * 0x7f)) + ONES * (0x7f - 9)) | word) & (ONES * 0x80);
         let count = others.trailing_zeros() as usize / 8;
         if count == 0 {
             return (value, at);
         }
-        // Zeros before them make eight.
+        // Fewer digits are padded with zeros in front to make eight.
         let mut eight = word << (64 - 8 * count);
         eight = (eight * 10 + (eight >> 8)) & 0x00ff_00ff_00ff_00ff;
         eight = (eight * 100 + (eight >> 16)) & 0x0000_ffff_0000_ffff;
@@ -75,7 +77,8 @@ fn digits(text: &[u8], mut at: usize, mut value: u64) -> (u64, usize) {
 
 const ONES: u64 = u64::MAX / 255;
 
-/// The eight bytes of a text from `at`, the first as the lowest; zeros after its end.
+/// Returns the eight bytes of a text from `at`, with the first one as the lowest, and zeros after
+/// the end of the text.
 #[inline(always)]
 fn word(text: &[u8], at: usize) -> u64 {
     let rest = text.get(at..).unwrap_or_default();
@@ -86,8 +89,9 @@ fn word(text: &[u8], at: usize) -> u64 {
     }
 }
 
-/// The floating-point number next to `dividend / divisor`; of two equally near, the even one.
-/// Neither has more than 64 bits, so that one division finds it, without a table.
+/// Returns the floating-point number nearest to `dividend / divisor`. If two are equally near,
+/// returns the even one. Both operands have at most 64 bits, so one division is enough and no table
+/// is needed.
 #[inline(always)]
 fn quotient(dividend: u64, divisor: u64) -> f64 {
     if dividend == 0 {
@@ -95,8 +99,8 @@ fn quotient(dividend: u64, divisor: u64) -> f64 {
     }
     let (up, down) = (dividend.leading_zeros(), divisor.leading_zeros());
     let (dividend, divisor) = (u128::from(dividend << up) << 62, divisor << down);
-    // It has 62 or 63 bits, of which a floating-point number has 53. The lowest says whether there
-    // is a remainder.
+    // The quotient has 62 or 63 bits, and a floating-point number keeps 53 of them. Its lowest bit
+    // shows whether there is a remainder.
     let quotient = (dividend / u128::from(divisor)) as u64;
     let is_exact = quotient.wrapping_mul(divisor) == dividend as u64;
     let exponent = 1023 + u64::from(down) - u64::from(up) - 62;
@@ -109,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_quotient_is_rounded_as_the_standard_library_rounds_the_decimal_number() {
-        // A generator of random numbers (SplitMix64).
+        // This is a generator of random numbers (SplitMix64).
         let mut state = 1_u64;
         let mut random = || {
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -119,7 +123,7 @@ mod tests {
         };
         for round in 0..200_000_u64 {
             for (count, &divisor) in POWERS.iter().enumerate().skip(1) {
-                // Few bits, or near half of the lowest bit, or any.
+                // The numbers have few bits, are close to half of the lowest bit, or are arbitrary.
                 let dividend = match round % 4 {
                     0 => random() >> (random() % 64),
                     1 => (random() >> 11) * 2 + 1,

@@ -1,4 +1,4 @@
-//! Rows as text: NDJSON and CSV. `tests/helpers/naive_tables.py` has the naive counterpart.
+//! Rows as text: NDJSON and CSV. The naive counterpart is in `tests/helpers/naive_tables.py`.
 
 use super::json::{BytesAs, Text, write_json};
 use super::misfit::NotAdded;
@@ -13,20 +13,20 @@ pub(super) fn ndjson(row: &Row<'_>, out: &mut Text) -> Result<(), NotAdded> {
     out.check()
 }
 
-/// Comma-separated values as PostgreSQL writes them: an empty field means no value, `""` is empty
-/// text.
+/// Comma-separated values as PostgreSQL writes them. An empty field means no value, and `""` is an
+/// empty text.
 #[derive(Debug)]
 pub(super) struct Csv {
     columns: Fields,
     escapes_formulas: bool,
-    /// The wanted cells of a row: their columns, and their indices in the row.
+    /// The wanted cells of a row, each with its column and its index in the row.
     cells: Vec<(usize, usize)>,
-    /// A cell, before it is quoted.
+    /// The text of a cell before it is quoted.
     text: Text,
 }
 
 impl Csv {
-    /// Columns with these names and types. The header is appended to `out`.
+    /// Creates a writer of columns with these names and types. The header is appended to `out`.
     pub(super) fn new(columns: &[(String, Type)], escapes_formulas: bool, bytes: BytesAs, out: &mut Text) -> Self {
         let csv = Csv {
             columns: columns.iter().cloned().collect(),
@@ -38,20 +38,20 @@ impl Csv {
             commas(out, number.min(1));
             csv.plain_text(name, out);
         }
-        // Without columns, there is no table.
+        // Without columns, there is no table and no header.
         if !columns.is_empty() {
             out.push('\n');
         }
         csv
     }
 
-    /// The columns.
+    /// Returns the columns.
     pub(super) fn columns(&self) -> &Fields {
         &self.columns
     }
 
-    /// Appends a row to `out`. The time that it takes depends on the values in it, not on the number
-    /// of columns.
+    /// Appends a row to `out`. The time this takes depends on the values in the row, not on the
+    /// number of columns.
     pub(super) fn add(&mut self, row: &Row<'_>, out: &mut Text) -> Result<(), NotAdded> {
         self.cells.clear();
         let mut hint = 0;
@@ -100,7 +100,7 @@ impl Csv {
         self.text.text.clear();
         write_json(&mut self.text, value);
         let text = &self.text.text[..];
-        // A number or a time that JSON has as text has no quotation marks here.
+        // A number or a time that is text in JSON has no quotation marks here.
         let is_plain = matches!(value, View::Float(_) | View::Time(_)) && self.columns.types[number] != Type::Json;
         quoted(if is_plain { text.trim_matches('"') } else { text }, out);
         out.is_cut |= self.text.is_cut;
@@ -115,7 +115,7 @@ impl Csv {
     }
 }
 
-/// The characters that spreadsheets take for the start of a formula. The last four are the
+/// The characters that spreadsheets interpret as the start of a formula. The last four are the
 /// full-width forms of the first four.
 const FORMULA: [char; 11] = [
     '=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
@@ -127,10 +127,10 @@ fn commas(out: &mut Text, count: usize) {
     }
 }
 
-/// Appends a field, in quotation marks if it is empty, or has a character that needs them, or white
-/// space at one of its ends.
+/// Appends a field. It is put in quotation marks if it is empty, if a character in it needs them,
+/// or if it starts or ends with white space.
 fn quoted(text: &str, out: &mut Text) {
-    // Python's idea of white space includes four separators.
+    // Python's definition of white space includes four separators.
     let is_space = |character: char| character.is_whitespace() || ('\x1c'..='\x1f').contains(&character);
     let needs_marks = |byte: u8| matches!(byte, b'"' | b',' | b'\r' | b'\n');
     if !text.is_empty() && !text.bytes().any(needs_marks) && !text.starts_with(is_space) && !text.ends_with(is_space) {

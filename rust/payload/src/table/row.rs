@@ -1,14 +1,14 @@
-//! The row of a record: cells, and which of them are wanted.
+//! The row of a record: its cells, and the selection of the wanted ones.
 
 use super::names::Names;
 use super::view::View;
 use crate::Item;
 
-/// The row of a record: names of columns, and a value for each.
+/// The row of a record: the names of columns, with a value for each.
 pub struct Row<'v>(Vec<(&'v str, View<'v>)>);
 
 impl<'v> Row<'v> {
-    /// The row with these values, each of which has another name.
+    /// Returns the row with these values, which all have different names.
     pub fn of_items(items: &'v [Item<'v>]) -> Self {
         Row(items
             .iter()
@@ -20,7 +20,7 @@ impl<'v> Row<'v> {
         Row(cells)
     }
 
-    /// The row with these cells before its own.
+    /// Returns the row with these cells before its own.
     pub(super) fn after<'r>(&'r self, first: &'r [(String, Option<String>)]) -> Row<'r> {
         let first = first
             .iter()
@@ -28,11 +28,11 @@ impl<'v> Row<'v> {
         Row(first.chain(self.0.iter().copied()).collect())
     }
 
-    /// The row with only the cells that are wanted, in the order of `names`: names of columns, or `a.b`
-    /// for the field `b` of the column `a`.
+    /// Returns the row with only the wanted cells, in the order of `names`. A name is that of a
+    /// column, or `a.b` for the field `b` of the column `a`.
     ///
-    /// A name with dots is that of a column, or else that of a field, of the column with the longest
-    /// name that has one.
+    /// A name with dots is that of a column if there is one. Otherwise it is that of a field, in
+    /// the column with the longest name for which the field exists.
     pub fn select<'r>(&'r self, names: &'r Names) -> Row<'r> {
         let mut found: Vec<Option<View<'r>>> = vec![None; names.len()];
         let mut hint = 0;
@@ -49,12 +49,12 @@ impl<'v> Row<'v> {
         Row(cells.collect())
     }
 
-    /// Whether it has a column of this name, or a field that a name with dots means.
+    /// Checks whether the row has a column of this name, or a field if the name has dots.
     pub(super) fn has_inside(&self, name: &str) -> bool {
         self.has(name) || inside(name, &|column| self.get(column)).is_some()
     }
 
-    /// The text in a column; `None` if it has none.
+    /// Returns the text in a column, or `None` if it has none.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name)? {
             View::Text(text) => Some(text),
@@ -62,25 +62,25 @@ impl<'v> Row<'v> {
         }
     }
 
-    /// The value in a column; `None` if it has no such column.
+    /// Returns the value in a column, or `None` if there is no such column.
     pub(super) fn get(&self, name: &str) -> Option<View<'_>> {
         let cell = self.0.iter().find(|&&(other, _)| other == name);
         cell.map(|&(_, value)| value)
     }
 
-    /// Whether it has a column of this name.
+    /// Checks whether the row has a column of this name.
     pub fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// The cells, in their order.
+    /// Returns the cells in their order.
     pub fn cells(&self) -> &[(&'v str, View<'v>)] {
         &self.0
     }
 }
 
-/// The field that a name with dots means, of the value that `outer` returns for the part before a
-/// dot: the last dot for which there is one.
+/// Returns the field that a name with dots refers to. `outer` returns the value for the part before
+/// a dot. The name is split at the last dot for which the field exists.
 fn inside<'v>(name: &str, outer: &dyn Fn(&str) -> Option<View<'v>>) -> Option<View<'v>> {
     let mut dots = name.rmatch_indices('.');
     dots.find_map(|(at, _)| {

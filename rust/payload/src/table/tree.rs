@@ -1,5 +1,4 @@
-//! JSON text as values. `tests/helpers/naive_json.py` has the same
-//! rules.
+//! Parses JSON text into values. `tests/helpers/naive_json.py` has the same rules.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, TryReserveError};
@@ -9,44 +8,46 @@ use super::fault::{Fault, Part};
 use super::number::{Number, plain_number};
 use crate::{Item, PayloadError, PayloadReason, Value};
 
-/// What to do with text that some programs write, and most do not.
+/// How to handle text that some programs write and most do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rules {
-    /// Two values of one name, a number beyond the range of a double, and an integer of more than
-    /// [`DIGITS_MAX`] digits are refused.
+    /// Refuses two values of the same name, a number out of the range of a double, and an integer
+    /// of more than [`DIGITS_MAX`] digits.
     Document,
-    /// The last of several values of one name counts, such a number is infinite, and such an
-    /// integer is text: the values of a run.
+    /// Uses the last of several values of the same name. A number out of range is infinite, and an
+    /// integer with too many digits is text. These are the rules for the values of a run.
     Run,
 }
 
-/// The most levels of arrays and objects.
+/// The maximum number of levels of arrays and objects.
 pub(super) const LEVELS_MAX: usize = 100;
 
-/// The most digits of an integer, as in Python: the time to convert more is quadratic.
+/// The maximum number of digits of an integer, as in Python. The time to convert more digits is
+/// quadratic.
 const DIGITS_MAX: usize = 4_300;
 
 /// The length of the escape of a lone surrogate.
 const ESCAPE_LEN: usize = 6;
 
-/// Why a value is refused.
+/// The reason why a value is refused.
 #[derive(Debug)]
 pub(super) enum Refused {
-    /// The text is not JSON from this offset on, where something else is expected.
+    /// The text is not JSON at this offset. The second field is the expected syntax.
     Syntax(usize, &'static str),
     /// Two values have this name.
     Twice(Box<str>),
-    /// Two names become one, because a lone surrogate in one of them is its escape.
+    /// Two names become the same, because a lone surrogate in one of them is replaced by its
+    /// escape.
     Names,
-    /// An integer of this many digits.
+    /// An integer has this many digits.
     Digits(usize),
-    /// A number beyond the range of a double, at this offset.
+    /// A number at this offset is out of the range of a double.
     Range(usize),
     /// There are more than [`LEVELS_MAX`] levels.
     Levels,
     /// There is not enough memory.
     Memory,
-    /// The record around the value is refused.
+    /// The record that contains the value is refused.
     Record(Fault),
 }
 
@@ -69,8 +70,8 @@ impl From<Fault> for Box<Refused> {
 }
 
 impl Refused {
-    /// The fault of a text at an offset in a record. `describe` gets the words for a text that is not
-    /// JSON.
+    /// Returns the fault of a text at an offset in a record. `describe` gets the description if the
+    /// text is not JSON.
     pub(super) fn in_text(
         &self,
         text: &str,
@@ -121,7 +122,7 @@ impl Refused {
         }
     }
 
-    /// The fault of a record that is left out.
+    /// Returns the fault of a record that is left out.
     pub(super) fn in_record(&self, record: &[u8]) -> Fault {
         let mut fault = self.in_text("", 0, Part::Record, str::to_owned);
         if !matches!(self, Refused::Record(_)) {
@@ -131,14 +132,15 @@ impl Refused {
     }
 }
 
-/// At most this many characters of a number are shown.
+/// The maximum number of characters of a number that are shown.
 const NUMBER_SHOWN_MAX: usize = 40;
 
-/// Sets `value` to that of JSON text. `NaN`, `Infinity` and `-Infinity` are numbers, as Python writes
-/// them. A lone surrogate is its escape, six characters.
+/// Parses JSON text and stores the result in `value`. `NaN`, `Infinity` and `-Infinity` are
+/// accepted as numbers, because Python writes them. A lone surrogate is kept as its escape of six
+/// characters.
 ///
-/// Values are made in their place: moving one right after it was made takes longer than reading a
-/// number, because the processor waits until all parts of the value are in memory.
+/// Values are created in place. Moving a value right after it was created takes longer than parsing
+/// a number, because the processor waits until all parts of the value are in memory.
 pub(super) fn parse<'v>(text: &'v str, rules: Rules, value: &mut Value<'v>) -> Result<(), Box<Refused>> {
     let mut parser = Parser {
         text,
@@ -159,17 +161,17 @@ struct Parser<'v> {
     text: &'v str,
     at: usize,
     rules: Rules,
-    /// Where the last text has the escapes of lone surrogates.
+    /// The positions of the escapes of lone surrogates in the last text.
     surrogates: Vec<usize>,
 }
 
-/// One level less; an error if there is none.
+/// Returns one level less, or an error if no level is left.
 fn below(level_count: usize) -> Result<usize, Box<Refused>> {
     level_count.checked_sub(1).ok_or(Refused::Levels.into())
 }
 
 impl<'v> Parser<'v> {
-    /// The error for a text that has something else here than it needs.
+    /// Returns the error for a text that does not have the expected syntax here.
     #[cold]
     fn expected<T>(&self, what: &'static str) -> Result<T, Box<Refused>> {
         Err(Refused::Syntax(self.at, what).into())
@@ -185,7 +187,7 @@ impl<'v> Parser<'v> {
         }
     }
 
-    /// Takes a byte after white space, if it is the next.
+    /// Skips white space, and takes the next byte if it is this one.
     fn take(&mut self, byte: u8) -> bool {
         self.space();
         let is_next = self.peek() == Some(byte);
@@ -235,7 +237,7 @@ impl<'v> Parser<'v> {
             return Ok(values);
         }
         loop {
-            // The length comes from the record.
+            // The number of values comes from the record.
             values.try_reserve(1)?;
             values.push(Value::Null);
             self.value(level_count, values.last_mut().ok_or(Refused::Memory)?)?;
@@ -251,7 +253,7 @@ impl<'v> Parser<'v> {
     fn object(&mut self, level_count: usize) -> Result<Vec<Item<'v>>, Box<Refused>> {
         self.at += 1;
         let mut items: Vec<Item<'v>> = Vec::new();
-        // The names with lone surrogates, by their index, and where those are.
+        // The names with lone surrogates, by their index, with the positions of the surrogates.
         let mut surrogates = HashMap::new();
         if self.take(b'}') {
             return Ok(items);
@@ -284,7 +286,8 @@ impl<'v> Parser<'v> {
     }
 
     fn digits(&mut self) -> usize {
-        // Not with `peek`: the position would be stored and loaded again for each digit.
+        // `peek` is not used here, because the position would then be stored and loaded again for
+        // each digit.
         let rest = &self.text.as_bytes()[self.at..];
         let len = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         self.at += len;
@@ -303,7 +306,7 @@ impl<'v> Parser<'v> {
         self.any_number(value)
     }
 
-    /// The naive counterpart of [`plain_number`].
+    /// Parses any number. It is the naive counterpart of [`plain_number`].
     #[inline(never)]
     fn any_number(&mut self, value: &mut Value<'v>) -> Result<(), Box<Refused>> {
         let start = self.at;
@@ -366,7 +369,7 @@ impl<'v> Parser<'v> {
             self.at += 1;
             self.escape(&mut text)?;
             let plain = self.plain()?;
-            // With room for an escape after it.
+            // This leaves room for an escape after the text.
             text.try_reserve(plain.len() + ESCAPE_LEN)?;
             text.push_str(plain);
         }
@@ -374,7 +377,7 @@ impl<'v> Parser<'v> {
         Ok(Cow::Owned(text))
     }
 
-    /// The text up to a quotation mark or a backslash. Control characters are refused.
+    /// Returns the text up to a quotation mark or a backslash. Control characters are refused.
     fn plain(&mut self) -> Result<&'v str, Box<Refused>> {
         let rest = &self.text.as_bytes()[self.at..];
         let len = plain_len(rest).unwrap_or(rest.len());
@@ -433,12 +436,13 @@ impl<'v> Parser<'v> {
     }
 }
 
-/// The length of the text before the first quotation mark, backslash or control character; `None` if
-/// there is none. It looks at eight bytes at a time.
+/// Returns the length of the text before the first quotation mark, backslash or control character,
+/// or `None` if there is none. It checks eight bytes at a time.
 pub(super) fn plain_len(text: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::MAX / 255;
     const HIGH: u64 = ONES * 0x80;
-    // Sets the highest bit of each byte below `limit`, and perhaps of bytes above the first of them.
+    // Sets the highest bit of each byte below `limit`. It may also set that of bytes after the
+    // first such byte.
     let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word & HIGH;
     let is_end = |&byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
     let (words, _) = text.as_chunks::<8>();
@@ -455,7 +459,7 @@ pub(super) fn plain_len(text: &[u8]) -> Option<usize> {
     text[start..].iter().position(is_end).map(|len| start + len)
 }
 
-/// Appends an item without a value, and returns the place for its value.
+/// Appends an item without a value, and returns the place for the value.
 #[inline(always)]
 pub(super) fn new_item<'i, 'v>(
     items: &'i mut Vec<Item<'v>>,
@@ -472,15 +476,15 @@ pub(super) fn push_item<'v>(
     name: Cow<'v, str>,
     value: impl FnOnce() -> Value<'v>,
 ) -> Result<(), Box<Refused>> {
-    // Most objects have a few items: growing by one at a time would copy them several times.
+    // Most objects have a few items. Growing by one at a time would copy them several times.
     let count = if items.capacity() == 0 { 8 } else { 1 };
     items.try_reserve(count)?;
-    // In its place: `push` would move it there.
+    // The item is created in place. `push` would move it there.
     items.extend(iter::once_with(|| (name, value())));
     Ok(())
 }
 
-/// The name that two items have, if any.
+/// Returns the name that two items have, if there is one.
 pub(super) fn twice<'i>(items: &'i [Item<'_>]) -> Result<Option<&'i str>, Box<Refused>> {
     if items.len() <= 16 {
         return Ok(twice_of_few(items));
@@ -492,8 +496,8 @@ pub(super) fn twice<'i>(items: &'i [Item<'_>]) -> Result<Option<&'i str>, Box<Re
     Ok(names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]))
 }
 
-/// The same for few items. Most names differ in their length or their last byte already, so that few
-/// have to be compared.
+/// Like [`twice`], for few items. Most names differ in their length or their last byte, so few of
+/// them have to be compared.
 fn twice_of_few<'i>(items: &'i [Item<'_>]) -> Option<&'i str> {
     let mut seen = 0_u64;
     let found = items.iter().enumerate().find(|(at, (name, _))| {
@@ -506,7 +510,8 @@ fn twice_of_few<'i>(items: &'i [Item<'_>]) -> Option<&'i str> {
     found.map(|(_, (name, _))| name.as_ref())
 }
 
-/// The items, each with the last value of its name, in the order in which the names first occur.
+/// Returns the items, each with the last value of its name, in the order in which the names first
+/// occur.
 fn with_last<'v>(items: Vec<Item<'v>>, surrogates: &HashMap<usize, Vec<usize>>) -> Result<Vec<Item<'v>>, Box<Refused>> {
     let mut numbers = HashMap::new();
     let mut kept: Vec<Item<'v>> = Vec::new();

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use super::kind::{Kind, Kinds};
 use super::names::Names;
 
-/// The type of a column, of the items of a list or of a field.
+/// The type of a column, of the items of a list, or of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Type {
     /// Truth values.
     Bool,
     /// Integers of 64 bits.
     Int,
-    /// Integers of 64 bits without a sign. They are never learned.
+    /// Unsigned integers of 64 bits. This type is never learned.
     UInt,
     /// Floating-point numbers of 64 bits, and integers that convert to them without loss.
     Float,
@@ -23,7 +23,7 @@ pub enum Type {
     Bytes,
     /// Microseconds since 1970 in UTC.
     Time,
-    /// JSON as text: any value.
+    /// JSON as text, for any value.
     Json,
     /// Lists of items of one type.
     List(Box<Type>),
@@ -41,12 +41,12 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// The names and types, in their order.
+    /// Iterates over the names and types in their order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Type)> {
         self.names.iter().zip(&self.types)
     }
 
-    /// Whether these are among them, with the same types.
+    /// Checks whether all these fields are among the fields, with the same types.
     pub fn has_all<'n>(&self, fields: impl IntoIterator<Item = &'n (String, Type)>) -> bool {
         fields.into_iter().all(|(name, kind)| {
             let number = self.names.find(name, 0);
@@ -66,13 +66,13 @@ impl<N: AsRef<str>> FromIterator<(N, Type)> for Fields {
     }
 }
 
-/// A given type of Arrow. Its columns are made as those of another type, which the caller casts.
+/// A given Arrow type. Its columns are built as columns of another type, and the caller casts them.
 #[derive(Debug, PartialEq)]
 pub struct Given {
     /// Its name in Arrow, for messages.
     pub name: String,
-    /// The type as which its columns are made: JSON for text, in which text has no quotation marks.
-    /// The types of its fields or items are given, too.
+    /// The type that its columns are built as. For a text type, this is JSON in which text has no
+    /// quotation marks. The types of its fields or items are given as well.
     pub made_as: Type,
     /// The values that fit.
     pub fits: Fits,
@@ -83,28 +83,29 @@ pub struct Given {
 /// The values that fit a given type. None of them changes in a cast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fits {
-    /// Those that fit the type as which it is made; of a structure, fields without a name in it are
-    /// left out.
+    /// The values that fit the type that the columns are built as. If it is a structure, fields
+    /// that it does not name are left out.
     Same,
     /// No value.
     Nothing,
-    /// Integers of this number of bits, and floating-point numbers that are such an integer.
+    /// Integers of this number of bits, and floating-point numbers whose value is such an integer.
     Integers(u64),
-    /// Integers of at most this number of digits. They are made as JSON.
+    /// Integers of at most this number of digits. The columns are built as JSON.
     Digits(u64),
     /// Floating-point numbers of this number of bits.
     Floats(u64),
-    /// Bytes, and text as UTF-8.
+    /// Bytes, and text, which becomes UTF-8.
     Bytes,
-    /// Lists of this number of items, or bytes of this number.
+    /// Lists of this number of items, or this number of bytes.
     Count(u64),
     /// Times that are a multiple of this number of nanoseconds.
     Times(u64),
-    /// Structures. They are made as lists of a structure of two fields: `key` and `value`.
+    /// Structures. The columns are built as lists of a structure with the two fields `key` and
+    /// `value`.
     Map,
 }
 
-/// Its name in Arrow.
+/// Writes the name of the type in Arrow.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -129,11 +130,11 @@ impl fmt::Display for Type {
     }
 }
 
-/// More cells than a batch of several rows has. In lists of a fixed size, each item counts.
+/// More cells than a batch of several rows can have. In a list of a fixed size, each item counts.
 const LEAF_COUNT_MAX: usize = 1 << 24;
 
 impl Type {
-    /// The number of Parquet columns of a column of this type.
+    /// Returns the number of Parquet columns of a column of this type.
     pub(super) fn leaf_count(&self) -> usize {
         match self {
             Type::List(item) => item.leaf_count(),
@@ -146,8 +147,8 @@ impl Type {
         }
     }
 
-    /// The kinds of values that a column of this type can contain. Others would also fit its memory,
-    /// as bytes would fit that of a text column.
+    /// Returns the kinds of values that a column of this type can contain. Values of other kinds
+    /// may fit its memory as well: bytes would fit the memory of a text column.
     pub(super) fn kinds(&self) -> Kinds {
         match self {
             Type::Bool => Kinds::of(&[Kind::Bool]),
@@ -164,7 +165,7 @@ impl Type {
         }
     }
 
-    /// The type as which a column of this type is made.
+    /// Returns the type that a column of this type is built as.
     pub fn made_as(&self) -> &Type {
         match self {
             Type::Given(given) => &given.made_as,
@@ -172,7 +173,7 @@ impl Type {
         }
     }
 
-    /// The number of items in each list, if it is fixed; otherwise 0.
+    /// Returns the number of items in each list if it is fixed, otherwise 0.
     pub(super) fn fixed_len(&self) -> usize {
         match self {
             Type::Given(given) => match (given.fits, &given.made_as) {
@@ -183,12 +184,12 @@ impl Type {
         }
     }
 
-    /// Whether null fits.
+    /// Checks whether null fits.
     pub(super) fn is_nullable(&self) -> bool {
         !matches!(self, Type::Given(given) if !given.is_nullable)
     }
 
-    /// The type of keys of entities.
+    /// Returns the type of keys of entities.
     pub(super) fn key() -> Type {
         let element = Type::of_fields([("kind", Type::Text), ("id", Type::Int), ("name", Type::Text)]);
         Type::of_fields([
@@ -199,12 +200,12 @@ impl Type {
         ])
     }
 
-    /// The type of places in entities.
+    /// Returns the type of places in entities.
     pub(super) fn point() -> Type {
         Type::of_fields([("latitude", Type::Float), ("longitude", Type::Float)])
     }
 
-    /// The type of users in entities.
+    /// Returns the type of users in entities.
     pub(super) fn user() -> Type {
         Type::of_fields([
             ("email", Type::Text),
@@ -223,7 +224,7 @@ impl Type {
 }
 
 impl Given {
-    /// The kinds of values that may fit.
+    /// Returns the kinds of values that may fit.
     fn kinds(&self) -> Kinds {
         match self.fits {
             Fits::Nothing => Kinds::default(),

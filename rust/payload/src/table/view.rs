@@ -1,4 +1,4 @@
-//! A value as a table has it, without a copy: which values have fields, and which have items.
+//! Values in the form that tables use, without a copy. Some have fields and some have items.
 //! `tests/helpers/naive_tables.py` does the same for Python objects.
 
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     VersionEdit, WriteBatch,
 };
 
-/// A value of a column, of a field or of an item.
+/// The value of a column, of a field or of an item.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum View<'v> {
@@ -16,7 +16,7 @@ pub enum View<'v> {
     Bool(bool),
     /// An integer.
     Int(i64),
-    /// An integer without a sign.
+    /// An unsigned integer.
     UInt(u64),
     /// The digits of an integer of more than 64 bits.
     Huge(&'v str),
@@ -34,29 +34,30 @@ pub enum View<'v> {
     User(&'v User<'v>),
     /// The key of an entity.
     Key(&'v EntityKey<'v>),
-    /// The path of a key, a list.
+    /// The path of a key, as a list.
     Path(&'v [PathElement<'v>]),
     /// An element of a path.
     Element(&'v PathElement<'v>),
     /// An entity in an entity.
     Entity(&'v Entity<'v>),
-    /// The properties of an entity, a structure.
+    /// The properties of an entity, as a structure.
     Properties(&'v [Property<'v>]),
-    /// The values of a property, a list.
+    /// The values of a property, as a list.
     Array(&'v [PropertyValue<'v>]),
     /// A list of values.
     Values(&'v [Value<'v>]),
-    /// Values with names, a structure.
+    /// Values with names, as a structure.
     Object(&'v [Item<'v>]),
-    /// The operations of a write batch, a list.
+    /// The operations of a write batch, as a list.
     Operations(&'v WriteBatch<'v>),
-    /// The fields of the version edit in a record, a list.
+    /// The fields of the version edit in a record, as a list.
     EditFields(&'v [u8]),
-    /// Views with names, a structure.
+    /// Views with names, as a structure.
     Cells(&'v [(&'v str, View<'v>)]),
 }
 
-/// The years 1 to 9999. No `datetime` represents other times, which are integers instead.
+/// The times in the years 1 to 9999. A `datetime` cannot represent other times, so those are
+/// integers.
 pub(super) const TIMES: std::ops::RangeInclusive<i64> = -62_135_596_800_000_000..=253_402_300_799_999_999;
 
 impl<'v> View<'v> {
@@ -80,12 +81,12 @@ impl<'v> View<'v> {
             EntityValue::Reference(key) => View::Key(key),
             EntityValue::User(user) => View::User(user),
             EntityValue::Entity(entity) => View::Entity(entity),
-            // `Null`: there is no other variant yet.
+            // This is `Null`. There is no other variant yet.
             _ => View::Null,
         }
     }
 
-    /// The view of a value.
+    /// Returns the view of a value.
     pub fn of_value(value: &'v Value<'v>) -> Self {
         match value {
             Value::Null => View::Null,
@@ -105,7 +106,7 @@ impl<'v> View<'v> {
         text.map_or(View::Null, View::Text)
     }
 
-    /// Whether it has items.
+    /// Checks whether the value has items.
     pub fn is_list(self) -> bool {
         matches!(
             self,
@@ -113,7 +114,7 @@ impl<'v> View<'v> {
         )
     }
 
-    /// Calls `each` with the fields of a structure, until it returns `false`. Returns whether it
+    /// Calls `each` with the fields of a structure until it returns `false`. Returns `true` if it
     /// never did.
     pub fn all_fields(self, mut each: impl FnMut(&'v str, View<'v>) -> bool) -> bool {
         match self {
@@ -156,7 +157,7 @@ impl<'v> View<'v> {
         }
     }
 
-    /// The value of a field.
+    /// Returns the value of a field.
     pub(super) fn field(self, name: &str) -> Option<Self> {
         let mut found = None;
         self.all_fields(|other, value| {
@@ -166,7 +167,7 @@ impl<'v> View<'v> {
         found
     }
 
-    /// Calls `each` with the items of a list, until it returns `false`. Returns whether it never
+    /// Calls `each` with the items of a list until it returns `false`. Returns `true` if it never
     /// did.
     pub fn all_items(self, mut each: impl FnMut(View<'_>) -> bool) -> bool {
         match self {
@@ -174,7 +175,8 @@ impl<'v> View<'v> {
             View::Path(path) => path.iter().all(|element| each(View::Element(element))),
             View::Values(values) => values.iter().all(|value| each(View::of_value(value))),
             View::Operations(batch) => all_operations(batch, each),
-            // One field at a time: a decoded field takes up many times its size in the record.
+            // The fields are decoded one at a time because a decoded field is many times larger
+            // than in the record.
             View::EditFields(record) => VersionEdit::new(record)
                 .fields()
                 .map_while(Result::ok)
@@ -184,14 +186,15 @@ impl<'v> View<'v> {
     }
 }
 
-/// The key of an entity inside another one; `None` for a Firestore map, whose key is empty.
+/// Returns the key of an entity inside another one, or `None` for a Firestore map, whose key is
+/// empty.
 fn key_of_map<'v>(entity: &'v Entity<'v>) -> Option<&'v EntityKey<'v>> {
     let key = entity.key.as_ref()?;
     (*key != EntityKey::default()).then_some(key)
 }
 
 /// Calls `each` with the operations of a batch that has no fault, until it returns `false`. Returns
-/// whether it never did.
+/// `true` if it never did.
 fn all_operations(batch: &WriteBatch<'_>, mut each: impl FnMut(View<'_>) -> bool) -> bool {
     let mut count = 0;
     batch.operations().map_while(Result::ok).all(|operation| {
@@ -205,7 +208,7 @@ fn all_operations(batch: &WriteBatch<'_>, mut each: impl FnMut(View<'_>) -> bool
     })
 }
 
-/// Appends the parts of an operation, and the name of its column family, if there is one.
+/// Appends the parts of an operation, and the name of its column family if it has one.
 pub(super) fn add_parts<'v>(
     cells: &mut Vec<(&'v str, View<'v>)>,
     operation: &Operation<'v>,

@@ -1,4 +1,4 @@
-//! The one road from records to a table: rows are selected, learned and written as they are decoded.
+//! Turns records into a table. Rows are selected, learned and written as they are decoded.
 
 use std::collections::{HashMap, TryReserveError};
 use std::mem;
@@ -19,7 +19,7 @@ use crate::{PayloadError, PayloadReason};
 /// The form in which a table is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Columns, as Arrow lays them out.
+    /// Columns, in the memory layout of Arrow.
     Columns,
     /// One JSON object per line.
     Ndjson,
@@ -30,43 +30,43 @@ pub enum Form {
 /// The options of a table.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The form.
+    /// The form of the output.
     pub form: Form,
-    /// The columns that are there even if no row has a value in them.
+    /// The columns that exist even if no row has a value in them.
     pub always: Vec<(String, Type)>,
-    /// The columns that are wanted, in their order; `None` for all. `a.b` is the field `b` of the
-    /// column `a`.
+    /// The wanted columns in their order, or `None` for all. `a.b` is the field `b` of the column
+    /// `a`.
     pub wanted: Option<Vec<String>>,
-    /// Whether a table that learns its columns is opened with those of the first records.
+    /// Whether a table that learns its columns is opened with the columns of the first records.
     pub opens_early: bool,
-    /// The most rows.
+    /// The maximum number of rows.
     pub row_count_max: Option<u64>,
     /// How bytes become text.
     pub bytes: BytesAs,
-    /// Whether text in CSV that a spreadsheet takes for a formula starts with an apostrophe.
+    /// Whether text in CSV gets an apostrophe in front if a spreadsheet would read it as a formula.
     pub escapes_formulas: bool,
     /// The limits of the columns that are learned.
     pub limits: Limits,
-    /// The most rows in a batch of columns.
+    /// The maximum number of rows in a batch of columns.
     pub batch_rows_max: usize,
-    /// The most cells in a batch of columns. One row may have more.
+    /// The maximum number of cells in a batch of columns. A single row may have more.
     pub batch_cells_max: usize,
 }
 
-/// Why a table takes no more records.
+/// The reason why a table takes no more records.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stop {
     /// There are too many columns.
     TooManyColumns,
-    /// The rows have this column of their own, with which the rows of the table start.
+    /// A row has a column of the same name as one that each row of the table starts with.
     HasFirst(String),
     /// A row cannot be written.
     NotAdded(NotAdded),
-    /// There are as many rows as were wanted.
+    /// The table has as many rows as were wanted.
     Full,
 }
 
-/// Output of a table.
+/// The output of a table.
 #[derive(Debug)]
 pub enum Made {
     /// A batch of columns.
@@ -75,7 +75,8 @@ pub enum Made {
     Text(String),
 }
 
-/// The names of wanted columns that no row has had yet, and those that rows have had.
+/// The names of the wanted columns that no row has had yet, and the names of the columns that rows
+/// have had.
 #[derive(Debug, Default)]
 pub struct Missing {
     wanted: Vec<String>,
@@ -83,13 +84,14 @@ pub struct Missing {
 }
 
 impl Missing {
-    /// Wanted names that no row has had.
+    /// Returns the wanted names that no row has had.
     pub fn wanted(&self) -> &[String] {
         &self.wanted
     }
 
-    /// The names of columns that are always there, or that rows have had, and of fields in columns of
-    /// which a field is wanted, for a message.
+    /// Returns names for a message. These are the names of columns that always exist or that rows
+    /// have had. If a field of a column is wanted, the names of the fields in that column are
+    /// included.
     pub fn seen(&self) -> impl Iterator<Item = &str> {
         self.seen.iter()
     }
@@ -119,23 +121,24 @@ impl Missing {
     }
 }
 
-/// At most this many names are kept for a message.
+/// The maximum number of names that are kept for a message.
 const SEEN_MAX: usize = 10_000;
 
 /// Writes the rows of records.
 ///
-/// Where the columns are not known, it learns them. It is opened with the columns of the first
-/// records, and goes on learning. If later rows need other columns, they and all that follow only
-/// teach: the table is no longer [open](Table::is_open), and must be made again with all columns.
+/// If the columns are not known, the table learns them. It is opened with the columns of the first
+/// records, and continues to learn. If a later row needs other columns, the table is no longer
+/// [open](Table::is_open). From then on, it only learns from rows and does not write them, and it
+/// must be made again with all columns.
 #[derive(Debug)]
 pub struct Table {
     /// The columns that are wanted.
     selection: Option<Names>,
-    /// The cells that each row starts with.
+    /// The cells that each row of the current log starts with.
     first: Vec<(String, Option<String>)>,
     missing: Missing,
     rows: Written,
-    /// Whether it was opened, or is no longer to be.
+    /// Whether the decision to open the table has been made.
     is_decided: bool,
     record: Current,
 }
@@ -144,48 +147,51 @@ pub struct Table {
 #[derive(Debug)]
 struct Written {
     options: Options,
-    /// `None` if the columns are known.
+    /// The learner, or `None` if the columns are known.
     learner: Option<Learner>,
     output: Output,
     count: u64,
-    /// Rows without a wanted column, which are written before the next one: the columns may not exist.
+    /// The number of rows without a wanted column that are held back until the next row is written.
+    /// The columns may turn out not to exist.
     held_count: u64,
     stop: Option<Stop>,
 }
 
-/// The record whose rows are written.
+/// The record whose rows are being written.
 #[derive(Debug, Default)]
 struct Current {
     index: usize,
-    /// The address and the number of its bytes. The rows at the end of a log have bytes of their own.
+    /// The address and the number of the bytes of the record. The rows at the end of a log have
+    /// bytes of their own.
     bytes: (usize, usize),
-    /// The faults of the records before this index are known.
+    /// The faults of records before this index are already known.
     known_end: usize,
-    /// The record that continues with a row for which there was no room. Its decoder passes the same
-    /// faults again.
+    /// The index of the record that continues with a row because there was no room for it before.
+    /// Its decoder reports the same faults again.
     resumed: Option<usize>,
     faults: Vec<(usize, Fault)>,
-    /// The number of faults of records that have too many.
+    /// The number of faults that were only counted because their record has too many.
     more_fault_count: u64,
 }
 
 #[derive(Debug)]
 enum Output {
-    /// Rows only teach.
+    /// No output. The table only learns from rows.
     None,
     Columns(Box<Builder>),
     /// Lines of NDJSON, or of CSV.
     Text(Text, Option<Box<Csv>>),
 }
 
-/// About this many bytes of text are made at a time.
+/// The approximate number of bytes of text that are written at a time.
 const TEXT_LEN_MAX: usize = 4 << 20;
 
-/// At most this many faults are returned at a time; those of a record beyond them are only counted.
+/// The maximum number of faults that are returned at a time. If a record has more, they are only
+/// counted.
 const FAULT_COUNT_MAX: usize = 1_000;
 
 impl Table {
-    /// A table with these columns, or with those that it learns if that is `None`.
+    /// Creates a table with these columns. If they are `None`, the table learns its columns.
     pub fn new(options: Options, columns: Option<&[(String, Type)]>) -> Self {
         let is_known = columns.is_some() || options.form == Form::Ndjson;
         let has_always = |name: &String| options.always.iter().any(|(other, _)| other == name);
@@ -215,25 +221,25 @@ impl Table {
         table
     }
 
-    /// The columns that it has learned, in their order, with those that are always there.
+    /// Returns the learned columns in their order, with those that always exist.
     pub fn columns(&self) -> Vec<(String, Type)> {
         let Options { always, wanted, .. } = &self.rows.options;
         let all: Vec<_> = always.iter().cloned().chain(self.rows.learned()).collect();
         let Some(wanted) = wanted else { return all };
         let mut types: HashMap<String, Type> = all.into_iter().collect();
-        // No row has a value of a column that is not there.
+        // If the column does not exist, no row has a value in it.
         let column = |name: &String| (name.clone(), types.remove(name).unwrap_or(Type::Text));
         wanted.iter().map(column).collect()
     }
 
-    /// Starts a log, whose rows start with these cells.
+    /// Starts a log. Each of its rows starts with these cells.
     pub fn start(&mut self, first: Vec<(String, Option<String>)>) {
         self.first = first;
         self.record = Current::default();
     }
 
-    /// Takes the rows of records, of which the first has this index. Returns the index of the record
-    /// to continue with, once the output has been [taken](Table::take), and the
+    /// Takes the rows of records. `start` is the index of the first record. Returns the index of
+    /// the record to continue with, once the output has been [taken](Table::take), and the
     /// [faults](Table::take_faults).
     pub fn feed<'r>(
         &mut self,
@@ -241,7 +247,8 @@ impl Table {
         records: impl Iterator<Item = Record<'r>> + Clone,
         start: usize,
     ) -> usize {
-        // Rows at the end of earlier logs only taught: a table that is opened later would lack them.
+        // The table only learned from the rows at the end of earlier logs. If it were opened later,
+        // it would lack them.
         if !mem::replace(&mut self.is_decided, true) && self.rows.count == 0 {
             let mut trial = decoder.clone();
             let next = self.feed_now(&mut trial, records.clone(), start);
@@ -267,7 +274,7 @@ impl Table {
     ) -> usize {
         let mut next = start;
         for record in records {
-            // Those of records that were read before are no reason to stop.
+            // Faults of records that were read before are no reason to stop.
             if self.rows.stop.is_some() || self.record.faults.len() >= FAULT_COUNT_MAX && next >= self.record.known_end
             {
                 break;
@@ -279,7 +286,7 @@ impl Table {
                 self.record.find(fault);
                 true
             });
-            // Of the last record that is wanted, the rest is not.
+            // If the table has all wanted rows, the rest of the record is not needed.
             if !is_whole && self.rows.stop != Some(Stop::Full) {
                 self.record.resumed = Some(next);
                 return next;
@@ -293,15 +300,15 @@ impl Table {
         next
     }
 
-    /// Takes the rows that are complete only at the end of a log. Returns whether these are all: if
-    /// not, the output must be taken, and this be called again.
+    /// Takes the rows that are complete only at the end of a log. Returns whether these are all
+    /// rows. If they are not, take the output and call this again.
     pub fn rest(&mut self, decoder: &mut Decoder) -> bool {
         self.record.bytes.0 = 0;
         self.rows.stop.is_some() || decoder.rest(self)
     }
 
-    /// Takes the rows that are held back, after the last log. Returns whether these are all, as
-    /// [`rest`](Table::rest).
+    /// Takes the rows that are held back, after the last log. Returns whether these are all rows,
+    /// as [`rest`](Table::rest) does.
     pub fn end(&mut self) -> bool {
         self.rows.write_held()
     }
@@ -310,7 +317,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// There is not enough memory.
+    /// Returns an error if there is not enough memory.
     pub fn take(&mut self) -> Result<Option<Made>, TryReserveError> {
         Ok(match &mut self.rows.output {
             Output::Columns(builder) if builder.row_count() > 0 => Some(Made::Batch(builder.take()?)),
@@ -319,8 +326,8 @@ impl Table {
         })
     }
 
-    /// Returns the faults since the last call, each with the index of its record, and the number of
-    /// those of records that have too many.
+    /// Returns the faults since the last call, each with the index of its record. Also returns the
+    /// number of faults that were only counted because their record has too many.
     pub fn take_faults(&mut self) -> (Vec<(usize, Fault)>, u64) {
         (
             mem::take(&mut self.record.faults),
@@ -328,34 +335,35 @@ impl Table {
         )
     }
 
-    /// Why it takes no more records.
+    /// Returns the reason why the table takes no more records.
     pub fn stop(&self) -> Option<&Stop> {
         self.rows.stop.as_ref()
     }
 
-    /// Whether its rows are written, and do not only teach. A table that is not open at the end has
-    /// grown, or had no columns: it must be made again with all [columns](Table::columns).
+    /// Checks whether the table writes its rows. Otherwise, it only learns from them. A table that
+    /// is not open at the end has grown, or had no columns. It must be made again with all
+    /// [columns](Table::columns).
     pub fn is_open(&self) -> bool {
         !matches!(self.rows.output, Output::None)
     }
 
-    /// Lets the rows that follow only teach, as if the columns had grown.
+    /// Makes the table only learn from later rows, as if the columns had grown.
     pub fn only_learn(&mut self) {
         self.rows.output = Output::None;
         self.is_decided = true;
     }
 
-    /// Its learner; `None` if the columns were known.
+    /// Returns the learner, or `None` if the columns were known.
     pub fn learner(&self) -> Option<&Learner> {
         self.rows.learner.as_ref()
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn row_count(&self) -> u64 {
         self.rows.count
     }
 
-    /// The wanted columns that no row had.
+    /// Returns the wanted columns that no row had.
     pub fn missing(&self) -> &Missing {
         &self.missing
     }
@@ -417,7 +425,7 @@ impl Written {
         })
     }
 
-    /// Learns from a row. Returns whether it may be written.
+    /// Learns from a row. Returns `false` if the row would make too many columns.
     fn learn(&mut self, row: &Row<'_>) -> bool {
         let Some(learner) = &mut self.learner else { return true };
         if !learner.add(row) {
@@ -431,7 +439,7 @@ impl Written {
         true
     }
 
-    /// The columns that were learned, without those that are always there.
+    /// Returns the learned columns, without those that always exist.
     fn learned(&self) -> Vec<(String, Type)> {
         let mut learned = self.learner.as_ref().map(Learner::types).unwrap_or_default();
         let always = &self.options.always;
@@ -439,7 +447,7 @@ impl Written {
         learned
     }
 
-    /// Whether the learned columns are those of the output.
+    /// Checks whether the output has all learned columns.
     fn has_all(&self) -> bool {
         let learned = self.learned();
         match &self.output {
@@ -449,8 +457,8 @@ impl Written {
         }
     }
 
-    /// Takes a row, whose columns are selected. Returns whether there was room for it. `is_incomplete`,
-    /// if a wanted column was in no row yet.
+    /// Takes a row whose columns have been selected. Returns whether there was room for it.
+    /// `is_incomplete` states whether there is a wanted column that no row has had yet.
     fn add(&mut self, row: &Row<'_>, is_incomplete: bool) -> bool {
         if !self.learn(row) {
             return false;
@@ -509,14 +517,14 @@ impl Sink for Table {
 }
 
 impl Current {
-    /// Adds a fault, unless it is known.
+    /// Adds a fault unless it is already known.
     fn find(&mut self, fault: Fault) {
         if self.index >= self.known_end {
             self.add(fault);
         }
     }
 
-    /// The fault of a row with bytes that are not UTF-8.
+    /// Returns the fault of a row with bytes that are not UTF-8.
     fn not_utf8(&self, row: &Row<'_>) -> Option<Fault> {
         let (start, record_len) = self.bytes;
         let mut cells = row.cells().iter();
@@ -543,7 +551,7 @@ impl Current {
     }
 }
 
-/// The address and the number of the first bytes in a value that are not UTF-8.
+/// Returns the address and the number of the first bytes in a value that are not UTF-8.
 fn not_utf8(value: View<'_>) -> Option<(usize, usize)> {
     let mut found = None;
     let mut look_in = |value: View<'_>| {

@@ -1,5 +1,5 @@
-//! The rows of the logs of database engines: of write batches, of version edits, or of the tables that a
-//! database has after all edits.
+//! Decodes the logs of database engines. The rows are those of write batches, of version edits, or
+//! of the tables that a database has after all edits.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use crate::table::row::Row;
 use crate::table::view::{View, add_parts};
 use crate::{Engine, PayloadError, VersionEdit, VersionState, WriteBatch, WriteBatchReader};
 
-/// One row for each operation, and one for an empty batch.
+/// Decodes write batches. There is one row for each operation, and one for an empty batch.
 #[derive(Debug, Clone)]
 pub(super) struct Batches {
     reader: WriteBatchReader,
     families: BTreeMap<u32, Vec<u8>>,
-    /// The operation with which to go on in the same record, if some before it have their rows.
+    /// The operation to continue with in the same record, if earlier ones already have their rows.
     next: Option<Place>,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Batches {
 struct Place {
     engine: Engine,
     offset: usize,
-    /// How many operations before it count.
+    /// The number of operations before it that count.
     count: u64,
 }
 
@@ -36,11 +36,12 @@ impl Batches {
         }
     }
 
-    /// The place of the first operation of a record. Passes on the fault after its first operations.
+    /// Returns the place of the first operation of a record. If there is a fault after some
+    /// operations, passes it to `sink`.
     fn first(&mut self, record: &[u8], sink: &mut dyn Sink) -> Result<Place, PayloadError> {
         let (batch, fault) = self.reader.read(record)?;
         if let Some(fault) = fault {
-            // Without an operation before it, the fault is that of the record.
+            // If there is no operation before the fault, it is the fault of the record.
             batch.operations().next().transpose()?;
             sink.fault(Fault::rest(fault));
         }
@@ -64,7 +65,7 @@ impl Decode for Batches {
             cells.push(("sequence", View::UInt(batch.sequence())));
             return Ok(sink.row(&Row::new(cells)));
         }
-        // The fault after the last operation has been passed on.
+        // A fault after the last operation has already been passed to the sink.
         while let Ok(Some((operation, end))) = batch.operation_at(place.offset) {
             let is_counted = operation.is_counted();
             let sequence = View::UInt(batch.sequence().saturating_add(place.count));
@@ -75,7 +76,7 @@ impl Decode for Batches {
             cells.push(("kind", View::Text(operation.as_str())));
             add_parts(&mut cells, &operation, name.map(Vec::as_slice));
             if !sink.row(&Row::new(cells)) {
-                // Without a row, the record starts again, with its fault.
+                // If no row was taken, the record starts again, with its fault.
                 self.next = (place.offset > WriteBatch::HEADER_LEN).then_some(place);
                 return Ok(false);
             }
@@ -103,7 +104,7 @@ impl Decode for Batches {
     }
 }
 
-/// One row for each edit.
+/// Decodes version edits. There is one row for each edit.
 #[derive(Debug, Clone)]
 pub(super) struct Edits;
 
@@ -120,16 +121,17 @@ impl Decode for Edits {
     }
 }
 
-/// The fields of an edit, each of which is decoded to find a fault in it.
+/// Returns the fields of an edit. Each is decoded to detect a fault in it.
 fn fields(record: &[u8]) -> Result<View<'_>, PayloadError> {
-    // One field at a time: a decoded field takes up many times its size in the record.
+    // The fields are decoded one at a time because a decoded field is many times larger than in the
+    // record.
     VersionEdit::new(record)
         .fields()
         .try_for_each(|field| field.map(drop))?;
     Ok(View::EditFields(record))
 }
 
-/// One row for each table that is live after all edits.
+/// Decodes version edits. There is one row for each table that is live after all edits.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LiveFiles(VersionState);
 
@@ -164,7 +166,7 @@ impl Decode for LiveFiles {
             if !sink.row(&row) {
                 return false;
             }
-            // Which row is the next is then known without a count.
+            // The first table is then always the next row, and no count is needed.
             state.remove_first_table();
         }
     }

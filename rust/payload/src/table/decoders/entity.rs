@@ -1,4 +1,4 @@
-//! The rows of entities of Datastore or Firestore.
+//! Decodes entities of Datastore or Firestore.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use crate::table::tree::Refused;
 use crate::table::view::View;
 use crate::{Entity, EntityValue, PathElement, PathId, PayloadReason, Value};
 
-/// Decodes entities: one row for each.
+/// Decodes entities. There is one row for each.
 #[derive(Debug, Clone)]
 pub(super) struct Entities;
 
@@ -42,7 +42,7 @@ impl Decode for Entities {
     }
 }
 
-/// Collects the fields that are not interpreted, of an entity and of all entities in it.
+/// Collects the fields that are not interpreted, in an entity and in all entities in it.
 fn collect_others(entity: &Entity<'_>, found: &mut Vec<Value<'_>>) -> Result<(), Box<Refused>> {
     for field in &entity.other_fields {
         let data = base64(field.bytes).map_err(|_| Refused::Memory)?;
@@ -64,17 +64,17 @@ fn collect_others(entity: &Entity<'_>, found: &mut Vec<Value<'_>>) -> Result<(),
     Ok(())
 }
 
-/// The columns that tables have for the key: no property may have one of these names.
+/// The columns that tables have for the key. A property must not have one of these names.
 const KEY_COLUMNS: [&str; 4] = ["__kind__", "__id__", "__name__", "__path__"];
 
-/// The name of a property that tables have for the key.
+/// Returns the name of a property that has the name of a key column.
 fn reserved_name<'e>(entity: &Entity<'e>) -> Option<&'e str> {
-    // Few entities have such a name: the others are not compared with each of them.
+    // Few entities have such a name. The names of the others are not compared with each of these.
     let mut names = entity.properties.iter().map(|property| property.name);
     names.find(|name| name.starts_with("__") && KEY_COLUMNS.contains(name))
 }
 
-/// The cells of an entity, whose path as text and whose fields that are not interpreted are given.
+/// Returns the cells of an entity, given its path as text and its fields that are not interpreted.
 fn entity_cells<'v>(
     entity: &'v Entity<'v>,
     path: Option<&'v str>,
@@ -100,7 +100,7 @@ fn entity_cells<'v>(
     cells
 }
 
-/// The kinds and the numbers or names, separated by slashes.
+/// Returns the kinds and the numbers or names of a path, separated by slashes.
 fn path_text(steps: &[PathElement<'_>]) -> String {
     let mut path = String::new();
     for (index, step) in steps.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The rows of any records, and of those that are JSON text.
+//! Decodes any records, and records that are JSON text.
 
 use super::{Decode, Decoded, Record, Sink};
 use crate::table::fault::Part;
@@ -7,7 +7,7 @@ use crate::table::tree::{Refused, Rules, parse};
 use crate::table::view::View;
 use crate::{PayloadError, PayloadReason, Value};
 
-/// One row for each record: its place and its bytes.
+/// Decodes any records. There is one row for each, with its place and its bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Raw;
 
@@ -25,8 +25,8 @@ impl Decode for Raw {
     }
 }
 
-/// One row for each document: the values of an object by their names, any other value as
-/// `__value__`.
+/// Decodes JSON documents. There is one row for each, with the values of an object by their names.
+/// Any other value is in the column `__value__`.
 #[derive(Debug, Clone)]
 pub(super) struct Json;
 
@@ -45,7 +45,8 @@ impl Decode for Json {
     }
 }
 
-/// One row for each record of which JSON text was made: its offset, and the values of the object.
+/// Decodes records from which JSON text was made. There is one row for each, with its offset and
+/// the values of the object.
 #[derive(Debug, Clone)]
 pub(super) struct Message;
 
@@ -65,7 +66,7 @@ impl Decode for Message {
     }
 }
 
-/// The value of a record that is JSON text.
+/// Returns the value of a record that is JSON text.
 pub(super) fn document(record: &[u8]) -> Result<Value<'_>, Box<Refused>> {
     let text = str::from_utf8(record).map_err(|error| PayloadError {
         offset: error.valid_up_to(),

@@ -1,4 +1,5 @@
-//! The rows that the records of a table become: a file for each program that writes them.
+//! Decodes the records of a table into rows. There is a file for each program that writes such
+//! records.
 
 mod engine;
 mod entity;
@@ -15,37 +16,37 @@ use super::row::Row;
 use super::tree::Refused;
 use super::view::View;
 
-/// The kind of the records of a table, and so of the rows that they become.
+/// The kind of the records of a table, which determines its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rows {
-    /// The bytes of any record.
+    /// Any records. The row has the bytes.
     Raw,
-    /// Write batches of LevelDB, RocksDB or Pebble, whose operations are the rows.
+    /// Write batches of LevelDB, RocksDB or Pebble. Each operation is a row.
     WriteBatch,
-    /// Version edits of LevelDB or RocksDB.
+    /// Version edits of LevelDB or RocksDB. Each edit is a row.
     VersionEdit,
-    /// Version edits; the rows are the tables that the database has after all of them.
+    /// Version edits. The rows are the tables that the database has after all of them.
     LiveFiles,
     /// Entities of Datastore or Firestore.
     Entity,
     /// JSON text.
     Json,
-    /// JSON text that was made of a record, with the offset of the record.
+    /// JSON text that was made from a record, with the offset of the record.
     Message,
-    /// Records of a run of Weights & Biases, whose steps are the rows.
+    /// Records of a run of Weights & Biases. Each step is a row.
     History,
-    /// Such records, whose only row describes the run.
+    /// Records of a run of Weights & Biases. The only row describes the run.
     Run,
-    /// Such records, whose only row is the summary of the run.
+    /// Records of a run of Weights & Biases. The only row is the summary of the run.
     Summary,
-    /// Such records, whose only row is the configuration of the run.
+    /// Records of a run of Weights & Biases. The only row is the configuration of the run.
     Config,
-    /// Such records, whose measurements of the machine are the rows.
+    /// Records of a run of Weights & Biases. Each measurement of the machine is a row.
     Metrics,
-    /// Such records, whose printed lines are the rows.
+    /// Records of a run of Weights & Biases. Each printed line is a row.
     Output,
-    /// Records of a run of SwanLab, whose logged numbers are the rows.
+    /// Records of a run of SwanLab. Each logged number is a row.
     Swanlab,
 }
 
@@ -56,14 +57,15 @@ pub struct Record<'r> {
     pub offset: u64,
     /// The offset of the end of its last fragment.
     pub end_offset: u64,
-    /// Whether it starts after damage in its block, if rows with its offset are to say so.
+    /// Whether it starts after damage in its block. `None` if rows with its offset do not need to
+    /// say so.
     pub is_salvaged: Option<bool>,
     /// Its bytes.
     pub data: &'r [u8],
 }
 
 impl<'r> Record<'r> {
-    /// A record of which only the bytes are known.
+    /// Returns a record whose offsets are not known.
     pub fn of(data: &'r [u8]) -> Self {
         Record {
             offset: 0,
@@ -73,9 +75,9 @@ impl<'r> Record<'r> {
         }
     }
 
-    /// The cells of its offset and, if wanted, of whether it is salvaged.
+    /// Returns the cells for the offset and, if wanted, for whether the record is salvaged.
     fn cells<'n>(&self) -> Vec<(&'n str, View<'n>)> {
-        // With room for most rows: growing takes as long as a short row.
+        // This capacity is enough for most rows. Growing takes as long as decoding a short row.
         let mut cells = Vec::with_capacity(8);
         cells.push(("offset", View::UInt(self.offset)));
         cells.extend(self.is_salvaged.map(|is| ("salvaged", View::Bool(is))));
@@ -83,34 +85,34 @@ impl<'r> Record<'r> {
     }
 }
 
-/// What a decoder must know about a log besides its records.
+/// The facts that a decoder must know about a log besides its records.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Facts {
-    /// The engine that wrote the write batches, if the dialect of the log says so.
+    /// The engine that wrote the write batches, if the dialect of the log shows it.
     pub engine: Option<crate::Engine>,
-    /// The names of the column families by their numbers, from the MANIFESTs beside the log.
+    /// The names of the column families by their numbers, from the MANIFEST files next to the log.
     pub families: BTreeMap<u32, Vec<u8>>,
-    /// Whether the dialect or the name of the file says that this is a run of Weights & Biases. Such
-    /// a run has a row even if it was killed before its first record.
+    /// Whether the dialect or the name of the file shows that this is a run of Weights & Biases.
+    /// Such a run has a row even if it was killed before its first record.
     pub is_run: bool,
 }
 
-/// Takes the rows and the faults of a record.
+/// Receives the rows and the faults of a record.
 pub trait Sink {
-    /// Takes a row. Returns whether there was room for it: if not, the decoder stops, and starts
-    /// with the same row when it gets the same record again.
+    /// Takes a row. Returns whether there was room for it. If there was none, the decoder stops. It
+    /// starts with the same row when it gets the same record again.
     fn row(&mut self, row: &Row<'_>) -> bool;
 
-    /// Takes a fault of the record, before its first row. It comes again with a row for which there was
-    /// no room.
+    /// Takes a fault of the record, before its first row. The fault is passed again with a row for
+    /// which there was no room.
     fn fault(&mut self, fault: Fault);
 }
 
 /// The result of a decoder.
 type Decoded = Result<bool, Box<Refused>>;
 
-/// Takes the only row of a record as an object, and the first fault.
+/// Keeps the only row of a record as an object, and the first fault.
 struct OneRow<'t> {
     take: &'t mut dyn FnMut(View<'_>),
     is_taken: bool,
@@ -131,7 +133,7 @@ impl Sink for OneRow<'_> {
     }
 }
 
-/// Decodes the records of one log, in their order.
+/// Decodes the records of one log, in order.
 #[derive(Debug)]
 pub struct Decoder(Box<dyn Decode>);
 
@@ -141,7 +143,7 @@ impl Clone for Decoder {
     }
 }
 
-/// What [`Decoder`] does, for one kind of record.
+/// The work of a [`Decoder`] for one kind of record.
 trait Decode: Another + fmt::Debug + Send + Sync {
     fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Decoded;
 
@@ -153,8 +155,8 @@ trait Decode: Another + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Passes the value of a record to `take`: its only row as an object, unless the decoder says
-    /// otherwise. Returns whether the record has one.
+    /// Passes the value of a record to `take`. Unless the decoder defines it differently, the value
+    /// is the only row of the record as an object. Returns whether the record has a value.
     fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Decoded {
         let mut sink = OneRow {
             take,
@@ -166,7 +168,7 @@ trait Decode: Another + fmt::Debug + Send + Sync {
     }
 }
 
-/// A copy of a decoder, for a trait object.
+/// Copies a decoder that is a trait object.
 trait Another {
     fn another(&self) -> Box<dyn Decode>;
 }
@@ -178,7 +180,7 @@ impl<D: Decode + Clone + 'static> Another for D {
 }
 
 impl Decoder {
-    /// A decoder that has seen no record of the log with these facts.
+    /// Creates a decoder for a log with these facts. It has seen no record.
     pub fn new(rows: Rows, facts: Facts) -> Self {
         Decoder(match rows {
             Rows::Raw => Box::new(json::Raw),
@@ -198,35 +200,36 @@ impl Decoder {
         })
     }
 
-    /// Passes the rows of a record to `sink`, and its faults. Returns whether there was room for all
-    /// rows: if not, the next call must be for the same record.
+    /// Passes the rows and the faults of a record to `sink`. Returns whether there was room for all
+    /// rows. If there was not, the next call must be for the same record.
     ///
     /// # Errors
     ///
-    /// A fault for which the record has no row.
+    /// Returns the fault if the record has no row.
     pub fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Result<bool, Fault> {
         let has_room = self.0.record(record, sink);
         has_room.map_err(|refused| refused.in_record(record.data))
     }
 
-    /// Passes the value of a record to `take`, all of it. Returns whether the record has one: others
-    /// are of a kind that the rows are not about.
+    /// Passes the whole value of a record to `take`. Returns whether the record has a value. A
+    /// record of a kind that the rows do not describe has none.
     ///
     /// # Errors
     ///
-    /// The record, or a value in it, cannot be read.
+    /// Returns a fault if the record, or a value in it, cannot be read.
     pub fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Result<bool, Fault> {
         let value = self.0.value(record, take);
         value.map_err(|refused| refused.in_record(record))
     }
 
-    /// Passes the rows that are complete only after the last record to `sink`. Returns whether there
-    /// was room for all of them: if not, it must be called again.
+    /// Passes the rows that are complete only after the last record to `sink`. Returns whether
+    /// there was room for all of them. If there was not, call this again.
     pub fn rest(&mut self, sink: &mut dyn Sink) -> bool {
         self.0.rest(sink)
     }
 
-    /// The uncertain point that the records so far have shown, in words. It stays.
+    /// Returns the uncertain point that the records so far have shown, in words. Later records do
+    /// not remove it.
     pub fn note(&self) -> Option<&'static str> {
         self.0.note()
     }

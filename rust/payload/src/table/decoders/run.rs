@@ -1,5 +1,5 @@
-//! The row of a run of Weights & Biases: who ran which program, where, when, and how it ended; or its
-//! summary or its configuration after all changes.
+//! The row of a run of Weights & Biases. It describes who ran which program, where, when, and how
+//! it ended, or it is the summary or the configuration after all changes.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,18 +13,19 @@ use crate::table::view::View;
 use crate::value::copied;
 use crate::{Item, PayloadError, Value, WandbChange, WandbEnvironment, WandbRecord, WandbRun};
 
-/// One row for a run.
+/// Decodes one row for a run.
 #[derive(Debug, Clone)]
 pub(super) struct Run {
-    /// Whether there is a row that the sink has not taken.
+    /// Whether there is a row that the sink has not taken yet.
     has_row: bool,
-    /// The last record that describes the run: each describes all of it.
+    /// The last record that describes the run. Each such record describes the whole run.
     about: Vec<u8>,
     environment: Environment,
     exit_code: Option<i32>,
 }
 
-/// What the records of the environment state, each a part. A text that none states is empty.
+/// The texts in the records of the environment. Each record states some of them. A text that no
+/// record states is empty.
 #[derive(Debug, Clone, Default)]
 struct Environment {
     executable: String,
@@ -67,7 +68,7 @@ impl Environment {
         Ok(())
     }
 
-    /// The command as a shell reads it; `None` if the program is not known.
+    /// Returns the command as a shell reads it, or `None` if the program is not known.
     fn command(&self) -> Option<String> {
         if self.program.is_empty() {
             return None;
@@ -78,7 +79,7 @@ impl Environment {
         };
         let mut command = String::new();
         push_quoted(&mut command, executable);
-        // The program may be `-m` and the name of a module.
+        // The program may be `-m` followed by the name of a module.
         if let Some(name) = self.program.strip_prefix("-m ") {
             push_quoted(&mut command, "-m");
             push_quoted(&mut command, name);
@@ -92,7 +93,7 @@ impl Environment {
     }
 }
 
-/// Appends a word to a command, in quotes if it needs them: as `shlex.join` of Python does.
+/// Appends a word to a command, in quotes if it needs them, as Python's `shlex.join` does.
 fn push_quoted(command: &mut String, word: &str) {
     if !command.is_empty() {
         command.push(' ');
@@ -159,7 +160,7 @@ impl Decode for Run {
         !self.has_row
     }
 
-    /// No record is about the whole run.
+    /// Returns `false`, because no record describes the whole run.
     fn value(&mut self, _record: &[u8], _take: &mut dyn FnMut(View<'_>)) -> Decoded {
         Ok(false)
     }
@@ -173,27 +174,28 @@ fn state(exit_code: Option<i32>) -> &'static str {
     }
 }
 
-/// The first of these texts that is not empty.
+/// Returns the first of these texts that is not empty.
 fn text_of<'t>(texts: &[Option<&'t str>]) -> View<'t> {
     let mut stated = texts.iter().flatten().filter(|text| !text.is_empty());
     stated.next().map_or(View::Null, |text| View::Text(text))
 }
 
-/// One row for a run: its summary or its configuration.
+/// Decodes one row for a run: its summary or its configuration.
 #[derive(Debug, Clone)]
 pub(super) struct Changes {
-    /// Whether it is the configuration.
+    /// Whether the row is the configuration.
     is_config: bool,
-    /// The values after the records so far. `None` without a record, unless the log is a run.
+    /// The values after the records so far. `None` before the first record, unless the log is a
+    /// run.
     values: Option<Directory>,
     /// The row, until the sink has taken it.
     row: Option<Vec<Item<'static>>>,
 }
 
-/// A dictionary that changes. A list of items would be searched for each change.
+/// A dictionary of values that change. A list of items would have to be searched for each change.
 #[derive(Debug, Clone, Default)]
 struct Directory {
-    /// The values by their names, each with a number: they are in the order of these.
+    /// The values by their names. Each has a number, which gives its position in the order.
     values: HashMap<Cow<'static, str>, (u64, Node)>,
     next: u64,
 }
@@ -213,7 +215,8 @@ impl Changes {
         }
     }
 
-    /// The change in a record, if it is of the kind that counts. All of its items can be read.
+    /// Returns the change in a record, if it is of the kind that counts. Checks that all of its
+    /// items can be read.
     fn change_in<'r>(&self, record: &'r [u8]) -> Result<Option<WandbChange<'r>>, PayloadError> {
         let change = match (WandbRecord::decode(record)?, self.is_config) {
             (WandbRecord::Summary(change), false) | (WandbRecord::Config(change), true) => change,
@@ -244,7 +247,7 @@ impl Decode for Changes {
             let fault = match read_value(record, text.as_bytes(), &name, &mut value) {
                 Ok(None) if item.path.len() > LEVELS_MAX => Some(too_deep(record, text.as_bytes(), &name)),
                 Ok(fault) => fault,
-                // The values before it are set already: the record cannot be left out.
+                // The values before this one are already set, so the record cannot be left out.
                 Err(refused) if matches!(*refused, Refused::Names) => Some(Fault {
                     part: Part::Value,
                     ..refused.in_record(record)
@@ -275,7 +278,7 @@ impl Decode for Changes {
         true
     }
 
-    /// The change in the record: the new values by their names, and the names that are removed.
+    /// Passes on the change in the record: the new values by their names, and the removed names.
     fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Decoded {
         let Some(change) = self.change_in(record)? else {
             return Ok(false);
@@ -299,7 +302,7 @@ impl Decode for Changes {
 }
 
 impl Directory {
-    /// Sets the value of a path. A value in the way that is not a dictionary becomes one.
+    /// Sets the value of a path. If a value on the path is not a dictionary, it becomes one.
     fn set(&mut self, path: &[&str], value: Value<'static>) -> Result<(), Box<Refused>> {
         let Some((name, directories)) = path.split_last() else {
             return Ok(());
@@ -317,7 +320,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Removes the value of a path, if it has one.
+    /// Removes the value of a path if it has one.
     fn remove(&mut self, path: &[&str]) -> Result<(), Box<Refused>> {
         let Some((&name, directories)) = path.split_last() else {
             return Ok(());
@@ -334,7 +337,7 @@ impl Directory {
         Ok(())
     }
 
-    /// The place of a value, which may be new.
+    /// Returns the place of a value, which may be new.
     fn node(&mut self, name: &str) -> Result<&mut Node, Box<Refused>> {
         if !self.values.contains_key(name) {
             self.push(copied(name)?.into(), Value::Null)?;
@@ -365,7 +368,7 @@ impl Directory {
 }
 
 impl Node {
-    /// The values by their names, if it is a dictionary.
+    /// Returns the values by their names if the node is a dictionary.
     fn directory(&mut self) -> Result<Option<&mut Directory>, Box<Refused>> {
         if let Node::Value(Value::Object(items)) = self {
             let mut directory = Directory::default();

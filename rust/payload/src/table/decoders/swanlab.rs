@@ -1,4 +1,4 @@
-//! The rows of the numbers that a run of SwanLab has logged.
+//! Decodes the numbers that a run of SwanLab has logged.
 
 use super::json::document;
 use super::{Decode, Decoded, Record, Sink};
@@ -7,13 +7,13 @@ use crate::table::row::Row;
 use crate::table::view::{TIMES, View};
 use crate::{PayloadReason, SwanlabScalar, Value};
 
-/// One row for each number.
+/// Decodes one row for each number.
 #[derive(Debug, Clone)]
 pub(super) struct Swanlab;
 
 impl Decode for Swanlab {
     fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Decoded {
-        // No protocol buffer of SwanLab starts with this byte.
+        // No SwanLab protocol buffer starts with this byte.
         if !record.data.starts_with(b"{") {
             let scalar = SwanlabScalar::decode(record.data)?;
             return Ok(scalar.is_none_or(|scalar| sink.row(&row(&scalar, None))));
@@ -41,7 +41,8 @@ fn row<'v>(scalar: &SwanlabScalar<'v>, epoch: Option<i64>) -> Row<'v> {
     ])
 }
 
-/// The number in a model, and how many there are of its name. `None` if it has another form.
+/// Returns the number in a model and its epoch, which counts the numbers of its name. Returns
+/// `None` if the model has another form.
 fn scalar_of<'v>(model: &'v Value<'_>) -> Option<(SwanlabScalar<'v>, Option<i64>)> {
     let data = model.get("data")?;
     let metric = data.get("metric")?;
@@ -73,7 +74,8 @@ fn int(value: &Value<'_>) -> Option<i64> {
     }
 }
 
-/// A number that a double has. SwanLab writes texts for those that are not finite.
+/// Returns a number that a double can represent. SwanLab writes numbers that are not finite as
+/// texts.
 fn number(value: &Value<'_>) -> Option<f64> {
     match value {
         Value::Float(number) => Some(*number),
@@ -87,8 +89,8 @@ fn number(value: &Value<'_>) -> Option<f64> {
     }
 }
 
-/// A time as `isoformat` of Python writes it, with an offset from UTC of whole minutes, or `Z`, such as
-/// `2025-06-05T18:32:00.500000+02:00`: microseconds since 1970.
+/// Parses a time in microseconds since 1970, as Python's `isoformat` writes it. It has an offset
+/// from UTC in whole minutes, or `Z`, such as `2025-06-05T18:32:00.500000+02:00`.
 fn time(text: &str) -> Option<i64> {
     let (date, rest) = text.split_at_checked(10)?;
     let (clock, rest) = rest.strip_prefix('T')?.split_at_checked(8)?;
@@ -116,7 +118,7 @@ fn time(text: &str) -> Option<i64> {
         && (1..=day_count).contains(&day)
         && hour.max(offset_hours) < 24
         && minute.max(second).max(offset_minutes) < 60;
-    // A year that starts in March has its leap day at the end.
+    // If the year starts in March, its leap day is at the end.
     let (years, months) = if month > 2 {
         (year, month - 3)
     } else {
@@ -134,7 +136,7 @@ fn time(text: &str) -> Option<i64> {
     (is_valid && TIMES.contains(&time)).then_some(time)
 }
 
-/// The numbers between separators, each with as many digits as `lens` says.
+/// Parses the numbers between separators. Each has as many digits as `lens` states.
 fn numbers<const COUNT: usize>(text: &str, separator: char, lens: [usize; COUNT]) -> Option<[i64; COUNT]> {
     let mut parts = text.split(separator);
     let mut found = [0; COUNT];

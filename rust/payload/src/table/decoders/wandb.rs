@@ -1,5 +1,5 @@
-//! The rows of the records of a run of Weights & Biases: its steps, the measurements of the machine, and the
-//! lines that it printed.
+//! Decodes the records of a run of Weights & Biases: its steps, the measurements of the machine,
+//! and the printed lines.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -14,7 +14,7 @@ use crate::value::copied;
 use crate::wandb::read_step;
 use crate::{Item, PayloadError, PayloadReason, Value, WandbItems, WandbOutput, WandbRecord};
 
-/// One row for each step: its values, without those that cannot be read.
+/// Decodes one row for each step, with its values. Values that cannot be read are left out.
 #[derive(Debug, Clone)]
 pub(super) struct History;
 
@@ -60,10 +60,10 @@ impl Decode for History {
     }
 }
 
-/// One row for each measurement.
+/// Decodes one row for each measurement.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Metrics {
-    /// When the run started, in microseconds since 1970.
+    /// The time when the run started, in microseconds since 1970.
     start: Option<i64>,
 }
 
@@ -95,26 +95,26 @@ fn seconds(microseconds: i64) -> Value<'static> {
     Value::Float(microseconds as f64 / 1e6)
 }
 
-/// One row for each line, with the time of its start. The end of the log also ends a line.
+/// Decodes one row for each line, with the time of its start. The end of the log also ends a line.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Output {
-    /// The last line of each stream, if it is unfinished, in the order in which they started.
+    /// The last line of each stream if it is unfinished, in the order in which the lines started.
     unfinished: Vec<Line>,
-    /// Up to where the rows of the record are taken already: the sink had no room for the next.
+    /// The length of the text whose rows have been taken, if the sink had no room for the next row.
     taken_len: usize,
 }
 
 #[derive(Debug, Clone)]
 struct Line {
     is_stderr: bool,
-    /// When its start was printed.
+    /// The time when the start of the line was printed.
     timestamp: Option<i64>,
     text: String,
 }
 
 impl Output {
     fn lines(&mut self, output: &WandbOutput<'_>, sink: &mut dyn Sink) -> Decoded {
-        // Only a newline ends a line: a carriage return overwrites it.
+        // Only a newline ends a line. A carriage return overwrites it.
         let mut rest = output.line.get(self.taken_len..).unwrap_or_default();
         while let Some((end, after)) = rest.split_once('\n') {
             let started = self.line_of(output.is_stderr);
@@ -153,13 +153,13 @@ impl Output {
         Ok(true)
     }
 
-    /// The index of the unfinished line of a stream.
+    /// Returns the index of the unfinished line of a stream.
     fn line_of(&self, is_stderr: bool) -> Option<usize> {
         self.unfinished.iter().position(|line| line.is_stderr == is_stderr)
     }
 }
 
-/// The cells of a text that was printed.
+/// Returns the cells of a printed text.
 fn cells<'t>(
     is_stderr: bool,
     timestamp: Option<i64>,
@@ -174,7 +174,7 @@ fn cells<'t>(
     ]
 }
 
-/// The text that was printed, in a record of that kind.
+/// Returns the printed text in a record of that kind.
 fn output_in(record: &[u8]) -> Result<Option<WandbOutput<'_>>, PayloadError> {
     match WandbRecord::decode(record)? {
         WandbRecord::Output(output) | WandbRecord::OutputRaw(output) => Ok(Some(output)),
@@ -220,7 +220,7 @@ impl Decode for Output {
     }
 }
 
-/// Reads the text of a value of a run. Returns the fault of a value that cannot be read.
+/// Parses the text of a value of a run. Returns the fault of a value that cannot be read.
 pub(super) fn read_value<'r>(
     record: &[u8],
     text: &'r [u8],
@@ -250,7 +250,7 @@ fn offset_in(record: &[u8], text: &[u8]) -> usize {
     text.as_ptr().addr() - record.as_ptr().addr()
 }
 
-/// The fault of a value with too many levels, whose text is given.
+/// Returns the fault of a value with this text that has too many levels.
 pub(super) fn too_deep(record: &[u8], text: &[u8], name: &str) -> Fault {
     let error = PayloadError {
         offset: offset_in(record, text),
@@ -263,7 +263,7 @@ pub(super) fn too_deep(record: &[u8], text: &[u8], name: &str) -> Fault {
     )
 }
 
-/// The fault of a value that has the name of an earlier one, which counts.
+/// Returns the fault of a value with the name of an earlier one. The earlier value counts.
 fn same_name(record: &[u8], name: &str) -> Fault {
     Fault {
         part: Part::Value,
@@ -275,7 +275,7 @@ fn same_name(record: &[u8], name: &str) -> Fault {
     }
 }
 
-/// The names of a path, joined by dots.
+/// Returns the names of a path, joined by dots.
 pub(super) fn joined(path: &[&str]) -> Result<String, Box<Refused>> {
     let mut name = String::new();
     for (index, part) in path.iter().enumerate() {
@@ -288,8 +288,8 @@ pub(super) fn joined(path: &[&str]) -> Result<String, Box<Refused>> {
     Ok(name)
 }
 
-/// The values of items by their names, without those that cannot be read. With a prefix, the names
-/// start with it, and dictionaries are flattened, as wandb does with metrics.
+/// Returns the values of items by their names. Values that cannot be read are left out. If there is
+/// a prefix, the names start with it, and dictionaries are flattened as wandb does with metrics.
 pub(super) fn read_items<'r>(
     record: &[u8],
     items: WandbItems<'r>,
@@ -322,8 +322,8 @@ struct Found<'v> {
 }
 
 impl<'v> Found<'v> {
-    /// Adds a value, or the values in it. It stops at a value whose name another one has, and returns
-    /// that name.
+    /// Adds a value, or the values in it. If a value has the same name as another one, it stops and
+    /// returns that name.
     fn add(&mut self, name: String, value: Value<'v>, is_flat: bool) -> Result<Option<String>, Box<Refused>> {
         match value {
             Value::Object(items) if is_flat => {
