@@ -4,16 +4,16 @@ use pyo3::prelude::*;
 
 use crate::values::arguments::bytes_of;
 
-/// Data of at least this length is checksummed with the interpreter released; for less, releasing
-/// it costs more than the checksum.
+/// Data of at least this length is checksummed with the interpreter released. For shorter data,
+/// releasing it costs more than the checksum.
 const DETACH_LEN: usize = 1 << 16;
 
-/// The CRC-32C of some bytes.
+/// Returns the CRC-32C of some bytes.
 ///
 /// Args:
 ///     data: `bytes` or any other buffer.
-///     crc: The CRC-32C of the bytes before `data`, to continue from. Default: 0, the CRC-32C of no
-///         bytes.
+///     crc: The CRC-32C of the bytes before `data`, from which to continue. Default: 0, which is
+///         the CRC-32C of no bytes.
 ///
 /// Returns:
 ///     An unsigned 32-bit integer.
@@ -37,7 +37,7 @@ pub(crate) fn crc32c(data: &Bound<'_, PyAny>, crc: u32) -> PyResult<u32> {
     })
 }
 
-/// The form in which the format stores a CRC-32C: rotated right by 15 bits, plus a constant.
+/// Returns a CRC-32C as the format stores it: rotated right by 15 bits, plus a constant.
 ///
 /// Args:
 ///     crc: The CRC-32C, an unsigned 32-bit integer.
@@ -56,7 +56,7 @@ pub(crate) fn mask_crc(crc: u32) -> u32 {
     cordwood::crc32c::mask(crc)
 }
 
-/// Undoes `mask_crc`.
+/// Reverses `mask_crc`.
 ///
 /// Args:
 ///     masked: The checksum as the header of a fragment stores it, an unsigned 32-bit integer.

@@ -12,21 +12,21 @@ use pyo3::sync::MutexExt;
 
 use crate::values::error::with_hint;
 
-/// A mutex that releases the interpreter while it waits, and that refuses two threads that would
-/// wait forever:
+/// A mutex that releases the interpreter while it waits. It refuses two kinds of threads that would
+/// otherwise wait forever:
 ///
-/// * One that already holds it: reading from or writing to a Python object runs Python code, which
-///   may call this module again.
-/// * One of a forked process, if another thread held it at the fork: the process has a copy of the
-///   locked mutex, and not the thread that would release it.
+/// * A thread that already holds the lock. Reading from or writing to a Python object runs Python
+///   code, which may call this module again.
+/// * A thread of a forked process, if another thread held the lock at the fork. The process has a
+///   copy of the locked mutex, but not the thread that would release it.
 pub(crate) struct Exclusive<T> {
     value: Mutex<T>,
     /// The thread that holds the lock and may run Python code, or 0 for none.
     owner: AtomicUsize,
-    /// Twice the number of the process that `is_lost` is about; plus 1 while one of its threads
-    /// determines it.
+    /// Twice the number of the process to which `is_lost` applies, plus 1 while one of its threads
+    /// determines `is_lost`.
     process: AtomicU64,
-    /// Whether the lock was held at the fork by a thread that this process does not have.
+    /// Whether a thread that this process does not have held the lock at the fork.
     is_lost: AtomicBool,
 }
 
@@ -40,7 +40,7 @@ impl<T> Exclusive<T> {
         }
     }
 
-    /// The value, for work that runs no Python code.
+    /// Locks the value, for work that runs no Python code.
     #[inline]
     pub(crate) fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, T>> {
         match self.try_lock() {
@@ -49,7 +49,7 @@ impl<T> Exclusive<T> {
         }
     }
 
-    /// The same, or `None` if another thread was using the value when this process was forked.
+    /// Locks the value. Returns `None` if another thread was using it when this process was forked.
     pub(crate) fn lock_unless_lost(&self, py: Python<'_>) -> PyResult<Option<MutexGuard<'_, T>>> {
         match self.try_lock() {
             Some(value) => Ok(Some(value)),
@@ -57,7 +57,7 @@ impl<T> Exclusive<T> {
         }
     }
 
-    /// The same, or `None` if the value is in use.
+    /// Locks the value, or returns `None` if it is in use.
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         let process = Process::current().number();
@@ -66,15 +66,15 @@ impl<T> Exclusive<T> {
         }
         match self.value.try_lock() {
             Ok(value) => Some(value),
-            // A panic under the lock has already been raised; the value's own state shows which
+            // A panic under the lock has already been raised. The value's own state shows which
             // calls still work.
             Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
     }
 
-    /// Records whether the lock was held when this process was forked. No thread takes the lock in
-    /// this process before one of them has recorded it.
+    /// Records whether the lock was held when this process was forked. No thread of this process
+    /// takes the lock until one of them has recorded that.
     #[cold]
     fn enter(&self, process: u64) {
         loop {
@@ -84,7 +84,7 @@ impl<T> Exclusive<T> {
             }
             let looking = 2 * process + 1;
             if seen == looking {
-                // The other thread needs no lock for the next lines, not even the interpreter.
+                // The other thread needs neither a lock nor the interpreter to finish this.
                 thread::yield_now();
                 continue;
             }
@@ -93,8 +93,8 @@ impl<T> Exclusive<T> {
                 .compare_exchange(seen, looking, Ordering::Acquire, Ordering::Relaxed);
             if entered.is_ok() {
                 let is_taken = matches!(self.value.try_lock(), Err(TryLockError::WouldBlock));
-                // A source or sink may itself have forked: then this thread holds the lock, also
-                // here.
+                // If a source or sink itself forked the process, this thread held the lock before
+                // the fork and still holds it.
                 let is_own = self.owner.load(Ordering::Relaxed) == this_thread();
                 self.is_lost.store(is_taken && !is_own, Ordering::Relaxed);
                 self.process.store(2 * process, Ordering::Release);
@@ -117,8 +117,8 @@ impl<T> Exclusive<T> {
         ))
     }
 
-    /// To be called by the thread that holds the lock, before work that may run Python code. It is
-    /// in effect as long as the returned value lives.
+    /// Marks this thread as the owner. The thread that holds the lock must call this before work
+    /// that may run Python code. The mark lasts as long as the returned value lives.
     pub(crate) fn may_run_python(&self) -> Owner<'_> {
         self.owner.store(this_thread(), Ordering::Relaxed);
         Owner(&self.owner)
@@ -131,7 +131,7 @@ fn lost(py: Python<'_>) -> PyErr {
     with_hint(py, error, Hint::Reopen)
 }
 
-/// While this lives, its thread cannot take the lock.
+/// While this value lives, its thread cannot take the lock again.
 pub(crate) struct Owner<'a>(&'a AtomicUsize);
 
 impl Drop for Owner<'_> {
@@ -140,8 +140,9 @@ impl Drop for Owner<'_> {
     }
 }
 
-/// A number that no other thread has: not after this one has ended, and not in a forked process,
-/// where new threads may have the addresses of those that were not copied.
+/// Returns a number that no other thread ever has, even after this thread has ended. It is also
+/// unique in a forked process, where new threads may have the addresses of threads that were not
+/// copied.
 fn this_thread() -> usize {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     thread_local!(static OWN: usize = COUNT.fetch_add(1, Ordering::Relaxed) + 1);

@@ -23,13 +23,13 @@ use crate::values::options::{compression_of, dialect_name, dialect_of, named};
 use crate::values::position::{Position, Start, read_options};
 use crate::values::shown::handle_repr;
 
-/// The records of logs by their indices, from 0: the result of `index`.
+/// The records of logs by their indices, from 0. `cordwood.index` returns it.
 ///
-/// `index[i]` is a record, also with a negative index, and `index[i:j]` a list of records. Any
-/// number of threads may use it at a time, and so may a forked process. It can be pickled: the
-/// files are opened again where it is used, by their absolute paths. A log may grow. Another log
-/// under the path is a `LogChangedError`, once its file is opened again; so is a record that does not
-/// start where it did.
+/// `index[i]` is a record, and `i` may be negative. `index[i:j]` is a list of records. Any number
+/// of threads may use an index at a time, and so may a forked process. An index can be pickled. The
+/// files are then opened again by their absolute paths. A log may grow after it was indexed. If the
+/// path names another log when its file is opened again, that raises `LogChangedError`. A record
+/// that no longer starts at its old offset raises it too.
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct RecordIndex {
     index: cordwood::RecordIndex,
@@ -37,11 +37,11 @@ pub(crate) struct RecordIndex {
     is_closed: AtomicBool,
 }
 
-/// Records that have been read, and are still to become `bytes`.
+/// Records that have been read but not yet converted to `bytes`.
 #[derive(Default)]
 struct Gathered {
     data: Vec<u8>,
-    /// The place of each in the list, and where it ends in `data`.
+    /// For each record, its place in the list and its end in `data`.
     ends: Vec<(usize, usize)>,
 }
 
@@ -53,12 +53,12 @@ impl Gathered {
         Ok(())
     }
 
-    /// Whether there are so many that they should become `bytes`.
+    /// Checks whether enough records are gathered to convert them to `bytes`.
     fn is_full(&self) -> bool {
         self.data.len() >= 1 << 20 || self.ends.len() >= 1 << 14
     }
 
-    /// Moves them to their places in the list.
+    /// Converts the records and moves them to their places in the list.
     fn make(&mut self, py: Python<'_>, records: &mut [Option<Py<PyBytes>>]) -> PyResult<()> {
         check_signals(py)?;
         let mut start = 0;
@@ -82,7 +82,7 @@ impl RecordIndex {
         })
     }
 
-    /// The path, if there is one log.
+    /// Returns the path if the index has only one log.
     fn path(&self) -> Option<&Path> {
         match self.index.logs() {
             [log] => Some(&log.path),
@@ -90,7 +90,7 @@ impl RecordIndex {
         }
     }
 
-    /// Runs `work`, which reads, with the interpreter released.
+    /// Runs `work`, which may read, with the interpreter released.
     fn reading<T: Send>(&self, py: Python<'_>, work: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
         self.check_open(py)?;
         let done = py.detach(work);
@@ -111,7 +111,7 @@ impl RecordIndex {
         Ok(())
     }
 
-    /// The index from 0 of an index that may be negative.
+    /// Returns the index from 0 for an index that may be negative.
     fn place_of(&self, index: &Bound<'_, PyAny>) -> PyResult<u64> {
         let len = self.index.len();
         place_of(index, len)?.ok_or_else(|| {
@@ -145,7 +145,7 @@ impl RecordIndex {
         self.index.len() as usize
     }
 
-    /// The record with this index, or a list of those in a slice.
+    /// Returns the record with this index, or a list of the records in a slice.
     fn __getitem__<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if let Ok(slice) = index.cast::<PySlice>() {
             let slice = slice.indices(self.index.len() as isize)?;
@@ -158,19 +158,20 @@ impl RecordIndex {
         Ok(try_bytes(py, &record.unwrap_or_default())?.into_any())
     }
 
-    /// Returns many records, faster than one by one.
+    /// Returns many records. This is faster than one call for each record.
     ///
     /// Records that are near each other are read together.
     ///
     /// Args:
-    ///     indices: Their indices, in any order, also negative, also more than once.
+    ///     indices: The indices of the records, in any order. They may be negative and may repeat.
     ///
     /// Returns:
     ///     The records, in the order of `indices`.
     ///
     /// Raises:
     ///     ClosedError: The index is closed.
-    ///     CorruptionError: A record has been damaged since, and `on_corruption` is `"raise"`.
+    ///     CorruptionError: A record has been damaged since it was indexed, and `on_corruption` is
+    ///         `"raise"`.
     ///     IndexError: There is no record with one of the indices.
     ///     LogChangedError: A log has changed since it was indexed.
     ///     OSError: A file cannot be opened or read.
@@ -189,15 +190,15 @@ impl RecordIndex {
         self.list(py, &places)
     }
 
-    /// The same as `read`, under the name by which torch and other loaders ask for a batch.
+    /// Does the same as `read`. torch and other loaders call this method to get a batch.
     fn __getitems__<'py>(&self, py: Python<'py>, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         self.read(py, indices)
     }
 
-    /// Returns where a record is. The record is read.
+    /// Returns where a record is. This reads the record.
     ///
     /// Args:
-    ///     index: Its index, also negative.
+    ///     index: The index of the record, which may be negative.
     ///
     /// Returns:
     ///     The path of the log, and the offset of the record in it, in bytes.
@@ -219,8 +220,8 @@ impl RecordIndex {
 
     /// Closes the files.
     ///
-    /// A call in another thread still returns its records; later calls raise `ClosedError`. Closing
-    /// again has no effect.
+    /// A call that is running in another thread still returns its records. Later calls raise
+    /// `ClosedError`. Closing again has no effect.
     fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         self.index.close_files();
@@ -263,8 +264,8 @@ impl RecordIndex {
     }
 }
 
-/// A log, as it is pickled: its path, the position after its last record, the number of its records, and three lists of
-/// numbers.
+/// The pickled form of a log: its path, the position after its last record, the number of its
+/// records, and three lists of numbers.
 type PickledLog<'py> = (
     PathBuf,
     String,
@@ -274,14 +275,14 @@ type PickledLog<'py> = (
     Bound<'py, PyBytes>,
 );
 
-/// Numbers of 8 bytes, in little-endian order.
+/// Returns the numbers as 8 bytes each, in little-endian order.
 fn pickled<'py>(py: Python<'py>, numbers: &[u64]) -> PyResult<Bound<'py, PyBytes>> {
     let mut bytes: Vec<u8> = vec_for(numbers.len().saturating_mul(8))?;
     bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
     try_bytes(py, &bytes)
 }
 
-/// The numbers that were [pickled].
+/// Returns the numbers that were [pickled].
 fn unpickled(bytes: &Bound<'_, PyBytes>) -> PyResult<Vec<u64>> {
     match bytes.as_bytes().as_chunks() {
         (numbers, []) => Ok(numbers.iter().copied().map(u64::from_le_bytes).collect()),
@@ -289,10 +290,11 @@ fn unpickled(bytes: &Bound<'_, PyBytes>) -> PyResult<Vec<u64>> {
     }
 }
 
-/// Returns the index that was pickled.
+/// Restores an index that was pickled.
 ///
 /// Args:
-///     logs: The path, the position after the last record, the number of records and the offsets of each log.
+///     logs: For each log, the path, the position after the last record, the number of records, and
+///         the offsets.
 ///     dialect: As for `index`.
 ///     log_number: As for `index`.
 ///     compression: As for `index`.
@@ -325,30 +327,31 @@ pub(crate) fn restored_index(
     RecordIndex::new(logs.collect::<PyResult<_>>()?, options)
 }
 
-/// A source, and its `Split` or `None`.
+/// A source, and its `Split`, which may be `None`.
 type WithSplit<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 /// Indexes the records of one or more logs, so that each can be read by its number.
 ///
-/// The logs are read once. The index keeps 8 bytes for every 16 records, and for each record near
-/// damage. It opens files when they are needed: at most 64 stay open, each with 264 KiB of memory. To
-/// return a record, it reads the 16 among which the record is, or, in a packed log, a block of 32 KiB or
-/// more, and checks them.
+/// The logs are read once. The index keeps 8 bytes for every 16 records, and 8 bytes for each
+/// record near damage. It opens files when they are needed. At most 64 stay open, each with 264 KiB
+/// of memory. To return a record, the index reads and checks the group of 16 records that contains
+/// it. In a packed log, it reads and checks a block of 32 KiB or more.
 ///
-/// To read all records in order, a `Reader` is faster.
+/// If you read all records in order, a `Reader` is faster.
 ///
 /// Args:
-///     sources: A path, also that of a segmented log; a directory, for all logs in it and in its
+///     sources: The path of a log or of a segmented log; a directory, for all logs in it and in its
 ///         subdirectories; a pattern, such as `"*.log"`; or an iterable of these. The records are
-///         numbered in this order. URLs, bytes and objects with `read` are not accepted.
+///         numbered in the order of the sources. URLs, bytes and objects with `read` are not
+///         accepted.
 ///     dialect: As for `Reader`.
 ///     log_number: As for `Reader`.
 ///     compression: As for `Reader`.
-///     on_corruption: As for `Reader`. Under all but `"raise"`, the records that are lost have no
+///     on_corruption: As for `Reader`. With a policy other than `"raise"`, lost records have no
 ///         index. Default: `"raise"`.
 ///
 /// Returns:
-///     A `RecordIndex`, for any number of threads. It can be pickled.
+///     A `RecordIndex`, which any number of threads may use and which can be pickled.
 ///
 /// Raises:
 ///     CorruptionError: A log is damaged, and `on_corruption` is `"raise"`.

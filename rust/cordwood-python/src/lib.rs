@@ -1,8 +1,9 @@
-//! `cordwood._native`: the crate `cordwood` as a Python module. One file for each class.
+//! The Python module `cordwood._native`, which wraps the crate `cordwood`. Each class has its own
+//! file.
 //!
-//! `help` shows the `///` text of a Python class, method, attribute or function: it is written as a
-//! Python docstring. `tools/stub.py` copies it into the stub, `python/cordwood/_native.pyi`, which
-//! has the types.
+//! `help` in Python shows the `///` text of a class, method, attribute or function, so that text is
+//! written as a Python docstring. `tools/stub.py` copies it into the stub,
+//! `python/cordwood/_native.pyi`, which has the types.
 
 #![expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 #![expect(
@@ -10,7 +11,7 @@
     reason = "of a reader, a writer and its log: there is one for each object, and most are the large variant"
 )]
 
-// The parts of the classes. All `unsafe` code is in `memory/buffer.rs`, `arrow/c_data.rs`, and
+// Code that the classes share. All `unsafe` code is in `memory/buffer.rs`, `arrow/c_data.rs`, and
 // three files of `interpreter/`: `fast_call`, `kept_exception` and `python_code`.
 mod arrow;
 mod exclusive;
@@ -35,7 +36,7 @@ use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-// A panic becomes an exception. If it aborted, it would end the interpreter.
+// A panic must become an exception, because an abort would end the interpreter.
 const _: () = assert!(cfg!(panic = "unwind"), "build it with panic = \"unwind\"");
 
 #[pymodule(name = "_native")]
@@ -75,25 +76,26 @@ mod native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // Classes and exceptions are kept once for the process: another interpreter would raise
-        // those of this one, and could not catch them.
+        // Each class and exception exists once in the process. Another interpreter would raise the
+        // exceptions of this one and could not catch them.
         if !is_main_interpreter(module.py()) {
             return Err(PyImportError::new_err(
                 "cordwood does not support sub-interpreters: import it in the main interpreter \
                  (under mod_wsgi, set WSGIApplicationGroup %{GLOBAL})",
             ));
         }
-        // PyO3 panics if there is no memory for a class, and makes those below at their first use.
+        // PyO3 creates the classes below at their first use, and panics if there is no memory for a
+        // class. So they are created here.
         class_with_next::<ReaderIterator>(module.py());
         class_with_next::<RecordBatchIterator>(module.py());
         module.py().get_type::<RecordBatches>();
         module.py().get_type::<Exporter>();
-        // The garbage collector finds `__del__` through a slot of the class, which Python fills
+        // The garbage collector finds `__del__` through a slot of the class. Python fills that slot
         // when the method is assigned.
         let writer = module.py().get_type::<Writer>();
         writer.setattr("__del__", writer.getattr("__del__")?)?;
-        // Where such a log ends, and whether its records are compressed, depends on the part
-        // before.
+        // The end of a log with a log number, and whether its records are compressed, depend on the
+        // part before.
         let numbered = cordwood::Dialect::ALL
             .iter()
             .filter(|dialect| dialect.has_log_numbers());

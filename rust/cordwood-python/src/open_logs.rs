@@ -1,7 +1,7 @@
-//! The logs of all writers, which are closed at the end of the program.
+//! The logs of all writers, so that they can be closed at the end of the program.
 //!
-//! Python drops neither the variables of a thread that still runs then, nor objects that refer to
-//! each other through it. A writer among them would lose the records that it has gathered.
+//! At that point, Python does not drop the variables of a thread that is still running, or objects
+//! that refer to each other through it. A writer among them would lose the records in its buffer.
 
 use std::sync::{Arc, Weak};
 
@@ -13,12 +13,13 @@ use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
 use crate::memory::buffer::no_memory;
 
-/// A log that is closed at the end of the program, if it is still open.
+/// A log that is closed at the end of the program if it is still open.
 pub(crate) trait AtEnd: Send + Sync {
     fn close_at_end(&self, py: Python<'_>);
 }
 
-/// In the order in which they were opened. A log that was dropped stays until room is needed.
+/// Returns the logs in the order in which they were opened. A log that was dropped stays in the
+/// list until room is needed.
 fn logs(py: Python<'_>) -> &'static Exclusive<Vec<Weak<dyn AtEnd>>> {
     static LOGS: PyOnceLock<Exclusive<Vec<Weak<dyn AtEnd>>>> = PyOnceLock::new();
     LOGS.get_or_init(py, || Exclusive::new(Vec::new()))
@@ -42,7 +43,7 @@ pub(crate) fn add(py: Python<'_>, log: Arc<dyn AtEnd>) -> PyResult<()> {
     Ok(())
 }
 
-/// Closes those that are still open.
+/// Closes the logs that are still open.
 #[pyfunction]
 fn close_all(py: Python<'_>) -> PyResult<()> {
     let logs = logs(py)
@@ -54,8 +55,8 @@ fn close_all(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Makes Python call [`close_all`] at the end of the program: before it finalizes objects, and after
-/// the functions that were registered later, which may still append.
+/// Makes Python call [`close_all`] at the end of the program, before it finalizes objects.
+/// Functions that were registered later run first, so they may still append.
 pub(crate) fn close_at_end(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let close_all = wrap_pyfunction!(close_all, module)?;
     imported!(module.py(), "atexit", "register")?

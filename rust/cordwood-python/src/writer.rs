@@ -39,18 +39,20 @@ use crate::values::options::{
 };
 use crate::values::shown::handle_repr;
 
-/// With fewer unwritten bytes than this, including the new record, the core's buffer of 256 KiB does
-/// not fill up, and nothing is written: 1 KiB is more than the headers and trailers of a record.
+/// The limit for unwritten bytes, including the new record. Below it, the core's buffer of 256 KiB
+/// does not fill up, so nothing is written. The difference of 1 KiB is more than the headers and
+/// trailers of a record.
 const BUFFERED_MAX: usize = (1 << 18) - 1024;
 
-/// How many bytes `extend` collects before it appends: few enough to stay in the processor's cache.
+/// How many bytes `extend` collects before it appends them. They fit into the processor's cache.
 const BATCH_LEN: usize = 128 << 10;
 
-/// How many records it collects for a file, to which each batch is a write.
+/// How many records `extend` collects for a file. Each batch is one write.
 const FILE_BATCH_COUNT: usize = 1024;
 
-/// How many records it collects for an object, which gets the writer's buffer when that is full. The
-/// header of so many Python objects stays in the first-level cache until they are released.
+/// How many records `extend` collects for an object. The object gets the writer's buffer only when
+/// the buffer is full. The headers of this many Python objects stay in the first-level cache until
+/// the objects are released.
 const OBJECT_BATCH_COUNT: usize = 256;
 
 enum Sink {
@@ -66,7 +68,7 @@ struct Object {
     durable_offset: u64,
 }
 
-/// The same calls as of a [`LogOnDisk`].
+/// Has the same methods as [`LogOnDisk`].
 impl Object {
     fn writer(&mut self) -> Result<&mut cordwood::Writer<ObjectOutput>, Error> {
         self.writer.as_mut().ok_or_else(|| ErrorKind::Closed.into())
@@ -113,101 +115,106 @@ impl Object {
 
 /// Writes records to a log, byte for byte as LevelDB does.
 ///
-/// `cordwood.open(sink, "w")` creates one; so does calling the class.
+/// To create a writer, call `cordwood.open(sink, "w")` or the class.
 ///
-/// By default, once `append` has returned, the record survives if this process crashes or is
-/// killed; synced records survive a crash of the machine. A `with` statement closes the
-/// writer.
+/// By default, a record survives a crash of this process once `append` has returned, and it
+/// survives if the process is killed. Synced records also survive a crash of the machine. A `with`
+/// statement closes the writer.
 ///
-/// Threads may share a writer; each record is written whole. Until it is closed, a file is locked
-/// against a second writer, in this process and in others that check the lock (all that use
-/// cordwood do). A writer belongs to the process that opened it: in a forked child, `append`,
-/// `extend`, `flush` and `sync` raise `OSError`, and closing or dropping it has no effect.
+/// Threads may share a writer, and each record is written whole. A file is locked until its writer
+/// is closed. The lock keeps out a second writer in this process and in every process that checks
+/// the lock, as all that use cordwood do. A writer belongs to the process that opened it. In a
+/// forked child, `append`, `extend`, `flush` and `sync` raise `OSError`, and closing or dropping
+/// the writer has no effect.
 ///
 /// If a write to a file fails, it is undone: the file is truncated to the end of its last complete
-/// record, and the writer stays usable. If it cannot be undone, or if a sync has failed, every
-/// later call fails: it is not known which bytes are on the disk after `durable_offset`, and a
-/// second sync would not reveal it. Close the log and reopen it with `"a"` in this process: that
-/// rewrites the uncertain part. An object with `write` is not used again after a failure.
+/// record, and the writer stays usable. If the write cannot be undone, or if a sync has failed,
+/// every later call fails. It is then not known which bytes after `durable_offset` are on the disk,
+/// and a second sync would not reveal it. To recover, close the log and reopen it with `"a"` in
+/// this process, which rewrites the uncertain part. An object with `write` is not used again after
+/// a failure.
 ///
-/// When an unclosed writer is dropped or its cycle is collected, it writes its buffer and warns
-/// (`ResourceWarning`). A failure at that point is reported through `sys.unraisablehook`; an
-/// exception that is already being raised is kept. At the end of the program, each unclosed writer
-/// does the same and is closed, even if a running thread uses it.
+/// An unclosed writer writes its buffer and warns (`ResourceWarning`) when it is dropped or when
+/// the garbage collector finds it in a cycle. A failure at that point is reported through
+/// `sys.unraisablehook`. An exception that is already being raised is kept. At the end of the
+/// program, each unclosed writer does the same and is closed, even if a running thread is using it.
 ///
 /// Args:
-///     sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose position
-///         the log starts. `data` is a read-only `memoryview`; the object may keep it, and it then
-///         never changes.
-///     mode: `"x"`: create a file; fails if it exists. `"w"`: create a file, replacing any existing
-///         one. `"a"`: append to the file, or create it. An object accepts `"x"` or `"w"`, which
-///         then mean the same. Default: `"x"`.
+///     sink: A path (`str` or `os.PathLike`), or an object with `write(data)`. For an object, the
+///         log starts at its current position. `data` is a read-only `memoryview` that never
+///         changes, so the object may keep it.
+///     mode: `"x"`: create a file, and fail if it exists. `"w"`: create a file, and replace any
+///         existing one. `"a"`: append to the file, or create it if it does not exist. For an
+///         object, pass `"x"` or `"w"`, which then mean the same. Default: `"x"`.
 ///     dialect: How the bytes are laid out, as for `Reader`. For Pebble, closing also writes the
-///         end-of-log trailer. Default: `None`: for `"a"`, the dialect of the file, as `Reader`
-///         detects it; for a new file, `"leveldb"`.
-///     log_number: The number of the log, for `"rocksdb"`, `"pebble"` and `"recyclable"`: each
-///         fragment carries it. A log with a number is never appended to. Default: `None`: the
-///         fragments carry no number and are those of `"leveldb"`, even if the file's name contains
-///         a number.
-///     compression: How each record is compressed, for `"rocksdb"`: `"zstd"`. A compressed log is
-///         never appended to. Default: `None`, not at all.
+///         end-of-log trailer. Default: `None`, which is `"leveldb"` for a new file. For `"a"`, it
+///         is the dialect of the file, as `Reader` detects it.
+///     log_number: The number of the log, for `"rocksdb"`, `"pebble"` and `"recyclable"`. Each
+///         fragment carries it. You cannot append to a log with a number. Default: `None`: the
+///         fragments carry no number and have the form of `"leveldb"`, even if the file's name
+///         contains a number.
+///     compression: How to compress each record, for `"rocksdb"`. The only value is `"zstd"`. You
+///         cannot append to a compressed log. Default: `None`: records are not compressed.
 ///     flush: For a path: when to pass records to the operating system, which keeps them if this
-///         process ends. `"append"`: before each `append` returns, in one write, or in one for
-///         every 256 KiB of a longer record; `extend` makes one write for every 1,024 records or
-///         128 KiB. `"close"`: records are buffered, up to 256 KiB, until `flush`, `sync` or
-///         `close`. An object is written to as with `"close"`, and accepts no `flush`. Default:
-///         `None`, which is `"append"`.
+///         process ends. `"append"`: before each `append` returns, in one write. A longer record
+///         takes one write for every 256 KiB, and `extend` makes one write for every 1,024 records
+///         or 128 KiB. `"close"`: up to 256 KiB of records are buffered until `flush`, `sync` or
+///         `close`. An object is always written to as with `"close"`, and you cannot pass `flush`
+///         for it. Default: `None`, which is `"append"`.
 ///     sync: When to wait until records are on the disk, in addition to `sync()` and
-///         `append(..., sync=True)`. `"never"`: not at all; `"close"`: when the writer is closed;
-///         `"append"`: before each `append` returns. Every setting except `"never"` also syncs on
-///         close. So does `sync_interval`. Default: `"never"`.
-///     sync_interval: Instead of `sync`: sync within the first `append` made at least this many
-///         seconds after the last sync. Without an `append` there is no sync: no thread runs in the
-///         background. Default: `None`.
-///     on_torn_tail: For `"a"`: the treatment of a file that does not end with a complete record.
+///         `append(..., sync=True)`. `"never"`: at no other time. `"close"`: when the writer is
+///         closed. `"append"`: before each `append` returns. Every setting except `"never"` also
+///         syncs on close, and so does `sync_interval`. Default: `"never"`.
+///     sync_interval: Use this instead of `sync`. The first `append` that comes at least this many
+///         seconds after the last sync also syncs. Without an `append` there is no sync, because no
+///         thread runs in the background. Default: `None`.
+///     on_torn_tail: For `"a"`: how to treat a file that does not end with a complete record.
 ///         `"refuse"`: raise. `"truncate"`: cut off the bytes that a crash can have left after the
-///         last complete record; other damage raises, as do damage that one flipped bit explains
-///         and a file without any valid fragment. `"pad"`: keep every byte, damaged or not, and
-///         continue in the next block; readers keep reporting the skipped bytes. A damaged file
-///         without any valid fragment raises, unless a crash can have left it so and `dialect` is
-///         given. Default: `"refuse"`.
-///     checkpoint: For `"a"`: a file offset at which a record starts or ends, and before which
-///         everything is known to be on the disk, such as an earlier `durable_offset`. The file is
-///         read from there to find its end, and the bytes after the checkpoint are rewritten, so
-///         that the next sync covers them. If it is greater than 0, the file must exist. Default:
-///         `None`: the file is read from the start, and no byte is rewritten unless a sync of
-///         this file has failed in this process.
-///     segment_len: For `"a"`: the log is a directory of files, its segments, and this many bytes
-///         are the most that one has, unless its first record is longer. `sink` is the directory;
-///         it is created if it does not exist. All offsets are those of the log, which go on rising
-///         from one segment to the next; `checkpoint` is one, too. The dialect is `"leveldb"` or
-///         `"packed"`. Only the last segment is read. Default: `None`: the log is one file.
-///     retention_bytes: For a segmented log: with each segment that is started, the oldest ones are
-///         removed, as long as this many bytes are left before it. Only closed and synced segments
-///         are removed, whether they were read or not. Default: `None`: all are kept.
-///     retention_time: For a segmented log: with each segment that is started, the oldest ones are
-///         removed, as long as their files were last changed more than this many seconds ago. One of
-///         the future, by the system's clock, is kept, and so are all later ones. Default: `None`: all are
-///         kept.
-///     record_len_max: The length in bytes of the longest record to write; a longer one raises
-///         `RecordTooLargeError`. Default: 1 GiB, as for `Reader`, which reads longer records only
-///         if its own `record_len_max` allows them. For `"a"`, it also limits what is decompressed to
-///         find the end of a packed log, by the rules for readers.
+///         last complete record. Other damage raises, and so does damage that one flipped bit
+///         explains, or a file without any valid fragment. `"pad"`: keep every byte, damaged or
+///         not, and continue in the next block. Readers keep reporting the skipped bytes. A damaged
+///         file without any valid fragment raises, unless a crash can have left it like this and
+///         you pass `dialect`. Default: `"refuse"`.
+///     checkpoint: For `"a"`: a file offset at which a record starts or ends, such as an earlier
+///         `durable_offset`. Everything before it must be on the disk. The writer reads the file
+///         from there to find its end, and rewrites the bytes after the checkpoint so that the next
+///         sync covers them. If the checkpoint is greater than 0, the file must exist. Default:
+///         `None`: the file is read from the start, and no byte is rewritten unless a sync of this
+///         file has failed in this process.
+///     segment_len: For `"a"`: write a segmented log, which is a directory of files. This is the
+///         maximum length of a segment in bytes. A segment is longer only if its first record is.
+///         `sink` is the directory, which is created if it does not exist. All offsets, including
+///         `checkpoint`, are log offsets: they keep rising from one segment to the next. The
+///         dialect is `"leveldb"` or `"packed"`. Only the last segment is read. Default: `None`:
+///         the log is one file.
+///     retention_bytes: For a segmented log: each time a segment is started, the oldest segments
+///         are removed, as long as this many bytes are left before the new one. Only closed and
+///         synced segments are removed, even if no reader has read them. Default: `None`: all
+///         segments are kept.
+///     retention_time: For a segmented log: each time a segment is started, the oldest segments are
+///         removed, as long as their files were last changed more than this many seconds ago. If a
+///         file's time is in the future by the system's clock, that segment and all later ones are
+///         kept. Default: `None`: all segments are kept.
+///     record_len_max: The maximum length of a record in bytes. A longer record raises
+///         `RecordTooLargeError`. For `"a"`, this also limits how much of a packed log is
+///         decompressed to find its end, by the rules for readers. Default: 1 GiB, as for `Reader`.
+///         A `Reader` reads longer records only if its own `record_len_max` allows them.
 ///
 /// Raises:
-///     OSError: The file cannot be opened, or its name, such as `000012.log`, states another log number
-///         than `log_number`; or no record starts or ends at `checkpoint`. For `"x"`, an existing
-///         file raises `FileExistsError`; with a `checkpoint`, a missing one `FileNotFoundError`.
+///     OSError: The file cannot be opened, its name (such as `000012.log`) states another log
+///         number than `log_number`, or no record starts or ends at `checkpoint`. For `"x"`, an
+///         existing file raises `FileExistsError`. With a `checkpoint`, a missing file raises
+///         `FileNotFoundError`.
 ///     BlockingIOError: Another writer has the file open.
 ///     TornTailError: For `"a"`, the file ends in an incomplete record or in zeros, and
 ///         `on_torn_tail` is `"refuse"`.
 ///     CorruptionError: For `"a"`, the file is damaged, and `on_torn_tail` does not allow that.
-///     DialectError: For `"a"`, the file is not in the given dialect, or is not a log; or it is of
-///         a kind that is never appended to: a log with a log number, or a compressed one.
+///     DialectError: For `"a"`, the file is not in the given dialect, is not a log, or is a log
+///         that you cannot append to, because it has a log number or is compressed.
 ///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: `sink` is not a path and has no `write`, or is a text file.
-///     ValueError: An option has an invalid value, or makes no sense here, such as a log number or
-///         a compression that the dialect does not have.
+///     ValueError: An option has an invalid value, or does not apply here, such as a log number or
+///         a compression for a dialect that has none.
 ///
 /// >>> with cordwood.Writer("example.log", "w") as writer:
 /// ...     writer.append(b"one")
@@ -228,7 +235,8 @@ impl Deref for Writer {
     }
 }
 
-/// The log of a writer, which may still have to be closed at the end of the program ([`close_all`]).
+/// The log of a writer. It is shared, because [`close_all`] closes it at the end of the program if
+/// it is still open.
 pub(crate) struct Log {
     sink: Sink,
     path: Option<PathBuf>,
@@ -236,7 +244,7 @@ pub(crate) struct Log {
     format: LogFormat,
     /// The process that opened it.
     owner: u64,
-    /// Whether the program ends: an object takes no further records.
+    /// Whether the program is ending. A writer to an object then accepts no more records.
     is_ending: AtomicBool,
 }
 
@@ -326,22 +334,22 @@ impl Writer {
     ///
     /// Args:
     ///     record: `bytes` or any other buffer.
-    ///     sync: Return only once the record and everything before it are on the disk. Threads that
-    ///         wait for this share one sync. Default: `False`.
+    ///     sync: Wait until the record and everything before it are on the disk. Threads that wait
+    ///         at the same time share one sync. Default: `False`.
     ///
     /// Returns:
     ///     The file offset of the header of the record's first fragment, in bytes.
     ///
     /// Raises:
     ///     OSError: A write or a sync failed. The message says how many bytes are on the disk and
-    ///         whether the writer can still be used. The record is not in the log if the write was
-    ///         undone; if only the sync failed, it may be.
+    ///         whether the writer can still be used. If the write was undone, the record is not in
+    ///         the log. If only the sync failed, it may be.
     ///     TypeError: `record` is not bytes-like.
     ///     ClosedError: The writer is closed.
     ///     RecordTooLargeError: The record is longer than `record_len_max`. It is not in the log.
-    ///     MemoryError: There is not enough memory for the record, which is then not in the log; or
-    ///         only the returned offset cannot be allocated, in which case the record is in the
-    ///         log, and `tell()` is after it.
+    ///     MemoryError: There is not enough memory for the record, which is then not in the log. If
+    ///         only the returned offset cannot be allocated, the record is in the log, and `tell()`
+    ///         is after it.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.append(b"one"), writer.append(b"two", sync=True)
@@ -353,25 +361,27 @@ impl Writer {
         new_int(py, self.append_bytes(py, bytes.as_bytes(), sync)?)
     }
 
-    /// Appends all records of an iterable, or of a column of Arrow.
+    /// Appends all records of an iterable or of an Arrow column.
     ///
-    /// Of a column of pyarrow, polars and other libraries, no Python object is made for a record.
+    /// For a column of pyarrow, polars or another library, no Python object is created for each
+    /// record.
     ///
-    /// If it raises, the records before that point are in the log. After a failed write, those that had
-    /// not reached the file, perhaps all of them, are not: `tell` returns where the log ends.
+    /// If this raises, the records before that point are in the log. After a failed write, however,
+    /// the records that had not reached the file are not in the log, which may be all of them.
+    /// `tell` returns where the log ends.
     ///
     /// Args:
-    ///     records: An iterable of `bytes` or other buffers; or a column of bytes or text, which has
-    ///         `__arrow_c_array__` or `__arrow_c_stream__`, such as one of a `pyarrow.Table`. Text is
-    ///         appended as UTF-8.
+    ///     records: An iterable of `bytes` or other buffers, or a column of bytes or text with
+    ///         `__arrow_c_array__` or `__arrow_c_stream__`, such as a column of a `pyarrow.Table`.
+    ///         Text is appended as UTF-8.
     ///
     /// Returns:
-    ///     How many records there were.
+    ///     The number of records appended.
     ///
     /// Raises:
-    ///     OSError: As for `append`; or the stream of a column failed.
-    ///     TypeError: A record is not bytes-like, or `records` is a single record or a string, or a
-    ///         column of another type, or a table.
+    ///     OSError: As for `append`, or the stream of a column failed.
+    ///     TypeError: A record is not bytes-like, or `records` is a single record, a string, a
+    ///         table or a column of another type.
     ///     ValueError: A record of a column is null. The message states its index.
     ///     ClosedError: The writer is closed.
     ///     MemoryError: As for `append`.
@@ -401,10 +411,10 @@ impl Writer {
         self.extend_from(py, records.items()?)
     }
 
-    /// The length of the log with all records so far, including those not yet written out.
+    /// Returns the length of the log with all records so far, including those not yet written out.
     ///
     /// Returns:
-    ///     The length in bytes: the file offset after the last record.
+    ///     The length in bytes, which is the file offset after the last record.
     ///
     /// Raises:
     ///     ClosedError: The writer is closed.
@@ -436,13 +446,13 @@ impl Writer {
         self.with_sink(py, LogOnDisk::flush, |object| object.writer()?.flush())
     }
 
-    /// Flushes, and waits until the records are on the disk.
+    /// Flushes and waits until the records are on the disk.
     ///
-    /// For a new file, that includes its name.
+    /// For a new file, this also makes its name durable.
     ///
     /// Raises:
-    ///     OSError: The records may not be on the disk, and a failed sync cannot be repeated, so
-    ///         the writer stays unusable.
+    ///     OSError: The records may not be on the disk. A failed sync cannot be repeated, so the
+    ///         writer stays unusable.
     ///     io.UnsupportedOperation: The sink has no file descriptor.
     ///     ClosedError: The writer is closed.
     ///
@@ -457,13 +467,13 @@ impl Writer {
 
     /// Waits until every byte before an offset is on the disk, without appending a record.
     ///
-    /// So one thread can append and another wait, with `tell()` after the append as the offset. It
-    /// shares the sync of another thread if that covers the offset; otherwise it syncs. Ctrl-C
-    /// raises after the sync.
+    /// One thread can append, and another can wait for the offset that `tell()` returns after the
+    /// append. If another thread's sync covers the offset, this call shares it. Otherwise, it
+    /// syncs. Ctrl-C raises after the sync.
     ///
     /// Args:
-    ///     offset: A file offset, in bytes. A record ends where `tell()` is after its `append`, not
-    ///         at the offset that `append` returns.
+    ///     offset: A file offset, in bytes. A record ends at the offset that `tell()` returns after
+    ///         its `append`, not at the one that `append` returns.
     ///
     /// Raises:
     ///     OSError: `offset` is after the end of the log (`errno.EINVAL`), or a write or a sync
@@ -482,17 +492,17 @@ impl Writer {
         self.with_sink(py, |log| log.wait_durable(offset), |object| object.wait_durable(offset))
     }
 
-    /// Starts a new segment of a segmented log now, unless there is no record in the last one.
+    /// Starts a new segment of a segmented log now, unless the last one has no record.
     ///
-    /// Otherwise, a segment is started by the append of a record that would make the last one
-    /// longer than `segment_len`.
+    /// Without this call, a new segment starts when a record would make the last one longer than
+    /// `segment_len`.
     ///
     /// Returns:
     ///     The log offset at which the last segment starts, in bytes.
     ///
     /// Raises:
-    ///     OSError: The segment cannot be created, and the writer stays usable; or a write or a sync
-    ///         failed, as for `sync`.
+    ///     OSError: The segment cannot be created, in which case the writer stays usable, or a
+    ///         write or a sync failed, as for `sync`.
     ///     io.UnsupportedOperation: The log is not in segments.
     ///     ClosedError: The writer is closed.
     ///
@@ -507,17 +517,18 @@ impl Writer {
 
     /// Removes the segments that end at or before an offset, the oldest first, and never the last.
     ///
-    /// Appends go on meanwhile. After a crash, the segments from one of them on exist.
+    /// Other threads can append during this call. After a crash, some of these segments may still
+    /// exist, but never one without the next.
     ///
     /// Args:
-    ///     offset: A log offset, in bytes: no record from here on is removed.
+    ///     offset: A log offset, in bytes. No record at or after it is removed.
     ///
     /// Returns:
     ///     The new `first_offset`.
     ///
     /// Raises:
-    ///     OSError: A segment cannot be removed, and the writer stays usable; or a sync failed, as
-    ///         for `sync`.
+    ///     OSError: A segment cannot be removed, in which case the writer stays usable, or a sync
+    ///         failed, as for `sync`.
     ///     OverflowError: `offset` is negative.
     ///     io.UnsupportedOperation: The log is not in segments.
     ///     ClosedError: The writer is closed.
@@ -534,7 +545,7 @@ impl Writer {
             .map_err(|error| self.raised(py, error))
     }
 
-    /// The log offset of the first byte that has not been removed; 0 if the log is not in segments.
+    /// The log offset of the first byte not yet removed, or 0 if the log is not in segments.
     #[getter]
     fn first_offset(&self) -> u64 {
         match &self.sink {
@@ -545,8 +556,8 @@ impl Writer {
 
     /// Everything before this file offset is on the disk, and survives a crash of the machine.
     ///
-    /// Before the first sync of this writer 0, or where the last segment starts. It can still be
-    /// read after the writer is closed.
+    /// Before the first sync of this writer, this is 0, or the offset at which the last segment
+    /// starts. You can still read it after the writer is closed.
     #[getter]
     fn durable_offset(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.status(py)?.durable_offset)
@@ -554,31 +565,31 @@ impl Writer {
 
     /// The region after the last complete record when the log was opened with `"a"`, or `None`.
     ///
-    /// It was cut off or kept, depending on `on_torn_tail`.
+    /// `on_torn_tail` decides whether it was cut off or kept.
     #[getter]
     fn discarded_tail(&self) -> Option<SkippedRegion> {
         self.discarded_tail.map(|region| SkippedRegion(Finding::new(region)))
     }
 
-    /// The dialect that is written, such as `"leveldb"`.
+    /// The dialect in which records are written, such as `"leveldb"`.
     #[getter]
     fn dialect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         dialect_name(py, self.format.dialect)
     }
 
-    /// The number of the log, which each fragment carries; `None` if the fragments carry none.
+    /// The number of the log, which each fragment carries, or `None` if the fragments carry none.
     #[getter]
     fn log_number(&self) -> Option<u32> {
         self.format.log_number
     }
 
-    /// How each record is compressed: `"zstd"`, or `None` for not at all.
+    /// How each record is compressed: `"zstd"`, or `None` if it is not.
     #[getter]
     fn compression(&self) -> Option<&'static str> {
         compression_name(self.format)
     }
 
-    /// The path, if the sink is one; else `None`.
+    /// The path, or `None` if the sink is an object.
     #[getter]
     fn path(&self) -> Option<&OsStr> {
         self.path.as_deref().map(Path::as_os_str)
@@ -590,16 +601,16 @@ impl Writer {
         Ok(self.status(py)?.is_closed)
     }
 
-    /// Flushes, syncs if `sync` says so, and closes the file. Closing twice is allowed.
+    /// Flushes, syncs if `sync` requires it, and closes the file. Closing twice is allowed.
     ///
-    /// If other threads are waiting for a sync, it waits until that is done. After closing, another
-    /// writer may open the file. In a forked child, it only closes the child's copy of the
+    /// If other threads are waiting for a sync, this call waits until the sync is done. Another
+    /// writer may then open the file. In a forked child, this only closes the child's copy of the
     /// descriptor.
     ///
-    /// An object that was passed in is only flushed.
+    /// An object that was passed in is flushed but not closed.
     ///
     /// Raises:
-    ///     OSError: A write or a sync failed. The writer is closed nonetheless.
+    ///     OSError: A write or a sync failed. The writer is closed anyway.
     ///
     /// >>> writer = cordwood.open("example.log", "w")
     /// >>> writer.append(b"one")
@@ -616,9 +627,9 @@ impl Writer {
         Ok(slf)
     }
 
-    // The garbage collector calls this for the objects of a cycle while all of them are still
-    // intact, so a sink that refers to its writer can still be written to. An object outside a
-    // cycle is [dropped](Drop).
+    // The garbage collector calls this for the objects of a cycle while all of them are intact. A
+    // sink that refers to its writer can therefore still be written to. A writer outside a cycle is
+    // [dropped](Drop).
     fn __del__(&self, py: Python<'_>) {
         if self.is_unclosed() {
             self.finalize(py, self.close(py));
@@ -628,7 +639,7 @@ impl Writer {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         match &self.sink {
             Sink::Disk(_) => Ok(()),
-            // A thread that is using the writer keeps it alive, and with it everything that it
+            // A thread that is using the writer keeps alive the writer and everything that it
             // refers to.
             Sink::Object(object) => match object.try_lock().as_deref_mut() {
                 Some(Object {
@@ -641,10 +652,10 @@ impl Writer {
 
     #[pyo3(signature = (exc_type, *_rest), text_signature = "($self, exc_type, exc, traceback, /)")]
     fn __exit__(&self, py: Python<'_>, exc_type: &Bound<'_, PyAny>, _rest: &Bound<'_, PyTuple>) -> PyResult<()> {
-        // Closing a copy has no effect, and cannot fail.
+        // Closing a forked copy has no effect and cannot fail.
         let had_failed = !self.is_forked() && self.status(py)?.has_failed;
         match self.close(py) {
-            // The failure has already been raised, and is propagating.
+            // The failure has already been raised and is propagating.
             Err(_) if had_failed && !exc_type.is_none() => Ok(()),
             closed => closed,
         }
@@ -657,7 +668,7 @@ impl Writer {
 
 impl Log {
     fn open(py: Python<'_>, path: PathBuf, mode: &str, is_segmented: bool, options: LogFileOptions) -> PyResult<Self> {
-        // Reading the file may take long.
+        // Reading the file may take a long time.
         let log = py
             .detach(|| match mode {
                 _ if is_segmented => {
@@ -722,11 +733,11 @@ impl Log {
     ) -> PyResult<u64> {
         let mut count = 0;
         loop {
-            // Records are taken from the iterable without the lock, since that runs Python code,
-            // and then appended together.
+            // Taking records from the iterable runs Python code, so it is done without the lock.
+            // The records are then appended together.
             let (batch, is_last) = next_batch(&mut records, self.batch_count());
-            // A closed writer is an error even if there is no record, but not in place of the
-            // exception of the iterable.
+            // A closed writer is an error even if there is no record, but it must not replace an
+            // exception from the iterable.
             if !batch.is_empty() || (count == 0 && is_last.is_ok()) {
                 let slices: Vec<&[u8]> = batch.iter().map(|record| record.as_bytes()).collect();
                 self.extend_by(py, &slices)?;
@@ -735,7 +746,7 @@ impl Log {
             if is_last? {
                 return Ok(count);
             }
-            // Appending a long list runs no Python code that would check for signals.
+            // Appending a long list runs no Python code, so nothing else checks for signals.
             check_signals(py)?;
         }
     }
@@ -767,7 +778,7 @@ impl Log {
         Ok(())
     }
 
-    /// The number of records that `extend` appends together at most.
+    /// The maximum number of records that `extend` appends together.
     fn batch_count(&self) -> usize {
         match self.sink {
             Sink::Disk(_) => FILE_BATCH_COUNT,
@@ -785,8 +796,8 @@ impl Log {
         }
     }
 
-    /// Appends a record if that needs no waiting and runs no Python code. Otherwise, or if the record
-    /// cannot be appended at all, does not append and returns `None`.
+    /// Appends a record if that needs no waiting and runs no Python code. Otherwise, or if the
+    /// record cannot be appended at all, returns `None` and appends nothing.
     #[inline]
     fn append_now(&self, record: &[u8]) -> Option<u64> {
         match &self.sink {
@@ -805,7 +816,7 @@ impl Log {
         has_room.then(|| writer.append(record).ok()).flatten()
     }
 
-    /// Calls the function for the kind of sink that this is, with the interpreter released.
+    /// Calls the function for this kind of sink with the interpreter released.
     fn with_sink<T: Send>(
         &self,
         py: Python<'_>,
@@ -824,12 +835,12 @@ impl Log {
         done.map_err(|error| self.raised(py, error))
     }
 
-    /// Whether this is the copy in a forked child.
+    /// Whether this is a copy in a forked child.
     fn is_forked(&self) -> bool {
         Process::current().number() != self.owner
     }
 
-    /// The writer to an object, in the process that opened it.
+    /// Locks the writer to an object. Fails in a forked child and at the end of the program.
     fn object<'a>(&self, py: Python<'_>, object: &'a Exclusive<Object>) -> PyResult<MutexGuard<'a, Object>> {
         if self.is_forked() {
             return Err(self.raised(py, ErrorKind::Forked.into()));
@@ -840,11 +851,13 @@ impl Log {
         object.lock(py)
     }
 
-    /// The state. Another thread may hold the lock while it writes. The interpreter is released only
-    /// in that case, because getting it back may take long.
+    /// Returns the state. If another thread holds the lock while it writes, this waits with the
+    /// interpreter released. Otherwise the interpreter is not released, because getting it back may
+    /// take a long time.
     ///
-    /// It is also available in a forked child, unless another thread of the parent held the lock of
-    /// the writer to an object at the fork: nobody would ever release it.
+    /// The state is also available in a forked child, with one exception: at the fork, another
+    /// thread of the parent held the lock of the writer to an object. No thread of the child would
+    /// ever release that lock.
     fn status(&self, py: Python<'_>) -> PyResult<LogStatus> {
         match (self.try_status(), &self.sink) {
             (Some(status), _) => Ok(status),
@@ -853,7 +866,7 @@ impl Log {
         }
     }
 
-    /// The state, unless another thread is writing.
+    /// Returns the state, or `None` if another thread is writing.
     fn try_status(&self) -> Option<LogStatus> {
         match &self.sink {
             Sink::Disk(log) => log.try_status(),
@@ -861,7 +874,7 @@ impl Log {
         }
     }
 
-    /// The segmented log.
+    /// Returns the segmented log. Fails if the log is not in segments.
     fn segments(&self, py: Python<'_>) -> PyResult<&SegmentedLog> {
         match &self.sink {
             Sink::Disk(LogOnDisk::Segments(log)) => Ok(log),
@@ -873,21 +886,22 @@ impl Log {
     }
 
     fn shown(&self) -> String {
-        // A writer that another thread is using is open.
+        // If another thread is using the writer, it is open.
         let is_closed = self.try_status().is_some_and(|status| status.is_closed);
         handle_repr("Writer", self.path.as_deref(), is_closed)
     }
 
-    /// Whether the writer still has to be closed. False while it is in use, and in a forked child.
+    /// Checks whether the writer still has to be closed. Returns false while it is in use, and in a
+    /// forked child.
     fn is_unclosed(&self) -> bool {
         !self.is_forked() && self.try_status().is_some_and(|status| !status.is_closed)
     }
 
-    /// Closes the log.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         match &self.sink {
             Sink::Disk(log) => py.detach(|| log.close()).map_err(|error| self.raised(py, error)),
-            // A copy in a forked child: only the process that opened it may write its contents.
+            // This is a copy in a forked child. Only the process that opened the writer may write
+            // its buffer.
             Sink::Object(object) if self.is_forked() => {
                 drop(object.try_lock().and_then(|mut state| state.writer.take()));
                 Ok(())
@@ -896,9 +910,10 @@ impl Log {
         }
     }
 
-    /// Warns of an unclosed writer. A failure to close it is shown, since it cannot be raised.
+    /// Warns about an unclosed writer. A failure to close it is only reported, because it cannot be
+    /// raised.
     fn finalize(&self, py: Python<'_>, closed: PyResult<()>) {
-        // No path contains a zero byte.
+        // A path contains no zero byte, so this cannot fail.
         let message = CString::new(format!("unclosed writer {}", self.shown())).unwrap_or_default();
         let warned = PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &message, 1);
         for error in [closed, warned].into_iter().filter_map(Result::err) {
@@ -921,7 +936,7 @@ impl AtEnd for Log {
             Sink::Disk(log) if py.detach(|| log.status()).is_closed => return,
             Sink::Disk(_) => self.close(py),
             Sink::Object(object) => {
-                // Otherwise a thread that appends again and again would rarely leave the lock free.
+                // A thread that keeps appending would otherwise rarely leave the lock free.
                 self.is_ending.store(true, Relaxed);
                 match locked_soon(py, object) {
                     Some(object) if object.writer.is_none() => return,
@@ -939,16 +954,16 @@ impl AtEnd for Log {
 /// Closes the writer to an object.
 fn finish(py: Python<'_>, mut object: MutexGuard<'_, Object>) -> PyResult<()> {
     let writer = object.writer.take();
-    // Without the lock, because writing to an object runs Python code; and attached, because at the
-    // end of the program, when the garbage collector finds unclosed objects, a thread that releases
-    // the interpreter does not get it back.
+    // The lock is released, because writing to an object runs Python code. The thread stays
+    // attached: at the end of the program, when the garbage collector finds unclosed objects, a
+    // thread that releases the interpreter does not get it back.
     drop(object);
     let finished = writer.map_or(Ok(()), |writer| writer.finish().map(drop));
     finished.map_err(|error| to_python(py, error, None))
 }
 
-/// The writer to an object, unless another thread keeps writing for a second: it may wait forever, for
-/// example for the reader of a pipe.
+/// Locks the writer to an object. Returns `None` if another thread keeps writing for a second: that
+/// thread may wait forever, for example for the reader of a pipe.
 fn locked_soon<'a>(py: Python<'_>, object: &'a Exclusive<Object>) -> Option<MutexGuard<'a, Object>> {
     for _ in 0..100 {
         if let Some(locked) = object.try_lock() {
@@ -962,7 +977,7 @@ fn locked_soon<'a>(py: Python<'_>, object: &'a Exclusive<Object>) -> Option<Mute
 const NEEDS_A_PATH: &str = "flush, sync, sync_interval and segment_len require a path; \
      for an object, call flush() or sync()";
 
-/// Whether this is a single record or a string: iterating over it would yield numbers or
+/// Checks whether this is a single record or a string. Iterating over it would yield numbers or
 /// characters.
 fn is_one_record(records: &Bound<'_, PyAny>) -> bool {
     records.is_instance_of::<PyBytes>()
@@ -971,8 +986,8 @@ fn is_one_record(records: &Bound<'_, PyAny>) -> bool {
         || records.is_instance_of::<PyString>()
 }
 
-/// The next records that `extend` appends together, at most `count_max`, and whether they are the last
-/// ones. The second value is an error if the record after them cannot be taken.
+/// Returns the next records that `extend` appends together, at most `count_max`, and whether they
+/// are the last ones. The second value is an error if taking the record after them failed.
 fn next_batch<'py>(
     records: &mut impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
     count_max: usize,
@@ -1018,10 +1033,10 @@ impl Drop for Writer {
         if !self.is_unclosed() {
             return;
         }
-        // During interpreter shutdown, no warning can be issued.
+        // No warning can be issued during interpreter shutdown.
         let _ = Python::try_attach(|py| {
-            // A writer may be dropped because of an exception. Python allows no calls while one is
-            // set.
+            // A writer may be dropped because of an exception, and Python allows no calls while one
+            // is set.
             let _kept = KeptException::new(py);
             self.finalize(py, self.close(py));
         });

@@ -1,22 +1,23 @@
 //! The Arrow C Data Interface and its capsules, which pass batches to other libraries without a
-//! copy. The rest of the binding describes arrays with [`Array`] and [`Field`], which are safe;
-//! `import.rs` takes those of other libraries.
+//! copy. The rest of the binding describes arrays with [`Array`] and [`Field`], which are safe.
+//! `import.rs` imports the arrays of other libraries.
 //!
-//! The requirements of the interface on a producer, and where each is met:
+//! The interface has these requirements for a producer. Each is met as described:
 //!
 //! - *Memory stays where it is, unchanged, until it is released*: an exported array owns the
-//!   [`Memory`] of its buffers, which is moved but never changed.
+//!   [`Memory`] of its buffers. The memory may be moved, but it is never changed.
 //! - *The content matches the schema*: an [`Array`] has the buffers and the children of its
-//!   [`Field`], in order, and they are as long as the type requires: each child of a structure is
-//!   as long as the structure, and a list has as many items as its last offset says. The code that
-//!   makes both ensures this: `columns.rs`, and `table/column.rs` of `cordwood-payload`, each in one
-//!   place for all types.
+//!   [`Field`], in order, and they are as long as the type requires. Each child of a structure is
+//!   as long as the structure. A list has as many items as its last offset says. The code that
+//!   creates both ensures this, for all types in one place: `columns.rs`, and `table/column.rs` of
+//!   `cordwood-payload`.
 //! - *`release` is called once, by any thread, with or without the interpreter*: [`Memory`] can be
-//!   sent between threads, and is dropped without the interpreter. `release` sets itself to null.
+//!   sent between threads, and dropping it does not need the interpreter. `release` sets itself to
+//!   null.
 //! - *A consumer may move a structure out*, including a child, and then sets `release` to null in
-//!   the place it came from: each structure alone owns its referents, in `private_data`, and
-//!   when it is dropped, it is released only if `release` is not null.
-//! - *Callbacks do not unwind*: those that call the rest of the binding catch panics.
+//!   the place it came from: each structure alone owns its referents, in `private_data`. When it is
+//!   dropped, it is released only if `release` is not null.
+//! - *Callbacks do not unwind*: the callbacks that call the rest of the binding catch panics.
 
 #![expect(unsafe_code, reason = "the interface is one of C")]
 
@@ -49,7 +50,7 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// The type of a table or of the values of a dictionary, which has no name.
+    /// Returns a field without a name, for the type of a table or of the values of a dictionary.
     fn unnamed(data_type: DataType, children: Vec<Field>) -> Self {
         Field {
             name: c"".into(),
@@ -60,7 +61,7 @@ impl Field {
     }
 }
 
-/// The type of a column: its format string in the interface.
+/// The type of a column, as a format string of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DataType(&'static CStr);
 
@@ -73,19 +74,20 @@ impl DataType {
     pub(crate) const TEXT: Self = DataType(c"u");
     /// Microseconds since 1970 in UTC, in 64 bits.
     pub(crate) const TIME: Self = DataType(c"tsu:UTC");
-    /// With 32-bit offsets.
+    /// Bytes, with 32-bit offsets.
     pub(crate) const BINARY: Self = DataType(c"z");
     pub(crate) const LARGE_BINARY: Self = DataType(c"Z");
-    /// Text with few distinct values, each stored once: 32-bit indices and a `utf8` dictionary.
+    /// Text with few distinct values. Each value is stored once, in a `utf8` dictionary with 32-bit
+    /// indices.
     pub(crate) const DICTIONARY: Self = DataType(c"i");
-    /// With 32-bit offsets.
+    /// A list, with 32-bit offsets.
     pub(crate) const LIST: Self = DataType(c"+l");
     pub(crate) const STRUCT: Self = DataType(c"+s");
 }
 
-/// Memory that an array refers to. It stays at its address when this value is moved.
+/// Memory that an array refers to. Its address does not change when this value is moved.
 pub(crate) enum Memory {
-    /// No buffer: the validity of a column without nulls.
+    /// No buffer. Used for the validity of a column without nulls.
     Absent,
     Batch(Arc<PooledBatch>, BatchBuffer),
     Bytes(Arc<Vec<u8>>),
@@ -109,7 +111,7 @@ impl Memory {
     }
 }
 
-/// An array to be exported. Its buffers must be those of its type, and contain `len` values.
+/// An array to export. Its buffers must be those of its type and contain `len` values.
 pub(crate) struct Array {
     pub(crate) len: usize,
     pub(crate) null_count: usize,
@@ -119,7 +121,7 @@ pub(crate) struct Array {
 }
 
 impl Array {
-    /// An array without nulls, children or a dictionary.
+    /// Returns an array without nulls, children or a dictionary.
     pub(crate) fn plain(len: usize, buffers: Vec<Memory>) -> Self {
         Array {
             len,
@@ -130,7 +132,7 @@ impl Array {
         }
     }
 
-    /// A table of `len` rows with these columns.
+    /// Returns a table of `len` rows with these columns.
     pub(crate) fn table(len: usize, children: Vec<Array>) -> Self {
         Array {
             children,
@@ -161,7 +163,7 @@ impl Array {
     }
 }
 
-/// The memory that an exported structure owns. `dictionary` is null if there is none.
+/// The memory that an exported structure owns. `dictionary` is null if the structure has none.
 struct Kept<T, M> {
     children: Vec<*mut T>,
     dictionary: *mut T,
@@ -183,8 +185,8 @@ impl<T, M> Drop for Kept<T, M> {
     fn drop(&mut self) {
         let dictionary = (!self.dictionary.is_null()).then_some(self.dictionary);
         for structure in self.children.drain(..).chain(dictionary) {
-            // SAFETY: each is a box from `new`, and is freed only here. One that was moved out has a
-            // null `release`, so that dropping it has no effect.
+            // SAFETY: each is a box from `new`, and is freed only here. One that was moved out has
+            // a null `release`, so that dropping it has no effect.
             drop(unsafe { Box::from_raw(structure) });
         }
     }
@@ -192,13 +194,14 @@ impl<T, M> Drop for Kept<T, M> {
 
 /// A structure of the interface.
 pub(super) trait Structure {
-    /// One that has been released, and owns no memory. As an array, it is the end of a stream.
+    /// Returns a structure that has been released and owns no memory. A released array marks the
+    /// end of a stream.
     fn released() -> Self;
 
     fn is_released(&self) -> bool;
 }
 
-/// The callback `release` of a structure, and its drop, which calls it.
+/// Defines the callback `release` of a structure, and its `Drop`, which calls the callback.
 macro_rules! released {
     ($structure:ty, $release:ident, $kept:ty) => {
         /// # Safety
@@ -212,7 +215,7 @@ macro_rules! released {
                 (*structure).release = None;
                 Box::from_raw((*structure).private_data.cast::<$kept>())
             };
-            // A panic must not leave this function.
+            // A panic must not unwind out of this function.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(kept)));
         }
 
@@ -230,14 +233,15 @@ macro_rules! released {
         impl Drop for $structure {
             fn drop(&mut self) {
                 if let Some(release) = self.release {
-                    // SAFETY: it has been neither released nor moved out, or `release` would be null.
+                    // SAFETY: it has been neither released nor moved out, or `release` would be
+                    // null.
                     unsafe { release(self) }
                 }
             }
         }
 
-        // SAFETY: it refers to static text and to the memory that it owns, which can be sent: no part
-        // of it is bound to a thread. The interface allows any thread to release it.
+        // SAFETY: it refers to static text and to the memory that it owns, which can be sent: no
+        // part of it is bound to a thread. The interface allows any thread to release it.
         unsafe impl Send for $structure {}
     };
 }
@@ -284,7 +288,7 @@ pub(super) struct ArrowSchema {
 const NULLABLE: i64 = 2;
 
 impl ArrowSchema {
-    /// The schema of a table.
+    /// Returns the schema of a table.
     fn of(fields: &[Field]) -> Self {
         ArrowSchema::of_field(&Field::unnamed(DataType::STRUCT, fields.to_vec()))
     }
@@ -296,7 +300,8 @@ impl ArrowSchema {
         let mut kept = Kept::new(children, values, field.name.clone());
         ArrowSchema {
             format: field.data_type.0.as_ptr(),
-            // Its address does not change when the box is moved: the text is static or on the heap.
+            // The address does not change when the box is moved, because the text is static or on
+            // the heap.
             name: kept.memory.as_ptr(),
             metadata: ptr::null(),
             flags: if field.is_nullable { NULLABLE } else { 0 },
@@ -309,24 +314,25 @@ impl ArrowSchema {
     }
 }
 
-/// Batches made in order, which a stream exports. It may be called by any thread, with or without
-/// the interpreter, but only by one at a time.
+/// Batches for export as a stream, in order. Any thread may call it, with or without the
+/// interpreter, but only one at a time.
 pub(crate) trait Batches: Send {
     fn fields(&self) -> Vec<Field>;
 
-    /// The next batch, a table with these fields; `None` at the end. Not called after a failure.
+    /// Returns the next batch, which is a table with these fields, or `None` at the end. It is not
+    /// called again after a failure.
     fn next(&mut self) -> Result<Option<Array>, Failure>;
 }
 
 /// An error for the consumer of a stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
-    /// A number from `errno.h`, from which a consumer chooses the class of its exception.
+    /// A number from `errno.h`. A consumer uses it to choose the class of its exception.
     pub(crate) errno: c_int,
     pub(crate) message: String,
 }
 
-/// A function of a stream that writes a structure.
+/// A function of a stream that writes a structure to the pointer.
 pub(super) type Get<T> = unsafe extern "C-unwind" fn(*mut ArrowArrayStream, *mut T) -> c_int;
 
 /// `struct ArrowArrayStream` of the interface.
@@ -341,14 +347,14 @@ pub(super) struct ArrowArrayStream {
 
 struct KeptStream {
     batches: Box<dyn Batches>,
-    /// The failure of `next`: each further call fails in the same way.
+    /// The failure of `next`. Each later call fails in the same way.
     failed: Option<Failure>,
     last_error: Option<CString>,
 }
 
 impl KeptStream {
-    /// Writes the result of `call` to `out`, and returns 0; or keeps an error or a panic for
-    /// `get_last_error`, and returns its number.
+    /// Writes the result of `call` to `out`, and returns 0. An error or a panic is kept for
+    /// `get_last_error` instead, and its number is returned.
     ///
     /// # Safety
     ///
@@ -368,7 +374,7 @@ impl KeptStream {
                 message: "this is a bug in cordwood: please report it".to_owned(),
             },
         };
-        // A path may contain any character but this one.
+        // A path may contain any character except this one.
         self.last_error = CString::new(failure.message.replace('\0', "")).ok(); // phrase-ok: for C
         failure.errno
     }
@@ -432,12 +438,12 @@ unsafe extern "C" fn get_last_error(stream: *mut ArrowArrayStream) -> *const c_c
     kept.last_error.as_ref().map_or(ptr::null(), |text| text.as_ptr())
 }
 
-/// The capsule of a schema.
+/// Returns the capsule of a schema.
 pub(crate) fn schema_capsule<'py>(py: Python<'py>, fields: &[Field]) -> PyResult<Bound<'py, PyCapsule>> {
     PyCapsule::new_with_value(py, ArrowSchema::of(fields), SCHEMA)
 }
 
-/// The capsules of a table: its schema, and its content.
+/// Returns the capsules of a table: one for its schema and one for its content.
 pub(crate) fn array_capsules<'py>(
     py: Python<'py>,
     fields: &[Field],
@@ -449,11 +455,11 @@ pub(crate) fn array_capsules<'py>(
     ))
 }
 
-/// The capsule of a stream.
+/// Returns the capsule of a stream.
 pub(crate) fn stream_capsule(py: Python<'_>, batches: impl Batches + 'static) -> PyResult<Bound<'_, PyCapsule>> {
     PyCapsule::new_with_value(py, ArrowArrayStream::new(Box::new(batches)), STREAM)
 }
 
-/// Any thread may release the exported structures.
+/// Any thread may release the exported structures, so they must be `Send`.
 const fn is_send<T: Send>() {}
 const _: () = is_send::<Memory>();

@@ -1,4 +1,4 @@
-//! The columns of records: their names, their types, and how each is made from a batch.
+//! The columns of records: their names, their types, and how each one is created from a batch.
 
 use std::ffi::CStr;
 use std::path::Path;
@@ -57,28 +57,28 @@ impl Column {
                 Column::Path => DataType::DICTIONARY,
                 Column::Salvaged => DataType::BOOL,
             },
-            // A source without a path has a null there.
+            // A source without a path has a null in this column.
             is_nullable: self == Column::Path,
             children: Vec::new(),
         }
     }
 }
 
-/// The records of a batch as a column.
+/// Returns the records of a batch as a column.
 pub(crate) fn record_column(batch: &Arc<PooledBatch>) -> Array {
     let buffer = |part| Memory::Batch(Arc::clone(batch), part);
     let buffers = vec![Memory::Absent, buffer(BatchBuffer::Offsets), buffer(BatchBuffer::Data)];
     Array::plain(batch.records().len(), buffers)
 }
 
-/// The file offsets of the records of a batch as a column.
+/// Returns the file offsets of the records of a batch as a column.
 pub(crate) fn offset_column(batch: &Arc<PooledBatch>) -> Array {
     let offsets = Memory::Batch(Arc::clone(batch), BatchBuffer::RecordOffsets);
     Array::plain(batch.records().len(), vec![Memory::Absent, offsets])
 }
 
-/// The path of the log of some records as a column. Its dictionary has only this path: with those of
-/// all logs, a batch would be longer than its records.
+/// Returns the path of the log of some records as a column. Its dictionary has only this path. With
+/// the paths of all logs, a batch could be longer than its records.
 pub(crate) fn path_column(path: Option<&Path>, len: usize) -> Array {
     let text = path.map_or_else(Vec::new, |path| path.to_string_lossy().into_owned().into_bytes());
     let validity = match path {

@@ -1,4 +1,4 @@
-//! Errors and exceptions, as an Arrow consumer receives them.
+//! Converts errors and exceptions for an Arrow consumer.
 
 use std::io;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub(crate) fn io_failure(message: impl Into<String>) -> Failure {
     }
 }
 
-/// An error of the core, as an Arrow consumer receives it.
+/// Converts an error of the core for an Arrow consumer.
 pub(crate) fn failure(mut error: cordwood::Error, path: Option<&Path>) -> Failure {
     let errno = match &error.kind {
         ErrorKind::Io { source, .. } => {
@@ -40,8 +40,8 @@ pub(crate) fn failure(mut error: cordwood::Error, path: Option<&Path>) -> Failur
     }
 }
 
-/// An exception, as an Arrow consumer receives it. That of Ctrl-C is only named: if the signal were
-/// repeated, it would interrupt Python while it prints the consumer's error.
+/// Converts an exception for an Arrow consumer. The exception of Ctrl-C is only named. If the
+/// signal were raised again, it would interrupt Python while it prints the error of the consumer.
 pub(crate) fn failure_of(py: Python<'_>, error: &PyErr) -> Failure {
     let mut text = error.value(py).str().map(|text| text.to_string()).unwrap_or_default();
     let notes = error.value(py).getattr("__notes__").and_then(|notes| notes.extract());

@@ -1,18 +1,18 @@
-//! Records in the memory of other libraries, which pass it by the Arrow C Data Interface.
+//! Reads records in the memory of other libraries, which pass it by the Arrow C Data Interface.
 //!
-//! The requirements of the interface on a consumer, and where each is met:
+//! The interface has these requirements for a consumer. Each is met as described:
 //!
 //! - *A structure that is taken over is released once*: [`taken`] sets `release` of the original to
-//!   null, and the copy is released when it is dropped (`released!` in `c_data.rs`).
-//! - *Memory is used only until it is released*: a record borrows from the [`RecordArray`] that owns
-//!   its array.
+//!   null. The copy is released when it is dropped (`released!` in `c_data.rs`).
+//! - *Memory is used only until it is released*: a record borrows from the [`RecordArray`] that
+//!   owns its array.
 //! - *A stream is used by one thread at a time, and not after its release*: the [`Column`] owns it.
 //!
-//! What an array states is checked before it is used: its counts, that each record is within its
-//! buffer, and that the offsets rise. It cannot be checked, and is the producer's obligation by the
-//! interface, that the pointers are valid, that a buffer is as long as the array's `offset` and
-//! `length` require (the data: as long as the last offset says), and that its bytes do not change
-//! before the release.
+//! The values in an array are checked before they are used: the counts, that each record is within
+//! its buffer, and that the offsets rise. Other conditions cannot be checked. The interface
+//! requires the producer to ensure that the pointers are valid, that a buffer is as long as the
+//! array's `offset` and `length` require (for the data: as the last offset says), and that its
+//! bytes do not change before the release.
 
 #![expect(unsafe_code, reason = "the interface is one of C")]
 
@@ -42,11 +42,12 @@ enum Arrays {
 }
 
 impl Column {
-    /// The column that `object` exports, or `None` if it exports none.
+    /// Returns the column that `object` exports, or `None` if it exports none.
     ///
     /// # Errors
     ///
-    /// `TypeError`: it is neither of bytes nor of text. Exceptions of the object.
+    /// Returns a `TypeError` if the column is neither bytes nor text. Passes on the exceptions of
+    /// the object.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let py = object.py();
         if let Some(export) = object.attribute(interned!(py, "__arrow_c_array__")?)? {
@@ -67,11 +68,11 @@ impl Column {
         }))
     }
 
-    /// The next array; `None` at the end.
+    /// Returns the next array, or `None` at the end.
     ///
     /// # Errors
     ///
-    /// The failure of a stream. `ValueError`: an array contradicts the interface.
+    /// Returns the failure of a stream, or a `ValueError` if an array contradicts the interface.
     pub(crate) fn next(&mut self, py: Python<'_>) -> PyResult<Option<RecordArray>> {
         let array = match &mut self.arrays {
             Arrays::One(array) => array.take(),
@@ -84,11 +85,12 @@ impl Column {
 /// How the records of an array are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layout {
-    /// Consecutive in one buffer, with 32-bit offsets.
+    /// Records are consecutive in one buffer, with 32-bit offsets.
     Offsets32,
-    /// The same with 64-bit offsets.
+    /// Records are consecutive in one buffer, with 64-bit offsets.
     Offsets64,
-    /// Each in a view of 16 bytes if it is short, otherwise in one of several buffers.
+    /// Each record has a view of 16 bytes. The view contains a short record itself. A longer one is
+    /// in one of several buffers.
     Views,
 }
 
@@ -120,9 +122,10 @@ impl Layout {
 pub(crate) struct RecordArray {
     array: ArrowArray,
     layout: Layout,
-    /// Where its records are in the buffers.
+    /// The indices of the array's records in the buffers.
     range: Range<usize>,
-    /// The length of the data; of views, that of each buffer is read when it is needed.
+    /// The length of the data. With views, each buffer has its own length, which is read when
+    /// needed.
     data_len: usize,
 }
 
@@ -130,10 +133,11 @@ impl RecordArray {
     fn new(array: ArrowArray, layout: Layout) -> PyResult<Self> {
         let count = |count: i64| usize::try_from(count).ok();
         let (start, len) = count(array.offset).zip(count(array.length)).unwrap_or((1, usize::MAX));
-        // More offsets or views, of at most 16 bytes, would not fit into memory: no address below can
-        // overflow.
+        // More offsets or views, which have at most 16 bytes each, would not fit into memory. So no
+        // address below can overflow.
         let end = start.checked_add(len).filter(|&end| end < isize::MAX as usize / 16);
-        // Validity, offsets and data; or validity, views, any number of data, and their lengths.
+        // The buffers are validity, offsets and data. With views, they are validity, views, any
+        // number of data buffers, and the lengths of those.
         let Some(end) = end.filter(|_| array.n_buffers >= 3 && !array.buffers.is_null()) else {
             return Err(malformed("an array states impossible counts"));
         };
@@ -155,13 +159,13 @@ impl RecordArray {
         Ok(checked)
     }
 
-    /// The number of records.
+    /// Returns the number of records.
     pub(crate) fn len(&self) -> usize {
         self.range.len()
     }
 
-    /// The records from index `start` on: at most `count_max`, and none after the one with which
-    /// they are `len_max` bytes; or those before a fault.
+    /// Returns the records from index `start`, at most `count_max`. It stops after the record with
+    /// which the length reaches `len_max` bytes, and before a fault.
     pub(crate) fn records(&self, start: usize, count_max: usize, len_max: usize) -> (Vec<&[u8]>, Option<Fault>) {
         let mut records = Vec::with_capacity(count_max.min(self.len() - start));
         let mut len = 0;
@@ -180,7 +184,7 @@ impl RecordArray {
         (records, None)
     }
 
-    /// The record at this index of the buffers, which is in the range.
+    /// Returns the record at this index of the buffers, which must be in the range.
     fn record(&self, at: usize) -> Result<&[u8], Fault> {
         if self.is_null(at) {
             return Err("is null");
@@ -194,15 +198,17 @@ impl RecordArray {
 
     fn is_null(&self, at: usize) -> bool {
         let validity = self.buffer(0);
-        // SAFETY: the buffer has a bit for each value before the end of the range, in which `at` is.
+        // SAFETY: the buffer has a bit for each value before the end of the range, in which `at`
+        // is.
         self.array.null_count != 0 && !validity.is_null() && unsafe { *validity.add(at / 8) } >> (at % 8) & 1 == 0
     }
 
-    /// The offset at this index, at most the end of the range; `None` if it is negative.
+    /// Returns the offset at this index, which is at most the end of the range. Returns `None` if
+    /// the offset is negative.
     fn offset(&self, at: usize) -> Option<usize> {
         let offsets = self.buffer(1);
-        // SAFETY: the buffer has an offset for each value before the end of the range, and one more.
-        // It may not be aligned.
+        // SAFETY: the buffer has an offset for each value before the end of the range, and one
+        // more. It may not be aligned.
         unsafe {
             match self.layout {
                 Layout::Offsets32 => offsets.cast::<i32>().add(at).read_unaligned().try_into().ok(),
@@ -211,15 +217,15 @@ impl RecordArray {
         }
     }
 
-    /// The record between the offset at this index and the next; `None` if they fall, or if it is
-    /// outside of the data.
+    /// Returns the record between the offset at this index and the next one. Returns `None` if the
+    /// offsets fall or if the record is outside of the data.
     fn between_offsets(&self, at: usize) -> Option<&[u8]> {
         let (start, end) = (self.offset(at)?, self.offset(at + 1)?);
         let len = end.checked_sub(start).filter(|_| end <= self.data_len)?;
         self.part(2, start, len)
     }
 
-    /// The record of the view at this index; `None` if it is outside of its buffer.
+    /// Returns the record of the view at this index, or `None` if it is outside of its buffer.
     fn viewed(&self, at: usize) -> Option<&[u8]> {
         // SAFETY: the buffer has a view of 16 bytes for each value before the end of the range.
         let view = unsafe { &*self.buffer(1).add(at * 16).cast::<[u8; 16]>() };
@@ -244,7 +250,8 @@ impl RecordArray {
         self.part(2 + index, start, len)
     }
 
-    /// Bytes of a data buffer, within which they must be; `None` if there is no such buffer.
+    /// Returns bytes of a data buffer, which the caller has checked to be within it. Returns `None`
+    /// if there is no such buffer.
     fn part(&self, buffer: usize, start: usize, len: usize) -> Option<&[u8]> {
         let data = self.buffer(buffer);
         if len == 0 {
@@ -255,15 +262,15 @@ impl RecordArray {
         (!data.is_null()).then(|| unsafe { slice::from_raw_parts(data.add(start), len) })
     }
 
-    /// The address of a buffer; the array has more than `index` of them. Null if the buffer is
-    /// absent.
+    /// Returns the address of a buffer, or null if the buffer is absent. The array must have more
+    /// than `index` buffers.
     fn buffer(&self, index: usize) -> *const u8 {
         // SAFETY: `n_buffers`, which is more than `index`, is the number of pointers.
         unsafe { *self.array.buffers.add(index) }.cast()
     }
 }
 
-/// Why a record cannot be read: the end of a sentence about it.
+/// The reason why a record cannot be read, as the end of a sentence about the record.
 pub(crate) type Fault = &'static str;
 
 #[cold]
@@ -281,7 +288,7 @@ impl ArrowArrayStream {
         Ok((!array.is_released()).then_some(array))
     }
 
-    /// The structure that a function of the stream writes.
+    /// Calls a function of the stream, and returns the structure that it writes.
     fn call<T: Structure + Send>(&mut self, py: Python<'_>, get: Option<Get<T>>, name: &str) -> PyResult<T> {
         let get = get.ok_or_else(|| malformed(&format!("a stream has no function {name}")))?;
         let mut structure = T::released();
@@ -296,7 +303,7 @@ impl ArrowArrayStream {
         if errno == 0 {
             return Ok(());
         }
-        // Ctrl-C may have ended the producer's own work.
+        // Ctrl-C may have ended the work of the producer.
         check_signals(py)?;
         // SAFETY: the stream has not been released, and its last call has failed.
         let text = self
@@ -315,8 +322,8 @@ impl ArrowArrayStream {
 /// Moves a structure out of its capsule, which must have this name.
 fn taken<T: Structure>(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<T> {
     let structure = capsule.cast::<PyCapsule>()?.pointer_checked(Some(name))?;
-    // SAFETY: a capsule with this name contains this structure, by the protocol, and `capsule` keeps it
-    // alive. No code of another library runs while it is borrowed.
+    // SAFETY: a capsule with this name contains this structure, by the protocol, and `capsule`
+    // keeps it alive. No code of another library runs while it is borrowed.
     let taken = mem::replace(unsafe { structure.cast::<T>().as_mut() }, T::released());
     if taken.is_released() {
         return Err(malformed("its capsule has been used before"));

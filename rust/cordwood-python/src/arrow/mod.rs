@@ -1,5 +1,5 @@
-//! Batches of records and of entities, for everything that reads Arrow; and records from everything
-//! that exports it.
+//! Exports batches of records and of entities to libraries that read Arrow, and imports records
+//! from libraries that export it.
 
 mod c_data;
 pub(crate) mod columns;

@@ -1,4 +1,4 @@
-//! The class `Follower` and its iterators. `state.rs` has the steps of a poll.
+//! The class `Follower` and its iterators. The steps of a poll are in `state.rs`.
 
 mod state;
 
@@ -29,48 +29,50 @@ use crate::values::record::Record;
 use crate::values::shown::handle_repr;
 use crate::values::{NotYet, Outcome};
 
-/// The longest sleep without a check for Ctrl-C, and for whether the follower has been closed.
+/// The longest sleep without a check for Ctrl-C and for whether the follower has been closed.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// Follows a log that is being written. `cordwood.follow` creates a follower.
 ///
-/// Iterating yields each record as `bytes` once it is complete, and waits for the next one: `for`
-/// in this thread, where Ctrl-C works and other threads keep running, `async for` in the event
-/// loop of `asyncio`, in whose thread the file is read. The iteration ends after `timeout` seconds
-/// without a record; a new iteration continues from there. It waits at incomplete records, and at
-/// the zeros of a preallocated file. A `with` or `async with` statement closes the follower; the end of
-/// a loop does not. `next(follower)` is one step of the iteration.
+/// Iterating yields each record as `bytes` once it is complete, and then waits for the next one. It
+/// waits at incomplete records, and at the zeros of a preallocated file. `for` waits in this
+/// thread. Ctrl-C works during the wait, and other threads keep running. `async for` waits in the
+/// event loop of `asyncio`, and the file is read in the loop's thread. The iteration ends after
+/// `timeout` seconds without a record, and a new iteration continues from there. `next(follower)`
+/// is one step of the iteration. A `with` or `async with` statement closes the follower, but the
+/// end of a loop does not.
 ///
-/// Threads may share a follower, even while one of them waits; if another closes it, the waiting
-/// thread gets a `ClosedError`. After a fork, both processes may continue following independently.
-/// If another thread was polling the file at the fork, the child cannot use its copy: `close` has
-/// no effect, and all other calls raise `OSError`.
+/// Threads may share a follower, even while one of them waits. If another thread closes it, the
+/// waiting thread gets a `ClosedError`. After a fork, both processes may continue following
+/// independently. If another thread was polling the file at the fork, the child cannot use its
+/// copy. `close` then has no effect, and all other calls raise `OSError`.
 ///
 /// Args:
-///     path: The file; it must exist, and may be empty. Or the directory of a segmented log, in
-///         which no rotation is ever raised and no record is missed.
-///     start: Return only the records that start at or after this: the `position` of an earlier
-///         run, by which the log is recognised; or a file offset, in bytes. The rest of a record that
-///         starts before it, damaged or not, is skipped and not reported. Default: 0.
-///     timeout: The longest that a step of the iteration waits for a record, in seconds. With 0, it
-///         returns the records that are there and never waits. Default: `None`, forever.
-///     dialect: As for `Reader`; detected as soon as there is a file header or a complete fragment.
-///         `"wandb_old"` is never detected: name it.
-///         Default: `None`.
+///     path: The file, which must exist but may be empty, or the directory of a segmented log. For
+///         a segmented log, no rotation is ever raised and no record is missed.
+///     start: Return only the records that start at or after this file offset, in bytes, or at or
+///         after the `position` of an earlier run. A position also identifies the log. The rest of
+///         a record that starts before it, damaged or not, is skipped and not reported. Default: 0.
+///     timeout: The longest time that a step of the iteration waits for a record, in seconds. With
+///         0, it returns the records in the file and never waits. Default: `None`: it waits
+///         forever.
+///     dialect: As for `Reader`. It is detected as soon as the file has a file header or a complete
+///         fragment. `"wandb_old"` is never detected, so you have to name it. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
 ///     on_corruption: As for `Reader`, except `"salvage"`. Default: `"raise"`.
-///     on_rotation: The reaction once the path names another file, or none, and everything in the
-///         old one has been returned. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until
-///         the path names a file, and continue at its start; `tell`, `skipped` and `outcome`
-///         then describe that file. A file that had the path only between two polls is missed,
-///         without an error: this is for a writer that rotates far less often than `poll_interval`.
-///         `"stop"`: end the iteration for good; `outcome` says so. Under the last two, the logger
-///         `cordwood` gets a warning if the old file ended in an incomplete record. Default:
-///         `"raise"`.
+///     on_rotation: The reaction to a rotation, when the path names another file or none, and
+///         everything in the old file has been returned. `"raise"`: raise `LogRotatedError`.
+///         `"reopen"`: wait until the path names a file, and continue at its start. `tell`,
+///         `skipped` and `outcome` then describe that file. A file that had the path only between
+///         two polls is missed without an error, so use this only if the writer rotates far less
+///         often than `poll_interval`. `"stop"`: end the iteration for good, which `outcome`
+///         reports. With `"reopen"` and `"stop"`, the logger `cordwood` gets a warning if the old
+///         file ended in an incomplete record. Default: `"raise"`.
 ///     poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
-///     retry_time: Apparent damage with no valid block after it is read again for at least this
-///         long, in seconds, and at least three times, before it is reported. 0 reports it at once.
+///     retry_time: Apparent damage with no valid block after it may be a write that is still in
+///         progress. Before the follower reports such damage, it reads the bytes again for at least
+///         this many seconds, and at least three times. With 0, it reports the damage at once.
 ///         Default: 0.1.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///
@@ -83,14 +85,14 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///
 /// Each step of the iteration, and `poll`, may raise:
 ///
-/// * `CorruptionError`, `RecordTooLargeError`: damage, under the policy `"raise"`. The next
-///   step continues after it.
+/// * `CorruptionError`, `RecordTooLargeError`: the log is damaged or a record is too long, under
+///   the policy `"raise"`. The next step continues after the damage or the record.
 /// * `DialectError`: the file is not a log.
-/// * `LogChangedError`: another log is in the place of this one. Every further step raises it again.
+/// * `LogChangedError`: another log has replaced this one. Every further step raises this again.
 /// * `LogTruncatedError`: the file is shorter than the part that has been read. Every further step
-///   raises it again.
-/// * `LogRotatedError`: the path names another file or none, and everything in the old one has been
-///   returned. Only under `on_rotation="raise"`.
+///   raises this again.
+/// * `LogRotatedError`: the path names another file or none, and everything in the old file has
+///   been returned. Only `on_rotation="raise"` raises this.
 /// * `OSError`: the file cannot be read. The next step tries again.
 /// * `ClosedError`: the follower is closed.
 ///
@@ -108,7 +110,8 @@ pub(crate) struct Follower {
     timeout: Option<Duration>,
 }
 
-/// However short `retry_time` is, a write that the last read saw in part has time to become visible.
+/// The minimum number of polls before damage is reported. However short `retry_time` is, a write
+/// that was only partly visible at the last read has time to become visible.
 const RETRY_POLLS: u32 = 3;
 
 #[pymethods]
@@ -164,7 +167,8 @@ impl Follower {
         let follower = py
             .detach(|| cordwood::Follower::open_with(&path, options.clone()))
             .map_err(|error| to_python(py, error, Some(&path)))?;
-        // A relative path refers to the working directory at this time, for the next file also.
+        // A relative path refers to the current working directory at this time, also for the next
+        // file.
         let absolute = std::path::absolute(&path).map_err(|error| os_error(py, error, Some(&path)))?;
         Ok(Follower {
             state: Exclusive::new(State::Open(Box::new(Open {
@@ -195,7 +199,7 @@ impl Follower {
         Follower::iterator(slf, py, false)?.__aiter__(py)
     }
 
-    /// Iterates over the records with their offsets, also with `async for`.
+    /// Returns an iterator over the records with their offsets, also for `async for`.
     ///
     /// The iterator shares the follower's position.
     ///
@@ -214,11 +218,11 @@ impl Follower {
         Follower::iterator(slf, py, true)
     }
 
-    /// Returns the next record if there is one, without waiting.
+    /// Returns the next record if it is complete, without waiting.
     ///
     /// Returns:
-    ///     The record, or `None`: then `waiting` says why, and `outcome` whether there will be
-    ///     more.
+    ///     The record, or `None`. In that case, `waiting` says why, and `outcome` says whether more
+    ///     records can follow.
     ///
     /// Raises:
     ///     CordwoodError: As in a step of the iteration, for damage or a change of the file.
@@ -234,7 +238,7 @@ impl Follower {
         Ok(self.take(py, &|record| Py::new(py, record))?.ok())
     }
 
-    /// The file offset after everything returned or skipped so far.
+    /// Returns the file offset after everything returned or skipped so far.
     ///
     /// A new follower with this offset as its `start` continues from there. It returns the same
     /// records, but does not report the rest of a record whose start was damaged before this
@@ -255,10 +259,11 @@ impl Follower {
         self.with_state(py, |state| state.follower.offset())
     }
 
-    /// The position after everything returned or skipped so far, by which the log is recognised later.
+    /// Returns the position after everything returned or skipped so far.
     ///
-    /// A new follower with it as its `start` continues from there, as with the offset of `tell`. If
-    /// the path names another log by then, that is a `LogChangedError`. To store it, use `str`.
+    /// A position also identifies the log. A new follower with this position as its `start`
+    /// continues from there, as with the offset of `tell`. If the path then names another log, the
+    /// follower raises `LogChangedError`. To store a position, convert it with `str`.
     ///
     /// Returns:
     ///     A `Position`. At most two blocks of the file are read for it.
@@ -280,27 +285,27 @@ impl Follower {
             .map_err(|error| to_python(py, error, Some(&self.path)))
     }
 
-    /// Where and why the last step or `poll` found no record; `None` if it found one, or raised.
+    /// Where and why the last step or `poll` found no record, or `None` if it found one or raised.
     #[getter]
     fn waiting(&self, py: Python<'_>) -> PyResult<Option<NotYet>> {
         self.with_state(py, |state| state.waiting)
     }
 
-    /// Seconds to wait before the next `poll`, in a loop of your own.
+    /// The time to wait before the next `poll` in your own loop, in seconds.
     ///
-    /// It is `poll_interval`, or less while apparent damage is read again.
+    /// This is `poll_interval`, or less while apparent damage is read again.
     #[getter]
     fn delay(&self, py: Python<'_>) -> PyResult<f64> {
         self.with_state(py, |state| in_seconds(state.follower.delay()))
     }
 
-    /// The longest that a step waits, in seconds; `None` means forever.
+    /// The longest time that a step waits, in seconds, or `None` for no limit.
     #[getter]
     fn timeout(&self) -> Option<f64> {
         self.timeout.map(in_seconds)
     }
 
-    /// The regions not returned so far, in the order of their offsets: the first 100,000.
+    /// The first 100,000 regions not returned so far, in the order of their offsets.
     ///
     /// Adjacent regions are merged if their reasons are the same in all details.
     #[getter]
@@ -310,7 +315,7 @@ impl Follower {
 
     /// Whether no damage has been found so far.
     ///
-    /// Damage is a region of severity `"corruption"`: torn tails do not count.
+    /// Damage is a region of severity `"corruption"`, so torn tails do not count.
     #[getter]
     fn ok(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.seen(py)?.skipped.is_ok())
@@ -322,29 +327,29 @@ impl Follower {
         Ok(self.seen(py)?.skipped.len())
     }
 
-    /// `"stopped"` if damage ended the log under the policy `"stop"`; otherwise `"unfinished"`.
+    /// How following ended, or `"unfinished"` until then.
     ///
-    /// After the trailer of a closed Pebble log: `"clean"`. Under `on_rotation="stop"`, after a
-    /// rotation: `"clean"`, or `"torn_tail"` if the old file ends with bytes that are not a
-    /// complete record.
+    /// It is `"stopped"` if damage ended the log under the policy `"stop"`, and `"clean"` after the
+    /// trailer of a closed Pebble log. After a rotation under `on_rotation="stop"`, it is
+    /// `"clean"`, or `"torn_tail"` if the old file ends with bytes that are not a complete record.
     #[getter]
     fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
         Ok(self.seen(py)?.outcome)
     }
 
-    /// The dialect of the log; `"leveldb"` until another one is detected.
+    /// The dialect of the log, which is `"leveldb"` until another one is detected.
     #[getter]
     fn dialect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         dialect_name(py, self.seen(py)?.format.dialect)
     }
 
-    /// The number of the log; `None` if the dialect has none or it is not known yet.
+    /// The number of the log, or `None` if the dialect has none or it is not known yet.
     #[getter]
     fn log_number(&self, py: Python<'_>) -> PyResult<Option<u32>> {
         Ok(self.seen(py)?.format.log_number)
     }
 
-    /// How each record is compressed: `"zstd"`; `None` if it is not or this is not known yet.
+    /// How each record is compressed: `"zstd"`, or `None` if it is not or this is not known yet.
     #[getter]
     fn compression(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(compression_name(self.seen(py)?.format))
@@ -364,10 +369,10 @@ impl Follower {
 
     /// Closes the file. Closing twice is allowed.
     ///
-    /// `skipped`, `skipped_len`, `outcome`, `dialect`, `log_number` and `compression` can still be
-    /// read.
+    /// You can still read `skipped`, `skipped_len`, `outcome`, `dialect`, `log_number` and
+    /// `compression`.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        // The copy in a forked child that can never be used stays as it is.
+        // A copy in a forked child that can never be used stays as it is.
         let Some(mut state) = self.state.lock_unless_lost(py)? else {
             return Ok(());
         };
@@ -398,7 +403,7 @@ impl Follower {
     }
 
     fn __repr__(&self) -> String {
-        // A follower that another thread is using is open.
+        // If another thread is using the follower, it is open.
         let is_closed = matches!(self.state.try_lock().as_deref(), Some(State::Closed(_)));
         handle_repr("Follower", Some(&self.path), is_closed)
     }
@@ -413,7 +418,7 @@ impl Follower {
         })
     }
 
-    /// Its findings and its position, even after it was closed.
+    /// Returns the follower's findings and position, even after it was closed.
     fn seen(&self, py: Python<'_>) -> PyResult<Seen> {
         Ok(self.state.lock(py)?.seen())
     }
@@ -431,8 +436,8 @@ impl Follower {
         used.ok_or_else(|| closed(py, "follower", Some(&self.path)))
     }
 
-    /// The next record, as converted by `make`, or how long to wait for one (`None` if the end has
-    /// been reached).
+    /// Returns the next record as converted by `make`, or how long to wait for one, which is `None`
+    /// if the end has been reached.
     fn take<T>(&self, py: Python<'_>, make: &impl Fn(Record) -> PyResult<T>) -> PyResult<Result<T, Option<Duration>>> {
         loop {
             let taken = self.with_state(py, |state| {
@@ -454,7 +459,7 @@ impl Follower {
         }
     }
 
-    /// Returns the next record as soon as there is one; `None` after the timeout or at the end.
+    /// Waits for the next record and returns it. Returns `None` after the timeout or at the end.
     fn next<T>(&self, py: Python<'_>, make: impl Fn(Record) -> PyResult<T>) -> PyResult<Option<T>> {
         // A deadline that the clock cannot represent means no deadline.
         let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
@@ -469,7 +474,7 @@ impl Follower {
             if deadline.is_some_and(|deadline| deadline <= now) {
                 return Ok(None);
             }
-            // No lock is held during the sleep: other threads may use the follower, or close it,
+            // No lock is held during the sleep. Other threads may use the follower, or close it,
             // which ends the wait.
             let until = [wanted, deadline].into_iter().flatten().min();
             loop {
@@ -485,8 +490,8 @@ impl Follower {
     }
 }
 
-/// The result of `Follower.records`: an iterator of `Record`, also for `async for`.
-// It is also that of `iter(follower)`: then without offsets, as `bytes`.
+/// The result of `Follower.records`, an iterator of `Record` that `async for` accepts too.
+// It is also the result of `iter(follower)`, which yields `bytes` without offsets.
 #[pyclass(frozen, weakref, module = "cordwood._native")]
 pub(crate) struct FollowerRecords {
     follower: Py<Follower>,
@@ -509,7 +514,7 @@ impl FollowerRecords {
 
     fn __aiter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.follower.get().check_open(py)?;
-        // Imported only here: asyncio is large.
+        // The module is imported only here, because asyncio is large.
         let class = module(py, "cordwood._follow")?.getattr("FollowerRecords")?;
         class.run((&self.follower, self.has_offsets))
     }

@@ -22,7 +22,7 @@ pub(crate) enum State {
     Closed(Seen),
 }
 
-/// The findings and the position of a follower, which stay readable after `close`.
+/// The findings and the position of a follower, which can be read after `close`.
 #[derive(Clone)]
 pub(crate) struct Seen {
     pub(crate) skipped: Skipped,
@@ -49,22 +49,23 @@ pub(crate) struct Open {
     /// The result of the last poll, if it found no event.
     pub(crate) waiting: Option<NotYet>,
     pub(crate) end: Option<End>,
-    /// For the next file under the path.
+    /// The options for the next file under the path.
     pub(crate) options: FollowOptions,
     pub(crate) on_rotation: OnRotation,
     pub(crate) path: PathBuf,
-    /// The file that the path names now. The old one may have grown before this one was created.
+    /// The file that the path names now. The old file is still polled, because it may have grown
+    /// before this one was created.
     pub(crate) next: Option<Follower>,
     pub(crate) logged: Logged,
 }
 
-/// The result of a poll, made while no other thread may use the follower.
+/// The result of a poll. It is created while no other thread may use the follower.
 pub(crate) enum Taken<T> {
     Record(T),
-    /// No record yet, but there may be one at once. Before that, the caller looks for signals without
-    /// the lock: a handler may close the follower.
+    /// There is no record yet, but the next poll may find one at once. Before that poll, the caller
+    /// checks for signals without the lock, because a handler may close the follower.
     Again(Messages),
-    /// No record, and how long to wait.
+    /// There is no record. The value is how long to wait.
     Wait(Duration),
     End(Messages),
 }
@@ -78,8 +79,9 @@ pub(crate) enum OnRotation {
 }
 
 impl Open {
-    /// The result of the next poll, with a record as converted by `make`. If that fails, the next
-    /// poll finds the same record. `make` must not run Python code. Errors name the file `path`.
+    /// Returns the result of the next poll, with a record as converted by `make`. If the conversion
+    /// fails, the next poll finds the same record. `make` must not run Python code. Errors name
+    /// `path` as the file.
     pub(crate) fn take<T>(
         &mut self,
         py: Python<'_>,
@@ -93,13 +95,13 @@ impl Open {
         let Open { follower, .. } = self;
         let was_found = follower.has_found();
         let polled = if was_found {
-            // Not released for each record: that would cost more than the record.
+            // Releasing the interpreter for each record would cost more than reading the record.
             follower.peek()
         } else {
             py.detach(|| follower.peek())
         };
         match polled {
-            // Records may keep coming, and code in C may consume them.
+            // Records may keep coming, and C code that consumes them does not check for signals.
             Ok(Poll::Record(_)) if !was_found => Ok(Taken::Again(Messages::default())),
             Ok(Poll::Record(record)) => {
                 let made = make(Record {
@@ -113,8 +115,8 @@ impl Open {
             }
             Ok(Poll::Skipped(region)) => {
                 self.skipped.add(region);
-                // Under the policy `"raise"`, the damage itself has been raised: this region is the
-                // data that a writer put after it in the same block.
+                // Under the policy `"raise"`, the damage itself has already been raised. This
+                // region is the data that a writer put after the damage in the same block.
                 let raises = self.options.on_corruption == OnCorruption::Fail;
                 let is_logged = region.reason.severity() == Severity::Corruption && !raises;
                 Ok(Taken::Again(match is_logged {
@@ -124,10 +126,10 @@ impl Open {
             }
             Ok(Poll::NotYet(not_yet)) => {
                 if self.follower.is_probing() {
-                    // The rest of a file that has been replaced is being searched.
+                    // The follower is still searching the rest of a file that has been replaced.
                     return Ok(Taken::Again(Messages::default()));
                 }
-                // If the file has got its name back, that was not a rotation.
+                // If the file got its name back, it was not rotated.
                 self.next = None;
                 Ok(self.wait(not_yet.reason.as_str(), not_yet.offset, not_yet.file_len))
             }
@@ -159,7 +161,7 @@ impl Open {
         Taken::Wait(self.follower.delay())
     }
 
-    /// The result of a poll that finds no event when the path names another file, or none.
+    /// Returns the result of a poll that finds no event when the path names another file or none.
     fn rotated<T>(
         &mut self,
         py: Python<'_>,
@@ -178,8 +180,8 @@ impl Open {
                     self.follower = next;
                     self.skipped.clear();
                 }
-                // A writer finishes with the old file before it creates the next: the old one is
-                // polled again once the next is open.
+                // A writer finishes the old file before it creates the next one. So once the next
+                // file is open, the old one is polled again.
                 None => match py.detach(|| Follower::open_with(&self.path, self.options.clone())) {
                     Ok(next) => {
                         self.next = Some(next);

@@ -1,14 +1,15 @@
-//! Fast paths for the functions that are called once per record: `__next__` of the results of
-//! `iter(reader)`, `Reader.records` and `iter(batch)`, and `Writer.append`.
+//! Fast paths for the functions that are called once per record. They are `__next__` of the results
+//! of `iter(reader)`, `Reader.records` and `iter(batch)`, and `Writer.append`.
 //!
 //! PyO3's functions parse the arguments, count the nested calls of the thread and pass the result
-//! through memory. For short records that is a considerable part of the time. So the module exports
-//! a final subclass of each of these PyO3 classes, made with `PyType_FromSpecWithBases`, that
-//! adds one function. It handles calls that neither wait nor raise, and calls the base's
-//! function for all others. Everything used is in the stable ABI.
+//! through memory. For short records, that is a considerable part of the time. So the module
+//! exports a final subclass of each of these PyO3 classes, created with `PyType_FromSpecWithBases`,
+//! that adds one function. The function handles calls that neither wait nor raise. For all other
+//! calls, it calls the function of the base. It uses only the stable ABI.
 //!
-//! The subclass has its base's name, documentation, constructor and attributes. Its objects are
-//! made by calling the class, as in Python: `Py::new` would make an object of the base.
+//! The subclass has the name, the documentation, the constructor and the attributes of its base.
+//! Its objects are created by calling the class, as in Python. `Py::new` would create an object of
+//! the base.
 
 #![expect(
     unsafe_code,
@@ -31,32 +32,32 @@ use pyo3::{Borrowed, PyClass, PyTypeInfo, ffi};
 use crate::interpreter::interned;
 use crate::interpreter::python_code::PythonCode;
 
-/// The final subclass of a class. Each class has one of these, in a static.
+/// The final subclass of a class. Each class keeps its own in a static.
 pub(crate) type FastClass = PyOnceLock<Py<PyType>>;
 
 /// A class of iterators with a fast `__next__`.
 pub(crate) trait FastNext: PyClass<Frozen = True> + Sync {
-    /// The one for this class.
+    /// Returns the final subclass of this class.
     fn fast_class() -> &'static FastClass;
 
-    /// The next item, if that needs no waiting and raises no exception. After an exception, the method
-    /// `__next__` tries again.
+    /// Returns the next item, if that needs no waiting and raises no exception. If it would raise
+    /// one, `__next__` tries again.
     fn next_now(&self, py: Python<'_>) -> Option<Py<PyAny>>;
 }
 
 /// A class of writers with a fast `append`.
 pub(crate) trait FastAppend: PyClass<Frozen = True> + Sync {
-    /// The one for this class.
+    /// Returns the final subclass of this class.
     fn fast_class() -> &'static FastClass;
 
-    /// Appends a record, if that needs no waiting and raises no exception, and returns its offset.
+    /// Appends a record and returns its offset, if that needs no waiting and raises no exception.
     fn append_now(&self, record: &[u8]) -> Option<u64>;
 
-    /// Appends a record: the method of the class.
+    /// Appends a record. This is the method of the class.
     fn append<'py>(&self, record: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>;
 }
 
-/// The final subclass of `T`, to which all objects belong.
+/// Returns the final subclass of `T`. All objects belong to it.
 pub(crate) fn class_with_next<T: FastNext>(py: Python<'_>) -> &Bound<'_, PyType> {
     class::<T>(py, T::fast_class(), |_| {
         Ok(ffi::PyType_Slot {
@@ -66,14 +67,14 @@ pub(crate) fn class_with_next<T: FastNext>(py: Python<'_>) -> &Bound<'_, PyType>
     })
 }
 
-/// The final subclass of `T`, to which all objects belong.
+/// Returns the final subclass of `T`. All objects belong to it.
 pub(crate) fn class_with_append<T: FastAppend>(py: Python<'_>) -> &Bound<'_, PyType> {
     class::<T>(py, T::fast_class(), |base| {
         let append = base.getattr("append")?;
         let signature: String = append.getattr("__text_signature__")?.extract()?;
         let doc: Option<String> = append.getattr("__doc__")?.extract()?;
         let doc = CString::new(format!("append{signature}\n--\n\n{}", doc.unwrap_or_default()))?;
-        // Python keeps pointers to both as long as the class lives, which is forever.
+        // Python keeps pointers to both for as long as the class lives, which is forever.
         let methods = Box::leak(Box::new([
             ffi::PyMethodDef {
                 ml_name: c"append".as_ptr(),
@@ -92,9 +93,9 @@ pub(crate) fn class_with_append<T: FastAppend>(py: Python<'_>) -> &Bound<'_, PyT
     })
 }
 
-/// The final subclass of `T` with the slot that `fast` makes, or `T` itself if it cannot be
-/// created: then everything works, but more slowly, and `tests/api/test_fast_calls.py` fails. It is
-/// created once per process, and stays the same if the module is imported again.
+/// Returns the final subclass of `T` with the slot that `fast` creates. It is created once per
+/// process and stays the same if the module is imported again. If it cannot be created, returns `T`
+/// itself. All calls then still work, but more slowly, and `tests/api/test_fast_calls.py` fails.
 fn class<'py, T: PyTypeInfo>(
     py: Python<'py>,
     class: &'static FastClass,
@@ -108,7 +109,7 @@ fn class<'py, T: PyTypeInfo>(
     class.bind(py)
 }
 
-/// A final subclass with the name, the documentation and the attributes of `base`, and one
+/// Creates a final subclass with the name, the documentation and the attributes of `base`, and one
 /// additional slot.
 fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResult<Bound<'py, PyType>> {
     let name = CString::new(base.fully_qualified_name()?.to_str()?)?;
@@ -120,9 +121,9 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
     let mut slots = [
         inherited(ffi::Py_tp_doc),
         inherited(ffi::Py_tp_new),
-        // It frees an object of any subclass, and releases its class. Python's own function for
-        // subclasses also calls it, but calls `__del__` first, which only the garbage collector
-        // should do.
+        // This function frees an object of any subclass, and releases its class. Python's own
+        // function for subclasses also calls it, but calls `__del__` first, which only the garbage
+        // collector should do.
         inherited(ffi::Py_tp_dealloc),
         fast,
         ffi::PyType_Slot {
@@ -137,10 +138,10 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
     }
     let mut spec = ffi::PyType_Spec {
         name: name.as_ptr(),
-        // The same size as the base.
+        // Zero means the same size as the base.
         basicsize: 0,
         itemsize: 0,
-        // Without `Py_TPFLAGS_BASETYPE` the class is final. The functions that the garbage
+        // Without `Py_TPFLAGS_BASETYPE`, the class is final. The functions that the garbage
         // collector calls are inherited.
         flags: ffi::Py_TPFLAGS_DEFAULT as _,
         slots: slots.as_mut_ptr(),
@@ -155,7 +156,8 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
         let class = ffi::PyType_FromSpecWithBases(&mut spec, base.as_ptr());
         Bound::from_owned_ptr_or_err(base.py(), class)?.cast_into_unchecked::<PyType>()
     };
-    // So that `vars`, `help` and other introspection find the same in this class as in the base.
+    // Copies the attributes, so that `vars`, `help` and other introspection show the same as for
+    // the base.
     let own = class.getattr("__dict__")?;
     for item in base
         .getattr("__dict__")?
@@ -228,8 +230,9 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
             // the documentation says.
             return Some(unsafe { ffi::PyLong_FromUnsignedLongLong(offset) });
         }
-        // Attached through PyO3 from here on, so that it may wait and raise. If the interpreter is
-        // shutting down, that is refused, and the base's function is called.
+        // The call is attached through PyO3 from here on, so that it may wait and raise. If the
+        // interpreter is shutting down, attaching is refused, and the function of the base is
+        // called.
         Python::try_attach(|py| match writer.get().append(&record) {
             Ok(offset) => offset.into_ptr(),
             Err(error) => {
@@ -249,9 +252,9 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
     }
 }
 
-/// Calls the base's function, for keywords and wrong arguments. They are passed in a
-/// tuple and a dictionary, since the stable ABI has no vectorcall before Python 3.12. Returns
-/// `None` with an exception set if that fails.
+/// Calls the function of the base, for keywords and wrong arguments. They are passed in a tuple and
+/// a dictionary because the stable ABI has no vectorcall before Python 3.12. Returns `None` with an
+/// exception set if that fails.
 ///
 /// # Safety
 ///
@@ -292,7 +295,7 @@ unsafe fn base_append<'py, T: FastAppend>(
     }
 }
 
-/// Whether this is the main interpreter of the process, rather than a sub-interpreter.
+/// Checks whether this is the main interpreter of the process and not a sub-interpreter.
 pub(crate) fn is_main_interpreter(_py: Python<'_>) -> bool {
     // SAFETY: the thread is attached, so it has an interpreter. The number of the main one is 0.
     unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) == 0 }

@@ -1,12 +1,13 @@
-//! The exception that is on its way while an object is dropped.
+//! Keeps the pending exception while an object is dropped.
 
 #![expect(unsafe_code, reason = "PyO3 has no function that leaves a panic alone")]
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// Sets aside the current exception, if any, until it is dropped, so that Python can be called in
-/// between. PyO3's own `PyErr::take` panics on an exception made from a panic.
+/// Sets aside the current exception, if there is one, and restores it when this is dropped. Python
+/// can be called in between. PyO3's own `PyErr::take` panics on an exception that was created from
+/// a panic.
 pub(crate) struct KeptException<'py> {
     exception: [*mut ffi::PyObject; 3],
     _py: Python<'py>,

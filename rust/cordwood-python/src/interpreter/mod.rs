@@ -1,4 +1,4 @@
-//! How this crate calls Python, and how Python calls it.
+//! Calls from this crate to Python, and from Python to this crate.
 
 pub(crate) mod fast_call;
 pub(crate) mod kept_exception;
@@ -6,7 +6,7 @@ pub(crate) mod python_code;
 
 use pyo3::Python;
 
-/// The object with this name in a module of Python, which is imported once.
+/// Returns the object with this name in a Python module. The object is imported once.
 macro_rules! imported {
     ($py:expr, $module:literal, $name:literal) => {{
         static OBJECT: pyo3::sync::PyOnceLock<pyo3::Py<pyo3::PyAny>> = pyo3::sync::PyOnceLock::new();
@@ -15,7 +15,8 @@ macro_rules! imported {
     }};
 }
 
-/// A name as an interned `str`, which is made once. PyO3's own macro panics if there is no memory.
+/// Returns a name as an interned `str`, which is created once. PyO3's own macro panics if there is
+/// not enough memory.
 macro_rules! interned {
     ($py:expr, $name:literal) => {{
         static NAME: pyo3::sync::PyOnceLock<pyo3::Py<pyo3::types::PyString>> = pyo3::sync::PyOnceLock::new();
@@ -26,7 +27,8 @@ macro_rules! interned {
 
 pub(crate) use {imported, interned};
 
-/// Runs `work`, which may wait, with the interpreter released, if this thread holds it as `py`.
+/// Runs `work`, which may wait. If this thread holds the interpreter as `py`, it is released
+/// meanwhile.
 pub(crate) fn released<T: Send>(py: Option<Python<'_>>, work: impl FnOnce() -> T + Send) -> T {
     match py {
         Some(py) => py.detach(work),

@@ -1,14 +1,16 @@
-//! Calls of Python code that end well if the program ends meanwhile.
+//! Calls Python code in a way that is safe even if the program ends during the call.
 //!
 //! While the interpreter ends, Python before 3.14 ends any other thread that asks for it, such as
-//! one that returns from `time.sleep` or `file.read`, with `pthread_exit`, which unwinds the stack
-//! of that thread. Our functions are not made for that: some abort the process at once, and where
-//! none does, PyO3's `catch_unwind` does. Data that other objects would still have written is lost.
-//! So each call here has a guard next to it, in which the thread stays until the process has ended.
-//! Python 3.14 does the same, and PyO3 where Rust code asks for the interpreter.
+//! one that returns from `time.sleep` or `file.read`. It does so with `pthread_exit`, which unwinds
+//! the stack of that thread. Our functions are not made for that. Some abort the process at once,
+//! and where none does, PyO3's `catch_unwind` does. Data that other objects would still have
+//! written is then lost. So each call here has a guard next to it, which holds the thread until the
+//! process has ended. Python 3.14 does the same, and so does PyO3 where Rust code asks for the
+//! interpreter.
 //!
-//! Python code is called through [`PythonCode`] and imported by [`module`]; Clippy refuses PyO3's own
-//! methods for this (`clippy.toml`). The objects of the user that outlive a call are [`Held`].
+//! Python code is called through [`PythonCode`] and imported by [`module`]. Clippy refuses PyO3's
+//! own methods for this (`clippy.toml`). A user's object that outlives a call is kept in a
+//! [`Held`].
 
 #![expect(unsafe_code, reason = "PyO3 declares these functions of C as ones that never unwind")]
 
@@ -29,39 +31,40 @@ use crate::memory::buffer::new_interned;
 
 /// Calls that run Python code.
 pub(crate) trait PythonCode<'py> {
-    /// `self(*args)`, as [`call1`](PyAnyMethods::call1).
+    /// Calls `self(*args)`, as [`call1`](PyAnyMethods::call1) does.
     fn run(&self, args: impl Arguments<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.run_with(args, None)
     }
 
-    /// `self(*args, **keywords)`, as [`call`](PyAnyMethods::call).
+    /// Calls `self(*args, **keywords)`, as [`call`](PyAnyMethods::call) does.
     fn run_with(&self, args: impl Arguments<'py>, keywords: Option<&Bound<'py, PyDict>>)
     -> PyResult<Bound<'py, PyAny>>;
 
-    /// `self.name(*args)`, as [`call_method1`](PyAnyMethods::call_method1).
+    /// Calls `self.name(*args)`, as [`call_method1`](PyAnyMethods::call_method1) does.
     fn run_method(&self, name: &Bound<'py, PyString>, args: impl Arguments<'py>) -> PyResult<Bound<'py, PyAny>>;
 
-    /// `self.name`; `None` if there is no such attribute, as
-    /// [`getattr_opt`](PyAnyMethods::getattr_opt).
+    /// Returns `self.name`, or `None` if there is no such attribute, as
+    /// [`getattr_opt`](PyAnyMethods::getattr_opt) does.
     fn attribute(&self, name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>>;
 
-    /// `isinstance(self, class)`, as [`is_instance`](PyAnyMethods::is_instance). The check of an
-    /// abstract class is Python code.
+    /// Calls `isinstance(self, class)`, as [`is_instance`](PyAnyMethods::is_instance) does. For an
+    /// abstract class, the check is Python code.
     fn is_a(&self, class: &Bound<'py, PyAny>) -> PyResult<bool>;
 
-    /// `iter(self)`, as [`try_iter`](PyAnyMethods::try_iter).
+    /// Calls `iter(self)`, as [`try_iter`](PyAnyMethods::try_iter) does.
     fn items(&self) -> PyResult<Items<'py>>;
 }
 
-/// Positional arguments: a tuple.
+/// Positional arguments, as a tuple.
 pub(crate) trait Arguments<'py>: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>> {}
 
 impl<'py, A> Arguments<'py> for A where A: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>> {}
 
 type Object = *mut ffi::PyObject;
 
-/// A function of C that is given objects, as one that may unwind. The compiler knows its declaration,
-/// according to which it never does, and would leave out the guard if it recognised the function.
+/// Declares a C function that is given objects as one that may unwind. The compiler knows the
+/// original declaration, which says that it never unwinds. If the compiler recognised the function,
+/// it would leave out the guard.
 macro_rules! may_unwind {
     ($function:path; $($object:ty),+ => $result:ty) => {
         black_box(transmute::<
@@ -129,7 +132,7 @@ fn attribute<'py>(object: &Bound<'py, PyAny>, name: &Bound<'py, PyString>) -> Py
     }
 }
 
-/// The module with this name. The first import of a module runs its code.
+/// Returns the module with this name. The first import of a module runs its code.
 pub(crate) fn module<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyModule>> {
     let name = new_interned(py, name)?;
     // SAFETY: as in `run_with`.
@@ -140,7 +143,7 @@ pub(crate) fn module<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, Py
     Ok(module?.cast_into()?)
 }
 
-/// The object with this name in a module.
+/// Returns the object with this name in a module.
 pub(crate) fn object(py: Python<'_>, of_module: &str, name: &str) -> PyResult<Py<PyAny>> {
     Ok(module(py, of_module)?.getattr(new_interned(py, name)?)?.unbind())
 }
@@ -162,9 +165,9 @@ impl<'py> Iterator for Items<'py> {
     }
 }
 
-/// A reference to an object of the user. If it is the last one, the object is released at once,
-/// even by a thread without the interpreter. That can run Python code, such as the `close` of a
-/// file.
+/// A reference to a user's object. When the last reference is dropped, the object is released at
+/// once, even by a thread without the interpreter. This can run Python code, such as the `close` of
+/// a file.
 pub(crate) struct Held(Py<PyAny>);
 
 impl Held {
@@ -185,8 +188,8 @@ impl Drop for Held {
     fn drop(&mut self) {
         Python::try_attach(|py| {
             let object = replace(&mut self.0, py.None()).into_ptr();
-            // SAFETY: the calling convention is the same, this thread is attached, and the reference
-            // is not used again.
+            // SAFETY: the calling convention is the same, this thread is attached, and the
+            // reference is not used again.
             unsafe {
                 let release = may_unwind!(ffi::Py_DecRef; Object => ());
                 guarded(|| release(object));
@@ -203,7 +206,8 @@ pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Dropped only if the stack is unwound, and never by a panic: no Rust code runs next to it.
+/// A guard that is dropped only if the stack is unwound. A panic never drops it, because no Rust
+/// code runs next to it.
 struct Guard;
 
 impl Drop for Guard {

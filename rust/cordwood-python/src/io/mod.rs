@@ -1,4 +1,5 @@
-//! Sources and sinks: Python objects as [`Read`](std::io::Read) and [`Write`](std::io::Write).
+//! Sources and sinks, which make Python objects usable as [`Read`](std::io::Read) and
+//! [`Write`](std::io::Write).
 
 pub(crate) mod sink;
 pub(crate) mod source;

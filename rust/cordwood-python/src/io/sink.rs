@@ -1,4 +1,4 @@
-//! An object with `write`, as [`Sink`].
+//! Makes an object with `write` usable as a [`Sink`].
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl ObjectOutput {
         call_python(|py| self.fileno(py).map(drop))
     }
 
-    /// Waits until everything written is on the disk.
+    /// Waits until all written bytes are on the disk.
     pub(crate) fn sync(&self) -> io::Result<()> {
         call_python(|py| {
             let fsync = imported!(py, "os", "fsync")?;
@@ -37,9 +37,9 @@ impl ObjectOutput {
     }
 }
 
-/// The object gets a view of the writer's memory: a copy would cost more than everything else. If
-/// the object keeps the view, the memory belongs to the object from then on, and the writer
-/// allocates new memory.
+/// The object gets a view of the writer's memory, because a copy would cost more than all other
+/// steps. If the object keeps the view, it owns that memory from then on, and the writer allocates
+/// new memory.
 impl Sink for ObjectOutput {
     fn write_buffer(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
         let bytes = Arc::new(std::mem::take(buffer));
@@ -56,14 +56,15 @@ impl Sink for ObjectOutput {
     }
 }
 
-/// An object with `write`, and the bytes to write: only suffixes of them are passed to `write`.
+/// An object with `write`, and the bytes to write. Only suffixes of these bytes are passed to
+/// `write`.
 struct Showing<'a>(&'a Py<PyAny>, &'a Arc<Vec<u8>>);
 
 impl Write for Showing<'_> {
     fn write(&mut self, rest: &[u8]) -> io::Result<usize> {
         let Showing(object, bytes) = self;
         if rest.len() < bytes.len() {
-            // An object that writes only a part each time may take long.
+            // An object that writes only a part in each call may take a long time.
             check_signals_anywhere()?;
         }
         call_python(|py| {
@@ -72,8 +73,8 @@ impl Write for Showing<'_> {
             let write = interned!(py, "write")?;
             let answer = object.bind(py).run_method(write, new_tuple(py, [view.into_any()])?)?;
             if answer.is_none() {
-                // A class whose `write` returns `None` has written everything; Python's raw files
-                // and sockets have then written no byte.
+                // If `write` returns `None`, the class has written all bytes. Python's raw files
+                // and sockets are the exception: they have written none.
                 if object.bind(py).is_a(imported!(py, "io", "RawIOBase")?)? {
                     return Err(PyBlockingIOError::new_err(
                         "write() returned None: the sink must be in blocking mode",

@@ -1,4 +1,4 @@
-//! The sources that Python users pass, as [`Read`] and [`Seek`].
+//! Makes the sources that Python users pass usable as [`Read`] and [`Seek`].
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -25,34 +25,35 @@ use crate::values::position::Position;
 
 /// A file, a buffer or a Python object.
 pub(crate) trait Input: Read + Seek + Send + Sync {
-    /// A second input of the same source, with a position of its own: only for sources that other
-    /// readers do not affect, so not for a pipe, a device or an object.
+    /// Returns a second input of the same source, with its own position. Only sources that other
+    /// readers do not affect have one, so a pipe, a device or an object does not.
     fn another(&self) -> Option<Box<dyn Input>> {
         None
     }
 
-    /// Whether it can seek, although it may have no second input: other users of the same object
-    /// would move its position.
+    /// Checks whether the input can seek. An input that can seek may still have no second input,
+    /// because other users of the same object would move its position.
     fn can_seek(&self) -> bool {
         self.another().is_some()
     }
 
-    /// Its current length in bytes, if that is known.
+    /// Returns the current length in bytes, if it is known.
     fn len(&self) -> io::Result<Option<u64>> {
         Ok(None)
     }
 }
 
-/// The Python object that an [`Input`] reads, if it does not read a file. All its inputs share this
-/// reference, so the holder of an input can show it to the garbage collector.
+/// The Python object that an [`Input`] reads, if it does not read a file. All inputs of the object
+/// share this reference, so the holder of an input can show the object to the garbage collector.
 pub(crate) type Referent = Arc<Held>;
 
 pub(crate) type InputSource = StreamSource<Box<dyn Input>>;
 
-/// An open source, which has its path, if any, and the object that it reads.
+/// An open source, with its path if it has one, and the object that it reads.
 pub(crate) type Opened = (InputSource, Option<Referent>);
 
-/// `input`, positioned at the offset `start` of the log, or at its end if that comes first.
+/// Returns a source that reads `input` from the offset `start` of the log, or from its end if the
+/// log is shorter.
 pub(crate) fn source_at(mut input: Box<dyn Input>, start: u64) -> io::Result<InputSource> {
     let Some(len) = input.len()? else {
         return Ok(StreamSource::new(input, 0));
@@ -66,7 +67,7 @@ pub(crate) type SourceReader = cordwood::Reader<InputSource>;
 /// An open reader.
 pub(crate) struct OpenedReader {
     pub(crate) reader: SourceReader,
-    /// The given options, completed with the format if that had to be detected.
+    /// The given options. If the format had to be detected, they now include it.
     pub(crate) options: ReadOptions,
     /// A second input of the same source, if possible.
     pub(crate) another: Option<Box<dyn Input>>,
@@ -100,7 +101,8 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
         return Err(noted.err().unwrap_or(error));
     }
     if options.must_look() && options.start > 0 && can_seek {
-        // The format is detected at the start; the bytes before the range need not be read.
+        // The format is detected at the start of the file. The rest of the bytes before the range
+        // are not read.
         let started = py.detach(|| {
             options = options.clone().with_format(reader.format()?);
             reader.restart(options.clone())
@@ -115,16 +117,16 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
     })
 }
 
-/// [`open_reader`] for a path, without the interpreter.
+/// Does the work of [`open_reader`] for a path, without the interpreter.
 pub(crate) fn open_path(path: &Path, mut options: ReadOptions) -> Result<OpenedReader, Error> {
     let mut reader = cordwood::Reader::open_with(path, options.clone())?;
-    // A read of a pipe, which may wait, is left to `FileInput`: there, a signal ends it.
+    // A pipe is read by `FileInput` instead. The read may wait, and there a signal ends it.
     if options.must_look() && options.start > 0 && reader.file_len().is_some() {
-        // It starts in the middle of the file from now on.
+        // The reader will start in the middle of the file, so the format is kept.
         options = options.with_format(reader.format()?);
     }
     let source = reader.into_inner().map(FileInput::boxed);
-    // Threads read one file.
+    // Several threads can only read a single file.
     let is_one_file = !source.is_segmented();
     Ok(OpenedReader {
         another: source.get_ref().another().filter(|_| is_one_file),
@@ -134,8 +136,8 @@ pub(crate) fn open_path(path: &Path, mut options: ReadOptions) -> Result<OpenedR
     })
 }
 
-/// Opens the user's source: a path at its start; all others at the offset `start` of the log,
-/// to read the range of `options`.
+/// Opens the user's source to read the range of `options`. A path is opened at its start. All other
+/// sources are opened at the offset `start` of the log.
 pub(crate) fn open(source: &Bound<'_, PyAny>, start: u64, options: &ReadOptions) -> PyResult<Opened> {
     open_any(source, start, options).map_err(|error| of_call(source.py(), error))
 }
@@ -158,7 +160,7 @@ fn open_any(source: &Bound<'_, PyAny>, start: u64, options: &ReadOptions) -> PyR
     if let Ok(bytes) = source.cast::<PyBytes>() {
         let bytes = Arc::new(PyBackedBytes::from(bytes.clone()));
         let len = bytes.len() as u64;
-        // `bytes` refer to no other object, so the garbage collector need not see them.
+        // A `bytes` object refers to no other object, so the garbage collector need not see it.
         let (content, position) = (Content::Bytes(bytes), 0);
         let input = BufferInput { content, len, position };
         return Ok((source_at(Box::new(input), start)?, None));
@@ -169,7 +171,7 @@ fn open_any(source: &Bound<'_, PyAny>, start: u64, options: &ReadOptions) -> PyR
             let len = view.getattr(interned!(py, "nbytes")?)?.extract()?;
             let mut view = view.into_any();
             if PyUntypedBuffer::get(&view).is_err() {
-                // PyO3 refuses a buffer without dimensions, such as that of a scalar of NumPy.
+                // PyO3 refuses a buffer without dimensions, such as that of a NumPy scalar.
                 view = view.run_method(interned!(py, "cast")?, ("B",))?;
             }
             let view = Arc::new(Held::new(&view));
@@ -192,7 +194,8 @@ fn open_any(source: &Bound<'_, PyAny>, start: u64, options: &ReadOptions) -> PyR
     Err(refused)
 }
 
-/// The source, or the list of them, in which each URL has the arguments of its file system.
+/// Returns the source, or the list of sources, after giving each URL the arguments of its file
+/// system.
 pub(crate) fn with_options<'py>(
     source: &Bound<'py, PyAny>,
     storage_options: Option<&Bound<'py, PyAny>>,
@@ -203,8 +206,8 @@ pub(crate) fn with_options<'py>(
     }
 }
 
-/// The source as a file object that reads ahead in the range of `options`; `None` if it is read in
-/// another way.
+/// Returns the source as a file object that reads ahead in the range of `options`, or `None` if it
+/// is read in another way.
 pub(crate) fn range_file<'py>(
     source: &Bound<'py, PyAny>,
     options: &ReadOptions,
@@ -213,20 +216,20 @@ pub(crate) fn range_file<'py>(
     remote(source, "file_of", (source, options.start, options.end, position))
 }
 
-/// The source as an object with `read_range`, which can be opened any number of times; `None` if it
-/// is read in another way.
+/// Returns the source as an object with `read_range`, which can be opened any number of times.
+/// Returns `None` if it is read in another way.
 pub(crate) fn ranges_of<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     remote(source, "source_of", (source,))
 }
 
-/// The result of a function of `_remote.py` for a source, unless that is read without Python's help, or
-/// the result is `None`.
+/// Calls a function of `_remote.py` for a source. Returns `None` if the function returns `None`, or
+/// if the source is read without Python's help.
 fn remote<'py>(
     source: &Bound<'py, PyAny>,
     function: &str,
     args: impl Arguments<'py>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    // These are read without Python's help.
+    // These sources are read without Python's help.
     if !is_url(source)? && (is_path(source)? || PyMemoryView::from(source).is_ok()) {
         return Ok(None);
     }
@@ -251,7 +254,7 @@ fn open_ranges(file: &Bound<'_, PyAny>, start: u64) -> PyResult<Opened> {
     Ok((source.with_path(path), Some(referent)))
 }
 
-/// A file that we opened.
+/// A file that this crate opened.
 struct FileInput(FileReader);
 
 impl FileInput {
@@ -272,13 +275,14 @@ impl Input for FileInput {
 }
 
 impl Read for FileInput {
-    /// A signal ends a read that waits for a pipe or a device. The core then repeats the read, which
-    /// may wait forever, unless the signal's handler raises an exception: that of Ctrl-C does.
+    /// A signal ends a read that waits for a pipe or a device. The core then repeats the read,
+    /// which may wait forever, unless the handler of the signal raises an exception. The handler of
+    /// Ctrl-C does.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.0.read(buffer);
         let is_interrupted = |error: &io::Error| error.kind() == io::ErrorKind::Interrupted;
-        // A thread that reads a regular file ahead must not wait for the interpreter: a consumer of
-        // an Arrow stream may hold it while it waits for the thread.
+        // A thread that reads a regular file ahead must not wait for the interpreter. A consumer of
+        // an Arrow stream may hold the interpreter while it waits for the thread.
         if read.as_ref().is_err_and(is_interrupted) && matches!(self.0.file_len(), Ok(None)) {
             check_signals_anywhere()?;
         }
@@ -292,7 +296,7 @@ impl Seek for FileInput {
     }
 }
 
-/// Whether an object with `read` can seek, as it says itself.
+/// Checks whether an object with `read` can seek, by asking the object.
 pub(crate) fn is_seekable(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     match object.attribute(interned!(object.py(), "seekable")?)? {
         Some(seekable) => seekable.run(())?.is_truthy(),
@@ -308,7 +312,7 @@ fn open_object(object: &Bound<'_, PyAny>, start: u64) -> PyResult<Opened> {
         true => object.run_method(interned!(py, "tell")?, ())?.extract()?,
         false => 0,
     };
-    // An object of `cordwood.beam`.
+    // The object may be one of `cordwood.beam`.
     let path = object
         .attribute(interned!(py, "cordwood_path")?)?
         .map_or(Ok(None), |path| path.extract())?;
@@ -322,8 +326,8 @@ fn open_object(object: &Bound<'_, PyAny>, start: u64) -> PyResult<Opened> {
         is_lost: false,
     };
     // A source that cannot seek is read from its start, and the bytes before the range are
-    // discarded. The length is not queried: that may cost as much as reading everything, for
-    // example for a compressed file.
+    // discarded. Its length is not queried because that may cost as much as reading the whole
+    // source, for example for a compressed file.
     let mut source = StreamSource::new(Box::new(input) as Box<dyn Input>, 0).with_path(path);
     if start > 0 && is_seekable {
         source.seek(start)?;
@@ -341,11 +345,11 @@ struct BufferInput {
 
 #[derive(Clone)]
 enum Content {
-    /// `bytes` never change, so they are read without the interpreter.
+    /// A `bytes` object. It never changes, so it is read without the interpreter.
     Bytes(Arc<PyBackedBytes>),
-    /// Any other buffer. Other threads may write to it meanwhile, so each piece is copied before it
-    /// is used. This is a `memoryview` that we created, which keeps the buffer in place, and which
-    /// the garbage collector can traverse.
+    /// Any other buffer. Other threads may write to it during a read, so each piece is copied
+    /// before it is used. The object is a `memoryview` that we created. It keeps the buffer in
+    /// place, and the garbage collector can traverse it.
     View(Referent),
 }
 
@@ -366,7 +370,7 @@ impl Read for BufferInput {
                 let position = usize::try_from(self.position).unwrap_or(usize::MAX);
                 bytes.get(position..).unwrap_or_default().read(buffer)?
             }
-            // A thread may read ahead when the interpreter shuts down.
+            // A thread may be reading ahead when the interpreter shuts down.
             Content::View(view) => call_python(|py| {
                 let source = PyUntypedBuffer::get(view.bind(py))?;
                 Ok(copy_from_buffer(py, &source, self.position, buffer))
@@ -390,15 +394,16 @@ impl Seek for BufferInput {
 /// An object with `read`.
 struct ObjectInput {
     object: Referent,
-    /// The position of the object when it was passed in: file offset 0.
+    /// The position of the object when it was passed in, which is file offset 0.
     base: u64,
     is_seekable: bool,
-    /// The length of a file object made by [`range_file`], which is closed when this is dropped.
+    /// The length of a file object made by [`range_file`]. Such an object is closed when this is
+    /// dropped.
     len: Option<u64>,
     /// The file offset of the next byte to read.
     position: u64,
-    /// Whether the object may be elsewhere: its `read` or `seek` has raised an exception, perhaps
-    /// because there was no memory for bytes that it had already taken.
+    /// Whether the position of the object is unknown because its `read` or `seek` has raised an
+    /// exception. For example, it may have taken bytes and then run out of memory for them.
     is_lost: bool,
 }
 
@@ -418,7 +423,7 @@ impl Drop for ObjectInput {
             Python::try_attach(|py| {
                 // This may be dropped because of an exception, which must be preserved.
                 let _kept = KeptException::new(py);
-                // An object that the garbage collector has cleared is already closed, and cannot be
+                // An object that the garbage collector has cleared is already closed and cannot be
                 // closed again.
                 let close = interned!(py, "close");
                 let _ = close.and_then(|close| self.object.bind(py).run_method(close, ()));
@@ -471,8 +476,8 @@ impl ObjectInput {
         self.checked(py, len)
     }
 
-    /// Returns the length of an answer, once checked. A remote file whose answer is cut short may
-    /// look like one that ends there: its `size` says that it does not.
+    /// Returns the length of an answer after checking it. A remote file whose answer is cut short
+    /// may look like one that ends there. Its `size` shows that it does not.
     fn checked(&self, py: Python<'_>, len: usize) -> PyResult<usize> {
         if len > 0 || !self.is_seekable {
             return Ok(len);
@@ -509,7 +514,7 @@ impl Seek for ObjectInput {
         }
         self.is_lost = true;
         call_python(|py| {
-            // No object has the largest position: it reports that itself.
+            // No object has the largest position, and each reports that itself.
             let position = new_int(py, self.base.saturating_add(offset))?;
             let seek = interned!(py, "seek")?;
             self.object.bind(py).run_method(seek, new_tuple(py, [position])?)?;
@@ -520,8 +525,8 @@ impl Seek for ObjectInput {
     }
 }
 
-/// Whether a source that is a Python object raised an exception that is not an error, such as
-/// Ctrl-C: it must be raised at once.
+/// Checks whether a source that is a Python object raised an exception that is not an error, such
+/// as that of Ctrl-C. Such an exception must be raised at once.
 pub(crate) fn is_interrupt(py: Python<'_>, error: &cordwood::Error) -> bool {
     let ErrorKind::Io { source: error, .. } = &error.kind else {
         return false;

@@ -1,32 +1,33 @@
-//! The memory of record batches, which is reused.
+//! Reuses the memory of record batches.
 
 use std::sync::{Arc, Mutex};
 
 use cordwood::read::RecordBatch;
 
-/// The memory of batches whose pools are no longer used. The next pool takes it, since many logs have only
-/// one or two batches.
+/// The memory of batches whose pools are no longer used. The next pool takes it, because many logs
+/// have only one or two batches.
 static SPARE: Mutex<Vec<RecordBatch>> = Mutex::new(Vec::new());
 
-/// Memory of record batches that Python has released. New memory costs more than reading into it,
-/// since the system zeroes each page first.
+/// The memory of record batches that Python has released. New memory costs more than reading into
+/// it because the system zeroes each page first.
 ///
-/// No call here waits: if another thread is using the pool, memory is allocated or freed instead.
-/// In a forked process that thread may not exist.
+/// No call here waits. If another thread is using the pool, memory is allocated or freed instead.
+/// In a forked process, that thread may not exist.
 pub(crate) struct Pool {
     batches: Mutex<Vec<RecordBatch>>,
     count_max: usize,
 }
 
 impl Pool {
-    /// A record batch that a huge record has made larger than this, in bytes, is not kept.
+    /// The largest record batch that is kept, in bytes. A huge record can make a batch larger than
+    /// this.
     const CAPACITY_MAX: usize = 64 << 20;
 
-    /// The most that the process keeps between pools, in bytes: the batches that are read ahead of a
-    /// conversion are shorter.
+    /// The most memory that the process keeps between pools, in bytes. The batches that are read
+    /// ahead of a conversion are shorter.
     const SPARE_CAPACITY_MAX: usize = 32 << 20;
 
-    /// `count_max` is the number of record batches in use at a time.
+    /// Creates a pool for `count_max` record batches that are in use at the same time.
     pub(crate) fn new(count_max: usize) -> Self {
         Pool {
             batches: Mutex::default(),
@@ -64,7 +65,7 @@ impl Drop for Pool {
     }
 }
 
-/// A record batch whose memory goes back to the pool once no object refers to it.
+/// A record batch whose memory returns to the pool once no object refers to it.
 pub(crate) struct PooledBatch {
     records: RecordBatch,
     pool: Arc<Pool>,
@@ -75,12 +76,12 @@ impl PooledBatch {
         PooledBatch { records, pool }
     }
 
-    /// Takes the records back: they are not released.
+    /// Takes the records out, so that they are not returned to the pool.
     pub(crate) fn take(&mut self) -> RecordBatch {
         std::mem::take(&mut self.records)
     }
 
-    /// Gives back most of the memory, if the records need little of it.
+    /// Frees most of the memory if the records need little of it.
     pub(crate) fn shrink(&mut self) {
         let used = self.records.data().len() + size_of::<u64>() * 2 * self.records.len();
         if self.records.capacity() / 4 > used {

@@ -1,4 +1,5 @@
-//! Raw-memory access for buffers, `bytes`, text and numbers; and C functions that make objects.
+//! Raw-memory access for buffers, `bytes`, text and numbers, and the C functions that create
+//! objects.
 
 #![expect(unsafe_code, reason = "a Python buffer is raw memory")]
 
@@ -15,11 +16,11 @@ use pyo3::types::{PyBytes, PyMemoryView, PyString, PyTuple, PyType};
 
 use super::batch_pool::PooledBatch;
 
-/// Copies bytes from `source`, starting at `position`, to `target`: as many as there are and fit.
-/// Returns how many.
+/// Copies bytes from `source`, starting at `position`, to `target`. Copies as many as exist and
+/// fit, and returns their number.
 ///
-/// Other threads may write to the buffer meanwhile, as with every use of a mutable buffer in
-/// Python; then the copy mixes old and new bytes. Only the copy is ever used, so a checksum and the
+/// As with every use of a mutable buffer in Python, other threads may write to the buffer during
+/// the copy, which then mixes old and new bytes. Only the copy is ever used, so a checksum and the
 /// data it was computed from cannot differ.
 pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyUntypedBuffer, position: u64, target: &mut [u8]) -> usize {
     let source_len = source.len_bytes();
@@ -44,12 +45,13 @@ pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyUntypedBuffer, positi
     len
 }
 
-/// The number of bytes copied at once: the C library's own copy is slow for more than about 2 KiB
-/// (see the core's `copy.rs`).
+/// The number of bytes copied at once. The C library's copy function is slow for more than about 2
+/// KiB (see the core's `copy.rs`).
 const PIECE_LEN: usize = 2048;
 
-/// A `bytes` object with a copy of `data`, or `None` with an exception set if there is not enough
-/// memory. The copy is made in pieces, which halves the time to read records of 100 KiB.
+/// Returns a `bytes` object with a copy of `data`. If there is not enough memory, returns `None`
+/// with an exception set. The copy is made in pieces, which halves the time to read records of 100
+/// KiB.
 #[inline]
 pub(crate) fn new_bytes<'py>(py: Python<'py>, data: &[u8]) -> Option<Bound<'py, PyBytes>> {
     if data.len() <= PIECE_LEN {
@@ -63,12 +65,12 @@ pub(crate) fn new_bytes<'py>(py: Python<'py>, data: &[u8]) -> Option<Bound<'py, 
     bytes_of_pieces(py, std::iter::once(data))
 }
 
-/// The same with the exception as an error.
+/// Like [`new_bytes`], but returns the exception as an error.
 pub(crate) fn try_bytes<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     new_bytes(py, data).ok_or_else(|| PyErr::fetch(py))
 }
 
-/// [`new_bytes`] for data in several pieces. Their lengths must not change.
+/// Like [`new_bytes`], for data in several pieces. Their lengths must not change.
 pub(crate) fn bytes_of_pieces<'a, 'py>(
     py: Python<'py>,
     pieces: impl Iterator<Item = &'a [u8]> + Clone,
@@ -97,37 +99,37 @@ pub(crate) fn bytes_of_pieces<'a, 'py>(
     }
 }
 
-/// A `bytes` object with a copy of a buffer.
+/// Returns a `bytes` object with a copy of a buffer.
 pub(crate) fn bytes_of_buffer<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
-    // SAFETY: the thread is attached. The result is a new reference to a `bytes` object, or null with an
-    // exception set.
+    // SAFETY: the thread is attached. The result is a new reference to a `bytes` object, or null
+    // with an exception set.
     unsafe {
         let bytes = ffi::PyBytes_FromObject(object.as_ptr());
         Ok(Bound::from_owned_ptr_or_err(object.py(), bytes)?.cast_into_unchecked())
     }
 }
 
-/// A `MemoryError`. Making it allocates no memory.
+/// Returns a `MemoryError`. Creating it allocates no memory.
 pub(crate) fn no_memory() -> PyErr {
     PyMemoryError::new_err(())
 }
 
-/// An empty vector with room for `count` items.
+/// Returns an empty vector with room for `count` items.
 ///
 /// # Errors
 ///
-/// `MemoryError`.
+/// Returns a `MemoryError` if there is not enough memory.
 pub(crate) fn vec_for<T>(count: usize) -> PyResult<Vec<T>> {
     let mut items = Vec::new();
     items.try_reserve_exact(count).map_err(|_| no_memory())?;
     Ok(items)
 }
 
-/// Text as a `str`.
+/// Returns text as a `str`.
 ///
 /// # Errors
 ///
-/// `MemoryError`, where PyO3's own conversion would panic.
+/// Returns a `MemoryError` if there is not enough memory. PyO3's own conversion would panic.
 pub(crate) fn new_text<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
     // SAFETY: there are `text.len()` bytes of UTF-8 at the pointer. The result is a new reference
     // to a `str`, or null with an exception set.
@@ -137,36 +139,36 @@ pub(crate) fn new_text<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, 
     }
 }
 
-/// The same, interned.
+/// Returns text as an interned `str`.
 ///
 /// # Errors
 ///
-/// `MemoryError`.
+/// Returns a `MemoryError` if there is not enough memory.
 pub(crate) fn new_interned<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
     let mut object = new_text(py, text)?.into_ptr();
-    // SAFETY: the thread is attached. The reference is replaced by one to an equal `str`, or kept if
-    // there is no memory to intern it.
+    // SAFETY: the thread is attached. The reference is replaced by one to an equal `str`, or kept
+    // if there is no memory to intern it.
     unsafe {
         ffi::PyUnicode_InternInPlace(&mut object);
         Ok(Bound::from_owned_ptr(py, object).cast_into_unchecked())
     }
 }
 
-/// A number as an `int`.
+/// Returns a number as an `int`.
 ///
 /// # Errors
 ///
-/// `MemoryError`, where PyO3's own conversion would panic.
+/// Returns a `MemoryError` if there is not enough memory. PyO3's own conversion would panic.
 pub(crate) fn new_int(py: Python<'_>, number: u64) -> PyResult<Bound<'_, PyAny>> {
     // SAFETY: the thread is attached; the result is a new reference, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromUnsignedLongLong(number)) }
 }
 
-/// A tuple of these objects.
+/// Returns a tuple of these objects.
 ///
 /// # Errors
 ///
-/// `MemoryError`, where PyO3's own conversion would panic.
+/// Returns a `MemoryError` if there is not enough memory. PyO3's own conversion would panic.
 pub(crate) fn new_tuple<'py, const N: usize>(
     py: Python<'py>,
     items: [Bound<'py, PyAny>; N],
@@ -182,15 +184,16 @@ pub(crate) fn new_tuple<'py, const N: usize>(
     }
 }
 
-/// A named tuple: an object of `class`, whose layout is that of its base `tuple`, with these items.
+/// Returns a named tuple: an object of `class`, which has the layout of its base `tuple`, with
+/// these items.
 ///
-/// The function of `tuple` that makes it is called without looking for `tuple.__new__`, which would
-/// check the class again. The class's own `__new__` does the same, but it is written in Python:
-/// it takes several times as long, and a handler of a signal may run in it.
+/// It is created by calling the slot of `tuple` directly. Looking up `tuple.__new__` would check
+/// the class again. The `__new__` of the class does the same work, but it is written in Python: it
+/// takes several times as long, and a signal handler may run in it.
 ///
 /// # Errors
 ///
-/// `MemoryError`; `TypeError` if it is another class.
+/// Returns a `MemoryError` if there is not enough memory, or a `TypeError` if it is another class.
 pub(crate) fn new_named_tuple<'py>(
     class: &Bound<'py, PyType>,
     items: Bound<'py, PyTuple>,
@@ -218,7 +221,7 @@ pub(crate) fn new_named_tuple<'py>(
 
 /// Memory that Python reads without a copy.
 pub(crate) enum Shared {
-    /// Bytes that are about to be written, from this index on.
+    /// Bytes that are about to be written, starting at this index.
     Unwritten(Arc<Vec<u8>>, usize),
     Batch(Arc<PooledBatch>, BatchBuffer),
 }
@@ -232,7 +235,7 @@ pub(crate) enum BatchBuffer {
 }
 
 impl BatchBuffer {
-    /// Its address, and its length in bytes.
+    /// Returns the address of the buffer and its length in bytes.
     pub(crate) fn place(self, records: &RecordBatch) -> (*const u8, usize) {
         fn of<T>(items: &[T]) -> (*const u8, usize) {
             (items.as_ptr().cast(), size_of_val(items))
@@ -245,7 +248,8 @@ impl BatchBuffer {
     }
 }
 
-/// The memory as bytes. Whoever keeps the view keeps the memory, which does not change.
+/// Returns a view of the memory as bytes. The memory does not change, and it lives as long as the
+/// view.
 pub(crate) fn view_of_shared(py: Python<'_>, memory: Shared) -> PyResult<Bound<'_, PyMemoryView>> {
     PyMemoryView::from(Bound::new(py, Exporter(memory))?.as_any())
 }

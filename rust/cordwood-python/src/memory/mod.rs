@@ -1,4 +1,4 @@
-//! Memory: Python's, which is read or made here, and that of record batches, which is reused.
+//! Reads and creates objects in Python's memory, and reuses the memory of record batches.
 
 pub(crate) mod batch_pool;
 pub(crate) mod buffer;

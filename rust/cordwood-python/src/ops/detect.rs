@@ -17,14 +17,15 @@ use crate::values::options::{compression_name, dialect_name};
 /// Detects the format of a log from the start of the file.
 ///
 /// Args:
-///     source: As for `Reader`. Its first 96 KiB are read; if they do not show a log and the file
-///         is longer, its end and the starts of its blocks are read as well.
+///     source: As for `Reader`. Its first 96 KiB are read. If they do not show that it is a log and
+///         the file is longer, its end and the starts of its blocks are read as well.
 ///
 /// Returns:
-///     A `LogFormat`: the dialect; the log number, if logs of that dialect have one (the number in
-///     the name of the file, or else that of the first fragment); and the compression. `None` if
-///     the format cannot be detected: the file is empty, or its start contains no complete
-///     fragment with a valid checksum. `Reader` then reads it as `"leveldb"`.
+///     A `LogFormat` with the dialect, the log number and the compression. The log number is set if
+///     logs of that dialect have one. It is the number in the name of the file, or else that of the
+///     first fragment. The result is `None` if the format cannot be detected: the file is empty, or
+///     its start contains no complete fragment with a valid checksum. `Reader` then reads it as
+///     `"leveldb"`.
 ///
 /// Raises:
 ///     DialectError: The source is not a log.
@@ -41,7 +42,7 @@ pub(crate) fn detect<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     let py = source.py();
     let options = ReadOptions::default().with_range(..DETECT_LEN as u64);
     let OpenedReader { reader, options, .. } = open_reader(source, options)?;
-    // A reader would read more at a time.
+    // Without the limit, a reader would read more at a time.
     let source = reader.into_inner().map(|input| input.take(DETECT_LEN as u64));
     let mut reader = cordwood::Reader::with_source(source, options);
     let detected = py.detach(|| reader.detect());
@@ -58,7 +59,8 @@ pub(crate) fn detect<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     class.run(values).map(Some)
 }
 
-/// The log offset at which the segment of this name starts; `None` if it is the name of no segment.
+/// Returns the log offset at which the segment with this name starts, or `None` if no segment can
+/// have this name.
 #[pyfunction]
 #[pyo3(signature = (name, /))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts names to this type")]
@@ -66,7 +68,7 @@ pub(crate) fn segment_offset(name: OsString) -> Option<u64> {
     cordwood::segments::offset_of(&name)
 }
 
-/// Whether a file has the name of a log, or of a copy of one.
+/// Checks whether a file has the name of a log or of a copy of one.
 #[pyfunction]
 #[pyo3(signature = (path, /))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts paths to this type")]

@@ -1,4 +1,4 @@
-//! The function `fragments` and its iterator; and `runs`, for pictures of long logs.
+//! The function `fragments` and its iterator. The method `next_run` serves pictures of long logs.
 
 use std::io::{self, Read, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -17,19 +17,19 @@ use crate::values::error::{check_signals, of_call, to_python, unsupported};
 use crate::values::options::{compression_name, compression_of, dialect_of};
 use crate::values::position::{Start, read_options};
 
-/// The maximum number of fragments found per step, with the interpreter released.
+/// The maximum number of fragments that are found per step with the interpreter released.
 const BATCH_MAX: usize = 512;
 
-/// Lists every fragment and every gap of a log, with the reason for each that was not returned.
+/// Lists every fragment and every gap of a log, with the reason for each one that was not returned.
 ///
-/// Together they tile the file: each starts where the one before it ends, and none crosses the end
-/// of a block. Damage is not an error here. The list follows the records and regions of `Reader`
-/// under the policy `"salvage"`: each fragment in a skipped region carries the region's reason.
+/// Together they cover the file. Each starts where the previous one ends, and none crosses the end
+/// of a block. Damage is not an error here. The list matches the records and regions of `Reader`
+/// under the policy `"salvage"`: each fragment in a skipped region has the reason of that region.
 /// Memory use does not grow with the log.
 ///
 /// Args:
-///     source: As for `Reader`, if it can be read twice: the path of a file, a URL or another
-///         source that is read in ranges, a buffer, or an object with `read` and `seek`.
+///     source: As for `Reader`, but it must be possible to read it twice: the path of a file, a URL
+///         or another source that is read in ranges, a buffer, or an object with `read` and `seek`.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
@@ -80,7 +80,8 @@ impl Fragments {
             let Some(found) = fragments.peek(py)? else {
                 return Ok(None);
             };
-            // The first one imports its class, during which a handler of a signal may run.
+            // Creating the first one imports its class, and a signal handler may run during the
+            // import.
             let fragment = Fragment(found)
                 .into_pyobject(py)
                 .map_err(|raised| of_call(py, raised))?;
@@ -89,10 +90,11 @@ impl Fragments {
         })
     }
 
-    /// The findings in the log so far.
+    /// Returns the findings in the log so far.
     ///
-    /// A tuple: its dialect, its number, its compression, the number of another log to which all of
-    /// it belongs, and how many of its records start after damage in the same block.
+    /// The result is a tuple: the dialect, the log number, the compression, the number of the other
+    /// log if this whole log belongs to another, and the number of records that start after damage
+    /// in the same block.
     #[getter]
     fn found(&self, py: Python<'_>) -> PyResult<Found> {
         self.with_reader(py, |found| {
@@ -104,13 +106,13 @@ impl Fragments {
         })
     }
 
-    /// Merges the next fragments that are of the same kind and reason and in the same block.
+    /// Merges the next fragments that have the same kind and reason and are in the same block.
     ///
-    /// For pictures of long logs.
+    /// Use it for pictures of long logs.
     ///
     /// Returns:
-    ///     A tuple: the offset, the end offset, the kind, the reason, its severity and the number of
-    ///     fragments. `None` at the end of the log.
+    ///     A tuple: the offset, the end offset, the kind, the reason, its severity and the number
+    ///     of fragments. `None` at the end of the log.
     fn next_run(&self, py: Python<'_>) -> PyResult<Option<Run>> {
         self.with_reader(py, |fragments| {
             let kind = |fragment: ops::Fragment| {
@@ -134,7 +136,7 @@ impl Fragments {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // A thread that is using it keeps it alive, and with it everything that it refers to.
+        // A thread that is using the reader keeps it and all objects that it refers to alive.
         match self.0.try_lock().as_deref() {
             Some(fragments) => {
                 let mut referents = fragments.referents.iter().flatten();
@@ -153,17 +155,18 @@ impl Fragments {
     }
 }
 
-/// The offset, the end offset, the kind, the reason, its severity and the number of fragments.
+/// The offset, the end offset, the kind, the reason, the severity of the reason, and the number of
+/// fragments.
 type Run = (u64, u64, &'static str, Option<&'static str>, Option<&'static str>, u64);
 
-/// The dialect, the log number and the compression of a log; the number of another log to which all
-/// of it belongs; and how many records start after damage.
+/// The dialect, the log number and the compression of a log, the number of the other log if this
+/// whole log belongs to another, and the number of records that start after damage.
 type Found = (&'static str, Option<u32>, Option<&'static str>, Option<u32>, u64);
 
 /// One of two readers of the same source.
 struct Half {
     input: Box<dyn Input>,
-    /// Its own position, if the other reader moves the same object.
+    /// The position of this reader, if the other reader moves the same object.
     position: Option<u64>,
 }
 
@@ -179,18 +182,18 @@ impl Read for Half {
     }
 }
 
-/// Finds fragments, many at a time.
+/// Finds fragments in batches.
 struct FragmentReader {
     fragments: ops::Fragments<StreamSource<Half>>,
     path: Option<PathBuf>,
     referents: [Option<Referent>; 2],
     found: vec::IntoIter<ops::Fragment>,
-    /// The error that came after the fragments found.
+    /// The error that occurred after the fragments in `found`.
     failed: Option<cordwood::Error>,
-    /// Records after damage, in the findings.
+    /// The number of records that start after damage. It is part of the findings.
     salvaged_count: u64,
-    /// The first fragment of a run that has not been returned, where the run ends so far, and the
-    /// number of its fragments.
+    /// The first fragment of a run that has not been returned yet, the offset where the run ends so
+    /// far, and the number of its fragments.
     started: Option<(ops::Fragment, u64, u64)>,
 }
 
@@ -201,8 +204,8 @@ impl FragmentReader {
         let source = file.as_ref().unwrap_or(source);
         let (ahead, referent) = open(source, 0, options)?;
         let path = ahead.path().map(Path::to_owned);
-        // A file or a buffer can be read at two positions, unless it is a pipe; an object is
-        // shared.
+        // A file can be read at two positions unless it is a pipe, and a buffer always can. An
+        // object is shared.
         let another = ahead.get_ref().another();
         let is_shared = another.is_none();
         if is_shared && path.is_some() && !ahead.get_ref().can_seek() {
@@ -229,7 +232,7 @@ impl FragmentReader {
         })
     }
 
-    /// The next fragment, which stays the next one of `found`.
+    /// Returns the next fragment, but leaves it in `found`.
     #[inline]
     fn peek(&mut self, py: Python<'_>) -> PyResult<Option<ops::Fragment>> {
         if self.found.as_slice().is_empty() {
@@ -238,7 +241,8 @@ impl FragmentReader {
         Ok(self.found.as_slice().first().copied())
     }
 
-    /// Finds the next fragments. An error comes after those before it; Ctrl-C is raised at once.
+    /// Finds the next fragments. An error is raised only after the fragments before it have been
+    /// returned, except that Ctrl-C is raised at once.
     fn find(&mut self, py: Python<'_>) -> PyResult<()> {
         if self.failed.is_none() {
             check_signals(py)?;

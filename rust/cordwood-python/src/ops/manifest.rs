@@ -1,21 +1,21 @@
-//! Whether engines open a database with a MANIFEST that was salvaged.
+//! Checks whether engines can open a database with a salvaged MANIFEST.
 
 use std::path::Path;
 
 use cordwood::ReadOptions;
 use cordwood_payload::VersionEdit;
 
-/// Whether the new log at `path`, which was salvaged from a damaged one, is a MANIFEST that no engine
-/// opens: none of its edits states a number that each database needs. Source: LevelDB
-/// `db/version_set.cc`, `VersionSet::Recover`; RocksDB `db/version_edit_handler.cc`,
-/// `CheckIterationResult`.
+/// Checks whether the new log at `path` is a MANIFEST that no engine opens. Every database needs
+/// certain numbers. The log was salvaged from a damaged one, so the edits that state them may be
+/// missing. Source: LevelDB `db/version_set.cc`, `VersionSet::Recover`; RocksDB
+/// `db/version_edit_handler.cc`, `CheckIterationResult`.
 ///
-/// A log is a MANIFEST if all its records are version edits; without records, if the `old` log has
-/// the name of one.
+/// A log is a MANIFEST if all its records are version edits. If it has no records, the name of the
+/// `old` log decides.
 ///
 /// # Errors
 ///
-/// Those of reading the new log.
+/// Returns an error if the new log cannot be read.
 pub(crate) fn lacks_an_edit(path: &Path, old: Option<&Path>, options: ReadOptions) -> Result<bool, cordwood::Error> {
     let mut reader = cordwood::Reader::open_with(path, options)?;
     let (mut has_next_file, mut has_log, mut has_sequence) = (false, false, false);

@@ -1,4 +1,4 @@
-//! Functions for whole logs. Here, `verify`, `salvage`, `pack` and `stat`.
+//! Functions that process whole logs. This module defines `verify`, `salvage`, `pack` and `stat`.
 
 pub(crate) mod detect;
 pub(crate) mod fragments;
@@ -25,21 +25,23 @@ use crate::values::{Report, Stat};
 
 /// Reads a log to its end, and reports its contents and its damage.
 ///
-/// Damage is not an error here. It is treated as under the policy `"salvage"`, so that the report
-/// is about the damage itself, and not the rest of its block. `Report.salvaged_count` says how many
-/// of the records LevelDB and the policy `"skip"` would drop.
+/// Damage is not an error here. It is handled as under the policy `"salvage"`, so the report covers
+/// the damage itself and not the rest of its block. `Report.salvaged_count` is the number of
+/// records that LevelDB and the policy `"skip"` would drop.
 ///
-/// A log with a number in which damage is found is read a second time, if the source can seek, and
-/// the report is of the second reading: while RocksDB or Pebble writes such a log over an older one,
-/// a reader may see the older one where a record was written just after.
+/// If a log has a log number and damage is found in it, it is read a second time, provided that the
+/// source can seek. The report then describes the second reading. This matters while RocksDB or
+/// Pebble writes a log over an older one: a reader may see the bytes of the older log where a
+/// record was written a moment later.
 ///
 /// Args:
-///     source: As for `Reader`, or a `Split`. Or many logs: a directory, for all logs in it and in
-///         its subdirectories; a pattern, such as `"*.log"`; or a list of paths, URLs, directories,
-///         patterns and splits.
+///     source: As for `Reader`, or a `Split`. Many logs can be given as a directory, for all logs
+///         in it and in its subdirectories; as a pattern, such as `"*.log"`; or as a list of paths,
+///         URLs, directories, patterns and splits.
 ///     threads: The number of threads to read with, 1 to 256. The report does not depend on it.
-///         Only one thread is used for an object with `read`, a log with log numbers, and a file of
-///         less than about 2 MiB per thread. Of many logs, several are read at a time. Default: 1.
+///         Only one thread is used for an object with `read`, for a log with log numbers, and for a
+///         file with less than about 2 MiB per thread. If there are many logs, several are read at
+///         a time. Default: 1.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
@@ -48,14 +50,14 @@ use crate::values::{Report, Stat};
 ///     verify_checksums: As for `Reader`. Default: `True`.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///     storage_options: As for `Reader`. Default: `None`.
-///     progress: Called after each read, by the thread that read, with the number of bytes by which
-///         reading has advanced, up to a few MiB; 0 if only bytes were read again. The numbers add
-///         up to at most the length of the source, if that is known. If it raises, so does this
-///         function. Default: `None`.
+///     progress: A function that is called after each read, by the thread that read, with the
+///         number of bytes by which reading has advanced. The number is at most a few MiB, and 0 if
+///         bytes were only read again. If the length of the source is known, the numbers add up to
+///         at most that length. If the function raises, so does this function. Default: `None`.
 ///
 /// Returns:
-///     The report. `ok` is true if there is no damage. For many logs, a `Results`, a mapping from
-///     the name of each log to its report.
+///     The report. `ok` is true if there is no damage. For many logs, a `Results`, which maps the
+///     name of each log to its report.
 ///
 /// Raises:
 ///     DialectError: The source is not a log.
@@ -100,8 +102,9 @@ pub(crate) fn verify(
     })
 }
 
-/// The result of `work`, which is given a reader of `source` for each of `threads` threads, or only one
-/// if more would not be faster, and the parts that they read; and the path of the source, if it has one.
+/// Calls `work` with readers of `source` and the parts that they read. There is one reader for each
+/// of `threads` threads, or a single one if more would not be faster. Returns the result of `work`,
+/// and the path of the source if it has one.
 fn read_parts<T: Send>(
     source: &Bound<'_, PyAny>,
     options: ReadOptions,
@@ -123,7 +126,7 @@ fn read_parts<T: Send>(
         let detected = py.detach(|| whole.detect());
         match detected.map_err(|error| to_python(py, error, path.as_deref()))? {
             Some(format) => options = options.with_format(format),
-            // Options that name a dialect would say that it is known.
+            // Options that name a dialect would claim that it is known.
             None => another = None,
         }
     }
@@ -149,25 +152,26 @@ fn read_parts<T: Send>(
 
 /// Reads a log under the policy `"salvage"`, and writes all its records to a new log.
 ///
-/// The source is not changed. The new log is written in the directory of `destination` under a
-/// temporary name, synced, and renamed last, so a file with the final name is complete. It has the
-/// permissions of a source that is a path, as with `cp`. After a failure, the unfinished log is
-/// removed.
+/// The source is not changed. The new log is written under a temporary name in the directory of
+/// `destination`, then synced, and renamed last. A file with the final name is therefore complete.
+/// If the source is a path, the new log has its permissions, as with `cp`. After a failure, the
+/// unfinished log is removed.
 ///
 /// Args:
 ///     source: As for `Reader`. Or many logs, as for `verify`, except splits.
 ///     destination: The path of the new log, which must not exist. For many logs, a directory,
-///         which is created if it does not exist; each keeps its path below the directory or
-///         pattern that `source` names. The new log has the dialect, the log number and the engine
-///         metadata of the source. RocksDB and Pebble take the number of a log from the name of its
-///         file.
+///         which is created if it does not exist. Each log then keeps its path below the directory
+///         or pattern that `source` names. The new log has the dialect, the log number and the
+///         engine metadata of the source. RocksDB and Pebble take the number of a log from the name
+///         of its file.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
-///     repair_bit_flips: Also write a record whose damage one flipped bit explains, with that bit
-///         flipped back. `repaired_count` and `repaired` of the report say which. Such a record has
-///         the contents that its checksum confirms, if one bit was flipped. Default: `False`.
+///     repair_bit_flips: Also write each record whose damage can be explained by one flipped bit,
+///         with that bit flipped back. `repaired_count` and `repaired` of the report list these
+///         records. The checksum of such a record confirms its contents, assuming that only one bit
+///         was flipped. Default: `False`.
 ///     storage_options: As for `Reader`. Default: `None`.
 ///     progress: As for `verify`. Default: `None`.
 ///
@@ -176,11 +180,12 @@ fn read_parts<T: Send>(
 ///
 /// Raises:
 ///     DialectError: `source` is not a log.
-///     FileExistsError: There is already a file at `destination`. It is not changed.
-///     OSError: The source cannot be opened or read, the new log cannot be written, `destination` has
-///         the name of a segment, or the number in its name is not the one that the records carry.
-///     OtherLogError: All of `source` belongs to a different log from the one that its name or
-///         `log_number` states. No log is written.
+///     FileExistsError: A file already exists at `destination`. It is not changed.
+///     OSError: The source cannot be opened or read, the new log cannot be written, `destination`
+///         has the name of a segment, or the number in its name differs from the one in the
+///         records.
+///     OtherLogError: All of `source` belongs to a different log than its name or `log_number`
+///         states. No log is written.
 ///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: `Reader` does not accept `source`, or `destination` is not a path.
 ///     ValueError: An option has an invalid value.
@@ -223,7 +228,7 @@ pub(crate) fn salvage(
         .with_repair_bit_flips(repair_bit_flips);
     (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
     let (report, path) = read_once(source, progress, |source| ops::salvage(source, &destination, &options))?;
-    // The new log is there: a failure to read it is not an error of this call.
+    // The new log exists already. A failure to read it is not an error of this call.
     let lacks_an_edit = !report.is_ok()
         && py.detach(|| {
             let options = ReadOptions::default()
@@ -238,29 +243,31 @@ pub(crate) fn salvage(
     })
 }
 
-/// Copies all records of a closed log to a new log: to a packed log, or back.
+/// Copies all records of a closed log to a new log, for example to a packed log or back.
 ///
-/// The copy is strict: it contains all records, or it is not made. Damage, an incomplete record at
-/// the end, and zeros are errors, since any of them may have been a record. Only zeros that fill the
-/// block of the last record, in a file of whole blocks, are taken for padding, and left out.
+/// The copy is strict: it contains all records, or no copy is made. Damage, an incomplete record at
+/// the end, and zeros are errors because each of them may have been a record. There is one
+/// exception. If the file consists of whole blocks, zeros that fill the block of the last record
+/// are treated as padding and left out.
 ///
-/// The way back is the same function: a packed log that is copied to the dialect of the log that was
-/// packed has the same records, and the same bytes, if that consisted of whole records only. Logs
-/// that could not be made again are refused: those with a number, with compression of each record
-/// or with an engine's metadata, `"wandb_old"`, and the versions 0 and 1 of `"swanlab"`.
+/// The same function unpacks a log. Copy a packed log to the dialect of the original log to get the
+/// same records back. The bytes are also the same if the original consisted of whole records only.
+/// Logs that could not be restored are refused: logs with a log number, with compression of each
+/// record or with engine metadata, `"wandb_old"` logs, and versions 0 and 1 of `"swanlab"`.
 ///
 /// The source is not changed. The new log is written as by `salvage`: a file with the final name is
-/// complete and on the disk. Only cordwood reads a packed log, so never pack one that a database is
-/// to read.
+/// complete and on the disk. Only cordwood can read a packed log, so never pack a log that a
+/// database has to read.
 ///
 /// Args:
-///     source: As for `Reader`. It should be closed: records appended to it meanwhile may be
-///         missing.
+///     source: As for `Reader`. It should be closed, because records that are appended during the
+///         copy may be missing from it.
 ///     destination: The path of the new log, which must not exist.
-///     dialect: That of the new log: `"packed"`, `"leveldb"`, `"wandb"` or `"swanlab"`. Default:
-///         `"packed"`.
-///     compression: That of the new log: `"zstd"`, or `None` for none. Default: `"zstd"` for a packed
-///         log, and `None` for others, which have no compression.
+///     dialect: The dialect of the new log: `"packed"`, `"leveldb"`, `"wandb"` or `"swanlab"`.
+///         Default: `"packed"`.
+///     compression: The compression of the new log: `"zstd"`, or `None` for no compression.
+///         Default: `"zstd"` for a packed log, and `None` for other dialects, which have no
+///         compression.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///     progress: As for `verify`. Default: `None`.
 ///
@@ -270,10 +277,10 @@ pub(crate) fn salvage(
 /// Raises:
 ///     CorruptionError: The log is damaged, ends in an incomplete record, or contains zeros other
 ///         than padding. No log is written.
-///     DialectError: `source` is not a log, or one that could not be made again from the new one.
-///     FileExistsError: There is already a file at `destination`. It is not changed.
-///     OSError: The source cannot be opened or read, the new log cannot be written, or `destination`
-///         has the name of a segment.
+///     DialectError: `source` is not a log, or is one that could not be restored from the new log.
+///     FileExistsError: A file already exists at `destination`. It is not changed.
+///     OSError: The source cannot be opened or read, the new log cannot be written, or
+///         `destination` has the name of a segment.
 ///     RecordTooLargeError: A record is longer than `record_len_max`. No log is written.
 ///     TypeError: `Reader` does not accept `source`, or `destination` is not a path.
 ///     ValueError: An option has an invalid value.
@@ -318,8 +325,8 @@ pub(crate) fn pack(
     })
 }
 
-/// The result of `work`, which reads a source once and writes a new log, and the path of the source, if
-/// it has one.
+/// Runs `work`, which reads a source once and writes a new log. Returns its result, and the path of
+/// the source if it has one.
 fn read_once<T: Send>(
     source: &Bound<'_, PyAny>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -331,19 +338,19 @@ fn read_once<T: Send>(
     let watch = Watch::new(progress, source.file_len());
     let source = watched(source, &watch);
     let done = watch.run(py, 1, || work(source))?;
-    // An error that has its path may be about the destination.
+    // An error that already has a path may be about the destination.
     Ok((done.map_err(|error| to_python(py, error, None))?, path))
 }
 
-/// The compression that `pack` is given, and that may be `None`.
+/// Returns the `compression` argument of `pack`, which may be `None`.
 fn given_compression(value: &Bound<'_, PyAny>) -> PyResult<Option<Option<Compression>>> {
     compression_of(value).map(Some)
 }
 
-/// None is given: the new log has that of its dialect.
+/// The argument was omitted, so the new log has the default compression of its dialect.
 const OF_DIALECT: Option<Option<Compression>> = None;
 
-/// The path of a new log.
+/// Returns the path of a new log.
 fn new_log_path(destination: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     refuse_url(
         destination,
@@ -354,7 +361,7 @@ fn new_log_path(destination: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
 
 /// Reads a log to its end, and counts its contents.
 ///
-/// Damage is not an error here: it is treated as by `verify`.
+/// Damage is not an error here. It is handled as by `verify`.
 ///
 /// Args:
 ///     source: As for `verify`.
@@ -370,7 +377,7 @@ fn new_log_path(destination: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
 ///     progress: As for `verify`. Default: `None`.
 ///
 /// Returns:
-///     The numbers. For many logs, a `Results`, as for `verify`.
+///     The counts. For many logs, a `Results`, as for `verify`.
 ///
 /// Raises:
 ///     DialectError: The source is not a log.

@@ -1,5 +1,5 @@
-//! Sources that one thread or several read with the interpreter released: Ctrl-C stops them, and
-//! they report their progress.
+//! Sources that can be read with the interpreter released, by one thread or by several. Ctrl-C
+//! stops the reading, and progress is reported.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,9 +15,9 @@ use crate::interpreter::python_code::PythonCode;
 use crate::io::source::{Input, InputSource};
 use crate::values::error::{call_python, check_signals_anywhere};
 
-/// A source that checks for Ctrl-C at each read, since the work is done with the interpreter
-/// released, and reports its progress. A thread other than Python's main one cannot detect Ctrl-C:
-/// it stops when the main one has detected it.
+/// A source that checks for Ctrl-C before each read and reports progress after it. The check is
+/// needed because the interpreter is released during the work. Only Python's main thread can detect
+/// Ctrl-C. The other threads stop once it has.
 pub(crate) struct Watched {
     input: Box<dyn Input>,
     watch: Arc<Watch>,
@@ -27,16 +27,16 @@ pub(crate) struct Watched {
 pub(crate) struct Watch {
     /// Called with the number of bytes of each read.
     progress: Option<Py<PyAny>>,
-    /// The length of the source, and how many bytes have been read: more than that, since threads read
-    /// past the ends of their parts, and some logs are read again.
+    /// The length of the source, and the number of bytes read. More bytes may be read than the
+    /// source has: threads read past the ends of their parts, and some logs are read twice.
     len: u64,
     read_len: AtomicU64,
-    /// The first exception of `progress` or a signal handler: it stops all threads.
+    /// The first exception raised by `progress` or by a signal handler. It stops all threads.
     raised: OnceLock<PyErr>,
 }
 
 impl Watch {
-    /// For a source of `len` bytes, if the length is known.
+    /// Creates the state for a source of `len` bytes, or of unknown length.
     pub(crate) fn new(progress: Option<&Bound<'_, PyAny>>, len: Option<u64>) -> Arc<Self> {
         Arc::new(Watch {
             progress: progress.map(|progress| progress.clone().unbind()),
@@ -46,7 +46,8 @@ impl Watch {
         })
     }
 
-    /// If `result` is an exception, fails, and makes all threads fail at their next read.
+    /// Fails if `result` is an exception, or if an earlier one was. All other threads then fail at
+    /// their next read.
     fn check(&self, result: io::Result<()>) -> io::Result<()> {
         if let Err(error) = result {
             let _ = self.raised.set(error.into());
@@ -57,8 +58,8 @@ impl Watch {
         }
     }
 
-    /// Runs `work`, which reads [`Watched`] sources, with the interpreter released. With several
-    /// threads, this one only waits and checks for Ctrl-C.
+    /// Runs `work`, which reads [`Watched`] sources, with the interpreter released. If there are
+    /// several threads, this thread only waits and checks for Ctrl-C.
     pub(crate) fn run<T: Send>(
         &self,
         py: Python<'_>,
@@ -79,7 +80,7 @@ impl Watch {
                     });
                     let thread = thread.map_err(cordwood::Error::from)?;
                     while let Err(RecvTimeoutError::Timeout) = receiver.recv_timeout(PAUSE) {
-                        // The threads notice the exception themselves.
+                        // The threads see the exception at their next read.
                         let _ = self.check(check_signals_anywhere());
                     }
                     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -93,7 +94,7 @@ impl Watch {
     }
 }
 
-/// How long the thread that waits for the others waits between checks for Ctrl-C.
+/// The time between checks for Ctrl-C while this thread waits for the others.
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Read for Watched {
@@ -116,7 +117,7 @@ impl Seek for Watched {
     }
 }
 
-/// Watches a source.
+/// Wraps a source so that it is watched.
 pub(crate) fn watched(source: InputSource, watch: &Arc<Watch>) -> StreamSource<Watched> {
     let watch = Arc::clone(watch);
     source.map(move |input| Watched {

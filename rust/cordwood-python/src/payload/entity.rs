@@ -12,7 +12,7 @@ use crate::values::IntoField;
 use crate::values::arguments::bytes_of;
 use crate::values::error::payload_error;
 
-/// The entity in a record of a Datastore or Firestore export.
+/// Decodes the entity in a record of a Datastore or Firestore export.
 ///
 /// `cordwood.payload.entity.decode` returns this class.
 ///
@@ -34,7 +34,7 @@ pub(crate) fn decode_entity<'py>(record: &Bound<'py, PyAny>) -> PyResult<Bound<'
     entity_object(py, &entity)
 }
 
-/// The class or function with this name in `cordwood.payload.entity`.
+/// Returns the class or function with this name in `cordwood.payload.entity`.
 macro_rules! named {
     ($py:expr, $name:literal) => {
         imported!($py, "cordwood.payload.entity", $name)
@@ -100,7 +100,7 @@ fn value_object<'py>(py: Python<'py>, value: &EntityValue<'_>) -> PyResult<Bound
             user.federated_provider.into_field(py)?,
         ))?,
         EntityValue::Entity(entity) => entity_object(py, entity)?,
-        // `Null`: there is no other variant yet.
+        // This is `Null`. There is no other variant yet.
         _ => py.None().into_bound(py),
     })
 }

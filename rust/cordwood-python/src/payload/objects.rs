@@ -1,4 +1,5 @@
-//! The class `RecordDecoder`: rows and values of records as objects of Python, or as JSON.
+//! The class `RecordDecoder`, which returns rows and values of records as Python objects or as
+//! JSON.
 
 use cordwood_payload::table::{BytesAs, Decoder, Fault, Record, Row, Rows, Sink, View};
 use pyo3::exceptions::PyValueError;
@@ -14,14 +15,14 @@ use crate::values::IntoField;
 use crate::values::arguments::bytes_of;
 use crate::values::error::payload_fault;
 
-/// Decodes the records of one log, in their order.
+/// Decodes the records of one log, in order.
 ///
 /// Args:
 ///     payload: The contents of the records, as in `cordwood._tables.payloads`.
 ///     dialect: The dialect of the log, if it is known.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct RecordDecoder {
-    /// How bytes become JSON: those of entities are never text.
+    /// How bytes become JSON. The bytes in entities never become text.
     bytes: BytesAs,
     decoder: Exclusive<Decoder>,
 }
@@ -43,12 +44,12 @@ impl RecordDecoder {
         })
     }
 
-    /// The row of a record.
+    /// Returns the row of a record.
     ///
     /// Args:
     ///     record: `bytes` or any other buffer.
-    ///     errors: A value that cannot be read is left out, and its error is appended to this list.
-    ///         `None`: the error is raised.
+    ///     errors: A list. If a value cannot be read, it is left out and its error is appended to
+    ///         this list. If the argument is `None`, the error is raised.
     ///
     /// Returns:
     ///     The values by their names, or `None` for a record that has no row.
@@ -69,7 +70,7 @@ impl RecordDecoder {
         })
     }
 
-    /// The row that is complete only after the last record.
+    /// Returns the row that is complete only after the last record.
     ///
     /// Returns:
     ///     The values by their names, or `None` if there is no such row.
@@ -80,13 +81,13 @@ impl RecordDecoder {
         })
     }
 
-    /// The value of a record.
+    /// Returns the value of a record.
     ///
     /// Args:
     ///     record: `bytes` or any other buffer.
     ///
     /// Returns:
-    ///     The value, or `None` for a record that the payload is not about.
+    ///     The value, or `None` for a record that the payload does not describe.
     ///
     /// Raises:
     ///     PayloadError: The record cannot be decoded.
@@ -103,13 +104,13 @@ impl RecordDecoder {
         value.transpose()
     }
 
-    /// The value of a record as JSON, on one line.
+    /// Returns the value of a record as JSON, on one line.
     ///
     /// Args:
     ///     record: `bytes` or any other buffer.
     ///
     /// Returns:
-    ///     The text, or `None` for a record that the payload is not about.
+    ///     The text, or `None` for a record that the payload does not describe.
     ///
     /// Raises:
     ///     PayloadError: The record cannot be decoded.
@@ -130,7 +131,7 @@ impl RecordDecoder {
         }
     }
 
-    /// The uncertain point that the records have shown so far; `None` if there is none.
+    /// The uncertain point that the records have shown so far. `None` if there is none.
     #[getter]
     fn note(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(self.decoder.lock(py)?.note())
@@ -138,7 +139,7 @@ impl RecordDecoder {
 }
 
 impl RecordDecoder {
-    /// The row that `take` passes to a sink.
+    /// Returns the row that `take` passes to a sink.
     fn taken<'py>(
         &self,
         py: Python<'py>,
@@ -158,7 +159,7 @@ impl RecordDecoder {
     }
 }
 
-/// The exception for a fault.
+/// Returns the exception for a fault.
 fn raised(py: Python<'_>, fault: &Fault) -> PyErr {
     payload_fault(py, fault).map_or_else(|error| error, PyErr::from_value)
 }
@@ -166,7 +167,7 @@ fn raised(py: Python<'_>, fault: &Fault) -> PyErr {
 /// Takes the row of a record.
 struct Objects<'a, 'py> {
     py: Python<'py>,
-    /// Gets the faults of values.
+    /// Receives the faults of values.
     errors: Option<&'a Bound<'py, PyList>>,
     row: Option<Bound<'py, PyAny>>,
     /// The first error.
@@ -194,7 +195,7 @@ impl Sink for Objects<'_, '_> {
     }
 }
 
-/// A value as an object of Python's built-in types, or a `datetime` in UTC.
+/// Converts a value to an object of a built-in Python type, or to a `datetime` in UTC.
 pub(super) fn object_of<'py>(py: Python<'py>, value: View<'_>) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         View::Null => py.None().into_bound(py),
@@ -227,7 +228,7 @@ pub(super) fn object_of<'py>(py: Python<'py>, value: View<'_>) -> PyResult<Bound
     })
 }
 
-/// An integer of many digits; text if Python accepts fewer digits.
+/// Converts an integer of many digits. Returns text if Python accepts fewer digits.
 fn huge_object<'py>(py: Python<'py>, digits: &str) -> PyResult<Bound<'py, PyAny>> {
     let text = new_text(py, digits)?.into_any();
     match py.get_type::<PyInt>().run((&text,)) {

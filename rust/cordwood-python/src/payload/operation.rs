@@ -1,4 +1,4 @@
-//! The operations of write batches, which are named tuples in Python, written in
+//! The operations of write batches. They are named tuples in Python, written in
 //! `cordwood.payload.write_batch`.
 
 use cordwood_payload::{self as payload, Parts};
@@ -35,7 +35,7 @@ named_tuple!(
     }
 );
 
-/// The names of the parts that an operation has. A column family may always be omitted.
+/// Returns the names of the parts that an operation has. A column family may always be omitted.
 fn names(parts: &Parts<'_>) -> Vec<&'static str> {
     let has = [
         ("key", parts.key.is_some()),
@@ -48,7 +48,8 @@ fn names(parts: &Parts<'_>) -> Vec<&'static str> {
     has.into_iter().filter_map(|(name, has)| has.then_some(name)).collect()
 }
 
-/// The number in a field, whose name is a note of the error if it has too many bits.
+/// Returns the number in a field. If it has too many bits, the name of the field is a note of the
+/// error.
 fn number_of<T>(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Option<T>>
 where
     T: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>,
@@ -59,12 +60,12 @@ where
     })
 }
 
-/// The bytes in a field.
+/// Returns the bytes in a field.
 fn string_of<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
     (!given.is_none()).then(|| bytes_of(name, given)).transpose()
 }
 
-/// An operation that is to be written.
+/// An operation to be written.
 pub(crate) struct NewOperation<'py> {
     kind: String,
     column_family: Option<u32>,
@@ -74,7 +75,7 @@ pub(crate) struct NewOperation<'py> {
 }
 
 impl<'py> NewOperation<'py> {
-    /// From a named tuple, or any tuple with the same fields.
+    /// Converts a named tuple, or any tuple with the same fields.
     pub(crate) fn of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         let [
             kind,
@@ -101,7 +102,7 @@ impl<'py> NewOperation<'py> {
         })
     }
 
-    /// The operation for the batch. Its parts must be exactly those that its kind has.
+    /// Returns the operation for the batch. It must have exactly the parts that its kind has.
     pub(crate) fn core(&self) -> PyResult<payload::Operation<'_>> {
         let kind = &self.kind;
         let strings = self.strings.each_ref();

@@ -1,4 +1,4 @@
-//! Records for the decoders of payloads, and what they are.
+//! Records for the decoders of payloads, and the kinds of data in them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::interpreter::interned;
 use crate::memory::batch_pool::PooledBatch;
 use crate::reader::record_batch::RecordBatch;
 
-/// The value with this name.
+/// Returns the value with this name.
 pub(super) fn named<T: Clone>(names: &[(&str, T)], name: &str) -> PyResult<T> {
     let found = names.iter().find(|(other, _)| *other == name);
     let value = found.map(|(_, value)| value.clone());
@@ -38,21 +38,21 @@ pub(super) const ROWS: [(&str, Rows); 14] = [
     ("swanlab-history", Rows::Swanlab),
 ];
 
-/// The facts that the dialect of a log shows.
+/// Returns the facts that the dialect of a log shows.
 pub(super) fn facts_of(dialect: Option<&str>) -> Facts {
     let mut facts = Facts::default();
     facts.engine = engine_of_log(dialect);
     facts
 }
 
-/// Records of a batch, or of a list.
+/// The records of a batch or of a list.
 pub(super) enum Records {
     Batch(Arc<PooledBatch>),
     List(Vec<(u64, u64, Option<bool>, PyBackedBytes)>),
 }
 
 impl Records {
-    /// A `RecordBatch`, or a list of `Record`, which may say whether they are salvaged.
+    /// Converts a `RecordBatch`, or a list of `Record`. A list may say which records are salvaged.
     pub(super) fn of(records: &Bound<'_, PyAny>, has_salvaged: bool) -> PyResult<Self> {
         if let Ok(batch) = records.cast::<RecordBatch>() {
             return Ok(Records::Batch(batch.get().shared()));
@@ -89,14 +89,14 @@ impl Records {
     }
 }
 
-/// The kinds of the entities in records.
+/// Returns the kinds of the entities in records.
 ///
 /// Args:
 ///     source: A `RecordBatch`, or a list of `Record`.
 ///
 /// Returns:
-///     Each kind, and the indices of its records; `None` is the kind of entities without a key. And
-///     the indices of the records that cannot be read.
+///     Each kind with the indices of its records, and the indices of the records that cannot be
+///     read. The kind of entities without a key is `None`.
 #[pyfunction]
 #[pyo3(signature = (source, /))]
 #[expect(clippy::type_complexity, reason = "a tuple of Python")]
@@ -134,7 +134,7 @@ pub(crate) fn entity_kinds(source: &Bound<'_, PyAny>) -> PyResult<(Vec<(Option<S
     }))
 }
 
-/// Whether a record is of the kind that a payload is about, all of it.
+/// Checks whether a whole record is of the kind that a payload describes.
 ///
 /// Args:
 ///     payload: The name of the payload.
@@ -142,7 +142,7 @@ pub(crate) fn entity_kinds(source: &Bound<'_, PyAny>) -> PyResult<(Vec<(Option<S
 ///     dialect: The dialect of its log, if it is known.
 ///
 /// Returns:
-///     Whether it can be decoded without a fault.
+///     True if it can be decoded without a fault.
 #[pyfunction]
 #[pyo3(signature = (payload, record, dialect, /))]
 pub(crate) fn is_decoded(payload: &str, record: &[u8], dialect: Option<&str>) -> PyResult<bool> {

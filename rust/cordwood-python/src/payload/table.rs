@@ -1,4 +1,4 @@
-//! The class `Table`: `cordwood_payload::table` for Python.
+//! The class `Table`, which makes `cordwood_payload::table` available to Python.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -34,27 +34,31 @@ const PARTS: [(Part, &str); 4] = [
     (Part::Rest, "rest"),
 ];
 
-/// The indices of records, the parts that are missing, and the faults.
+/// For each fault, the index of the record, the part that is missing, and the error.
 type Faults<'py> = Vec<(usize, &'static str, Bound<'py, PyAny>)>;
 
 /// Turns the records of logs into a table.
 ///
-/// The columns are known, or learned. A table that learns them is open once the first records have
-/// shown some: from then on, its rows are also written. If later rows need other columns, they and all
-/// that follow only teach: the table is no longer open, and must be made again with all columns.
+/// The columns are either known or learned. A table that learns them is opened once the first
+/// records have shown some columns. From then on, it also writes its rows. If a later row needs
+/// other columns, the table is no longer open. It then only learns from this row and all later
+/// ones, and must be made again with all columns.
 ///
 /// Args:
 ///     payload: The contents of the records, as in `cordwood._tables.payloads`.
 ///     form: `"arrow"`, `"ndjson"` or `"csv"`.
-///     columns: Pairs of a name and a type from `cordwood._tables.schema`, if they are known.
+///     columns: Pairs of a name and a type from `cordwood._tables.schema`, if the columns are
+///         known.
 ///     always: The columns that a table has even if no row has a value in them.
-///     wanted: The columns that are wanted, in their order; `None` for all. `a.b` is the field `b` of
-///         the column `a`.
+///     wanted: The columns that are wanted, in their order, or `None` for all. `a.b` is the field
+///         `b` of the column `a`.
 ///     limit: The maximum number of rows.
-///     opens_early: Whether a table that learns its columns is opened with those of the first records.
-///     bytes_as: How bytes become text: `"object"`, `"utf-8"`, `"hex"` or `"base64"`. With `"utf-8"`, a row
-///         with other bytes is a fault.
-///     escapes_formulas: Whether text in CSV that a spreadsheet takes for a formula gets an apostrophe.
+///     opens_early: Whether a table that learns its columns is opened with the columns of the first
+///         records.
+///     bytes_as: How bytes become text: `"object"`, `"utf-8"`, `"hex"` or `"base64"`. With
+///         `"utf-8"`, a row whose bytes are not UTF-8 is a fault.
+///     escapes_formulas: Whether text in CSV gets an apostrophe if a spreadsheet would read it as a
+///         formula.
 ///     column_count_max: The maximum number of columns, including fields in columns.
 ///     field_count_max: The maximum number of fields in a column.
 ///     level_count_max: The maximum number of levels of lists and structures in a column.
@@ -69,16 +73,16 @@ pub(crate) struct Table {
 struct Parts {
     table: table::Table,
     decoder: Decoder,
-    /// Whether rows with the offset of their record say whether it is salvaged.
+    /// Whether a row with the offset of its record also says whether the record is salvaged.
     has_salvaged: bool,
     /// The columns, if they are known.
     known: Option<Vec<(String, Type)>>,
-    /// The types in Arrow of the columns, once there is a batch.
+    /// The Arrow types of the columns, once there is a batch.
     fields: Vec<Field>,
 }
 
 impl Parts {
-    /// The types in Arrow of the columns.
+    /// Returns the Arrow types of the columns.
     fn new_fields(&self) -> Vec<Field> {
         self.columns().iter().map(|(name, kind)| field_of(name, kind)).collect()
     }
@@ -87,7 +91,7 @@ impl Parts {
         self.known.clone().unwrap_or_else(|| self.table.columns())
     }
 
-    /// The output, for Python.
+    /// Returns the output as a Python object.
     fn object<'py>(&mut self, py: Python<'py>, made: Made) -> PyResult<Bound<'py, PyAny>> {
         let rows = match made {
             Made::Text(text) => return Ok(try_bytes(py, text.as_bytes())?.into_any()),
@@ -164,11 +168,12 @@ impl Table {
     /// Starts a log.
     ///
     /// Args:
-    ///     first: Names and texts of the cells that each of its rows starts with.
+    ///     first: The names and texts of the cells that each row of the log starts with.
     ///     dialect: The dialect of the log, if it is known.
-    ///     families: The names of its column families by their numbers.
-    ///     is_run: Whether it is a run of Weights & Biases even without a record.
-    ///     has_salvaged: Whether rows with the offset of their record say whether it is salvaged.
+    ///     families: The names of the column families of the log, by their numbers.
+    ///     is_run: Whether the log is a run of Weights & Biases even if it has no record.
+    ///     has_salvaged: Whether a row with the offset of its record also says whether the record
+    ///         is salvaged.
     #[pyo3(signature = (first, *, dialect = None, families = BTreeMap::new(), is_run = false, has_salvaged = false))]
     fn start_log(
         &self,
@@ -194,20 +199,21 @@ impl Table {
     /// Args:
     ///     source: A `RecordBatch`, or a list of `Record`.
     ///     start: The index of the first record to take.
-    ///     only: The indices of the records to take, in ascending order; `None` for all. `start` is
-    ///         then an index in this list.
+    ///     only: The indices of the records to take, in ascending order, or `None` for all. If it
+    ///         is a list, `start` is an index in it.
     ///
     /// Returns:
-    ///     The index of the record to continue with. The output: `bytes`, or for Arrow the indices of
-    ///     the columns that have values, the number of rows and capsules of the Arrow C data interface.
-    ///     The faults: the index of a record, the missing part (`"record"`, `"row"`, `"value"` or `"rest"`),
-    ///     and a `PayloadError`. And how many more faults there are.
+    ///     A tuple of four items. The first is the index of the record to continue with. The second
+    ///     is the output: `bytes`, or for Arrow the indices of the columns that have values, the
+    ///     number of rows, and capsules of the Arrow C data interface. The third is the faults: for
+    ///     each, the index of a record, the missing part (`"record"`, `"row"`, `"value"` or
+    ///     `"rest"`), and a `PayloadError`. The last is the number of further faults.
     ///
     /// Raises:
     ///     MemoryError: There is not enough memory.
     ///     TooManyColumnsError: There are too many columns.
-    ///     HasFirstError: A row has a column with which each row starts.
-    ///     MisfitError: A value does not fit its column, or is in none.
+    ///     HasFirstError: A row has a column of the same name as one that each row starts with.
+    ///     MisfitError: A value does not fit its column, or belongs to no column.
     #[pyo3(signature = (source, start, only = None, /))]
     fn take<'py>(
         &self,
@@ -223,7 +229,7 @@ impl Table {
         let taken = self.taken(py, |table, decoder| {
             table.feed(decoder, (start..).map_while(&record_at), start)
         })?;
-        // Faults before it are returned first: the next call raises it.
+        // The faults before it are returned first. The next call raises it.
         if taken.faults.is_empty()
             && let Some(error) = taken.stop
         {
@@ -240,13 +246,13 @@ impl Table {
     /// Takes the rows that are complete only at the end of a log.
     ///
     /// Returns:
-    ///     Whether these are all: if not, it must be called again. And the output and the faults, as for
-    ///     `take`.
+    ///     Whether these are all rows, and the output and the faults, as for `take`. If these are
+    ///     not all rows, call this again.
     fn take_rest<'py>(&self, py: Python<'py>) -> PyResult<(bool, Vec<Bound<'py, PyAny>>, Faults<'py>, u64)> {
         self.end(py, table::Table::rest)
     }
 
-    /// Takes the rows that are held back until all logs were read.
+    /// Takes the rows that are held back until all logs have been read.
     ///
     /// Returns:
     ///     As for `take_rest`.
@@ -254,7 +260,7 @@ impl Table {
         self.end(py, |table, _| table.end())
     }
 
-    /// The columns that are known, or those that were learned, in their order, each with its type.
+    /// Returns the known or learned columns in their order, each with its type.
     #[getter]
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let columns = self.parts.lock(py)?.columns();
@@ -265,7 +271,7 @@ impl Table {
         Ok(found)
     }
 
-    /// The columns and their types: a capsule of the Arrow C schema interface.
+    /// Returns the columns and their types as a capsule of the Arrow C schema interface.
     ///
     /// Returns:
     ///     The capsule.
@@ -273,7 +279,8 @@ impl Table {
         schema_capsule(py, &self.parts.lock(py)?.new_fields())
     }
 
-    /// The columns that are JSON: those with values of several types, and these; and those that are too wide.
+    /// Returns the columns that are JSON because they have values of several types, with these
+    /// types, and the names of the columns that are JSON because they are too wide.
     ///
     /// `a.b` is a field of `a`, and `a[]` are its items.
     #[getter]
@@ -289,19 +296,21 @@ impl Table {
         Ok((found, overfull.collect()))
     }
 
-    /// The uncertain point that the records of this log have shown so far; `None` if there is none.
+    /// The uncertain point that the records of this log have shown so far, or `None` if there is
+    /// none.
     #[getter]
     fn note(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(self.parts.lock(py)?.decoder.note())
     }
 
-    /// Whether its rows are written. If not at the end, it must be made again with all columns.
+    /// Whether the table writes its rows. If it does not at the end, it must be made again with all
+    /// columns.
     #[getter]
     fn is_open(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.parts.lock(py)?.table.is_open())
     }
 
-    /// Lets the rows that follow only teach, as if the columns had grown.
+    /// Makes the table only learn from later rows, as if the columns had grown.
     fn only_learn(&self, py: Python<'_>) -> PyResult<()> {
         self.parts.lock(py)?.table.only_learn();
         Ok(())
@@ -313,13 +322,14 @@ impl Table {
         Ok(self.parts.lock(py)?.table.row_count())
     }
 
-    /// Whether there are as many rows as are wanted.
+    /// Whether the table has as many rows as are wanted.
     #[getter]
     fn is_full(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(matches!(self.parts.lock(py)?.table.stop(), Some(Stop::Full)))
     }
 
-    /// The wanted columns that no row had; and the names of columns that rows had, for a message.
+    /// Returns the wanted columns that no row had, and the names of columns that rows had, for a
+    /// message.
     #[getter]
     fn missing(&self, py: Python<'_>) -> PyResult<(Vec<String>, Vec<String>)> {
         let parts = self.parts.lock(py)?;
@@ -328,7 +338,8 @@ impl Table {
     }
 }
 
-/// The result of a step of a table, its output and its faults, and why it takes no more records.
+/// The result of a step of a table: its output, its faults, and the reason why it takes no more
+/// records.
 struct Taken<'py, T> {
     result: T,
     made: Vec<Bound<'py, PyAny>>,
@@ -382,7 +393,7 @@ impl Table {
     }
 }
 
-/// The faults of records, whose indices `index_of` converts.
+/// Returns the faults of records. `index_of` converts the indices of the records.
 fn faults_of<'py>(
     py: Python<'py>,
     faults: Vec<(usize, table::Fault)>,
@@ -396,7 +407,7 @@ fn faults_of<'py>(
     faults.collect()
 }
 
-/// The exception for a table that takes no more records.
+/// Returns the exception for a table that takes no more records.
 fn stopped(py: Python<'_>, stop: Stop) -> PyResult<PyErr> {
     let (class, message) = match stop {
         Stop::TooManyColumns => ("TooManyColumnsError", "there are too many columns".to_owned()),
@@ -408,13 +419,14 @@ fn stopped(py: Python<'_>, stop: Stop) -> PyResult<PyErr> {
     Ok(PyErr::from_value(class.run((message,))?))
 }
 
-/// The types of columns.
+/// Converts the types of columns.
 fn types_of(columns: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<Vec<(String, Type)>> {
     let types = columns.into_iter().map(|(name, kind)| Ok((name, type_of(&kind)?)));
     types.collect()
 }
 
-/// The types that contain no others: their names in `cordwood._tables.schema`, and their types in Arrow.
+/// The types that contain no others, with their names in `cordwood._tables.schema` and their Arrow
+/// types.
 const TYPES: [(&str, Type, DataType); 8] = [
     ("bool", Type::Bool, DataType::BOOL),
     ("int", Type::Int, DataType::INT64),
@@ -462,7 +474,8 @@ fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
     Ok(Type::Struct(Arc::new(fields.collect::<PyResult<_>>()?)))
 }
 
-/// The `ColumnType` of `cordwood._tables.schema` for a type, without what is given.
+/// Returns the `ColumnType` of `cordwood._tables.schema` for a type. For a given type, this is the
+/// type that its columns are built as.
 fn type_object<'py>(py: Python<'py>, kind: &Type) -> PyResult<Bound<'py, PyAny>> {
     let schema = || module(py, "cordwood._tables.schema");
     match kind.made_as() {
@@ -482,7 +495,7 @@ fn type_object<'py>(py: Python<'py>, kind: &Type) -> PyResult<Bound<'py, PyAny>>
     }
 }
 
-/// The field of Arrow with this name and type.
+/// Returns the Arrow field with this name and type.
 fn field_of(name: &str, kind: &Type) -> Field {
     let (data_type, children) = match kind.made_as() {
         Type::List(item) => (DataType::LIST, vec![field_of("item", item)]),
@@ -496,7 +509,7 @@ fn field_of(name: &str, kind: &Type) -> Field {
         }
     };
     Field {
-        // A name ends at a NUL in Arrow's interface.
+        // In Arrow's interface, a name ends at a NUL.
         name: CString::new(name.replace('\0', "\\x00")).unwrap_or_default().into(),
         data_type,
         is_nullable: true,

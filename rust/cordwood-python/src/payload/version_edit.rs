@@ -1,4 +1,4 @@
-//! The functions of `cordwood.payload.VersionEdit`, which makes named tuples of their results.
+//! The functions of `cordwood.payload.VersionEdit`, which returns their results as named tuples.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::memory::buffer::try_bytes;
 use crate::values::arguments::bytes_of;
 use crate::values::error::payload_error;
 
-/// The record of a version edit, once all of it has been decoded.
+/// Decodes a whole version edit to check it, and returns its record.
 ///
 /// Args:
 ///     record: `bytes` or any other buffer.
@@ -28,7 +28,8 @@ use crate::values::error::payload_error;
 #[pyo3(signature = (record, /))]
 pub(crate) fn checked_version_edit<'py>(record: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     let record = bytes_of("record", record)?;
-    // One field at a time: a decoded field takes up many times its size in the record.
+    // The fields are decoded one at a time because a decoded field is many times larger than in the
+    // record.
     let checked = payload::VersionEdit::new(record.as_bytes())
         .fields()
         .try_for_each(|field| field.map(drop));
@@ -36,16 +37,18 @@ pub(crate) fn checked_version_edit<'py>(record: &Bound<'py, PyAny>) -> PyResult<
     Ok(record)
 }
 
-/// A field of a version edit, and the offset of the next one.
+/// Decodes one field of a version edit.
 ///
-/// Fields are decoded one at a time: a decoded field takes up many times its size in the record.
+/// Fields are decoded one at a time because a decoded field is many times larger than in the
+/// record.
 ///
 /// Args:
 ///     record: The record.
 ///     offset: The offset of the field in the record, in bytes.
 ///
 /// Returns:
-///     The name of its kind, its tag, its value and the offset after it; `None` at the end of the record.
+///     The name of its kind, its tag, its value, and the offset after it. `None` at the end of the
+///     record.
 ///
 /// Raises:
 ///     PayloadError: The bytes at the offset are not a field.
@@ -65,7 +68,8 @@ pub(crate) fn version_edit_field<'py>(
     Ok(Some((field.kind, field.tag, value, end_offset)))
 }
 
-/// The state of a database after the edits in its MANIFEST: its tables, and the last value of each number.
+/// The state of a database after the edits in its MANIFEST: its tables, and the last value of each
+/// number.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct VersionState(Exclusive<payload::VersionState>);
 
@@ -82,7 +86,7 @@ impl VersionState {
     ///     record: `bytes` or any other buffer.
     ///
     /// Raises:
-    ///     PayloadError: The record is not a version edit. The state is then that before it.
+    ///     PayloadError: The record is not a version edit. The state is then unchanged.
     ///     TypeError: `record` is not bytes-like.
     #[pyo3(signature = (record, /))]
     fn apply(&self, record: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -92,12 +96,12 @@ impl VersionState {
         applied.map_err(|error| payload_error(py, error))
     }
 
-    /// The numbers that the edits state.
+    /// Returns the numbers that the edits state.
     ///
     /// Returns:
-    ///     The last value of each field that is a number, by the name of the field; for each column family,
-    ///     the smallest number of a log that it needs; for each log that RocksDB keeps track of, its synced
-    ///     length in bytes; and whether LevelDB knows all fields.
+    ///     The last value of each field that is a number, by the name of the field; the smallest
+    ///     log number that each column family needs; the synced length in bytes of each log that
+    ///     RocksDB keeps track of; and whether LevelDB knows all fields.
     #[expect(clippy::type_complexity, reason = "a tuple, which Python unpacks")]
     fn numbers(
         &self,
@@ -117,11 +121,11 @@ impl VersionState {
         ))
     }
 
-    /// The tables, by column family, level and number.
+    /// Returns the tables, by column family, level and number.
     ///
     /// Returns:
-    ///     For each, the number of its column family; the name of that family, if the MANIFEST states it;
-    ///     and the parts of the table by their names.
+    ///     For each table, the number of its column family, the name of that family if the MANIFEST
+    ///     states it, and the parts of the table by their names.
     #[expect(clippy::type_complexity, reason = "a tuple, which Python unpacks")]
     fn tables<'py>(&self, py: Python<'py>) -> PyResult<Vec<(u64, Option<Bound<'py, PyBytes>>, Bound<'py, PyAny>)>> {
         let state = self.0.lock(py)?;

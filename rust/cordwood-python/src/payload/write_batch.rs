@@ -12,15 +12,15 @@ use crate::memory::buffer::{no_memory, try_bytes, vec_for};
 use crate::values::arguments::bytes_of;
 use crate::values::error::{of_call, payload_error};
 
-/// The record of a write batch, and the numbers in its header.
+/// Reads the numbers in the header of a write batch, and returns them with the record.
 ///
 /// Args:
 ///     record: `bytes` or any other buffer.
 ///     engine: `"rocksdb"` or `"pebble"`.
 ///
 /// Returns:
-///     The record as `bytes`, the sequence number of the first operation, and the number of operations
-///     that count.
+///     The record as `bytes`, the sequence number of the first operation, and the number of
+///     operations that count.
 ///
 /// Raises:
 ///     PayloadError: The record is shorter than the header of a batch.
@@ -38,7 +38,7 @@ pub(crate) fn write_batch_header<'py>(
     Ok((record, sequence, count))
 }
 
-/// The record of a write batch with these operations.
+/// Builds the record of a write batch with these operations.
 ///
 /// Args:
 ///     sequence: The sequence number of the first operation.
@@ -50,7 +50,8 @@ pub(crate) fn write_batch_header<'py>(
 ///
 /// Raises:
 ///     PayloadError: The engine does not know one of the operations, or a part is too large.
-///     TypeError: An item is not an `Operation`, lacks an attribute that its kind has, or has another.
+///     TypeError: An item is not an `Operation`, lacks an attribute that its kind has, or has
+///         another.
 ///     ValueError: The engine or a kind of operation is unknown.
 ///     OverflowError: A number is negative or has too many bits.
 #[pyfunction]
@@ -74,11 +75,11 @@ pub(crate) fn build_write_batch<'py>(
     try_bytes(py, &record.map_err(|error| payload_error(py, error))?)
 }
 
-/// Checks the write batches of one log, and finds the engine that wrote them.
+/// Checks the write batches of one log, and detects the engine that wrote them.
 ///
 /// Args:
-///     dialect: The dialect of the log, or `None`. Of those that RocksDB and Pebble share, the batches
-///         say which engine it is.
+///     dialect: The dialect of the log, or `None`. If RocksDB and Pebble share the dialect, the
+///         batches show which engine it is.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct WriteBatchReader(Exclusive<payload::WriteBatchReader>);
 
@@ -90,7 +91,7 @@ impl WriteBatchReader {
         WriteBatchReader(Exclusive::new(payload::WriteBatchReader::new(engine_of_log(dialect))))
     }
 
-    /// The engine of the batch in the next record, all of which is decoded.
+    /// Decodes the whole batch in the next record, and returns its engine.
     ///
     /// Args:
     ///     record: The record.
@@ -99,7 +100,7 @@ impl WriteBatchReader {
     ///     `"rocksdb"` or `"pebble"`.
     ///
     /// Raises:
-    ///     PayloadError: The record is not a batch, or a damaged one.
+    ///     PayloadError: The record is not a batch, or is a damaged one.
     #[pyo3(signature = (record, /))]
     fn engine(&self, record: &Bound<'_, PyBytes>) -> PyResult<&'static str> {
         let py = record.py();
@@ -113,14 +114,15 @@ impl WriteBatchReader {
         }
     }
 
-    /// The uncertain point that the batches so far have shown, in words; `None` if there is none.
+    /// The uncertain point that the batches so far have shown, in words, or `None` if there is
+    /// none.
     #[getter]
     fn note(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(self.0.lock(py)?.note())
     }
 }
 
-/// The engine of a log in this dialect; `None` if its batches decide.
+/// Returns the engine of a log in this dialect, or `None` if its batches decide.
 pub(crate) fn engine_of_log(dialect: Option<&str>) -> Option<Engine> {
     match dialect {
         Some("rocksdb") => Some(Engine::RocksDb),
@@ -138,8 +140,8 @@ pub(crate) fn engine_of_log(dialect: Option<&str>) -> Option<Engine> {
 pub(crate) struct WriteBatchOperations {
     record: Py<PyBytes>,
     engine: Engine,
-    /// The offset of the next operation, and how many operations before it count. `None` after the
-    /// last operation, or an error.
+    /// The offset of the next operation, and the number of operations before it that count. `None`
+    /// after the last operation or after an error.
     next: Exclusive<Option<(usize, u64)>>,
 }
 

@@ -1,6 +1,6 @@
-//! The cursor: how a reader, its iterators and a scan walk through a log. It takes
-//! records from the core's reader, which keeps each finding until it is taken, or from threads that
-//! read ahead.
+//! The cursor, with which a reader, its iterators and a scan walk through a log. It takes records
+//! from the core's reader or from threads that read ahead. The core's reader keeps each finding
+//! until it is taken.
 
 use std::sync::Arc;
 
@@ -20,37 +20,38 @@ use crate::values::Outcome;
 use crate::values::error::check_signals;
 use crate::values::record::Record;
 
-/// How many regions may be skipped before Ctrl-C is checked for.
+/// How many regions may be skipped before the cursor checks for Ctrl-C.
 const REGION_COUNT_MAX: u32 = 1 << 12;
 
-/// The position in a log, and the findings before it. Each step takes what it returns: a step that
-/// fails, because of Ctrl-C or because there is no memory for an object, leaves the record or the
-/// batch to the next one.
+/// The position in a log, and the findings before it. A step takes a record or a batch only when it
+/// returns it. If a step fails because of Ctrl-C or because there is no memory for an object, the
+/// next step returns the same record or batch.
 ///
-/// Some steps are given `py`, or `None` by a thread that might not hold the interpreter, as the
-/// consumer of an Arrow stream.
+/// Some steps take an optional `py`. It is `None` if the calling thread might not hold the
+/// interpreter, such as the consumer of an Arrow stream.
 pub(crate) struct Cursor {
     pub(crate) reader: SourceReader,
     pub(crate) options: ReadOptions,
-    /// The file offset after everything that was taken from the core's reader or from threads.
+    /// The file offset after everything taken from the core's reader or from threads.
     position: u64,
     pub(crate) skipped: Skipped,
     end: Option<End>,
-    /// The records before `position` that were gathered for a batch. Those from `first` on could not
-    /// be returned yet.
+    /// The records before `position` that were gathered for a batch. The records from `first` on
+    /// have not been returned yet.
     gathered: RecordBatch,
     first: usize,
-    /// Whether threads have read up to `position`: the core's reader has to seek there first.
+    /// Whether threads have read up to `position`. The core's reader then has to seek there before
+    /// it continues.
     is_elsewhere: bool,
-    /// For reading in several threads, if the source is a file or memory of known length.
+    /// The source for reading in several threads, if it is a file or memory of known length.
     source: Option<Box<dyn Input>>,
     ahead: ReadAhead,
     pub(crate) referent: Option<Referent>,
-    /// Where `seek` last went: no byte after that offset belongs to a range before it.
+    /// The offset of the last `seek`. No byte after it belongs to an earlier range.
     sought: Option<u64>,
     pub(super) logged: Logged,
-    /// The position before the last step for which the interpreter was released. Initially one that
-    /// is not near any other, since the first step may have to read.
+    /// The position before the last step for which the interpreter was released. The initial value
+    /// is not near any position, because the first step may have to read.
     released_at: u64,
 }
 
@@ -74,7 +75,7 @@ impl Cursor {
         }
     }
 
-    /// The file offset after everything that was returned.
+    /// Returns the file offset after everything that was returned.
     pub(crate) fn position(&self) -> u64 {
         if self.gathered.is_empty() {
             return self.position;
@@ -84,7 +85,7 @@ impl Cursor {
         end.unwrap_or(self.gathered.record_offsets()[0])
     }
 
-    /// How reading ended, or that it has not yet.
+    /// Returns how reading ended, or that it has not ended yet.
     pub(crate) fn outcome(&self) -> Outcome {
         let zeros = self.reader.file_len().and_then(|len| self.skipped.zeros_before(len));
         // The end may have been found after records that could not be returned.
@@ -92,7 +93,7 @@ impl Cursor {
         Outcome::at(self.position(), end, zeros)
     }
 
-    /// Moves to `offset`, and returns the messages about the part before.
+    /// Moves to `offset`, and returns the messages about the part before it.
     pub(crate) fn seek(&mut self, offset: u64) -> Result<Messages, Error> {
         self.reader.seek(offset)?;
         self.skipped.clear();
@@ -112,10 +113,11 @@ impl Cursor {
         }
     }
 
-    /// Takes the next record, if it has already been found, as an object made by `make`, which must
-    /// not run Python code. `None` if no record has been found; also, with an exception set, if the
-    /// object cannot be made: then the record stays the next one.
-    // Inlined into the functions that are called once per record: none may pay for a call.
+    /// Takes the next record as an object made by `make`, if the record has already been found.
+    /// `make` must not run Python code. Returns `None` if no record has been found. If the object
+    /// cannot be made, returns `None` with an exception set, and the record stays the next one.
+    // Inlined into the functions that are called once per record, where the cost of a call would
+    // matter.
     #[inline(always)]
     pub(crate) fn take<T>(&mut self, py: Python<'_>, make: impl FnOnce(Record) -> PyResult<T>) -> Option<T> {
         if !self.gathered.is_empty() || self.is_elsewhere {
@@ -142,7 +144,7 @@ impl Cursor {
         )
     }
 
-    /// [`take`](Self::take), after looking for the next record if necessary.
+    /// Looks for the next record if necessary, and takes it like [`take`](Self::take).
     pub(crate) fn next<T>(&mut self, py: Python<'_>, make: &impl Fn(Record) -> PyResult<T>) -> Result<T, Stop> {
         if !self.gathered.is_empty() {
             return self.take_gathered(py, make).map_err(Stop::Raised);
@@ -175,7 +177,7 @@ impl Cursor {
         Ok(made)
     }
 
-    /// Looks for the next record, with the interpreter released except for short looks.
+    /// Looks for the next record. The interpreter is released unless the search is short.
     fn look(&mut self, py: Python<'_>) -> Result<(), Stop> {
         self.come_here(Some(py))?;
         loop {
@@ -191,11 +193,11 @@ impl Cursor {
         }
     }
 
-    /// Looks for the next event without releasing the interpreter, if the last look for which it was
-    /// released is less than 4 KiB before this one. Where every second record is damaged, releasing
-    /// it for each would take a quarter of the time. Returns `false` if the interpreter has to be
-    /// released: otherwise, for a read, and for a compressed record, which may be as long as the
-    /// limit allows.
+    /// Looks for the next event without releasing the interpreter, if it was last released less
+    /// than 4 KiB before this position. If every second record is damaged, releasing the
+    /// interpreter for each would take a quarter of the time. Returns `false` if the interpreter
+    /// has to be released. This includes every read, and every compressed record, because a
+    /// compressed record may be as long as the limit allows.
     fn finds_shortly(&mut self) -> bool {
         const NEAR_LEN: u64 = 1 << 12;
         let is_near = self.position.wrapping_sub(self.released_at) < NEAR_LEN;
@@ -203,10 +205,10 @@ impl Cursor {
     }
 
     /// Looks for an event to report, and gathers the records before it until they fill a batch of
-    /// `target_len` bytes; without a length, a record is an event. Regions that are not logged are
-    /// only counted here: they may be as short as a header. Returns whether there is an event or a
-    /// batch; `false` after one read, or after many regions: a long part without a record must not
-    /// delay Ctrl-C.
+    /// `target_len` bytes. Without a length, a record is an event. Regions that are not logged are
+    /// only counted here, because they may be as short as a header. Returns whether an event or a
+    /// batch was found. Returns `false` after one read or after many regions, so that a long part
+    /// without a record does not delay Ctrl-C.
     fn find(&mut self, target_len: Option<usize>) -> Result<bool, Error> {
         let position = self.position;
         for _ in 0..REGION_COUNT_MAX {
@@ -232,8 +234,8 @@ impl Cursor {
         Ok(false)
     }
 
-    /// Gathers records that are in memory. Returns whether they are a batch of `target_len` bytes,
-    /// or a shorter one because there is no memory for the next record.
+    /// Gathers records that are in memory. Returns whether they fill a batch of `target_len` bytes.
+    /// A batch is shorter if there is no memory for the next record.
     fn gather(&mut self, target_len: usize) -> Result<bool, Error> {
         let moved = self.reader.move_found(&mut self.gathered, target_len);
         // Regions skipped after the last record have already advanced the position.
@@ -278,13 +280,13 @@ impl Cursor {
         self.skipped.add(region);
     }
 
-    /// Counts the event that has ended a step as reported, and returns the messages about it, which
-    /// are logged once other threads may use the cursor again.
+    /// Counts the event that ended a step as reported, and returns the messages about it. The
+    /// caller logs them once other threads may use the cursor again.
     pub(crate) fn report<T>(&mut self, step: &mut Result<T, Stop>) -> Messages {
         match step {
             Err(Stop::Skipped(region)) => {
                 self.skip(*region);
-                // Damage that is reported nowhere else.
+                // This damage is reported nowhere else.
                 if region.reason.severity() == Severity::Corruption {
                     return self.logged.add(*region);
                 }
@@ -292,7 +294,8 @@ impl Cursor {
             Err(Stop::Failed(error)) => {
                 if let ErrorKind::Corruption { region, .. } = error.kind {
                     self.skip(region);
-                    // To continue after threads, the core's reader moves here too.
+                    // The core's reader also seeks when it continues after threads. The user did
+                    // not choose that offset, so the hint to check it does not apply.
                     if error.hint == Some(Hint::CheckOffset) && self.sought != Some(region.start) {
                         error.hint = Some(Hint::OnCorruption);
                     }
@@ -307,7 +310,8 @@ impl Cursor {
         Messages::default()
     }
 
-    /// Prepares the core's reader to continue: seeks to where threads have read ahead.
+    /// Prepares the core's reader to continue, by seeking to the position that threads have
+    /// reached.
     fn come_here(&mut self, py: Option<Python<'_>>) -> Result<(), Stop> {
         if self.end.is_some() {
             return Err(Stop::End);
@@ -320,8 +324,8 @@ impl Cursor {
         Ok(())
     }
 
-    /// Takes the next record batch, as an object made by `make`. If that fails, its records are still
-    /// the next ones. `make` must not run Python code.
+    /// Takes the next record batch as an object made by `make`. If that fails, its records are
+    /// still the next ones. `make` must not run Python code.
     pub(crate) fn next_batch<T>(
         &mut self,
         py: Option<Python<'_>>,
@@ -348,8 +352,8 @@ impl Cursor {
         })
     }
 
-    /// Gathers the next records: those that threads have read ahead, or as many as fill a batch;
-    /// fewer before another event. Fails if that comes first, and at an interrupt.
+    /// Gathers the next records, either from threads that have read ahead or until a batch is full.
+    /// Another event ends a batch early. Fails if such an event comes first, and at an interrupt.
     fn fill(&mut self, py: Option<Python<'_>>, batches: &Batches) -> Result<(), Stop> {
         if batches.threads > 1 && self.take_ahead(py, batches)? {
             return Ok(());
@@ -375,8 +379,8 @@ impl Cursor {
         }
     }
 
-    /// Takes the next batch that threads have read ahead. Returns `false` if the core's reader has to
-    /// read on.
+    /// Takes the next batch that threads have read ahead. Returns `false` if the core's reader has
+    /// to continue.
     fn take_ahead(&mut self, py: Option<Python<'_>>, batches: &Batches) -> Result<bool, Stop> {
         if self.options.dialect.is_none() {
             let format = released(py, || self.reader.format()).map_err(Stop::Failed)?;

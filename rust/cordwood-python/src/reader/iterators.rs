@@ -1,4 +1,4 @@
-//! The iterators of a reader. None has a position of its own.
+//! The iterators of a reader. They share the position of the reader.
 
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
@@ -8,8 +8,8 @@ use super::record_batch::RecordBatch;
 use super::{Reader, State};
 use crate::interpreter::fast_call::{FastClass, FastNext};
 
-/// The records of a reader: as `bytes`, the result of `iter(reader)`; or with their offsets, that of
-/// `Reader.records`.
+/// The result of `iter(reader)`, which yields the records as `bytes`, or of `Reader.records`, which
+/// yields them with their offsets.
 // The module creates objects of a final subclass, which has a fast path: see `fast_call.rs`.
 #[pyclass(frozen, weakref, subclass, module = "cordwood._native")]
 pub(crate) struct ReaderIterator {
@@ -23,7 +23,7 @@ impl FastNext for ReaderIterator {
         &CLASS
     }
 
-    /// Only a record that has already been found, and if no other thread is using the reader.
+    /// Returns a record only if it has already been found and no other thread is using the reader.
     #[inline]
     fn next_now(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         match &mut *self.reader.get().state.try_lock()? {

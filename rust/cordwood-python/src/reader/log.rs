@@ -1,5 +1,5 @@
-//! The messages to the logger `cordwood`: damage that is skipped, in limited number, and why a
-//! whole file contains no record.
+//! The messages to the logger `cordwood`. They report a limited number of skipped regions, and why
+//! a whole file contains no record.
 
 use std::path::Path;
 
@@ -11,7 +11,8 @@ use crate::interpreter::python_code::{Arguments, PythonCode, module};
 use crate::values;
 use crate::values::error::of_call;
 
-/// Limits the messages of one reading of a log to the logger: a hostile file must not flood it.
+/// Limits how many messages one reading of a log sends to the logger. A hostile file must not flood
+/// it.
 #[derive(Default)]
 pub(crate) struct Logged {
     count: u64,
@@ -20,16 +21,16 @@ pub(crate) struct Logged {
     has_other_log: bool,
 }
 
-/// The messages about one step of a reading: at most two. They are logged without the lock of the
-/// reader, since a handler or a filter can run any Python code.
+/// The messages about one step of a reading, at most two. They are logged without the lock of the
+/// reader, because a handler or a filter can run any Python code.
 pub(crate) type Messages = [Option<Message>; 2];
 
 pub(crate) enum Message {
     /// Damage.
     Skipped(SkippedRegion),
-    /// How many regions were not logged one by one, and how many bytes they contain.
+    /// The number of regions that were not logged individually, and the number of bytes in them.
     Summary { count: u64, len: u64 },
-    /// The number of the log, and of the log to which the whole file belongs.
+    /// The number of the log, and the number of the log to which the whole file belongs.
     OtherLog { own: u32, other: u32 },
     /// The offset and the length of the incomplete record at the end of a file that is no longer
     /// followed.
@@ -50,8 +51,8 @@ impl Logged {
         [is_logged.then_some(Message::Skipped(region)), None]
     }
 
-    /// Counts a region that need not be logged. Returns `false`, and does not count it, if it is to
-    /// be logged.
+    /// Counts a region that need not be logged. If the region has to be logged, returns `false` and
+    /// does not count it.
     pub(crate) fn only_counts(&mut self, region: SkippedRegion) -> bool {
         let is_damage = region.reason.severity() == Severity::Corruption;
         if is_damage && self.count < Self::COUNT_MAX {
@@ -63,15 +64,17 @@ impl Logged {
         true
     }
 
-    /// At the end of a reading: the regions that were only counted. Resets the counters.
+    /// Returns the message about the regions that were only counted, and resets the counters.
+    /// Called at the end of a reading.
     pub(crate) fn summary(&mut self) -> Option<Message> {
         let (count, len) = (std::mem::take(&mut self.count), std::mem::take(&mut self.len));
         let count = count.checked_sub(Self::COUNT_MAX).filter(|&count| count > 0)?;
         Some(Message::Summary { count, len })
     }
 
-    /// [`summary`](Self::summary) at the end of a log; for one that was read from its start, by
-    /// `whole`, also that it belongs to another log.
+    /// Returns the messages at the end of a log: the [`summary`](Self::summary), and whether the
+    /// file belongs to another log. The latter needs `whole`, the reader of a log that was read
+    /// from its start.
     pub(crate) fn end<S: Source>(&mut self, whole: Option<&mut Reader<S>>) -> Messages {
         let other_log = whole.and_then(|reader| {
             let other = reader.info().other_log_number?;

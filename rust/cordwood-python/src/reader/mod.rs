@@ -1,4 +1,5 @@
-//! The class `Reader`. Its state is in `cursor.rs`, the classes of its iterators in `iterators.rs`.
+//! The class `Reader`. Its state is in `cursor.rs`, and the classes of its iterators are in
+//! `iterators.rs`.
 
 pub(crate) mod cursor;
 pub(crate) mod iterators;
@@ -31,90 +32,94 @@ use crate::values::record::Record;
 use crate::values::shown::handle_repr;
 use crate::values::{Outcome, len_by_reason};
 
-/// Reads the records of a log. `cordwood.open(source)` creates a reader; so does calling the class.
+/// Reads the records of a log. To create a reader, call `cordwood.open(source)` or the class.
 ///
-/// Iterating yields each record as `bytes`. A torn tail, the incomplete end that a crash leaves,
-/// ends the iteration without an error; `outcome` says so afterwards. `skipped` lists the bytes
-/// that are not returned: every byte of the file is accounted for. A `with` statement closes the
-/// reader; the end of a loop does not.
+/// Iterating yields each record as `bytes`. A torn tail is the incomplete end that a crash leaves.
+/// It ends the iteration without an error, and `outcome` then reports it. `skipped` lists the bytes
+/// that are not returned, so every byte of the file is accounted for. A `with` statement closes the
+/// reader, but the end of a loop does not.
 ///
-/// A reader has one position: a second loop continues where the first left off, and so does
+/// A reader has one position. A second loop continues where the first left off, and so does
 /// `next(reader)`, which returns the next record.
 ///
-/// Threads may share a reader; each record goes to one of them. After a fork, both processes may
-/// continue reading independently, if the source is a path or memory. If another thread was using
-/// the reader at the fork, the child cannot use its copy: `close` has no effect, and all other
-/// calls raise `OSError`.
+/// Threads may share a reader, and each record goes to one of them. If the source is a path or
+/// memory, both processes may continue reading independently after a fork. If another thread was
+/// using the reader at the fork, the child cannot use its copy. `close` then has no effect, and all
+/// other calls raise `OSError`.
 ///
-/// A path is opened once, and the file it named then is read to its end, even with several threads:
-/// renaming, replacing or removing it has no effect. If it is cut meanwhile, the rest is returned,
-/// and then an `OSError` is raised. A `MemoryError`, or an exception raised by a signal handler,
-/// including that of Ctrl-C, loses no record: the next step returns the next one.
+/// A path is opened once, and that file is read to its end, even with several threads. Renaming,
+/// replacing or removing it has no effect. If the file is truncated during reading, the reader
+/// returns the records that are left and then raises `OSError`. No record is lost when a
+/// `MemoryError` is raised, or when a signal handler raises an exception, such as
+/// `KeyboardInterrupt` for Ctrl-C. The next step returns the next record.
 ///
 /// Args:
-///     source: A path (`str` or `os.PathLike`), also that of the directory of a segmented log,
-///         which is read as one log with one range of offsets; the content of a file in memory
-///         (`bytes` or any other buffer, including `mmap`), never a path: convert a path in `bytes`
-///         with `os.fsdecode`; or an object with `read(size)` that returns bytes, whose current
-///         position is the start of the log. If the file of an `mmap` is truncated while it is
-///         read, the operating system ends the process (`SIGBUS`), as it does for every program
-///         that reads a map: if others may truncate a file, pass its path. The following are read
-///         in ranges of up to 16 MiB, four of them ahead: a URL (a `str` such as
-///         `"s3://bucket/name"`), an `fsspec.OpenFile` or a `UPath`, through fsspec; an obstore
-///         store and a path in it, as a tuple; or an object with `size()` and `read_range(start,
-///         end)`.
-///     dialect: How the bytes of the log are laid out. `"leveldb"`: also the logs of Datastore,
-///         Firestore, App Engine, and RocksDB without recycling; `"rocksdb"`: a RocksDB write-ahead
-///         log with everything it may contain; `"pebble"`: the same for Pebble; `"recyclable"`:
-///         the common part of these two; `"wandb"`: a run file of Weights & Biases; `"wandb_old"`:
-///         a run file of wandb-core before 0.17.6; `"swanlab"`: a run file of SwanLab. Default:
-///         `None`, or `"auto"`: detected from the start of the file. RocksDB's metadata in a
-///         `"leveldb"` or `"recyclable"` log is read if the dialect was detected, and is damage if
-///         you name the dialect: see `cordwood.types.DetectedDialect`.
-///     log_number: The number of the log, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the low 32
-///         bits of the number in the file's name. Fragments with another number are left over from
-///         an older log. If the whole file is left over, the logger `cordwood` gets a warning.
-///         Default: `None`: the number in the file's name, or, if it has none, that of the first
-///         valid fragment.
-///     compression: How each record is compressed, in `"rocksdb"`: `"zstd"`. Default: `None`: as
-///         stated at the start of the log.
-///     on_corruption: The treatment of damage. `"raise"`: raise `CorruptionError`; the next step
-///         continues after the damage. `"skip"`: continue at the next block, as LevelDB does; the
-///         logger `cordwood` gets a warning for each of the first ten regions, and the number of
-///         the others at the end of the log, on `seek` or on `close`. `"stop"`: treat it as the end
-///         of the log. `"salvage"`: like `"skip"`, but keep valid records after the damage in the
-///         same block; `records()` marks them. Default: `"raise"`.
-///     start: Return only the records that start at or after this file offset, in bytes; or at or
-///         after this `Position`, in the same log: of a path or a URL. Default: 0.
-///     end: Return only the records that start before this file offset, in bytes; the last record
+///     source: A path (`str` or `os.PathLike`), the content of a file in memory (`bytes` or any
+///         other buffer, including `mmap`), or an object with `read(size)` that returns bytes. A
+///         path may name the directory of a segmented log, which is read as one log with one range
+///         of offsets. A path in `bytes` would be read as content, so convert it with
+///         `os.fsdecode`. For an object with `read`, the log starts at its current position. If the
+///         file of an `mmap` is truncated while it is read, the operating system ends the process
+///         (`SIGBUS`), as it does for every program that reads a map. If others may truncate a
+///         file, pass its path instead. The following sources are read in ranges of up to 16 MiB,
+///         four of them ahead: a URL (a `str` such as `"s3://bucket/name"`), an `fsspec.OpenFile`
+///         or a `UPath`, through fsspec; an obstore store and a path in it, as a tuple; or an
+///         object with `size()` and `read_range(start, end)`.
+///     dialect: How the bytes of the log are laid out. `"leveldb"`: a LevelDB log, and the logs of
+///         Datastore, Firestore, App Engine, and RocksDB without recycling; `"rocksdb"`: a RocksDB
+///         write-ahead log with everything it may contain; `"pebble"`: a Pebble log with everything
+///         it may contain; `"recyclable"`: the part that RocksDB and Pebble have in common;
+///         `"wandb"`: a run file of Weights & Biases; `"wandb_old"`: a run file of wandb-core
+///         before 0.17.6; `"swanlab"`: a run file of SwanLab. Default: `None`, or `"auto"`: the
+///         dialect is detected from the start of the file. RocksDB's metadata in a `"leveldb"` or
+///         `"recyclable"` log is read if the dialect was detected, but is damage if you name the
+///         dialect. See `cordwood.types.DetectedDialect`.
+///     log_number: The number of the log, in `"rocksdb"`, `"pebble"` and `"recyclable"`. It is the
+///         low 32 bits of the number in the file's name. Fragments with another number are left
+///         over from an older log. If the whole file is left over, the logger `cordwood` gets a
+///         warning. Default: `None`: the number in the file's name. If the name has no number, it
+///         is the number of the first valid fragment.
+///     compression: How each record is compressed, in `"rocksdb"`. The only value is `"zstd"`.
+///         Default: `None`: the compression stated at the start of the log.
+///     on_corruption: How to treat damage. `"raise"`: raise `CorruptionError`. The next step
+///         continues after the damage. `"skip"`: continue at the next block, as LevelDB does. The
+///         logger `cordwood` gets a warning for each of the first ten regions. At the end of the
+///         log, on `seek` or on `close`, it gets the number of the others. `"stop"`: treat the
+///         damage as the end of the log. `"salvage"`: like `"skip"`, but keep valid records after
+///         the damage in the same block. `records()` marks them. Default: `"raise"`.
+///     start: Return only the records that start at or after this file offset, in bytes. For a path
+///         or a URL, you may pass a `Position` in the same log instead. Default: 0.
+///     end: Return only the records that start before this file offset, in bytes. The last record
 ///         may end after it. A record belongs to the range in which its first fragment starts, so
 ///         adjacent ranges return each record exactly once. Default: `None`, the end of the file.
 ///     verify_checksums: Verify each checksum. If `False`, damaged data is returned as if it were
 ///         intact. Default: `True`.
-///     record_len_max: The longest record to accept, in bytes; a longer one is refused with
-///         `RecordTooLargeError`. Default: 1 GiB. In a compressed log, all records together may
-///         also have only 256 MiB + 200 * (bytes read since the reader started or last sought), and
-///         those of one container of a packed log 256 MiB. The record that would exceed this raises
+///     record_len_max: The maximum length of a record in bytes. A longer record raises
+///         `RecordTooLargeError`. Compressed data has two more limits. In a compressed log, the
+///         length of all records together is at most 256 MiB + 200 * (bytes read since the reader
+///         started or last sought). In a packed log, the records of one container have at most 256
+///         MiB together. The record that would exceed one of these limits raises
 ///         `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
-///         above the default replaces the 256 MiB.
-///     storage_options: For a URL: the arguments of its file system of fsspec, such as
-///         `{"endpoint_url": "..."}`. In a list of logs, each URL has them. Default: `None`: as fsspec
-///         is configured.
+///         above the default replaces the 256 MiB. Default: 1 GiB.
+///     storage_options: For a URL: the arguments for its fsspec file system, such as
+///         `{"endpoint_url": "..."}`. In a list of logs, they apply to each URL. Default: `None`:
+///         the configuration of fsspec applies.
 ///
 /// Raises:
-///     OSError: The file cannot be opened. If it does not exist: `FileNotFoundError`.
+///     OSError: The file cannot be opened. If it does not exist, this is `FileNotFoundError`.
 ///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: `source` is none of the above, or is a text file.
 ///     ModuleNotFoundError: `source` is a URL, and fsspec, or a package it needs for this URL, is
 ///         not installed.
-///     ValueError: An option has an invalid value; a log number or a compression is given for a
-///         dialect that has none; or fsspec does not know the file system of a URL.
+///     ValueError: An option has an invalid value, a log number or a compression is given for a
+///         dialect that has none, or fsspec does not know the file system of a URL.
 ///
 /// Each step of an iteration over the reader, `records` or `record_batches` may raise:
 ///
-/// * `CorruptionError`: damage, under the policy `"raise"`. The next step continues after it.
-/// * `RecordTooLargeError`: a record longer than `record_len_max`, under the same policy.
-/// * `DialectError`: the source is not a log. Only on the first step.
+/// * `CorruptionError`: the log is damaged, under the policy `"raise"`. The next step continues
+///   after the damage.
+/// * `RecordTooLargeError`: a record is longer than `record_len_max`, under the policy `"raise"`.
+/// * `DialectError`: the source is not a log. Only the first step raises this.
 /// * `OSError`: the source cannot be read.
 /// * `ClosedError`: the reader is closed.
 /// * `ValueError`: a log number or a compression was given, and the detected dialect has none.
@@ -136,7 +141,7 @@ pub(crate) struct Reader {
 
 enum State {
     Open(Cursor),
-    /// The skipped regions and the outcome stay readable after `close`.
+    /// The skipped regions and the outcome can be read after `close`.
     Closed(Skipped),
 }
 
@@ -181,7 +186,7 @@ impl Reader {
         self.next(py, |record| Ok(record.data))
     }
 
-    /// Iterates over the records with their offsets. The iterator shares the reader's position.
+    /// Returns an iterator over the records with their offsets. It shares the reader's position.
     ///
     /// Returns:
     ///     An iterator of `Record`.
@@ -199,20 +204,21 @@ impl Reader {
         Reader::iterator(slf, true)
     }
 
-    /// Iterates over record batches: many records in a few buffers, without an object for each.
+    /// Returns an iterator over record batches, which hold many records in a few buffers.
     ///
-    /// This is the fastest way to read.
+    /// This is the fastest way to read, because no Python object is created for each record.
     ///
     /// Args:
-    ///     target_len: A batch is complete once it contains at least this many bytes; or 65,536
-    ///         records, or one record for each 16 bytes of `target_len` if that is more. It is
-    ///         shorter before damage that has to be reported, and at the end of the log. Default:
-    ///         256 KiB.
-    ///     threads: Read ahead in this many threads, 1 to 256, in parts of 1 to 2 MiB, or of
-    ///         `target_len` up to 8 MiB. At most two more parts than threads are held in memory.
-    ///         The records and their order are the same. A single thread reads an object with
-    ///         `read`, a log with log numbers, a file with fewer than two parts per thread, and all
-    ///         sources under the policy `"stop"`. Default: 1.
+    ///     target_len: A batch is complete once it contains at least this many bytes. It is also
+    ///         complete once it contains 65,536 records, or one record for each 16 bytes of
+    ///         `target_len` if that is more. A batch may be shorter before damage that has to be
+    ///         reported, and at the end of the log. Default: 256 KiB.
+    ///     threads: Read ahead in this many threads, 1 to 256. Each thread reads a part of 1 to 2
+    ///         MiB at a time, or of `target_len` up to 8 MiB. At most two more parts than threads
+    ///         are held in memory. The records and their order do not depend on the number of
+    ///         threads. Only one thread reads an object with `read`, a log with log numbers, a file
+    ///         with fewer than two parts per thread, or any source under the policy `"stop"`.
+    ///         Default: 1.
     ///
     /// Returns:
     ///     An iterator of `RecordBatch`, none of them empty.
@@ -237,9 +243,10 @@ impl Reader {
         })
     }
 
-    /// The file offset after everything returned or skipped so far: `seek` to it to continue.
+    /// Returns the file offset after everything returned or skipped so far.
     ///
-    /// A torn tail does not count as skipped: once it is complete, it can be read from there.
+    /// To continue from there later, `seek` to it. A torn tail does not count as skipped. Once its
+    /// record is complete, you can read it from this offset.
     ///
     /// Returns:
     ///     The offset in bytes.
@@ -257,10 +264,10 @@ impl Reader {
         self.with_state(py, |cursor| Ok(cursor.position()))
     }
 
-    /// Moves to a file offset: `Record.offset`, `Record.end_offset` or a result of `tell`.
+    /// Moves to a file offset, which is `Record.offset`, `Record.end_offset` or a result of `tell`.
     ///
-    /// At any other offset, the bytes there are reported as damage. `skipped` and `outcome` are
-    /// reset, and this offset becomes the `start` of the range.
+    /// At any other offset, the bytes there are reported as damage. This call resets `skipped` and
+    /// `outcome`, and the offset becomes the `start` of the range.
     ///
     /// Args:
     ///     offset: The file offset, in bytes.
@@ -284,7 +291,7 @@ impl Reader {
         log(py, messages, self.path.as_deref())
     }
 
-    /// The regions not returned so far, in the order of their offsets: the first 100,000.
+    /// The first 100,000 regions not returned so far, in the order of their offsets.
     ///
     /// Adjacent regions are merged if their reasons are the same in all details.
     ///
@@ -296,8 +303,9 @@ impl Reader {
 
     /// Whether no damage has been found so far.
     ///
-    /// Damage is a region of severity `"corruption"`: torn tails do not count. An `outcome` of
-    /// `"clean"` does not mean this: it only describes the end of the file.
+    /// Damage is a region of severity `"corruption"`, so torn tails do not count. An `outcome` of
+    /// `"clean"` does not mean that there is no damage, because it only describes the end of the
+    /// file.
     #[getter]
     fn ok(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.skipped_regions(py)?.is_ok())
@@ -309,7 +317,7 @@ impl Reader {
         Ok(self.skipped_regions(py)?.len())
     }
 
-    /// How reading ended; `"unfinished"` until it has.
+    /// How reading ended, or `"unfinished"` until then.
     #[getter]
     fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
         Ok(match &*self.state.lock(py)? {
@@ -331,10 +339,10 @@ impl Reader {
         dialect_name(py, self.format(py)?.dialect)
     }
 
-    /// Whether the dialect was named, or can be detected.
+    /// Whether the dialect was named or can be detected.
     ///
-    /// If not, the dialect could not be detected, and the log is read as `"leveldb"`. If it has to
-    /// be detected, the source is read.
+    /// If this is false, the log is read as `"leveldb"`. If the dialect has to be detected, the
+    /// source is read.
     ///
     /// Raises:
     ///     DialectError: The source is not a log.
@@ -345,7 +353,7 @@ impl Reader {
         Ok(self.detached(py, |cursor| cursor.reader.detect())?.is_some())
     }
 
-    /// The number of the log; `None` if the dialect has none or it is not known.
+    /// The number of the log, or `None` if the dialect has none or it is not known.
     ///
     /// If it has to be detected, the source is read.
     ///
@@ -358,7 +366,7 @@ impl Reader {
         Ok(self.format(py)?.log_number)
     }
 
-    /// How each record is compressed: `"zstd"`; `None` if it is not.
+    /// How each record is compressed: `"zstd"`, or `None` if it is not.
     ///
     /// If it has to be detected, the source is read.
     ///
@@ -371,10 +379,10 @@ impl Reader {
         Ok(compression_name(self.format(py)?))
     }
 
-    /// The number of another log, if everything read so far belongs to that log; else `None`.
+    /// The number of another log if everything read so far belongs to it, or `None`.
     ///
-    /// The file's name or `log_number` states a different number: the file was recycled and no
-    /// record has been written to the log with that number yet, or the file was renamed or copied.
+    /// The file's name or `log_number` then states a different number. Either the file was recycled
+    /// and no record has been written to the new log yet, or the file was renamed or copied.
     ///
     /// Raises:
     ///     ClosedError: The reader is closed.
@@ -383,7 +391,7 @@ impl Reader {
         self.with_state(py, |state| Ok(state.reader.info().other_log_number))
     }
 
-    /// The path, the URL, or the `name` of an object with `read_range`; otherwise `None`.
+    /// The path, the URL, or the `name` of an object with `read_range`. `None` for other sources.
     #[getter]
     fn path(&self) -> Option<&OsStr> {
         self.path.as_deref().map(Path::as_os_str)
@@ -404,7 +412,7 @@ impl Reader {
     /// >>> reader.closed, reader.skipped
     /// (True, ())
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        // The copy in a forked child that can never be used stays as it is.
+        // A copy in a forked child that can never be used stays as it is.
         let Some(mut state) = self.state.lock_unless_lost(py)? else {
             return Ok(());
         };
@@ -416,13 +424,14 @@ impl Reader {
         skipped.set_outcome(cursor.outcome());
         let open = std::mem::replace(&mut *state, State::Closed(skipped));
         drop(state);
-        // Without the lock: releasing a Python object may run Python code.
+        // This is done without the lock, because releasing a Python object may run Python code.
         drop(open);
         log(py, messages, self.path.as_deref())
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // A thread that is using the reader keeps it alive, with everything that it refers to.
+        // A thread that is using the reader keeps alive the reader and everything that it refers
+        // to.
         match self.state.try_lock().as_deref() {
             Some(State::Open(Cursor {
                 referent: Some(referent),
@@ -443,7 +452,7 @@ impl Reader {
     }
 
     fn __repr__(&self) -> String {
-        // A reader that another thread is using is open.
+        // If another thread is using the reader, it is open.
         let is_closed = matches!(self.state.try_lock().as_deref(), Some(State::Closed(_)));
         handle_repr("Reader", self.path.as_deref(), is_closed)
     }
@@ -455,7 +464,7 @@ impl Reader {
         class_with_next::<ReaderIterator>(slf.py()).run((slf, has_offsets))
     }
 
-    /// The format of the log that is read.
+    /// Returns the format of the log.
     fn format(&self, py: Python<'_>) -> PyResult<cordwood::LogFormat> {
         self.detached(py, |cursor| cursor.reader.format())
     }
@@ -482,7 +491,7 @@ impl Reader {
         used.unwrap_or_else(|| Err(closed(py, "reader", self.path.as_deref())))
     }
 
-    /// The regions skipped so far, even after the reader was closed.
+    /// Returns the regions skipped so far, even after the reader was closed.
     fn skipped_regions(&self, py: Python<'_>) -> PyResult<Skipped> {
         Ok(match &*self.state.lock(py)? {
             State::Open(Cursor { skipped, .. }) | State::Closed(skipped) => skipped.clone(),
@@ -495,8 +504,8 @@ impl Reader {
         self.find(py, |state| state.next(py, &make))
     }
 
-    /// Returns the finding of `find_it`, or `None` at the end. Regions and errors that come before
-    /// it are logged or raised once other threads may use the reader again.
+    /// Returns the finding of `find_it`, or `None` at the end. Skipped regions and errors that come
+    /// before it are logged or raised only when other threads may use the reader again.
     fn find<T>(&self, py: Python<'_>, mut find_it: impl FnMut(&mut Cursor) -> Result<T, Stop>) -> PyResult<Option<T>> {
         loop {
             let (found, messages) = self.with_state(py, |cursor| {
@@ -519,8 +528,8 @@ impl Reader {
 
 /// Makes a reader with the policy `"salvage"` leave out the records that it would mark.
 ///
-/// The others are those that the policy `"skip"` returns. Must be called before the first record is
-/// read; not for `record_batches` in threads.
+/// The reader then returns the same records as with the policy `"skip"`. Call this before the first
+/// record is read. Do not use it with `record_batches` in threads.
 ///
 /// Args:
 ///     reader: The reader.
@@ -533,14 +542,14 @@ pub(crate) fn leave_out_salvaged(py: Python<'_>, reader: &Reader) -> PyResult<()
     })
 }
 
-/// How much a reader has left out.
+/// Returns how much a reader has left out.
 ///
 /// Args:
 ///     reader: The reader.
 ///
 /// Returns:
-///     The number of records so far that it has left out because of `leave_out_salvaged`, and the
-///     bytes in the skipped regions with each reason.
+///     The number of records left out so far because of `leave_out_salvaged`, and the number of
+///     bytes in the skipped regions for each reason.
 #[pyfunction]
 #[pyo3(signature = (reader, /))]
 pub(crate) fn left_out<'py>(py: Python<'py>, reader: &Reader) -> PyResult<(u64, Bound<'py, PyDict>)> {

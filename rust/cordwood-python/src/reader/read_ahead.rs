@@ -1,5 +1,5 @@
-//! Record batches that threads read ahead: each thread reads one part of the file at a time, and
-//! the batches are delivered in the order of the parts.
+//! Record batches that threads read ahead. Each thread reads one part of the file at a time. The
+//! batches are returned in the order of the parts.
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,16 +23,16 @@ use crate::memory::batch_pool::Pool;
 use crate::values::error::{check_signals, check_signals_in_main_thread};
 use crate::values::options::range_of;
 
-/// The least and the greatest length of a part in bytes, if a batch is not longer. Longer parts take
-/// less time, but all batches of some parts are in memory.
+/// The minimum and maximum length of a part in bytes, if a batch is not longer. Longer parts take
+/// less time, but need more memory, because all batches of several parts are kept there.
 const PART_LENS: RangeInclusive<u64> = *Parts::LENS.start()..=64 * BLOCK_LEN as u64;
 
-/// A batch needs memory for at least one block, so parts are not cut into shorter batches.
+/// A batch needs memory for at least one block, so parts are not split into shorter batches.
 const TARGET_LEN_MIN: usize = BLOCK_LEN;
 
-/// The maximum number of record batches of `target_len` bytes in use at a time: one being filled
-/// while the previous one is in use; or, with several threads, those of all parts that are being
-/// read or are waiting, and of two more.
+/// Returns the maximum number of record batches of `target_len` bytes in use at a time. One thread
+/// fills a batch while the previous one is in use. Several threads need the batches of all parts
+/// that are being read or are waiting, and of two more.
 fn batch_count_max(threads: usize, target_len: usize) -> usize {
     match threads {
         1 => 2,
@@ -40,7 +40,7 @@ fn batch_count_max(threads: usize, target_len: usize) -> usize {
     }
 }
 
-/// How records are gathered in batches.
+/// The settings for gathering records in batches.
 pub(crate) struct Batches {
     pub(crate) target_len: usize,
     pub(crate) threads: usize,
@@ -66,7 +66,8 @@ pub(crate) enum Stop {
     End,
 }
 
-/// Fails if a signal has arrived whose handler raises an exception, as that of Ctrl-C.
+/// Fails if a signal has arrived and its handler raises an exception, as the handler of Ctrl-C
+/// does.
 pub(super) fn check_for_interrupt(py: Option<Python<'_>>) -> Result<(), Stop> {
     match py {
         Some(py) => check_signals(py).map_err(Stop::Raised),
@@ -77,12 +78,12 @@ pub(super) fn check_for_interrupt(py: Option<Python<'_>>) -> Result<(), Stop> {
 /// How long to wait for a part before checking for Ctrl-C.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The findings, in order.
+/// A finding of the threads. The findings are returned in order.
 pub(super) enum Ahead {
     Records(cordwood::read::RecordBatch),
     Skipped(SkippedRegion),
     Failed(Error),
-    /// The end. The core's reader continues at this file offset.
+    /// The threads have ended. The core's reader continues at this file offset.
     Rest(u64),
 }
 
@@ -90,27 +91,27 @@ pub(super) enum Ahead {
 #[derive(Default)]
 struct Part {
     found: Vec<Ahead>,
-    /// The file offset up to which it was read: its end, or where a torn tail starts. `None` if a
-    /// read failed or there was not enough memory: reading is to continue where the last item of
-    /// `found` ends.
+    /// The file offset up to which the part was read, which is its end or the start of a torn tail.
+    /// `None` if a read failed or there was not enough memory. Reading then continues where the
+    /// last item of `found` ends.
     end_offset: Option<u64>,
-    /// Whether the core's reader has to continue here: the extent of a torn tail depends on
-    /// everything that follows, and a failed read is tried again, as is one for whose result there
-    /// was no memory.
+    /// Whether the core's reader has to continue here. It does after a torn tail, whose extent
+    /// depends on everything that follows. It also does after a failed read or a lack of memory, to
+    /// try again.
     is_last: bool,
 }
 
-/// The findings of threads after the position of a cursor.
+/// The findings of the threads, from the position of a cursor on.
 #[derive(Default)]
 pub(super) struct ReadAhead {
     /// The rest of the part that was taken last.
     found: VecDeque<Ahead>,
     /// The greatest file offset up to which a part was read. The trailer of a block may lie between
-    /// the last item of `found` and this.
+    /// the last item of `found` and this offset.
     end_offset: Option<u64>,
     /// The position of the cursor for which `found` and `pipeline` contain the next findings.
     position: Option<u64>,
-    /// That of the batches that are read ahead.
+    /// The pool of the batches that are read ahead.
     pool: Option<Arc<Pool>>,
     /// `None` if the core's reader reads the rest.
     pipeline: Option<Pipeline<Part>>,
@@ -121,24 +122,24 @@ pub(super) struct ReadAhead {
 /// The data that the threads read.
 pub(super) struct Reading<'a> {
     pub(super) source: &'a dyn Input,
-    /// Including the dialect.
+    /// The options, including the dialect.
     pub(super) options: &'a ReadOptions,
     /// The position of the cursor.
     pub(super) position: u64,
-    /// Whether that is where the range of the options starts, so that fragments of a record that
-    /// starts before it are not reported.
+    /// Whether `position` is the start of the range in the options. Fragments of a record that
+    /// starts before the range are not reported.
     pub(super) starts_range: bool,
     pub(super) batches: &'a Batches,
 }
 
 impl ReadAhead {
-    /// The next finding, or `None` if the core's reader has to read it. Fails at an interrupt, and if
-    /// no thread can be started. Without `py`, the threads must read a file.
+    /// Returns the next finding, or `None` if the core's reader has to read it. Fails at an
+    /// interrupt, and if no thread can be started. Without `py`, the threads must read a file.
     pub(super) fn next(&mut self, py: Option<Python<'_>>, reading: &Reading<'_>) -> Result<Option<Ahead>, Stop> {
         let is_of_this_process = self.pipeline.as_ref().is_none_or(Pipeline::is_of_this_process);
         if self.position != Some(reading.position) || !self.is_for(reading.batches) || !is_of_this_process {
-            // The cursor has since been used in another way, or this is a forked process, which has
-            // no copy of the threads, or this is the first call.
+            // This is the first call, the cursor has since been used in another way, or this is a
+            // forked process, which has no copy of the threads.
             *self = ReadAhead::default();
             self.pipeline = released(py, || start(reading)).map_err(|error| Stop::Failed(error.into()))?;
             self.position = Some(reading.position);
@@ -155,7 +156,8 @@ impl ReadAhead {
             };
             match released(py, || pipeline.next_within(PAUSE)) {
                 Next::Result(part) => {
-                    // The part before it is used up, and no memory is allocated for it.
+                    // All findings of the previous part have been returned. This conversion
+                    // allocates no memory.
                     self.found = part.found.into();
                     let known = self.end_offset.filter(|_| part.end_offset.is_some());
                     self.end_offset = part.end_offset.max(known);
@@ -166,7 +168,8 @@ impl ReadAhead {
                 Next::Waiting => {}
                 Next::End => self.end(py),
             }
-            // Also after a part: parts of zeros contain no records, and may come without end.
+            // This check is also needed after a part, because there may be endless parts of zeros,
+            // which contain no records.
             check_for_interrupt(py)?;
         }
     }
@@ -176,7 +179,7 @@ impl ReadAhead {
         self.pool.as_ref().is_some_and(|pool| Arc::ptr_eq(pool, &batches.pool))
     }
 
-    /// Where the core's reader continues, if not at `position`.
+    /// Returns where the core's reader continues, or `None` if that is `position`.
     fn rest(&mut self, position: u64) -> Option<Ahead> {
         let end_offset = self.end_offset.take().filter(|&end_offset| end_offset > position)?;
         self.position = Some(end_offset);
@@ -188,7 +191,7 @@ impl ReadAhead {
             return;
         };
         if py.is_some_and(is_shutting_down) {
-            // A thread that needs the interpreter never gets it now.
+            // A thread that needs the interpreter would never get it during shutdown.
             pipeline.abandon();
         } else {
             released(py, || drop(pipeline));
@@ -230,14 +233,14 @@ fn start(reading: &Reading<'_>) -> io::Result<Option<Pipeline<Part>>> {
     Pipeline::start(parts.count(), workers.collect::<io::Result<_>>()?).map(Some)
 }
 
-/// Whether the interpreter is shutting down: global variables are destroyed then.
+/// Checks whether the interpreter is shutting down, when global variables are destroyed.
 fn is_shutting_down(py: Python<'_>) -> bool {
     let asked = imported!(py, "sys", "is_finalizing").and_then(|ask| ask.run(())?.is_truthy());
-    // It may be too late to ask.
+    // If the call fails, it may be too late to ask, so assume a shutdown.
     asked.unwrap_or(true)
 }
 
-/// The position of a cursor after it has returned `found`.
+/// Returns the position of a cursor after it has returned `found`.
 fn end_of(found: &Ahead) -> Option<u64> {
     match found {
         Ahead::Records(batch) => Some(batch.end_offset()),
@@ -246,14 +249,14 @@ fn end_of(found: &Ahead) -> Option<u64> {
             kind: ErrorKind::Corruption { region, .. },
             ..
         }) => Some(region.end),
-        // Tried again from the position of the cursor.
+        // The read is tried again from the position of the cursor.
         Ahead::Failed(_) => None,
         Ahead::Rest(offset) => Some(*offset),
     }
 }
 
-/// The threads are ended here, where their results can no longer be used, rather than when the
-/// fields are dropped: a thread may need the interpreter in order to end.
+/// Ends the threads before the fields are dropped, because a thread may need the interpreter in
+/// order to end.
 impl Drop for ReadAhead {
     fn drop(&mut self) {
         if self.pipeline.is_none() || !self.may_run_python {
@@ -272,7 +275,7 @@ impl Drop for ReadAhead {
 
 /// The state of one thread.
 struct Worker {
-    /// Used for one part after another, so that its window is allocated once.
+    /// The reader is reused for each part, so that its window is allocated only once.
     reader: SourceReader,
     parts: Parts,
     starts_range: bool,
@@ -287,8 +290,8 @@ impl Worker {
         let start = options.start;
         let mut started = self.reader.restart(options);
         if number == 0 && !self.starts_range && started.is_ok() {
-            // A range skips the part of a record that belongs to the range before it. Here that
-            // must be reported.
+            // At the start of a range, the reader skips the rest of a record that starts before it,
+            // without a report. Here it must be reported.
             started = self.reader.seek(start);
         }
         match started {
@@ -308,8 +311,8 @@ impl Worker {
         let Worker { reader, pool, .. } = self;
         let mut batch = pool.take();
         loop {
-            // For a record batch and for the event after it. If there is not enough memory, the
-            // reader itself continues here.
+            // Reserves room for a record batch and for the event after it. If there is not enough
+            // memory, the core's reader continues here.
             if part.found.try_reserve(2).is_err() {
                 part.is_last = true;
                 break;

@@ -16,15 +16,16 @@ use crate::memory::batch_pool::PooledBatch;
 use crate::memory::buffer::{BatchBuffer, Shared, new_bytes, try_bytes, view_of_shared};
 use crate::values::arguments::place_of;
 
-/// Consecutive records in one buffer, with the position of each in another.
+/// Consecutive records in one buffer, with their positions in another.
 ///
-/// The layout is that of Arrow's `LargeBinary`: `pyarrow.record_batch(batch)` makes no copy.
+/// The layout is Arrow's `LargeBinary`, so `pyarrow.record_batch(batch)` makes no copy.
 ///
-/// `Reader.record_batches` returns them. The buffers are shared, not copied; they are read-only,
-/// and stay unchanged for as long as an object refers to them.
+/// `Reader.record_batches` returns record batches. The buffers are read-only and shared, not
+/// copied. They stay unchanged for as long as an object refers to them.
 ///
 /// `len(batch)` is the number of records. `batch[i]` copies one record to `bytes`, or raises
-/// `IndexError` if there is none; a slice returns a list, and iterating yields every record.
+/// `IndexError` if there is no such record. A slice returns a list, and iterating yields every
+/// record.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     writer.extend([b"one", b"two"])
@@ -43,7 +44,7 @@ impl RecordBatch {
         RecordBatch { batch }
     }
 
-    /// The batch, for code that does not need the interpreter.
+    /// Returns the batch, for code that does not need the interpreter.
     pub(crate) fn shared(&self) -> Arc<PooledBatch> {
         Arc::clone(&self.batch)
     }
@@ -70,9 +71,10 @@ impl RecordBatch {
         self.column(py, BatchBuffer::Data)
     }
 
-    /// Where each record starts in `data`, followed by where the last one ends.
+    /// The position in `data` at which each record starts, followed by the end of the last one.
     ///
-    /// One more than there are records: 64-bit signed integers in native byte order (format `"q"`).
+    /// There is one more number than records. The numbers are 64-bit signed integers in native byte
+    /// order (format `"q"`).
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.column(py, BatchBuffer::Offsets)?
@@ -81,7 +83,7 @@ impl RecordBatch {
 
     /// The file offset of each record.
     ///
-    /// 64-bit unsigned integers in native byte order (format `"Q"`).
+    /// The offsets are 64-bit unsigned integers in native byte order (format `"Q"`).
     #[getter]
     fn record_offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.column(py, BatchBuffer::RecordOffsets)?
@@ -94,12 +96,14 @@ impl RecordBatch {
         self.records().end_offset()
     }
 
-    /// The batch as an Arrow table, without a copy: two capsules of the Arrow C data interface.
+    /// Returns the batch as an Arrow table, without a copy.
     ///
-    /// The columns are `offset` and `record`.
+    /// The table is in two capsules of the Arrow C data interface. Its columns are `offset` and
+    /// `record`.
     ///
     /// Args:
-    ///     requested_schema: Ignored, as the interface allows: the consumer casts. Default: `None`.
+    ///     requested_schema: Ignored, as the interface allows, so the consumer casts. Default:
+    ///         `None`.
     ///
     /// Returns:
     ///     The capsules of the schema and of the table.
@@ -118,7 +122,7 @@ impl RecordBatch {
         )
     }
 
-    /// The columns and their types: a capsule of the Arrow C schema interface.
+    /// Returns the columns and their types, in a capsule of the Arrow C schema interface.
     ///
     /// Returns:
     ///     The capsule.
@@ -137,12 +141,12 @@ impl RecordBatch {
         imported!(py, "builtins", "map")?.run((slf.getattr("__getitem__")?, reversed))
     }
 
-    /// One record, or a list of the records that a slice selects.
+    /// Returns one record, or a list of the records that a slice selects.
     fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = index.py();
         if let Ok(slice) = index.cast::<PySlice>() {
             let range = slice.indices(self.records().len() as isize)?;
-            // For a slice clipped to this length, no index is out of range.
+            // The slice is clipped to this length, so no index is out of range.
             let records = (0..range.slicelength as isize).map(|at| self.record(py, range.start + at * range.step));
             let records: Vec<_> = records.collect::<PyResult<_>>()?;
             return PyList::new(py, records).map(Bound::into_any);
@@ -172,14 +176,14 @@ fn no_record() -> PyErr {
 /// The columns of a batch as a table.
 const FIELDS: [Column; 2] = [Column::Offset, Column::Record];
 
-/// The result of `iter(batch)`: the records as `bytes`.
-// Records are returned one at a time, so that the memory of each is reused for the next: a list of
-// all of them would be many times larger than the processor's cache. The module creates objects of
-// a final subclass, which has a fast path: see `fast_call.rs`.
+/// The result of `iter(batch)`, which yields the records as `bytes`.
+// Records are returned one at a time, so that the memory of each is reused for the next. A list of
+// all records would be many times larger than the processor's cache. The module creates objects of
+// a final subclass, which has a fast path. See `fast_call.rs`.
 #[pyclass(frozen, weakref, subclass, module = "cordwood._native")]
 pub(crate) struct RecordBatchIterator {
     batch: Arc<PooledBatch>,
-    /// The index of the next record; after the last one, the number of records or more.
+    /// The index of the next record. After the last one, it is the number of records or more.
     index: AtomicUsize,
 }
 
@@ -196,8 +200,8 @@ impl FastNext for RecordBatchIterator {
 }
 
 impl RecordBatchIterator {
-    /// The next record. `None` after the last one; also, with an exception set, if there is not
-    /// enough memory: then the next call returns the same record.
+    /// Returns the next record, or `None` after the last one. If there is not enough memory,
+    /// returns `None` with an exception set, and the next call returns the same record.
     #[inline]
     fn next<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         loop {

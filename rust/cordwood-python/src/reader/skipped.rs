@@ -1,4 +1,4 @@
-//! The skipped regions of one reading of a log, and how it ended.
+//! The skipped regions of one reading of a log, and how that reading ended.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,20 +8,20 @@ use pyo3::types::PyTuple;
 
 use crate::values::{Outcome, listed};
 
-/// The regions that a reading has skipped so far, the tuple of them, and how the reading ended. The
-/// reading adds to them; the Python object that shows them may be used by another thread meanwhile, and
-/// outlive it.
+/// The regions that a reading has skipped so far, their tuple, and how the reading ended. While the
+/// reading adds regions, another thread may use the Python object that shows them. That object may
+/// outlive the reading.
 #[derive(Clone, Default)]
 pub(crate) struct Skipped(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     findings: Findings,
-    /// Built on request, and kept until there is more to show.
+    /// Built on request, and kept until the findings change.
     tuple: Option<Py<PyTuple>>,
-    /// How many times the findings have changed.
+    /// The number of times the findings have changed.
     changes: u64,
-    /// The outcome once reading has ended. Until then, the cursor has it.
+    /// The outcome, once reading has ended. Until then, the cursor holds it.
     outcome: Outcome,
 }
 
@@ -50,7 +50,8 @@ impl Skipped {
         self.lock().findings.clone()
     }
 
-    /// The listed regions, without a lock while they are made: that can run Python code.
+    /// Returns the listed regions. The lock is not held while they are created, because that can
+    /// run Python code.
     pub(crate) fn tuple(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
         let (findings, changes) = {
             let state = self.lock();
@@ -67,12 +68,12 @@ impl Skipped {
         Ok(tuple)
     }
 
-    /// Whether none of the regions is damage.
+    /// Checks whether none of the regions is damage.
     pub(crate) fn is_ok(&self) -> bool {
         !self.lock().findings.has(Severity::Corruption)
     }
 
-    /// Bytes in all regions, listed or not.
+    /// Returns the number of bytes in all regions, listed or not.
     pub(crate) fn len(&self) -> u64 {
         self.lock().findings.len()
     }

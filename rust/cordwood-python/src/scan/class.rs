@@ -23,24 +23,25 @@ use crate::values::error::{note_main_thread, to_python};
 use crate::values::options::{compression_of, dialect_name, dialect_of, named, range_of, threads_of};
 use crate::values::position::{Position, Start, read_options};
 
-/// The records of logs as a table, for everything that reads Arrow: the result of `scan`.
+/// The records of logs as a table, for every library that reads Arrow. `cordwood.scan` returns it.
 ///
-/// pyarrow, polars, DuckDB, pandas, DataFusion and others accept it directly, through its
-/// `__arrow_c_stream__`. Each reading opens the sources again, so it can be read any number of
+/// pyarrow, polars, DuckDB, pandas, DataFusion and others accept a scan directly, through its
+/// `__arrow_c_stream__`. Each reading opens the sources again, so you can read a scan any number of
 /// times.
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct Scan {
     plan: Arc<Plan>,
-    /// Shared with the streams.
+    /// The sources, shared with the streams.
     sources: Arc<[Log]>,
 }
 
 #[pymethods]
 impl Scan {
-    /// The table as a stream of Arrow batches: a capsule of the Arrow C stream interface.
+    /// Returns the table as an Arrow stream, in a capsule of the Arrow C stream interface.
     ///
     /// Args:
-    ///     requested_schema: Ignored, as the interface allows: the consumer casts. Default: `None`.
+    ///     requested_schema: Ignored, as the interface allows, so the consumer casts. Default:
+    ///         `None`.
     ///
     /// Returns:
     ///     The capsule, which reads the sources from their start.
@@ -56,7 +57,7 @@ impl Scan {
         stream_capsule(py, stream)
     }
 
-    /// The columns and their types: a capsule of the Arrow C schema interface.
+    /// Returns the columns and their types, in a capsule of the Arrow C schema interface.
     ///
     /// Returns:
     ///     The capsule.
@@ -71,10 +72,10 @@ impl Scan {
         PyTuple::new(py, self.plan.columns.iter().map(|column| column.as_str()))
     }
 
-    /// The regions that were not returned: a tuple of `SkippedRegion` for each source, in order.
+    /// The regions that were not returned, as a tuple of `SkippedRegion` for each source, in order.
     ///
-    /// These are the findings so far of the most recently started reading; empty if none has
-    /// started. For each source, the first 100,000 regions are listed.
+    /// These are the findings so far of the most recently started reading. The tuple is empty if no
+    /// reading has started. For each source, the first 100,000 regions are listed.
     #[getter]
     fn skipped<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let latest = self.plan.latest();
@@ -82,18 +83,19 @@ impl Scan {
         PyTuple::new(py, tuples.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// Whether no damage has been found: no region of severity `"corruption"` in any source.
+    /// Whether no damage has been found in any source.
     ///
-    /// These are the findings so far of the most recently started reading.
+    /// Damage is a region of severity `"corruption"`. This describes the findings so far of the
+    /// most recently started reading.
     #[getter]
     fn ok(&self) -> bool {
         self.plan.latest().iter().all(Skipped::is_ok)
     }
 
-    /// How reading each source ended: an `Outcome` for each, in order.
+    /// How reading each source ended, as an `Outcome` for each source, in order.
     ///
-    /// This describes the most recently started reading; `"unfinished"` for a source whose end it
-    /// has not reached. Empty if none has started.
+    /// This describes the most recently started reading. The outcome is `"unfinished"` for a source
+    /// whose end has not been reached. The tuple is empty if no reading has started.
     #[getter]
     fn outcomes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let latest = self.plan.latest();
@@ -102,7 +104,7 @@ impl Scan {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         if Arc::strong_count(&self.sources) > 1 {
-            // A stream keeps them alive.
+            // A stream keeps the sources alive.
             return Ok(());
         }
         for log in &*self.sources {
@@ -125,55 +127,59 @@ impl Scan {
     }
 }
 
-/// Returns the records of one or more logs as a table, for everything that reads Arrow.
+/// Returns the records of one or more logs as a table, for every library that reads Arrow.
 ///
-/// Pass it to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
-/// DataFusion and others. Each reads the sources again, in batches of about 256 KiB. One is in
-/// memory at a time, unless the consumer keeps them. Before then, only files in directories are
-/// opened, to see which are logs.
+/// Pass the table to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
+/// DataFusion and others. Each of these consumers reads the sources again, in batches of about 256
+/// KiB. One batch is in memory at a time, unless the consumer keeps them. Before that, only the
+/// files in directories are opened, to see which are logs.
 ///
-/// Errors are raised by the consumer, as exceptions of its own with cordwood's message. After an
-/// error, a stream returns no more batches.
+/// The consumer raises errors as its own exceptions, with cordwood's message. After an error, a
+/// stream returns no more batches.
 ///
 /// Args:
-///     sources: Like the source of `Reader`: a path, a URL, bytes, or an object with `read`, which
-///         must be able to seek in order to be read twice. Or a `Split`; a directory, for all logs
-///         in it and in its subdirectories; a pattern, such as `"*.log"`; or an iterable of all of
-///         these, which are read in its order. Directories are listed by this function, and their
-///         files that are not logs are left out. A file with several of the names, such as a link
-///         to another one, is read once, under the first of them; so is a URL that occurs more than
-///         once.
-///     columns: The columns, in this order. `"offset"`: the file offset of the record, `uint64`;
-///         `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after it;
-///         `"length"`: its number of bytes; `"path"`: the path of its log, a dictionary of text,
-///         null if it has none; `"salvaged"`: whether it starts after damage in its block. Without
-///         `"record"`, records are checked but not copied. Default: `None`: `"offset"` and
-///         `"record"`, and `"path"` if `sources` is a directory, a pattern or an iterable.
-///     decode: The contents of the records: a name that `cordwood convert --as` accepts, such as
-///         `"write-batch"`, `"entity"`, `"wandb-history"` or `"json"`; `cordwood.typing.DecoderName`
-///         lists them. The rows and columns are then those of `convert`, and `columns` selects from
-///         them. Requires pyarrow, and reads in one thread; the records of entities, JSON and W&B
-///         histories are decoded in up to two. Columns that differ from log to log are
-///         determined by first reading all sources once. A record with any other content is an
-///         error, in that first reading a `PayloadError`; under a policy other than `"raise"` it is
-///         left out, and `DecodedScan.left_out` lists it. Logs in directories whose first record is
-///         of another kind are left out, as by `convert`. Default: `None`: bytes.
-///     schema: With `decode`: a `pyarrow.Schema`, which replaces that first reading. Columns that
-///         it does not name are left out. Default: `None`.
+///     sources: A source as for `Reader`, such as a path, a URL, bytes, or an object with `read`; a
+///         `Split`; a directory, for all logs in it and in its subdirectories; a pattern, such as
+///         `"*.log"`; or an iterable of these, which are read in its order. An object with `read`
+///         must be able to seek if it is to be read twice. This function lists directories, and
+///         leaves out their files that are not logs. If several names lead to the same file, such
+///         as a link, the file is read once, under the first name. A URL that occurs more than once
+///         is also read once.
+///     columns: The names of the columns, in order. `"offset"`: the file offset of the record,
+///         `uint64`; `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after
+///         it; `"length"`: its number of bytes; `"path"`: the path of its log, as a dictionary of
+///         text, or null if the log has no path; `"salvaged"`: whether it starts after damage in
+///         its block. Without `"record"`, records are checked but not copied. Default: `None`:
+///         `"offset"` and `"record"`, and `"path"` if `sources` is a directory, a pattern or an
+///         iterable.
+///     decode: The kind of content in the records. This is a name that `cordwood convert --as`
+///         accepts, such as `"write-batch"`, `"entity"`, `"wandb-history"` or `"json"`.
+///         `cordwood.typing.DecoderName` lists the names. The rows and columns are the same as in
+///         `convert`, and `columns` selects from them. This requires pyarrow and reads in one
+///         thread. Entities, JSON and W&B histories are decoded in up to two threads. If the
+///         columns can differ from log to log, all sources are first read once to determine them. A
+///         record with any other content is an error, which is a `PayloadError` in that first
+///         reading. Under a policy other than `"raise"`, the record is left out, and
+///         `DecodedScan.left_out` lists it. Logs in directories are left out if their first record
+///         is of another kind, as in `convert`. Default: `None`: the records are bytes.
+///     schema: With `decode`: a `pyarrow.Schema`. With a schema, the sources are not read first to
+///         determine the columns. Columns that the schema does not name are left out. Default:
+///         `None`.
 ///     dialect: As for `Reader`.
 ///     log_number: As for `Reader`.
 ///     compression: As for `Reader`.
-///     on_corruption: As for `Reader`: `"raise"`, `"skip"`, `"stop"` or `"salvage"`. Under all but
-///         the first, `Scan.skipped` then lists the losses. Default: `"raise"`.
-///     threads: Read ahead in each file with this many threads, 1 to 256. A single thread reads a
-///         source that is not a path, all sources that `Reader.record_batches` reads in one thread,
-///         and any table without the column `"record"` or with `"salvaged"`. Default: 1.
+///     on_corruption: As for `Reader`: `"raise"`, `"skip"`, `"stop"` or `"salvage"`. With a policy
+///         other than `"raise"`, `Scan.skipped` lists the losses. Default: `"raise"`.
+///     threads: Read ahead in each file with this many threads, 1 to 256. Only one thread reads a
+///         source that is not a path, or a source that `Reader.record_batches` reads in one thread.
+///         The same is true of a table without the column `"record"` or with `"salvaged"`. Default:
+///         1.
 ///     start: As for `Reader`, in each source that is not a `Split`.
 ///     end: As for `Reader`, in each source that is not a `Split`.
 ///     storage_options: As for `Reader`. Default: `None`.
 ///
 /// Returns:
-///     A `Scan`: an object with `__arrow_c_stream__` and `__arrow_c_schema__`. With `decode`, a
+///     A `Scan`, which has `__arrow_c_stream__` and `__arrow_c_schema__`. With `decode`, a
 ///     `DecodedScan`, which also has them.
 ///
 /// Raises:
@@ -267,7 +273,8 @@ pub(crate) fn scan<'py>(
     Ok(Bound::new(py, scan)?.into_any())
 }
 
-/// The options for one source: those of a `Split`, otherwise those of the scan.
+/// Returns the options for one source. The options of its `Split` take precedence over those of the
+/// scan.
 fn options_of_part(split: &Bound<'_, PyAny>, options: &ReadOptions) -> PyResult<ReadOptions> {
     if split.is_none() {
         return Ok(options.clone());
@@ -288,7 +295,7 @@ fn options_of_part(split: &Bound<'_, PyAny>, options: &ReadOptions) -> PyResult<
     Ok(own)
 }
 
-/// The argument `columns`.
+/// Converts the argument `columns`.
 fn names_of(names: &Bound<'_, PyAny>) -> PyResult<Option<Vec<String>>> {
     if let Ok(name) = names.cast::<PyString>() {
         return Err(PyTypeError::new_err(format!(

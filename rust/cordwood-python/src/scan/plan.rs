@@ -7,16 +7,16 @@ use cordwood::OnCorruption;
 use crate::arrow::columns::Column;
 use crate::reader::skipped::Skipped;
 
-/// The options and the findings: the same for all streams of a scan.
+/// The options and the findings, which all streams of a scan share.
 pub(super) struct Plan {
     pub(super) columns: Vec<Column>,
     pub(super) on_corruption: OnCorruption,
     pub(super) threads: usize,
-    /// The most recently started reading.
+    /// The findings of the most recently started reading.
     pub(super) latest: Mutex<Reading>,
 }
 
-/// The findings of one reading in each source.
+/// The findings of one reading, for each source.
 pub(super) type Reading = Arc<[Skipped]>;
 
 impl Plan {
@@ -28,7 +28,7 @@ impl Plan {
         Arc::clone(&self.latest.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Starts a reading of this many sources.
+    /// Starts a reading of `count` sources.
     pub(super) fn start(&self, count: usize) -> Reading {
         let reading: Reading = (0..count).map(|_| Skipped::default()).collect();
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&reading);

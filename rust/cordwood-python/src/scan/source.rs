@@ -19,7 +19,7 @@ use crate::values::error::of_call;
 /// A source that can be opened again.
 pub(super) struct Source {
     pub(super) object: Held,
-    /// Its path, or its name if it is read in ranges.
+    /// The path of the source, or its name if it is read in ranges.
     pub(super) path: Option<PathBuf>,
     kind: Kind,
 }
@@ -29,34 +29,34 @@ enum Kind {
     Path,
     /// `bytes` or another buffer, or a source that is read in ranges.
     Content,
-    /// An object with `read`, and its position when it was passed in, if it can seek.
+    /// An object with `read`. The value is its position when it was passed in, if it can seek.
     Object(Option<Py<PyAny>>),
 }
 
-/// A source of a scan, with the options for it.
+/// A source of a scan, with its options.
 pub(super) struct Log {
     pub(super) source: Source,
-    /// It may be a part of a log.
+    /// The options may select a part of the log.
     pub(super) options: ReadOptions,
-    /// How many times it was opened.
+    /// The number of times the source has been opened.
     pub(super) opening_count: AtomicU64,
 }
 
 impl Log {
-    /// Opens the source from its start. Also returns how many times it has been opened, this time
-    /// included.
+    /// Opens the source from its start. Also returns how many times it has been opened, including
+    /// this time.
     pub(super) fn open(&self) -> Result<(OpenedReader, u64), Failure> {
         let opening = self.opening_count.fetch_add(1, Ordering::Relaxed) + 1;
         Ok((self.source.open(&self.options, opening > 1)?, opening))
     }
 
-    /// Whether another stream has moved the file object that was opened at this count.
+    /// Checks whether another stream has since moved the file object that was opened at this count.
     pub(super) fn is_shared(&self, opening: u64) -> bool {
         matches!(self.source.kind, Kind::Object(_)) && self.opening_count.load(Ordering::Relaxed) != opening
     }
 }
 
-/// A source, or the object that may be one, and its `Split`; `None` if it has none.
+/// A source, or the object that may be one, and its `Split`, which may be `None`.
 type WithSplit<'py, S> = (S, Bound<'py, PyAny>);
 
 impl Source {
@@ -92,9 +92,9 @@ impl Source {
         source(object, None, Kind::Object(start.map(Bound::unbind)))
     }
 
-    /// Returns one source, or several, each with its `Split`, if it has one, and whether `sources`
-    /// stands for several. `decode` and `reading`: the options of the scan, which decide which logs
-    /// in directories are left out.
+    /// Returns one or more sources, each with its `Split` if it has one, and whether `sources`
+    /// stands for several. `decode` and `reading` are the options of the scan. They decide which
+    /// logs in directories are left out.
     pub(super) fn all_of<'py>(
         sources: &Bound<'py, PyAny>,
         decode: Option<&Bound<'py, PyAny>>,
@@ -113,8 +113,8 @@ impl Source {
         Ok((found.collect::<PyResult<_>>()?, are_several))
     }
 
-    /// For Python: the argument for `Reader`, the position to seek to first, if any, and whether it
-    /// can be read only once.
+    /// Returns values for Python: the argument for `Reader`, the position to seek to first, if any,
+    /// and whether the source can be read only once.
     pub(super) fn to_reopen(&self, py: Python<'_>) -> (Py<PyAny>, Option<Py<PyAny>>, bool) {
         let start = match &self.kind {
             Kind::Object(Some(start)) => Some(start.clone_ref(py)),
@@ -127,7 +127,7 @@ impl Source {
         )
     }
 
-    /// Opens the source from its start. `is_again`: whether it has been opened before.
+    /// Opens the source from its start. `is_again` is true if it has been opened before.
     fn open(&self, options: &ReadOptions, is_again: bool) -> Result<OpenedReader, Failure> {
         if let (Kind::Path, Some(path)) = (&self.kind, &self.path) {
             return open_path(path, options.clone()).map_err(|error| failure(error, Some(path)));
@@ -143,8 +143,8 @@ impl Source {
                 }
                 _ => {}
             }
-            // Without another reader for threads, which cannot wait for the interpreter that the consumer
-            // may hold: they read only files.
+            // Threads get no reader for this source. They cannot wait for the interpreter, which
+            // the consumer may hold, so they read only files.
             let mut opened = open_reader(object, options.clone())?;
             opened.another = None;
             Ok(opened)

@@ -12,9 +12,9 @@ use crate::reader::cursor::Cursor;
 use crate::reader::log;
 use crate::reader::read_ahead::{Batches, Stop};
 
-/// A batch is complete once it contains this many bytes. Measured on Sapphire Rapids: a batch of
-/// 1 MiB does not stay in the processor's cache, and takes 1.05 to 1.15 times as long; one of 4 MiB
-/// needs new memory each time, which costs half as much again.
+/// A batch is complete once it contains this many bytes. On Sapphire Rapids, a batch of 1 MiB does
+/// not stay in the processor's cache and takes 1.05 to 1.15 times as long. A batch of 4 MiB needs
+/// new memory each time, which costs half as much again.
 const TARGET_LEN: usize = 1 << 18;
 
 /// A reading of all sources.
@@ -22,12 +22,12 @@ pub(super) struct Stream {
     plan: Arc<Plan>,
     sources: Arc<[Log]>,
     batches: Batches,
-    /// The findings; `None` before it has started.
+    /// The findings, or `None` before the reading has started.
     reading: Option<Reading>,
-    /// The index of the source that is being read, or is read next.
+    /// The index of the source that is being read or is read next.
     source: usize,
-    /// The log that is being read, and how many times its source had been opened then, this time
-    /// included.
+    /// The log that is being read, and how many times its source had been opened at that point,
+    /// including this time.
     log: Option<(Cursor, u64)>,
 }
 
@@ -59,7 +59,8 @@ impl arrow::Batches for Stream {
             match batch {
                 Ok(mut batch) => {
                     self.log = Some((cursor, opening));
-                    // A table keeps the batches of all logs, and many logs are short.
+                    // A table keeps the batches of all logs, and many logs are short, so unused
+                    // memory is released.
                     if let Some(batch) = Arc::get_mut(&mut batch) {
                         batch.shrink();
                     }
@@ -77,7 +78,7 @@ impl arrow::Batches for Stream {
 
 impl Stream {
     pub(super) fn new(plan: Arc<Plan>, sources: Arc<[Log]>) -> Self {
-        // Threads are not worth it without the records.
+        // Without the records, reading in several threads is not faster.
         let threads = if plan.has(Column::Record) { plan.threads } else { 1 };
         Stream {
             batches: Batches::new(TARGET_LEN, threads),

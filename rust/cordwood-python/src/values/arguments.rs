@@ -20,7 +20,7 @@ pub(crate) fn refuse_text(object: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Whether `object` is a `str` that is a URL, not a path.
+/// Checks whether `object` is a `str` that is a URL and not a path.
 pub(crate) fn is_url(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     match object.cast::<PyString>() {
         Ok(text) if text.to_string_lossy().contains("://") => {
@@ -31,12 +31,12 @@ pub(crate) fn is_url(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
-/// Whether `object` is a `str` or an `os.PathLike`.
+/// Checks whether `object` is a `str` or an `os.PathLike`.
 pub(crate) fn is_path(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(object.is_instance_of::<PyString>() || object.attribute(interned!(object.py(), "__fspath__")?)?.is_some())
 }
 
-/// Refuses a URL. The end of the message says `why`, and how to correct it.
+/// Refuses a URL. `why` ends the message and says how to correct the call.
 pub(crate) fn refuse_url(object: &Bound<'_, PyAny>, why: &str) -> PyResult<()> {
     if is_url(object)? {
         return Err(PyValueError::new_err(format!("{object} is a URL, and {why}")));
@@ -44,7 +44,7 @@ pub(crate) fn refuse_url(object: &Bound<'_, PyAny>, why: &str) -> PyResult<()> {
     Ok(())
 }
 
-/// `object` as a path, if it is a `str` or an `os.PathLike`. Callers check for a URL first.
+/// Returns `object` as a path if it is a `str` or an `os.PathLike`. Callers check for a URL first.
 pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     if !is_path(object)? {
         return Ok(None);
@@ -52,7 +52,7 @@ pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     let path: PathBuf = if object.is_instance_of::<PyString>() {
         object.extract()?
     } else {
-        // `__fspath__` may return bytes, as that of an entry of `os.scandir(b".")` does.
+        // `__fspath__` may return bytes. The entries of `os.scandir(b".")` do.
         let decode = imported!(object.py(), "os", "fsdecode")?;
         decode.run((object,))?.extract()?
     };
@@ -62,7 +62,7 @@ pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     Ok(Some(path))
 }
 
-/// The same for an argument that must be a path; `name` is the name of the argument.
+/// Like [`path_of`], for an argument that must be a path. `name` is the name of the argument.
 pub(crate) fn required_path(name: &str, object: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     match path_of(object)? {
         Some(path) => Ok(path),
@@ -73,7 +73,7 @@ pub(crate) fn required_path(name: &str, object: &Bound<'_, PyAny>) -> PyResult<P
     }
 }
 
-/// Refuses a buffer whose bytes are not adjacent; the type of its items does not matter.
+/// Refuses a buffer whose bytes are not adjacent. The type of its items does not matter.
 pub(crate) fn check_contiguous(view: &Bound<'_, PyMemoryView>) -> PyResult<()> {
     let py = view.py();
     if view.getattr(interned!(py, "c_contiguous")?)?.is_truthy()? || view.getattr(interned!(py, "nbytes")?)?.eq(0)? {
@@ -82,8 +82,8 @@ pub(crate) fn check_contiguous(view: &Bound<'_, PyMemoryView>) -> PyResult<()> {
     Err(PyTypeError::new_err("the buffer must be contiguous"))
 }
 
-/// The index from 0 of an index that may be negative, of one of `len` items; `None` if it is out of
-/// range.
+/// Converts an index of one of `len` items, which may be negative, to an index from 0. Returns
+/// `None` if it is out of range.
 pub(crate) fn place_of(index: &Bound<'_, PyAny>, len: u64) -> PyResult<Option<u64>> {
     match index.extract::<i64>() {
         Ok(index) if index < 0 => Ok(len.checked_sub(index.unsigned_abs())),
@@ -93,13 +93,13 @@ pub(crate) fn place_of(index: &Bound<'_, PyAny>, len: u64) -> PyResult<Option<u6
     }
 }
 
-/// The bytes of any buffer, which never change: `object` itself if it is `bytes`, else a copy. `name` is
-/// the name of the argument.
+/// Returns the bytes of any buffer as an object that never changes: `object` itself if it is
+/// `bytes`, else a copy. `name` is the name of the argument.
 #[inline]
 pub(crate) fn bytes_of<'py>(name: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     match object.cast_exact::<PyBytes>() {
         Ok(bytes) => Ok(bytes.clone()),
-        // A subclass may compare unlike its bytes.
+        // A subclass may define its own comparison.
         Err(_) => copied_bytes(name, object),
     }
 }
@@ -114,8 +114,8 @@ fn copied_bytes<'py>(name: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'
     bytes_of_buffer(&view)
 }
 
-/// The exception for an argument that is not a buffer, or whose buffer cannot be read, as `error`
-/// says.
+/// Returns the exception for an argument that is not a buffer, or whose buffer cannot be read.
+/// `error` is the reason.
 #[cold]
 fn not_bytes(name: &str, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let py = object.py();
@@ -138,8 +138,9 @@ fn not_bytes(name: &str, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     refused
 }
 
-/// `memoryview(object)`, or why there is none. A lack of memory, and an exception that is no
-/// `Exception`, such as `KeyboardInterrupt`, are not about the object: they are raised.
+/// Returns `memoryview(object)`, or the reason why it cannot be created. A `MemoryError` is not
+/// about the object, and neither is an exception such as `KeyboardInterrupt` that is not an
+/// `Exception`. Both are raised.
 pub(crate) fn view_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<Bound<'py, PyMemoryView>, PyErr>> {
     let py = object.py();
     match PyMemoryView::from(object) {
@@ -150,8 +151,8 @@ pub(crate) fn view_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<Bound<
     }
 }
 
-/// Whether `memoryview(object)` failed with an error of the object's buffer: if it has none, that
-/// is a `TypeError`.
+/// Checks whether `memoryview(object)` failed because of an error in the buffer of the object. If
+/// the object has no buffer, the error is a `TypeError`.
 pub(crate) fn is_of_buffer(py: Python<'_>, error: &PyErr) -> bool {
     !error.is_instance_of::<PyTypeError>(py)
 }

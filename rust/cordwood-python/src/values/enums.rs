@@ -1,6 +1,6 @@
-//! The enums of the package, which are written in Python. Each is imported once, and its members
-//! are kept with their values: searching these few costs less than calling the class, or than
-//! creating a string for a `dict`.
+//! The enums of the package, which are written in Python. Each enum is imported once, and its
+//! members are kept with their values. Searching these few members is cheaper than calling the
+//! class or creating a string for a `dict` lookup.
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -26,7 +26,7 @@ impl Enum {
         }
     }
 
-    /// The member with this value.
+    /// Returns the member with this value.
     pub(crate) fn member<'py>(&self, py: Python<'py>, value: &str) -> PyResult<Bound<'py, PyAny>> {
         let members = self.members.get_or_try_init(py, || self.import(py))?;
         let found = members.iter().find(|(of_member, _)| **of_member == *value);
@@ -35,8 +35,8 @@ impl Enum {
             .ok_or_else(|| PyKeyError::new_err(value.to_owned()))
     }
 
-    /// An error may be the first to need it, even an error about missing memory. That must not end
-    /// the process.
+    /// Imports the class. An error may be the first to need it, even an error about a lack of
+    /// memory, so this must not abort the process.
     fn import(&self, py: Python<'_>) -> PyResult<Vec<(PyBackedStr, Py<PyAny>)>> {
         let class = module(py, self.module)?.getattr(self.name)?;
         let mut members = Vec::new();

@@ -1,4 +1,4 @@
-//! Errors of the core as Python exceptions. The classes are written in Python, in
+//! Converts errors of the core to Python exceptions. Their classes are written in Python, in
 //! `cordwood.errors`.
 
 use std::cell::Cell;
@@ -19,16 +19,16 @@ use crate::interpreter::python_code::{PythonCode, module};
 use crate::interpreter::{imported, interned};
 use crate::memory::buffer::no_memory;
 
-/// The exception for an error of the core; `path` is the one that the user gave, if the core does
-/// not know it or knows another.
+/// Returns the exception for an error of the core. `path` is the path that the user gave, which
+/// usually takes precedence over the path in the error.
 pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> PyErr {
     let path = match error.kind {
-        // Maybe a file in the directory that the user gave.
+        // The error may be about a file in the directory that the user gave.
         ErrorKind::NotASegment | ErrorKind::Foreign { .. } => error.path.as_deref().or(path),
         _ => path.or(error.path.as_deref()),
     };
     let message = match &error.kind {
-        // An exception has its own message, and making text of it runs Python code.
+        // An exception has its own message, and converting it to text runs Python code.
         ErrorKind::Io { .. } => String::new(),
         ErrorKind::Write { source, .. } if is_raised(source) => String::new(),
         kind => kind.to_string(),
@@ -36,7 +36,7 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
     let offset = error.offset();
     let exception = match error.kind {
         ErrorKind::Io { source, .. } => os_error(py, source, path),
-        // As it is: its hint would be a note on an exception of the user's.
+        // The exception is the user's, so it is returned unchanged. A hint would add a note to it.
         ErrorKind::Write { source, .. } if is_raised(&source) => return source.into(),
         ErrorKind::Write { source, .. } if source.kind() == io::ErrorKind::OutOfMemory => {
             PyMemoryError::new_err(placed(path, &message))
@@ -45,13 +45,14 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
             Some(errno) => numbered(errno, format!("{}; {failure}", strerror(py, errno)), path),
             None => PyOSError::new_err(placed(path, &message)),
         },
-        // As `fcntl.flock` raises in Python.
+        // `fcntl.flock` raises the same error in Python.
         ErrorKind::Locked => match imported!(py, "errno", "EAGAIN").and_then(|errno| errno.extract()) {
             Ok(errno) => numbered(errno, message, path),
             Err(error) => error,
         },
         ErrorKind::Forked => PyOSError::new_err(placed(path, &message)),
-        // Of an option; with an offset, it is of a log that a later version has written.
+        // Without an offset, this is about an option. With one, it is about a log from a later
+        // version.
         ErrorKind::Unsupported { .. } if offset.is_none() => PyValueError::new_err(placed(path, &message)),
         ErrorKind::Closed => return closed(py, "writer", path),
         kind => {
@@ -66,7 +67,7 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
     }
 }
 
-/// The class of the exception for a fault of a log, whose attributes this sets.
+/// Returns the name of the exception class for a fault of a log, and sets its attributes.
 fn of_log(attributes: &Bound<'_, PyDict>, kind: &ErrorKind, offset: Option<u64>) -> PyResult<&'static str> {
     if let Some(offset) = offset {
         attributes.set_item("offset", offset)?;
@@ -126,15 +127,15 @@ fn of_log(attributes: &Bound<'_, PyDict>, kind: &ErrorKind, offset: Option<u64>)
         ErrorKind::NeverAppended { format, .. } | ErrorKind::NeverPacked { format, .. } => {
             set_format(format.dialect.name())?
         }
-        // Of a packed log, as it has an offset.
+        // An error with an offset is about a packed log.
         ErrorKind::Unsupported { .. } => set_format(Dialect::PACKED.name())?,
-        // Those that `to_python` makes, and those that a later core may add.
+        // `to_python` handles the other kinds. A later core may add more.
         _ => "CordwoodError",
     })
 }
 
-/// Adds a hint to an exception that is not a `CordwoodError`, as those have it. Returns the
-/// exception raised meanwhile, if that fails.
+/// Adds a hint to an exception that is not a `CordwoodError`, because only that class has hints. If
+/// this fails, returns the exception that was raised by the attempt.
 pub(crate) fn with_hint(py: Python<'_>, exception: PyErr, hint: Hint) -> PyErr {
     let add = || {
         let hint = HINT.member(py, hint.as_str())?;
@@ -146,8 +147,9 @@ pub(crate) fn with_hint(py: Python<'_>, exception: PyErr, hint: Hint) -> PyErr {
     }
 }
 
-/// An exception of the class that `set` names, one of those written in Python, with the attributes
-/// that it sets. Or the exception that was raised while making it.
+/// Returns an exception of a class that is written in Python. `set` returns the name of the class
+/// and sets the attributes. If the exception cannot be created, returns the one raised by the
+/// attempt.
 fn raised<'py>(
     py: Python<'py>,
     message: String,
@@ -167,13 +169,14 @@ fn raised<'py>(
     make().map_or_else(|error| error, PyErr::from_value)
 }
 
-/// The exception for using a closed object; `what` names the object, such as `"reader"`.
+/// Returns the exception for using a closed object. `what` names the object, such as `"reader"`.
 #[cold]
 pub(crate) fn closed(py: Python<'_>, what: &str, path: Option<&Path>) -> PyErr {
     raised(py, format!("the {what} is closed"), path, None, |_| Ok("ClosedError"))
 }
 
-/// The exception for a followed log that was cut, or whose path names another file (`is_rotated`).
+/// Returns the exception for a followed log that was truncated, or whose path names another file
+/// (`is_rotated`).
 pub(crate) fn not_followed(py: Python<'_>, is_rotated: bool, path: &Path, offset: u64, file_len: u64) -> PyErr {
     let message = match is_rotated {
         true => format!("the file was replaced or removed; the old one was read up to offset {offset}"),
@@ -193,7 +196,7 @@ pub(crate) fn not_followed(py: Python<'_>, is_rotated: bool, path: &Path, offset
     })
 }
 
-/// The exception for a payload that cannot be decoded or encoded.
+/// Returns the exception for a payload that cannot be decoded or encoded.
 pub(crate) fn payload_error(py: Python<'_>, error: cordwood_payload::PayloadError) -> PyErr {
     payload_error_with(py, error, error.to_string())
 }
@@ -210,7 +213,7 @@ fn payload_error_with(py: Python<'_>, error: cordwood_payload::PayloadError, mes
     })
 }
 
-/// The same for a fault that a table found.
+/// Like [`payload_error`], for a fault that a table found.
 pub(crate) fn payload_fault<'py>(
     py: Python<'py>,
     fault: &cordwood_payload::table::Fault,
@@ -219,10 +222,10 @@ pub(crate) fn payload_fault<'py>(
     Ok(error.into_value(py).into_bound(py).into_any())
 }
 
-/// An exception that a Python function raised which was called to read, to write, to handle a
-/// signal or to log. `StopIteration` and `StopAsyncIteration` would end the iteration during which
-/// they were raised, as if the log ended there: as in a generator (PEP 479), they become the cause
-/// of a `RuntimeError`.
+/// Converts an exception that was raised by a Python function that cordwood called to read, to
+/// write, to handle a signal or to log. A `StopIteration` or `StopAsyncIteration` would end the
+/// surrounding iteration as if the log ended there. It becomes the cause of a `RuntimeError`, as in
+/// a generator (PEP 479).
 pub(crate) fn of_call(py: Python<'_>, raised: PyErr) -> PyErr {
     let name = if raised.is_instance_of::<PyStopIteration>(py) {
         "StopIteration"
@@ -237,27 +240,28 @@ pub(crate) fn of_call(py: Python<'_>, raised: PyErr) -> PyErr {
 }
 
 /// Calls Python to read or write, in a thread that might not hold the interpreter. An exception
-/// becomes an error of no particular kind: a read or write that fails with the kind of an
-/// `InterruptedError` is repeated, and the exception would be lost.
+/// becomes an error of kind `Other`, even an `InterruptedError`. With the kind of that error, the
+/// read or write would be repeated and the exception lost.
 pub(crate) fn call_python<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
     Python::try_attach(|py| work(py).map_err(|raised| io::Error::other(of_call(py, raised))))
         .unwrap_or_else(|| Err(io::Error::other("the interpreter has ended")))
 }
 
-/// Runs the handlers of signals that have arrived, and fails with the exception that one raised.
+/// Runs the handlers of signals that have arrived. Fails with the exception that a handler raised.
 pub(crate) fn check_signals(py: Python<'_>) -> PyResult<()> {
     py.check_signals().map_err(|raised| of_call(py, raised))
 }
 
-/// The same during a read or write: see [`call_python`].
+/// Like [`check_signals`], but during a read or write. See [`call_python`].
 pub(crate) fn check_signals_anywhere() -> io::Result<()> {
-    // After the interpreter has shut down, there are no handlers.
+    // There are no handlers after the interpreter has shut down.
     Python::try_attach(|py| check_signals(py).map_err(io::Error::other)).unwrap_or(Ok(()))
 }
 
-/// The same in a thread that holds the interpreter or not, as an Arrow consumer that reads a stream.
-/// Whoever holds it may wait for this thread, so only the main one looks, which is the only one that
-/// signals reach. It looks rarely: getting the interpreter from a busy thread may take 5 ms.
+/// Like [`check_signals`], in a thread that may or may not hold the interpreter, such as an Arrow
+/// consumer that reads a stream. The thread that holds the interpreter may be waiting for this one.
+/// So only the main thread checks, because signals reach no other thread. It checks rarely, because
+/// getting the interpreter from a busy thread may take 5 ms.
 pub(crate) fn check_signals_in_main_thread() -> io::Result<()> {
     thread_local!(static NEXT: Cell<Option<Instant>> = const { Cell::new(None) });
     if MAIN_THREAD.get() != Some(&thread::current().id()) {
@@ -271,13 +275,13 @@ pub(crate) fn check_signals_in_main_thread() -> io::Result<()> {
     check_signals_anywhere()
 }
 
-/// The time between two looks for signals.
+/// The time between two checks for signals.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The main thread, once it has been seen.
 static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
 
-/// Remembers this thread if it is the main one: without the interpreter, it cannot be recognised.
+/// Remembers this thread if it is the main one. It cannot be recognised without the interpreter.
 pub(crate) fn note_main_thread(py: Python<'_>) -> PyResult<()> {
     let threading = module(py, "threading")?;
     let current = threading.run_method(interned!(py, "current_thread")?, ())?;
@@ -287,15 +291,15 @@ pub(crate) fn note_main_thread(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// An `OSError` of the right subclass with the path, or the exception that a Python object raised
-/// during the read or write.
+/// Returns an `OSError` of the right subclass with the path, or the exception that a Python object
+/// raised during the read or write.
 pub(crate) fn os_error(py: Python<'_>, error: io::Error, path: Option<&Path>) -> PyErr {
     if let Some(errno) = error.raw_os_error() {
         return numbered(errno, strerror(py, errno), path);
     }
     let errno = match error.kind() {
         _ if is_raised(&error) => return error.into(),
-        // Created by the core: errors of the system have a number.
+        // This error was created by the core: errors of the system have a number.
         io::ErrorKind::OutOfMemory => {
             return PyMemoryError::new_err(placed(path, "not enough memory for the next record"));
         }
@@ -305,7 +309,8 @@ pub(crate) fn os_error(py: Python<'_>, error: io::Error, path: Option<&Path>) ->
         io::ErrorKind::UnexpectedEof => EIO,
         _ => return error.into(),
     };
-    // Some are created by the core, and name the fault; Rust's own texts are not those of the system.
+    // The core creates some of these errors, with a text that names the fault. For the others, use
+    // the text of the system instead of Rust's.
     let text = match error.get_ref() {
         Some(fault) => fault.to_string(),
         None => strerror(py, errno),
@@ -313,14 +318,14 @@ pub(crate) fn os_error(py: Python<'_>, error: io::Error, path: Option<&Path>) ->
     numbered(errno, text, path)
 }
 
-/// Whether this is an exception that Python code raised.
+/// Checks whether this is an exception that Python code raised.
 fn is_raised(error: &io::Error) -> bool {
     error
         .get_ref()
         .is_some_and(<dyn std::error::Error + Send + Sync>::is::<PyErr>)
 }
 
-/// An `OSError`, of the subclass for the number.
+/// Returns an `OSError` of the subclass for the number.
 fn numbered(errno: i32, text: String, path: Option<&Path>) -> PyErr {
     match path {
         Some(path) => PyOSError::new_err((errno, text, path.as_os_str().to_owned())),
@@ -328,21 +333,21 @@ fn numbered(errno: i32, text: String, path: Option<&Path>) -> PyErr {
     }
 }
 
-// The numbers on Linux, macOS and Windows.
+// These numbers are the same on Linux, macOS and Windows.
 pub(crate) const EIO: i32 = 5;
 pub(crate) const ENOMEM: i32 = 12;
 const EEXIST: i32 = 17;
 const EISDIR: i32 = 21;
 pub(crate) const EINVAL: i32 = 22;
 
-/// The text of the system for an error. That of Rust ends with the number, which Python shows
-/// itself.
+/// Returns the text of the system for an error. Rust's text ends with the number, which Python
+/// already shows.
 fn strerror(py: Python<'_>, errno: i32) -> String {
     let text = imported!(py, "os", "strerror").and_then(|strerror| strerror.run((errno,))?.extract());
     text.unwrap_or_else(|_| io::Error::from_raw_os_error(errno).to_string())
 }
 
-/// The message of an exception that has no attribute for the path.
+/// Returns the message of an exception that has no attribute for the path.
 fn placed(path: Option<&Path>, message: &str) -> String {
     match path {
         Some(path) => format!("{}: {message}", path.display()),
@@ -350,7 +355,7 @@ fn placed(path: Option<&Path>, message: &str) -> String {
     }
 }
 
-/// An `io.UnsupportedOperation`.
+/// Creates an `io.UnsupportedOperation`.
 pub(crate) fn unsupported(py: Python<'_>, message: &str) -> PyErr {
     let error = imported!(py, "io", "UnsupportedOperation").and_then(|class| class.run((message,)));
     error.map_or_else(|error| error, PyErr::from_value)

@@ -1,5 +1,5 @@
-//! Arguments, results and exceptions. Here, the results that are named tuples
-//! in Python, written in `cordwood.types`.
+//! Arguments, results and exceptions. This module converts results to named tuples, which are
+//! written in Python in `cordwood.types`.
 
 pub(crate) mod arguments;
 pub(crate) mod enums;
@@ -23,8 +23,8 @@ use self::enums::{FRAGMENT_KIND, FRAGMENT_PART, OUTCOME_KIND, REASON, WAIT_REASO
 use self::options::{compression_name, dialect_name};
 use crate::memory::buffer::{new_int, new_text, try_bytes};
 
-/// Converts a type to an object of the class with this module and name, given all its fields, in
-/// order.
+/// Makes a type convertible to an object of the class with this module and name. All fields are
+/// given in order.
 macro_rules! named_tuple {
     (
         $module:literal, $name:literal,
@@ -57,8 +57,8 @@ macro_rules! named_tuple {
 
 pub(crate) use named_tuple;
 
-/// The field of a named tuple. Without enough memory, converting one is a `MemoryError`; PyO3's own
-/// conversions would panic.
+/// A field of a named tuple. If there is not enough memory, the conversion raises a `MemoryError`.
+/// PyO3's own conversions would panic.
 pub(crate) trait IntoField<'py> {
     fn into_field(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
 }
@@ -122,7 +122,7 @@ named_tuple!("cordwood.types", "SkippedRegion", |found: SkippedRegion, py| {
     ]
 });
 
-/// The names of all reasons and their severities.
+/// Returns the names of all reasons with their severities.
 pub(crate) fn severities(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let severities = PyDict::new(py);
     for reason in Reason::ALL {
@@ -131,17 +131,18 @@ pub(crate) fn severities(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(severities)
 }
 
-/// The reason of a region in words: the result of `SkippedRegion.description`.
+/// Describes the reason of a region in words. This is the result of `SkippedRegion.description`.
 ///
 /// Args:
 ///     reason: The reason.
-///     region: Its attributes are the details of the reason. Others than this reason has are ignored.
+///     region: The region whose attributes are the details of the reason. Attributes that this
+///         reason does not have are ignored.
 ///
 /// Returns:
 ///     The text.
 ///
 /// Raises:
-///     ValueError: There is no such reason.
+///     ValueError: No such reason exists.
 #[pyfunction]
 #[pyo3(signature = (reason, region, /))]
 pub(crate) fn reason_in_words(reason: &str, region: &Bound<'_, PyAny>) -> PyResult<String> {
@@ -152,23 +153,23 @@ pub(crate) fn reason_in_words(reason: &str, region: &Bound<'_, PyAny>) -> PyResu
     }
 }
 
-/// The listed regions.
+/// Returns the listed regions.
 pub(crate) fn listed<'py>(py: Python<'py>, findings: &Findings) -> PyResult<Bound<'py, PyTuple>> {
     PyTuple::new(py, findings.listed().iter().copied().map(SkippedRegion))
 }
 
-/// By default, that of reading that has not started.
+/// The outcome of reading. The default is the outcome of reading that has not started.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Outcome {
-    /// `None` if reading has not ended.
+    /// `None` if reading has not reached an end.
     end: Option<cordwood::End>,
     offset: u64,
     zeros_offset: Option<u64>,
 }
 
 impl Outcome {
-    /// The outcome of reading that has reached `position`, and has ended there if there is an
-    /// `end`, in a file whose last zeros start at `zeros_offset`.
+    /// Returns the outcome of reading that has reached `position`. Reading has ended there if there
+    /// is an `end`. `zeros_offset` is the start of the zeros at the end of the file.
     pub(crate) fn at(position: u64, end: Option<cordwood::End>, zeros_offset: Option<u64>) -> Self {
         Outcome {
             end,
@@ -227,13 +228,13 @@ named_tuple!("cordwood.types", "Fragment", |fragment: Fragment, py| {
 
 pub(crate) struct Report {
     pub(crate) report: ops::Report,
-    /// Names the contents of records that the new log of `salvage` lacks, which only this crate
-    /// decodes.
+    /// Names the contents of records that are missing from the new log of `salvage`. Only this
+    /// crate decodes them.
     pub(crate) lost_content: Option<&'static str>,
     pub(crate) path: Option<PathBuf>,
 }
 
-/// Bytes in the regions with each reason that occurs.
+/// Returns the number of bytes in the regions, for each reason that occurs.
 pub(crate) fn len_by_reason<'py>(py: Python<'py>, findings: &Findings) -> PyResult<Bound<'py, PyDict>> {
     let lens = PyDict::new(py);
     for (name, _, len) in findings.lens() {

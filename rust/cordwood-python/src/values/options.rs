@@ -1,4 +1,5 @@
-//! The values of options: converted, or refused with an error that says which ones are valid.
+//! Converts the values of options. An invalid value is refused with an error that lists the valid
+//! ones.
 
 use std::ops;
 use std::str::FromStr;
@@ -12,13 +13,13 @@ use pyo3::types::PyString;
 use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
 
-/// The value of an option with this name.
+/// Returns the value that has this name.
 pub(crate) fn named<T: FromStr<Err = UnknownName>>(option: &str, name: &str) -> PyResult<T> {
     name.parse()
         .map_err(|error: UnknownName| unknown_name(option, &error.expected, name))
 }
 
-/// The value of an option with this name, of those in `choices`.
+/// Returns the value in `choices` that has this name.
 pub(crate) fn chosen<T: Copy, const N: usize>(option: &str, choices: [(&str, T); N], name: &str) -> PyResult<T> {
     let found = choices.iter().find(|(choice, _)| *choice == name);
     found
@@ -26,7 +27,7 @@ pub(crate) fn chosen<T: Copy, const N: usize>(option: &str, choices: [(&str, T);
         .ok_or_else(|| unknown_name(option, &choices.map(|(choice, _)| choice), name))
 }
 
-/// The exception for a name that no value of the option has.
+/// Returns the exception for a name that is not a value of the option.
 pub(crate) fn unknown_name(option: &str, expected: &[&str], name: &str) -> PyErr {
     let mut expected: Vec<String> = expected.iter().map(|name| format!("'{name}'")).collect();
     let last = expected.pop().unwrap_or_default();
@@ -35,7 +36,7 @@ pub(crate) fn unknown_name(option: &str, expected: &[&str], name: &str) -> PyErr
     PyValueError::new_err(format!("{option} must be {others}{or}{last}, not '{name}'"))
 }
 
-/// The range of the arguments `start` and `end`.
+/// Returns the range of the arguments `start` and `end`.
 pub(crate) fn range_of(start: u64, end: Option<u64>) -> (ops::Bound<u64>, ops::Bound<u64>) {
     (
         ops::Bound::Included(start),
@@ -43,7 +44,7 @@ pub(crate) fn range_of(start: u64, end: Option<u64>) -> (ops::Bound<u64>, ops::B
     )
 }
 
-/// The argument `threads`. More threads than 256 do not read faster.
+/// Checks the argument `threads`. More than 256 threads do not read faster.
 pub(crate) fn threads_of(threads: isize) -> PyResult<usize> {
     match usize::try_from(threads) {
         Ok(threads @ 1..=256) => Ok(threads),
@@ -53,7 +54,8 @@ pub(crate) fn threads_of(threads: isize) -> PyResult<usize> {
     }
 }
 
-/// The argument with this name, a time in seconds. One beyond the range of any clock means forever.
+/// Converts an argument that is a time in seconds. A time past the range of any clock means
+/// forever.
 pub(crate) fn time_of(name: &str, seconds: f64) -> PyResult<Duration> {
     if seconds >= 1e15 {
         Ok(Duration::MAX)
@@ -66,7 +68,7 @@ pub(crate) fn time_of(name: &str, seconds: f64) -> PyResult<Duration> {
     }
 }
 
-/// A time as Python shows it.
+/// Returns a time in seconds, as Python shows it.
 pub(crate) fn in_seconds(time: Duration) -> f64 {
     if time == Duration::MAX {
         f64::INFINITY
@@ -75,12 +77,12 @@ pub(crate) fn in_seconds(time: Duration) -> f64 {
     }
 }
 
-/// The class of the names of detected dialects: see its docstring.
+/// Returns the class for the names of detected dialects. Its docstring explains it.
 fn detected_class(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     imported!(py, "cordwood.types", "DetectedDialect")
 }
 
-/// The name of a dialect for Python, which [`dialect_of`] turns into the same dialect.
+/// Returns the name of a dialect for Python. [`dialect_of`] turns the name into the same dialect.
 pub(crate) fn dialect_name(py: Python<'_>, dialect: Dialect) -> PyResult<Bound<'_, PyAny>> {
     if dialect.is_detected() {
         detected_class(py)?.run((dialect.name(),))
@@ -89,7 +91,7 @@ pub(crate) fn dialect_name(py: Python<'_>, dialect: Dialect) -> PyResult<Bound<'
     }
 }
 
-/// The argument `dialect`. `"auto"` is `None`.
+/// Converts the argument `dialect`. `"auto"` becomes `None`.
 pub(crate) fn dialect_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Dialect>> {
     let Some(name) = value.extract::<Option<Bound<'_, PyString>>>()? else {
         return Ok(None);
@@ -102,18 +104,18 @@ pub(crate) fn dialect_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Dialect>> 
     Ok(Some(if is_detected { dialect.detected() } else { dialect }))
 }
 
-/// The argument `compression`.
+/// Converts the argument `compression`.
 pub(crate) fn compression_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Compression>> {
     let name: Option<String> = value.extract()?;
     name.map(|name| named("compression", &name)).transpose()
 }
 
-/// The name of the compression of a log.
+/// Returns the name of the compression of a log.
 pub(crate) fn compression_name(format: LogFormat) -> Option<&'static str> {
     format.compression.map(Compression::name)
 }
 
-/// The policy that the two options define together.
+/// Returns the policy that the two options define together.
 pub(crate) fn sync_policy_of(sync: &str, sync_interval: Option<Duration>) -> PyResult<SyncPolicy> {
     let policies = [
         ("never", SyncPolicy::Never),

@@ -8,23 +8,23 @@ use crate::values::arguments::required_path;
 use crate::values::error::to_python;
 use crate::values::options::{compression_of, dialect_of, range_of};
 
-/// An offset in a log, with marks by which the log is recognised: `Follower.position` returns one.
+/// An offset in a log, with marks that identify the log. `Follower.position` returns one.
 ///
-/// An offset is valid in one log only. A position also keeps checksums of bytes of that log before
-/// the offset: in its first block and in the block before the offset. In a segmented log, it keeps
-/// one of the end of the segment before. Whoever starts at a position compares them, and another
-/// log is a `LogChangedError`. The log may have grown, been copied or been renamed since, and have
-/// lost its oldest segments. A block in which there is damage is not compared. At offset 0, any log
-/// fits.
+/// An offset is valid in one log only, so a position also keeps checksums of some bytes before the
+/// offset: in the first block of the log and in the block before the offset. In a segmented log, it
+/// also keeps a checksum of the end of the previous segment. The checksums are compared when
+/// reading or following starts at a position, and another log is a `LogChangedError`. The log may
+/// have grown, been copied, been renamed or lost its oldest segments in the meantime. A block that
+/// contains damage is not compared. A position at offset 0 fits any log.
 ///
-/// `str` returns its text, which is short and has no line break; `Position(text)` is the same
-/// position. Positions can be pickled and compared.
+/// `str` returns the text of a position, which is short and has no line break. `Position(text)` is
+/// the same position again. Positions can be pickled and compared.
 ///
 /// Args:
 ///     text: The text of a position.
 ///
 /// Raises:
-///     ValueError: The text is not that of a position, or that of a later release.
+///     ValueError: The text is not that of a position, or it comes from a later release.
 ///
 /// >>> with cordwood.open("live.log", "w") as writer:
 /// ...     _ = writer.append(b"one")
@@ -67,21 +67,21 @@ impl Position {
     }
 }
 
-/// The marks of a position, for a log that Python reads.
+/// Returns the marks of a position, for a log that Python reads.
 ///
 /// Args:
 ///     position: The position.
 ///
 /// Returns:
-///     Where the bytes of each mark start, how many they are, and their checksum; and the version that
-///     a store has given to the log.
+///     The start, the length and the checksum of the bytes of each mark, and the version that a
+///     store has given to the log.
 #[pyfunction]
 pub(crate) fn marks_of(position: &Bound<'_, Position>) -> (Vec<(u64, u32, u32)>, Option<String>) {
     let position = &position.get().0;
     (position.marks().collect(), position.version().map(str::to_owned))
 }
 
-/// Another offset in the same log.
+/// Returns another offset in the same log.
 ///
 /// Args:
 ///     position: A position in the log.
@@ -94,11 +94,11 @@ pub(crate) fn moved_to(position: &Bound<'_, Position>, offset: u64) -> Position 
     Position(position.get().0.with_offset(offset))
 }
 
-/// The position at the start of a log.
+/// Returns the position at the start of a log.
 ///
 /// Args:
 ///     start: The first block of the log, or all of it.
-///     dialect: As for `Reader`. `None`: the start is not compared.
+///     dialect: As for `Reader`. If it is `None`, the start is not compared.
 ///     log_number: As for `Reader`.
 ///     compression: As for `Reader`.
 ///     version: The version that a store has given to the log.
@@ -121,7 +121,7 @@ pub(crate) fn start_of(
     Position(position.unwrap_or_default().with_version(version))
 }
 
-/// The position at the start of a log on a disk.
+/// Returns the position at the start of a log on a disk.
 ///
 /// Args:
 ///     path: The path of a file or of a segmented log.
@@ -151,7 +151,7 @@ pub(crate) fn start_at(
         .map_err(|error| to_python(py, error, Some(&path)))
 }
 
-/// The argument `start`: an offset, or a `Position`.
+/// The argument `start`, which is an offset or a `Position`.
 #[derive(Default)]
 pub(crate) struct Start {
     pub(crate) offset: u64,
@@ -176,7 +176,7 @@ impl FromPyObject<'_, '_> for Start {
     }
 }
 
-/// The options of a reading that are common to most functions, from their arguments.
+/// Builds the options of reading that most functions have in common from their arguments.
 pub(crate) fn read_options(
     (dialect, log_number, compression): (Option<Dialect>, Option<u32>, Option<Compression>),
     (start, end): (Start, Option<u64>),

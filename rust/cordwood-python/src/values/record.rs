@@ -7,10 +7,10 @@ use pyo3::types::PyBytes;
 use super::arguments::bytes_of;
 use super::shown::short_repr;
 
-/// A record and its place in the file: the result of `Reader.records` and `Follower.poll`.
+/// A record and its place in the file, as returned by `Reader.records` and `Follower.poll`.
 ///
-/// A record is immutable. Records are equal if their offsets, data and `salvaged` are. The
-/// constructor takes the attributes as keywords.
+/// A record is immutable. Two records are equal if their offsets, their data and `salvaged` are
+/// equal. The constructor takes the attributes as keywords.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     writer.extend([b"one", b"two"])
@@ -28,16 +28,16 @@ pub(crate) struct Record {
     pub(crate) end_offset: u64,
     /// The bytes that were written.
     pub(crate) data: Py<PyBytes>,
-    /// Whether it starts after damage in the same block, under the policy `"salvage"`.
+    /// Whether the record starts after damage in the same block. Only under the policy `"salvage"`.
     ///
-    /// Its checksums are valid, but its start had to be searched for: a log inside a record's
-    /// data can look the same.
+    /// The checksums of such a record are valid, but its start had to be searched for. A log inside
+    /// the data of a record can look the same.
     pub(crate) salvaged: bool,
 }
 
 impl Record {
-    /// As the item of an iterator: the record, or only its bytes. It runs no Python code, since the
-    /// garbage collector does not track a `Record`.
+    /// Returns the item of an iterator: the record, or only its bytes. This runs no Python code
+    /// because the garbage collector does not track a `Record`.
     #[inline]
     pub(crate) fn item(self, py: Python<'_>, has_offsets: bool) -> PyResult<Py<PyAny>> {
         match has_offsets {

@@ -1,11 +1,11 @@
-//! How objects are shown in one line.
+//! One-line representations of objects.
 
 use std::path::Path;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// The `repr` of an object that reads or writes a log, such as `"Reader"`.
+/// Returns the `repr` of an object that reads or writes a log, such as a `Reader`.
 pub(crate) fn handle_repr(class: &str, path: Option<&Path>, is_closed: bool) -> String {
     let of = path.map_or(String::new(), |path| format!(" of {:?}", path.display().to_string()));
     let closed = if is_closed { ", closed" } else { "" };
@@ -15,7 +15,7 @@ pub(crate) fn handle_repr(class: &str, path: Option<&Path>, is_closed: bool) -> 
 /// The maximum number of bytes that are shown in full.
 const SHOWN_MAX: usize = 64;
 
-/// The `repr` of bytes, shortened if there are many.
+/// Returns the `repr` of bytes, shortened if there are many.
 pub(crate) fn short_repr(py: Python<'_>, bytes: &[u8]) -> PyResult<String> {
     let shown = |bytes| PyBytes::new(py, bytes).repr().map(|text| text.to_string());
     if bytes.len() <= SHOWN_MAX {
