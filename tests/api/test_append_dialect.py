@@ -44,7 +44,7 @@ WITH_ZEROS = [bytes(1200)] * 100
 @pytest.mark.parametrize("named", [None, "auto", "the dialect"])
 @pytest.mark.parametrize("records", [WITH_ZEROS, [b"one"], [PAYLOAD[:100_000], b""]], ids=["zeros", "one", "long"])
 @pytest.mark.parametrize("dialect", ["leveldb", "wandb", "swanlab"])
-def test_a_whole_file_is_appended_to_in_its_dialect(path, dialect, records, named, on_torn_tail):
+def test_appending_keeps_the_dialect_of_a_file(path, dialect, records, named, on_torn_tail):
     before = make(path, dialect, records)
     name = dialect if named == "the dialect" else named
     with cordwood.open(path, "a", dialect=name, on_torn_tail=on_torn_tail) as writer:
@@ -58,7 +58,7 @@ def test_a_whole_file_is_appended_to_in_its_dialect(path, dialect, records, name
 
 @pytest.mark.parametrize("on_torn_tail", ["truncate", "pad"])
 @pytest.mark.parametrize("dialect", ["wandb", "swanlab"])
-def test_a_torn_file_is_appended_to_in_its_dialect(path, dialect, on_torn_tail):
+def test_appending_keeps_the_dialect_of_a_torn_file(path, dialect, on_torn_tail):
     path.write_bytes(make(path, dialect, [b"one", PAYLOAD[:1000]])[:-10])
     with cordwood.open(path, "a", on_torn_tail=on_torn_tail) as writer:
         assert writer.discarded_tail.reason == "torn_tail"
@@ -68,7 +68,7 @@ def test_a_torn_file_is_appended_to_in_its_dialect(path, dialect, on_torn_tail):
         assert [record.data for record in judge.records_in(path.read_bytes(), dialect)] == [b"one", b"new"]
 
 
-def test_a_new_file_without_detectable_bytes_is_leveldbs(path):
+def test_an_undetectable_new_file_uses_the_leveldb_dialect(path):
     with cordwood.open(path, "a", dialect="auto") as writer:
         writer.append(b"one")
     assert path.read_bytes() == reference.encode([b"one"])
@@ -80,7 +80,7 @@ def test_a_new_file_without_detectable_bytes_is_leveldbs(path):
     [("leveldb", "wandb"), ("leveldb", "swanlab"), ("wandb", "leveldb"), ("wandb", "swanlab"), ("swanlab", "leveldb")],
 )
 @pytest.mark.parametrize("records", [WITH_ZEROS, [b"one"]], ids=["zeros", "one"])
-def test_a_named_dialect_that_is_not_the_files_is_refused_by_name(path, dialect, named, records, on_torn_tail):
+def test_appending_in_the_wrong_dialect_names_the_right_one(path, dialect, named, records, on_torn_tail):
     before = make(path, dialect, records)
     with pytest.raises(cordwood.DialectError, match=dialect) as caught:
         cordwood.open(path, "a", dialect=named, on_torn_tail=on_torn_tail).close()
@@ -104,7 +104,7 @@ NEVER_APPENDED = {
 @pytest.mark.parametrize("named", [False, True], ids=["not named", "named"])
 @pytest.mark.parametrize("records", [WITH_ZEROS, [b"one"]], ids=["zeros", "one"])
 @pytest.mark.parametrize("name", NEVER_APPENDED)
-def test_a_log_that_its_engine_never_appends_to(path, name, records, named, on_torn_tail):
+def test_logs_that_engines_never_append_to_are_refused(path, name, records, named, on_torn_tail):
     """It is refused, but not reported as damaged; no byte is written where no reader looks."""
     dialect = NEVER_APPENDED[name]
     before = make(path, dialect, records)
@@ -114,7 +114,7 @@ def test_a_log_that_its_engine_never_appends_to(path, name, records, named, on_t
 
 
 @pytest.mark.parametrize("dialect", [NUMBERED, COMPRESSED], ids=["log number", "zstd"])
-def test_a_refused_call_makes_no_file(path, dialect):
+def test_a_refused_open_creates_no_file(path, dialect):
     with pytest.raises((cordwood.DialectError, ValueError), match="never appended to") as caught:
         cordwood.open(path, "a", **dialect).close()
     assert ("log number" in str(caught.value)) == (dialect == NUMBERED)
@@ -123,7 +123,7 @@ def test_a_refused_call_makes_no_file(path, dialect):
 
 @pytest.mark.parametrize("dialect", ["rocksdb", "pebble", "recyclable"])
 @pytest.mark.parametrize("records", [[], [b"one", PAYLOAD[:50_000]]], ids=["new", "there"])
-def test_without_a_log_number_they_are_leveldbs(path, dialect, records):
+def test_records_without_a_log_number_match_leveldb(path, dialect, records):
     """The named dialect can read LevelDB's records, and writes the same bytes."""
     if records:
         path.write_bytes(reference.encode(records))
@@ -155,7 +155,7 @@ def foreign_files():
 
 @pytest.mark.parametrize("on_torn_tail", ["refuse", "truncate"])
 @pytest.mark.parametrize("name", foreign_files())
-def test_a_file_without_a_valid_fragment_is_not_cut(path, name, on_torn_tail):
+def test_a_file_without_valid_fragments_is_not_truncated(path, name, on_torn_tail):
     before = foreign_files()[name]
     path.write_bytes(before)
     with pytest.raises(cordwood.CordwoodError) as caught:
@@ -165,7 +165,7 @@ def test_a_file_without_a_valid_fragment_is_not_cut(path, name, on_torn_tail):
 
 
 @pytest.mark.parametrize("length", [1, 6, 7, 8, 100, 5_006])
-def test_a_torn_first_record_is_cut(path, length):
+def test_a_torn_first_record_is_truncated(path, length):
     path.write_bytes(reference.encode([PAYLOAD[:5000]])[:length])
     with cordwood.open(path, "a", on_torn_tail="truncate") as writer:
         assert writer.discarded_tail.length == length
@@ -174,7 +174,7 @@ def test_a_torn_first_record_is_cut(path, length):
 
 
 @pytest.mark.parametrize("length", range(1, 17))
-def test_a_torn_first_record_of_a_run_file_is_cut(path, length):
+def test_a_torn_first_record_of_a_run_file_is_truncated(path, length):
     path.write_bytes(make(path, "wandb", [PAYLOAD[:5000]])[:length])
     with cordwood.open(path, "a", dialect="wandb", on_torn_tail="truncate") as writer:
         writer.append(b"new")
@@ -223,7 +223,7 @@ def test_appended_records_are_read(path):
 
 @pytest.mark.parametrize("dialect", ["wandb", {"dialect": "pebble", "log_number": 3}], ids=["wandb", "pebble"])
 @pytest.mark.parametrize("on_torn_tail", ["truncate", "pad"])
-def test_the_command_line_does_the_same(path, dialect, on_torn_tail):
+def test_the_command_line_appends_by_the_same_rules(path, dialect, on_torn_tail):
     before = make(path, dialect, WITH_ZEROS)
     command = [sys.executable, "-m", "cordwood", "write", "--append", "--on-torn-tail", on_torn_tail, path]
     done = subprocess.run(command, input=b"more\n", capture_output=True, check=False, timeout=120)
@@ -296,7 +296,7 @@ ENDS = {
 
 @pytest.mark.parametrize("mode", ["x", "w", "a"])
 @pytest.mark.parametrize("how", ENDS)
-def test_with_the_defaults_appended_records_survive_the_program(path, mode, how):
+def test_by_default_appended_records_survive_a_program_crash(path, mode, how):
     """The program neither closes nor flushes the writer."""
     status, statement = ENDS[how]
     script = f"""
@@ -312,7 +312,7 @@ for number in range(1000):
     assert path.read_bytes() == reference.encode([b"%d" % number for number in range(1000)])
 
 
-def test_flush_close_keeps_records_until_then(path):
+def test_flush_close_buffers_records_until_close(path):
     with cordwood.open(path, "w", flush="close") as writer:
         writer.append(b"one")
         assert path.read_bytes() == b""
@@ -334,7 +334,7 @@ def test_flush_append_writes_each_record(path, options):
         assert path.read_bytes() == reference.encode([*records, *[b"three"] * 1000])
 
 
-def test_a_flush_that_is_neither(path):
+def test_an_unknown_flush_value_is_refused(path):
     with pytest.raises(ValueError, match="flush"):
         cordwood.open(path, "w", flush="sometimes")
     assert not os.path.lexists(path)
@@ -342,7 +342,7 @@ def test_a_flush_that_is_neither(path):
 
 @pytest.mark.parametrize("segment_len", [None, 1 << 20])
 @pytest.mark.parametrize("start", [b"torn by a crash"[:7], bytes(4_096)], ids=["torn mark", "zeros"])
-def test_a_packed_log_that_was_padded_from_its_start_is_opened_again(tmp_path, start, segment_len):
+def test_a_packed_log_padded_from_its_start_reopens(tmp_path, start, segment_len):
     path = tmp_path / "some"
     file = path
     options = {"dialect": "packed", "on_torn_tail": "pad", "segment_len": segment_len}

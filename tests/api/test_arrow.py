@@ -120,7 +120,7 @@ def test_each_file_of_another_engine(source):
     assert lengths == [len(data) for _, data, _ in records]
 
 
-def test_a_batch_is_pickled_with_the_path_of_its_own_log_only(tmp_path):
+def test_a_pickled_batch_has_only_the_path_of_its_own_log(tmp_path):
     paths = [tmp_path / f"{number:03}.log" for number in range(200)]
     for path in paths:
         path.write_bytes(reference.encode([b"one", b"two"]))
@@ -269,7 +269,7 @@ CONSUMERS = {
 
 @pytest.mark.parametrize("columns", [["record"], ["offset"], ["salvaged", "record"]])
 @pytest.mark.parametrize("consumer", CONSUMERS)
-def test_damage_is_an_exception_of_the_consumer_with_our_sentence(path, consumer, columns):
+def test_arrow_consumers_raise_damage_with_our_message(path, consumer, columns):
     read, error = CONSUMERS[consumer]
     at = OFFSETS[1000]
     path.write_bytes(flipped(FILE, at + 10))
@@ -300,7 +300,7 @@ def test_files_that_are_not_logs_or_do_not_exist(tmp_path):
         table(cordwood.scan(other.read_bytes()))
 
 
-def test_records_before_damage_come_first_and_a_failed_stream_stays_failed(path):
+def test_a_failed_stream_stays_failed(path):
     at = OFFSETS[1000]
     path.write_bytes(flipped(FILE, at + 10))
     reader = pyarrow.RecordBatchReader.from_stream(cordwood.scan(path))
@@ -573,7 +573,7 @@ def test_batches_may_be_released_in_any_order_by_any_thread(path):
     assert [batches[index]["record"].to_pylist() for index in (1, 2)] == [records[1], records[2]]
 
 
-def test_a_stream_is_read_by_a_thread_of_the_consumer_while_python_is_busy():
+def test_a_consumer_thread_reads_while_python_is_busy():
     """The stream reads a Python file object, so the thread has to wait for the interpreter."""
     file = reference.encode(PAYLOAD[at : at + 999] for at in range(5_000))
     found = []

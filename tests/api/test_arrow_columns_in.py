@@ -105,7 +105,7 @@ def test_a_scan_gives_its_records_to_a_writer(tmp_path):
     assert copy.read_bytes() == path.read_bytes()
 
 
-def test_a_reader_and_its_batches_are_iterated_although_they_export_tables():
+def test_readers_and_batches_are_appended_by_iteration():
     file = reference.encode(RECORDS)
     assert log_of(cordwood.open(file)) == (file, len(RECORDS))
     [batch] = cordwood.open(file).record_batches(target_len=1 << 30)
@@ -142,7 +142,7 @@ def test_a_null_is_an_error_with_its_index_after_the_records_before_it(data_type
         assert sink.getvalue() == reference.encode(RECORDS[:at])
 
 
-def test_a_null_of_which_the_array_does_not_state_the_count_is_found():
+def test_nulls_are_found_without_a_null_count():
     def uncount(array, schema):
         array.null_count = -1
 
@@ -248,7 +248,7 @@ def test_a_stream_that_lacks_a_callback_is_refused(name):
         log_of(Stream(change))
 
 
-def test_each_structure_is_released_once_also_after_an_error():
+def test_each_structure_is_released_once_even_after_an_error():
     for records in ([b"one", b"two"], [b"one", None]):
         calls = []
         schema, array = pyarrow.array(records).__arrow_c_array__()
@@ -271,7 +271,7 @@ class OnlyWrite:
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers are missing here")
-def test_ctrl_c_ends_a_column_that_would_take_minutes():
+def test_ctrl_c_interrupts_appending_a_long_column():
     array = pyarrow.array([b"one"] * 1_000_000)
     column = pyarrow.chunked_array([array] * 10_000)
     writer = cordwood.open(OnlyWrite(), "w")
@@ -282,7 +282,7 @@ def test_ctrl_c_ends_a_column_that_would_take_minutes():
         writer.close()
 
 
-def test_an_exception_of_the_object_is_raised_as_it_is():
+def test_an_exception_of_the_object_is_raised_unchanged():
     class Failing:
         def __arrow_c_stream__(self, requested_schema=None):
             raise KeyError("mine")
@@ -345,7 +345,7 @@ def offsets_of(data_type, *offsets):
         ((0, 3, 6, -1), "last offset of an array is negative"),
     ],
 )
-def test_offsets_that_fall_or_are_outside_of_the_data_are_refused(data_type, offsets, message):
+def test_decreasing_or_out_of_range_offsets_are_refused(data_type, offsets, message):
     array = pyarrow.array([b"one", b"two", b""], data_type)
     with pytest.raises(ValueError, match=message):
         log_of(Broken(array, offsets_of(data_type, *offsets)))
@@ -405,7 +405,7 @@ def without_buffer(index):
         "no offsets",
     ],
 )
-def test_counts_and_buffers_that_no_array_can_have_are_refused(data_type, change):
+def test_impossible_counts_and_buffers_are_refused(data_type, change):
     with pytest.raises(ValueError, match="not valid Arrow"):
         log_of(Broken(pyarrow.array(["one", "two"]).cast(data_type), change))
 

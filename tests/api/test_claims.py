@@ -46,7 +46,7 @@ def read_in_parts(rng, ranges, open_range):
 @pytest.mark.cell("one-file packed", "beam")
 @pytest.mark.parametrize("on_corruption", ["skip", "salvage"])
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_no_record_and_no_region_is_lost_or_doubled_by_cuts_at_any_moment(dialect, on_corruption, no_log):
+def test_splitting_at_any_time_loses_and_repeats_nothing(dialect, on_corruption, no_log):
     cut_count = damaged_count = 0
     for seed in range(100):
         rng = seeded(dialect, on_corruption, seed)
@@ -76,7 +76,7 @@ def log_damaged_in_blocks(*blocks):
     return bytes(data)
 
 
-def test_reading_continues_where_a_checkpoint_has_ended_it(no_log):
+def test_reading_resumes_after_a_checkpoint(no_log):
     data = log_damaged_in_blocks(2)
     first, firsts, records = 0, [], []
     while first < 7:
@@ -96,7 +96,7 @@ def test_reading_continues_where_a_checkpoint_has_ended_it(no_log):
 
 @pytest.mark.cell("numbered", "beam")
 @pytest.mark.parametrize("dialect", ["rocksdb", "pebble", "recyclable"])
-def test_a_log_that_cannot_be_read_in_parts_is_one_place_which_is_not_cut(dialect):
+def test_an_unsplittable_log_is_a_single_claim(dialect):
     data = random_log(seeded(dialect), dialect, log_number=7)
     tracker = Tracker(0, 1)
     claimed = ClaimedRange(opens(data, dialect=dialect, log_number=7, on_corruption="skip"), 0, 1, WHOLE_LEN)
@@ -115,7 +115,7 @@ def test_a_log_that_cannot_be_read_in_parts_is_one_place_which_is_not_cut(dialec
     [(7, [0, 4], [(0, 7)]), (5, [0, 4], [(0, 7)]), (4, [0], [(0, 7), (0, 4)])],
     ids=["not cut", "cut after the damage", "cut before damage"],
 )
-def test_only_a_range_that_was_cut_before_damage_is_read_twice(stop, damaged_blocks, read_ranges, no_log):
+def test_only_ranges_split_before_damage_are_read_twice(stop, damaged_blocks, read_ranges, no_log):
     open_range = opens(log_damaged_in_blocks(0, 4), on_corruption="salvage")
     ranges = []
 
@@ -130,7 +130,7 @@ def test_only_a_range_that_was_cut_before_damage_is_read_twice(stop, damaged_blo
     assert ranges == read_ranges
 
 
-def test_a_range_without_a_record_is_claimed_to_its_end():
+def test_a_range_without_records_is_claimed_completely():
     with cordwood.open(file := io.BytesIO(), "w") as writer:
         writer.append(bytes(5 * BLOCK_LEN))
     tracker = Tracker(2, 4)

@@ -170,7 +170,7 @@ def test_columns_and_schema(exports):
         ("b", "float64"),
     ],
 )
-def test_no_value_becomes_another_one(name, kind, exports):
+def test_a_schema_never_changes_a_value(name, kind, exports):
     """A value that does not fit the schema is an error; in a text column it becomes JSON."""
     values = {"n": 0.5, "due": NOON.replace(microsecond=1), "tags": ["x"], "b": True}
     written(exports[0], [entities.entity([("T", 1)], values)])
@@ -244,7 +244,7 @@ def test_a_table_whose_columns_grow_is_read_again(lines, rows, tmp_path, monkeyp
     assert (table.to_pylist(), file.start_count) == (rows, 2)
 
 
-def test_a_table_is_that_of_the_files_when_it_is_read(tmp_path):
+def test_a_table_reflects_the_files_when_it_is_read(tmp_path):
     """What was read for the columns alone is not kept for it."""
     path = written(tmp_path / "log", [b'{"a":1}'])
     scan = cordwood.scan(path, decode="json")
@@ -256,7 +256,7 @@ def test_a_table_is_that_of_the_files_when_it_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("kept_len_max", [None, 0], ids=["kept", "too long"])
-def test_a_scan_knows_what_was_left_out_of_its_table(kept_len_max, tmp_path, monkeypatch):
+def test_a_scan_counts_what_its_table_leaves_out(kept_len_max, tmp_path, monkeypatch):
     """Of one table, and not also of the reading that found the columns."""
     if kept_len_max is not None:
         monkeypatch.setattr("cordwood._tables.scan._KEPT_LEN_MAX", kept_len_max)
@@ -534,7 +534,7 @@ def test_the_columns_of_a_scan_choose_the_same_columns(name, column, tmp_path):
 
 
 @pytest.mark.parametrize("values", [(b"1", b"1"), (b"1", b"null"), (b"null", b"1"), (b"null", b"null")])
-def test_two_names_that_become_one_are_an_error_with_a_schema(values, tmp_path):
+def test_colliding_names_are_an_error_with_a_schema(values, tmp_path):
     row = rb'"a\u0000b":%s,"a\\x00b":%s' % values
     number = (r"a\x00b", pa.int64())
     fields = {"row": pa.schema([number]), "object": pa.schema([("s", pa.struct([number]))])}
@@ -580,7 +580,7 @@ def test_a_number_beyond_the_range_of_a_double_is_not_decoded(tmp_path, number):
 
 
 @pytest.mark.parametrize("decode", ["write-batch", "version-edit"])
-def test_a_schema_with_a_column_that_the_table_cannot_have(decode, tmp_path):
+def test_a_schema_with_an_impossible_column_is_refused(decode, tmp_path):
     path = written(tmp_path / "log", [])
     with pytest.raises(ValueError, match="there is no column 'kee', only 'offset'"):
         cordwood.scan(path, decode=decode, schema=pa.schema([("offset", pa.uint64()), ("kee", pa.binary())]))
@@ -797,13 +797,13 @@ def test_pyarrow_is_not_imported_before_it_is_needed():
 
 
 @pytest.mark.parametrize("sources", [5, None, [5], ["some.log", None], io.StringIO("text"), [io.StringIO("text")]])
-def test_wrong_sources_are_refused_as_by_a_scan_of_bytes(sources):
+def test_decoding_scans_refuse_invalid_sources(sources):
     message = r"must be a path, a URL, bytes or another buffer|text file"
     with pytest.raises(TypeError, match=message):
         cordwood.scan(sources, decode="json")
 
 
-def test_a_row_at_the_end_of_a_log_that_does_not_fit_names_no_record():
+def test_the_error_for_a_final_row_names_no_record():
     path = VECTORS / "wandb/run/run-1.wandb"
     with pytest.raises(ValueError, match=r"run-1\.wandb: the column 'id' is int8, and cannot have"):
         pa.table(cordwood.scan(path, decode="wandb-run", schema=pa.schema([("id", pa.int8())])))

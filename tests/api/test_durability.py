@@ -110,7 +110,7 @@ def test_options_that_make_no_sense(path, options):
 
 
 @pytest.mark.parametrize("options", [{"sync": "append"}, {"sync_interval": 1}])
-def test_options_that_an_object_does_not_take(tmp_path, options):
+def test_some_options_require_a_path(tmp_path, options):
     with (tmp_path / "some.log").open("wb") as file, pytest.raises(ValueError, match="require a path"):
         cordwood.Writer(file, "w", **options)
 
@@ -138,7 +138,7 @@ def test_threads_that_append_with_sync(path, kind):
         assert [number for owner, number in records if owner == thread] == list(range(count))
 
 
-def test_a_thread_that_syncs_does_not_keep_others_waiting(path):
+def test_a_sync_does_not_block_other_threads(path):
     """The lock is free while a thread waits for the disk; if it were not, this would take forever."""
     with cordwood.Writer(path) as writer:
         stop = threading.Event()
@@ -184,7 +184,7 @@ def test_wait_durable_of_a_writer_to_an_object(path):
             writer.wait_durable(10)
 
 
-def test_a_thread_that_waits_for_an_offset_does_not_keep_others_waiting(path):
+def test_wait_durable_does_not_block_other_threads(path):
     """It waits without the interpreter and without the lock; if it had them, this would take forever."""
     with cordwood.Writer(path) as writer:
         end = writer.append(b"start") + 7 + 5
@@ -205,7 +205,7 @@ def test_a_thread_that_waits_for_an_offset_does_not_keep_others_waiting(path):
 
 
 @pytest.mark.skipif(not CAN_FAIL, reason="no table of functions that is known here")
-def test_wait_durable_fails_with_the_sync_and_after_it(path):
+def test_wait_durable_fails_once_a_sync_has_failed(path):
     writer = cordwood.Writer(path)
     writer.append(b"one")
     with failing("fdatasync"), pytest.raises(OSError, match="no byte is known to be on the disk"):
@@ -258,7 +258,7 @@ def test_a_second_process_is_refused(path):
     assert list(cordwood.open(path)) == [b"one", b"from the other process"]
 
 
-def test_a_closed_log_is_not_locked_by_who_waits(path):
+def test_waiting_threads_do_not_keep_a_closed_log_locked(path):
     writer = cordwood.Writer(path)
 
     def append_until_closed():

@@ -170,7 +170,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_error_keeps_the_path_the_message_and_the_hint_apart(name, kind):
+def test_errors_separate_path_message_and_hint(name, kind):
     content, use, class_, message, hint = KINDS[kind]
     Path(name).write_bytes(content)
     with pytest.raises(class_) as caught:
@@ -208,7 +208,7 @@ def test_an_error_of_the_system_has_its_number_and_the_file(name):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_a_failed_write_says_how_much_is_on_the_disk(name):
+def test_a_failed_write_states_how_much_is_on_disk(name):
     Path(name).symlink_to("/dev/full")
     writer = cordwood.open(name, "w")
     for earlier in ("", "; an earlier write failed"):
@@ -223,7 +223,7 @@ def test_a_failed_write_says_how_much_is_on_the_disk(name):
         writer.close()
 
 
-def test_an_argument_that_the_dialect_lacks_is_a_value_error_with_a_hint(name):
+def test_arguments_unknown_to_the_dialect_get_a_hint(name):
     with pytest.raises(ValueError, match="leveldb logs have no log number") as caught:
         cordwood.open(name, "w", dialect="leveldb", log_number=1)
     assert caught.value.hint == "omit_log_number"
@@ -231,7 +231,7 @@ def test_an_argument_that_the_dialect_lacks_is_a_value_error_with_a_hint(name):
     assert not Path(name).exists()
 
 
-def test_threads_that_start_at_the_damage_have_not_sought_it(name):
+def test_seek_advice_is_given_only_after_a_seek(name):
     records = [b"x" * 100] * 10_000
     data = bytearray(reference.encode(records))
     data[107 + 7] ^= 1
@@ -264,7 +264,7 @@ def test_a_forked_child_is_an_os_error(name):
     assert subprocess.run([sys.executable, "-c", code, name], check=False).returncode == 7
 
 
-def test_a_followed_log_that_is_cut(name):
+def test_a_truncated_log_is_an_error_for_its_follower(name):
     Path(name).write_bytes(ONE * 2)
     with cordwood.follow(name, timeout=0) as follower:
         assert next(follower) == b"one"

@@ -70,7 +70,7 @@ def test_the_system_has_one_text_for_an_error(tmp_path):
 
 
 @pytest.mark.parametrize("call", [cordwood.open, cordwood.verify, cordwood.follow])
-def test_names_that_look_a_little_like_a_url(call):
+def test_paths_resembling_urls_are_paths(call):
     for name in "missing.log", "/a://b", "a b://c":
         with pytest.raises(FileNotFoundError) as caught:
             call(name)
@@ -104,12 +104,12 @@ def test_an_item_that_is_not_a_path(source, kind):
         cordwood.plan_splits([source], 1)
 
 
-def test_bytes_are_no_path_to_split():
+def test_plan_splits_refuses_a_path_of_bytes():
     with pytest.raises(TypeError, match=r"path must be str or os\.PathLike, not bytes"):
         cordwood.plan_splits(b"a.log", 1)
 
 
-def test_a_new_file_that_is_there(path):
+def test_creating_an_existing_file_fails(path):
     path.write_bytes(FILE)
     for open_new in (lambda: cordwood.open(path, "x"), lambda: cordwood.Writer(path)):
         with pytest.raises(FileExistsError) as caught:
@@ -138,7 +138,7 @@ def test_a_disk_that_is_full():
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_a_disk_that_is_full_is_said_by_close():
+def test_close_reports_a_full_disk():
     writer = cordwood.open("/dev/full", "w", flush="close")
     writer.append(b"one")
     with pytest.raises(OSError, match="No space left on device") as caught:
@@ -152,7 +152,7 @@ def test_a_disk_that_is_full_is_said_by_close():
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_the_end_of_a_with_block_keeps_the_error_that_ended_it():
+def test_with_keeps_the_original_error():
     def write():
         with cordwood.open("/dev/full", "w") as writer:
             writer.append(b"one")
@@ -232,7 +232,7 @@ def test_an_unknown_option(path):
 
 @pytest.mark.parametrize("number", [-1, 1 << 64])
 @pytest.mark.parametrize("option", ["start", "end", "record_len_max"])
-def test_numbers_that_no_file_has(option, number):
+def test_numbers_beyond_any_file_overflow(option, number):
     with pytest.raises(OverflowError, match=f"(?m)^while processing '{option}'$"):
         cordwood.open(FILE, **{option: number})
 
@@ -355,7 +355,7 @@ def test_a_range_after_the_end_of_a_file(path, start, dialect):
         assert reader.outcome == cordwood.types.Outcome(kind="clean", offset=len(FILE))
 
 
-def test_a_range_far_after_the_end_of_an_object_that_does_not_start_at_0():
+def test_a_range_far_past_the_end_of_an_object_at_an_offset():
     source = io.BytesIO(b"other" + FILE)
     source.seek(5)
     with pytest.raises(OverflowError):
@@ -395,7 +395,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("option", NAMES)
-def test_a_value_that_an_option_does_not_have(option, tmp_path, monkeypatch):
+def test_an_unknown_value_of_an_option_is_refused(option, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     values, use = NAMES[option]
     with pytest.raises(TypeError, match=f"(?m)^while processing '{option}'$"):
@@ -429,7 +429,7 @@ def test_crc32c_of_objects_other_than_bytes(data):
         cordwood.crc32c(data)
 
 
-def test_classes_that_only_the_package_makes():
+def test_internal_classes_cannot_be_constructed():
     for class_ in [cordwood.Record, cordwood.SkippedRegion, cordwood.types.Outcome, cordwood.RecordBatch]:
         with pytest.raises(TypeError):
             class_()
@@ -512,7 +512,7 @@ def test_a_record_that_is_too_large():
 
 
 @pytest.mark.parametrize("length", [1, 5, 32_761, 32_762, 100_000])
-def test_a_record_of_just_the_allowed_length(length):
+def test_a_record_of_exactly_the_allowed_length(length):
     file = reference.encode([b"", bytes(length), b""])
     with cordwood.open(file, record_len_max=length) as reader:
         assert [len(record) for record in reader] == [0, length, 0]
@@ -552,7 +552,7 @@ def all_errors(path):
     ],
     ids=["pickle", "pickle, first protocol", "copy", "deepcopy"],
 )
-def test_errors_survive_the_way_between_processes(path, again):
+def test_errors_can_be_sent_between_processes(path, again):
     errors = list(all_errors(path))
     assert {type(error).__name__ for error in errors} == {"CorruptionError", "RecordTooLargeError", "TornTailError"}
     for error in errors:
@@ -591,7 +591,7 @@ class Answers:
     ],
     ids=repr,
 )
-def test_an_exception_of_read_comes_through_and_the_reader_continues(error):
+def test_a_reader_continues_after_an_exception_of_read(error):
     with cordwood.open(Answers(FILE[:15], error, FILE[15:])) as reader:
         assert next(reader) == b"one"
         with pytest.raises(type(error)) as caught:
@@ -737,19 +737,19 @@ def test_a_raw_sink_that_would_block(kind):
 
 
 @pytest.mark.parametrize("answer", ["text", 1, [1, 2]])
-def test_read_that_gives_no_bytes(answer):
+def test_read_must_return_bytes(answer):
     with cordwood.open(Answers(answer)) as reader, pytest.raises(TypeError, match=r"read\(.*\) must return bytes"):
         next(reader)
 
 
-def test_read_that_gives_none():
+def test_read_returning_none_is_an_error():
     with cordwood.open(Answers(None, FILE)) as reader:
         with pytest.raises(BlockingIOError, match="None"):
             next(reader)
         assert list(reader) == RECORDS
 
 
-def test_read_that_gives_too_much():
+def test_read_returning_too_much_is_an_error():
     class Generous:
         def read(self, size):
             return bytes(size + 1)
@@ -779,7 +779,7 @@ class Stream(io.BytesIO):
 
 
 @pytest.mark.parametrize("source", [Answers(FILE), Stream(FILE)], ids=["only read", "seekable() is False"])
-def test_seek_where_the_source_cannot(source):
+def test_seek_in_an_unseekable_source_is_an_error(source):
     with cordwood.open(source) as reader:
         assert next(reader) == b"one"
         with pytest.raises(io.UnsupportedOperation):
@@ -805,7 +805,7 @@ class FailsOnce:
 
 
 @pytest.mark.parametrize("error", [ValueError("mine"), OSError(errno.ENOSPC, "mine"), KeyboardInterrupt()], ids=repr)
-def test_an_exception_of_write_comes_through_and_ends_writing(error):
+def test_an_exception_of_write_ends_writing(error):
     sink = FailsOnce(error)
     writer = cordwood.open(sink, "w")
     writer.append(b"one")
@@ -844,7 +844,7 @@ def test_a_sink_that_raises_stop_iteration(method):
 
 
 @pytest.mark.parametrize("answer", [-1, 0, 11, 1 << 70, "10", 1.5])
-def test_write_that_says_nonsense(answer):
+def test_a_nonsensical_result_of_write_is_an_error(answer):
     class Liar:
         def write(self, data):
             return answer
@@ -857,7 +857,7 @@ def test_write_that_says_nonsense(answer):
         writer.close()
 
 
-def test_flush_of_the_sink_that_raises():
+def test_an_exception_of_flush_is_raised():
     class Sink(io.BytesIO):
         def flush(self):
             raise OSError("mine")
@@ -924,7 +924,7 @@ def build(**attributes):
 
 
 @pytest.mark.parametrize(("name", "bits"), [("column_family", 32), ("write_unix_time", 64)])
-def test_a_number_in_an_operation_that_has_too_many_bits(name, bits):
+def test_an_operation_refuses_numbers_with_too_many_bits(name, bits):
     for number in -1, 1 << bits:
         operation = payload.Operation("put", key=b"k", value=b"v", **{name: number})
         with pytest.raises(OverflowError, match=f"(?m)^while processing '{name}'$"):
@@ -947,7 +947,7 @@ BYTES_LIKE = {
 
 
 @pytest.mark.parametrize("name", BYTES_LIKE)
-def test_a_buffer_that_cannot_be_read_says_why(name, tmp_path):
+def test_an_unreadable_buffer_is_explained(name, tmp_path):
     argument, use = BYTES_LIKE[name]
     released = memoryview(bytearray(8))
     released.release()
@@ -961,7 +961,7 @@ def test_a_buffer_that_cannot_be_read_says_why(name, tmp_path):
         assert caught.value.__cause__ is None
 
 
-def test_a_source_that_cannot_be_read_says_why():
+def test_an_unreadable_source_is_explained():
     released = memoryview(bytearray(8))
     released.release()
     with pytest.raises(TypeError, match="not memoryview") as caught:
@@ -990,7 +990,7 @@ def test_an_object_that_is_not_a_record_is_refused_with_advice(name, tmp_path):
     ["text", "", b"bytes", b"", bytearray(b"bytes"), memoryview(b"bytes")],
     ids=lambda value: f"{type(value).__name__} {len(value)}",
 )
-def test_one_record_is_not_taken_for_several(value):
+def test_extend_refuses_a_single_record(value):
     with cordwood.Writer(io.BytesIO()) as writer:
         with pytest.raises(TypeError) as raised:
             writer.extend(value)
@@ -1046,7 +1046,7 @@ def uses_of_follower(path):
     ],
     ids=["reader of a path", "reader of bytes", "writer to a path", "writer to an object", "follower"],
 )
-def test_each_use_of_a_closed_object_says_so(tmp_path, uses_of, opened, what):
+def test_every_use_of_a_closed_object_raises_a_clear_error(tmp_path, uses_of, opened, what):
     path = tmp_path / "some.log"
     path.write_bytes(FILE)
     closed, uses = uses_of(path if opened == "path" else opened)

@@ -80,7 +80,7 @@ def test_deleted_and_overwritten_keys_have_their_sequence_numbers(tmp_path):
     assert (keys.deleted_count, keys.overwritten_count, keys.faulty_batch_count) == (4, 1, 0)
 
 
-def test_column_families_have_keys_of_their_own(tmp_path):
+def test_column_families_have_separate_keys(tmp_path):
     path = tmp_path / "000003.log"
     log_of(path, [put(b"a"), put(b"a", column_family=1)], [delete(b"a", column_family=1)])
     keys = cordwood.evidence(path).logs[0].keys
@@ -88,7 +88,7 @@ def test_column_families_have_keys_of_their_own(tmp_path):
     assert [(change.column_family, change.old_sequence) for change in keys.deleted] == [(1, 2)]
 
 
-def test_a_value_after_damage_is_printed_and_one_in_damage_is_not_found(tmp_path, capsys):
+def test_evidence_finds_values_after_damage_but_not_in_it(tmp_path, capsys):
     path = tmp_path / "000003.log"
     first, second, _ = log_of(path, [put(b"lost")], [put(b"kept")], [delete(b"lost"), delete(b"kept")])
     data = bytearray(path.read_bytes())
@@ -124,7 +124,7 @@ BETWEEN = {
 
 @pytest.mark.parametrize("change", ["put", "delete"])
 @pytest.mark.parametrize("between", BETWEEN)
-def test_a_value_before_an_interruption_is_not_certainly_the_last_one(between, change, tmp_path):
+def test_a_value_before_an_interruption_is_uncertain(between, change, tmp_path):
     path = tmp_path / "000003.log"
     operation, sequence, is_certain = BETWEEN[between]
     last = put(b"k") if change == "put" else delete(b"k")
@@ -149,7 +149,7 @@ def test_a_value_before_an_interruption_is_not_certainly_the_last_one(between, c
     assert ("not in this log" in found.html, "not found: it may be lost" in found.html) == (is_certain, not is_certain)
 
 
-def test_after_a_record_that_is_no_batch_no_value_is_certain(tmp_path):
+def test_a_record_that_is_no_batch_makes_values_uncertain(tmp_path):
     path = tmp_path / "000003.log"
     path.write_bytes(reference.encode([batch_of(1, put(b"k")), b"no batch", batch_of(2, delete(b"k"))]))
     assert [change.is_certain for change in cordwood.evidence(path).logs[0].keys.deleted] == [False]
@@ -175,7 +175,7 @@ def test_damage_before_both_records_leaves_the_value_certain(tmp_path):
     assert (change.old_sequence, change.is_certain) == (2, True)
 
 
-def test_zeros_are_not_called_harmless(tmp_path):
+def test_evidence_does_not_call_zeros_harmless(tmp_path):
     path = tmp_path / "000003.log"
     _, second = log_of(path, [put(b"a")], [put(b"b")])
     data = path.read_bytes()
@@ -187,7 +187,7 @@ def test_zeros_are_not_called_harmless(tmp_path):
     assert "no damage: " not in text
 
 
-def test_a_log_of_other_records_has_no_keys(tmp_path):
+def test_a_log_without_write_batches_has_no_keys(tmp_path):
     path = tmp_path / "log"
     path.write_bytes(reference.encode([b"text", b"more text"]))
     found = cordwood.evidence(path)
@@ -215,7 +215,7 @@ def test_the_operations_of_a_batch_before_a_fault_are_kept(tmp_path):
     assert (keys.deleted_count, keys.faulty_batch_count) == (2, 1)
 
 
-def test_size_time_and_sha256_are_those_of_the_file(tmp_path):
+def test_evidence_states_the_size_time_and_sha256_of_files(tmp_path):
     path = tmp_path / "log"
     data = reference.encode([b"one", b"two"])
     path.write_bytes(data)
@@ -225,7 +225,7 @@ def test_size_time_and_sha256_are_those_of_the_file(tmp_path):
     assert (log.modified, log.is_changed) == ("1970-01-12T13:46:40.123456Z", False)
 
 
-def test_a_time_that_no_calendar_has(tmp_path):
+def test_a_time_outside_the_calendar_has_no_text(tmp_path):
     assert reading.utc(1 << 70) is None
     assert reading.utc(-1) == "1969-12-31T23:59:59.999999Z"
 
@@ -272,7 +272,7 @@ def test_damaged_logs_come_first_then_incomplete_ones(tmp_path):
     assert "1 damaged" in found.html
 
 
-def test_a_region_has_its_place_reason_flipped_bit_and_first_bytes(tmp_path):
+def test_a_region_is_described_in_full(tmp_path):
     path = tmp_path / "log"
     data = bytearray(reference.encode([b"one", b"two", b"three"]))
     data[17] ^= 0x20
@@ -325,7 +325,7 @@ def test_a_key_that_is_not_text_is_shown_as_bytes(key, shown, tmp_path):
     assert f"<td>{shown}</td>" in html.replace("<code><bdi>", "").replace("</bdi></code>", "")
 
 
-def test_keys_and_names_cannot_change_the_page(tmp_path):
+def test_keys_and_names_are_escaped_in_the_page(tmp_path):
     directory = tmp_path / "<img src=x>\u202e\n"
     directory.mkdir()
     path = directory / "<script>alert('1')&\u2066.log"
@@ -371,7 +371,7 @@ def test_a_url(tmp_path):
     assert "not computed" in cordwood.Evidence((log,)).html
 
 
-def test_lists_are_limited_and_the_page_says_so(tmp_path):
+def test_the_page_says_when_lists_are_shortened(tmp_path):
     path = tmp_path / "000003.log"
     log_of(path, *([put(b"%d" % number), put(b"%d" % number), delete(b"%d" % number)] for number in range(1100)))
     data = bytearray(path.read_bytes() + bytes(-path.stat().st_size % 32768))
@@ -389,7 +389,7 @@ def test_lists_are_limited_and_the_page_says_so(tmp_path):
     assert "at most 1,000 regions" in text
 
 
-def test_only_so_many_keys_are_followed(tmp_path, monkeypatch):
+def test_the_number_of_tracked_keys_is_limited(tmp_path, monkeypatch):
     monkeypatch.setattr(reading.limits, "FOLLOWED_MAX", 2)
     path = tmp_path / "000003.log"
     log_of(path, [put(b"a"), put(b"b"), put(b"c")], [delete(b"a"), delete(b"c")])
@@ -402,14 +402,14 @@ def test_only_so_many_keys_are_followed(tmp_path, monkeypatch):
     assert "There are too many keys" in found.html
 
 
-def test_only_the_first_logs_have_details(tmp_path, monkeypatch):
+def test_details_are_limited_to_the_first_logs(tmp_path, monkeypatch):
     monkeypatch.setattr(reading.limits, "DETAILED_MAX", 1)
     for name in "ab":
         (tmp_path / f"{name}.log").write_bytes(reference.encode([b"one"]))
     assert [bool(log.svg) for log in cordwood.evidence(tmp_path).logs] == [True, False]
 
 
-def test_databases_in_directories_are_judged(tmp_path, capsys):
+def test_evidence_judges_databases_in_directories(tmp_path, capsys):
     with cordwood.open(tmp_path / "MANIFEST-000002", "w") as writer:
         # The comparator, the log number, the next file number and the last sequence number.
         writer.append(b"\x01\x1aleveldb.BytewiseComparator\x02\x03\x03\x05\x04\x00")
@@ -478,7 +478,7 @@ def test_a_log_that_disappears_keeps_its_report(tmp_path, monkeypatch, capsys):
     assert "Files that could not be read" in (tmp_path / "named.html").read_text()
 
 
-def test_a_faulty_first_batch_does_not_hide_the_keys_of_the_others(tmp_path):
+def test_a_faulty_first_batch_does_not_hide_other_keys(tmp_path):
     path = tmp_path / "000003.log"
     batch = bytes(WriteBatch.build(1, [Operation("put", key=b"a", value=b"1"), Operation("delete", key=b"a")]))
     path.write_bytes(reference.encode([batch[:-1], batch, batch]))

@@ -129,7 +129,7 @@ time.sleep(0.3)  # Its length only decides where in their calls the threads are.
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_program_ends_although_threads_are_within_our_calls(name, tmp_path):
+def test_a_program_exits_while_threads_are_inside_calls(name, tmp_path):
     """Before Python 3.14, its end unwinds the stack of a thread that asks for the interpreter, also through ours."""
     data = reference.encode([bytes(1_000)] * 6_000)
     (tmp_path / "log").write_bytes(data)
@@ -191,7 +191,7 @@ def run_program(script, directory, *flags):
 
 
 @pytest.mark.parametrize("name", OPEN)
-def test_a_log_that_a_daemon_thread_holds_is_written_and_closed_at_the_end(name, tmp_path):
+def test_a_writer_of_a_daemon_thread_is_closed_at_exit(name, tmp_path):
     done = run_program(HELD.replace("OPEN", OPEN[name]), tmp_path, "-W", "always::ResourceWarning")
     assert done.returncode == 0
     assert "ResourceWarning: unclosed writer" in done.stderr
@@ -233,14 +233,14 @@ def test_records_of_a_daemon_thread_are_in_the_log_at_exit(name, tmp_path):
     assert len(records) <= len(acknowledged) + 1
 
 
-def test_a_function_that_runs_at_the_end_appends_before_the_log_is_closed(tmp_path):
+def test_exit_handlers_can_still_append(tmp_path):
     appends = "import atexit, cordwood\nlog = OPEN\natexit.register(log.append, b'one')\n"
     done = run_program(appends.replace("OPEN", OPEN["a buffered log"]), tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert list(cordwood.open(tmp_path / "log")) == [b"one"]
 
 
-def test_an_error_at_the_end_is_printed(tmp_path):
+def test_a_write_error_at_exit_is_printed(tmp_path):
     fails = HELD.replace("OPEN", OPEN["an object"]).replace("os.write(self.fd, data)", "os.write(-1, data)")
     done = run_program(fails, tmp_path)
     assert done.returncode == 0
@@ -264,7 +264,7 @@ is_writing.wait()
 """
 
 
-def test_a_program_ends_although_a_write_of_a_daemon_thread_never_does(tmp_path):
+def test_a_program_exits_despite_a_stuck_daemon_write(tmp_path):
     done = run_program(WAITS, tmp_path)
     assert done.returncode == 0
     assert "another thread is writing to the object" in done.stderr
@@ -287,7 +287,7 @@ log.append(b"two")
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("name", OPEN)
-def test_a_forked_child_closes_its_own_logs_but_not_its_parents(name, tmp_path):
+def test_a_forked_child_closes_only_its_own_logs(name, tmp_path):
     sink = HELD[: HELD.index("is_written")]
     done = run_program(sink + FORKS.replace("OPEN", OPEN[name]), tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -296,7 +296,7 @@ def test_a_forked_child_closes_its_own_logs_but_not_its_parents(name, tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_ends_although_a_thread_of_its_parent_was_writing(tmp_path):
+def test_a_child_forked_during_a_write_exits(tmp_path):
     forks = """
 import os, sys
 child = os.fork()

@@ -166,7 +166,7 @@ def test_an_allocation_that_fails_loses_no_record(name, tmp_path):
     run(tmp_path / "some.log", name)
 
 
-def test_append_whose_offset_cannot_be_allocated_has_appended(tmp_path):
+def test_a_record_is_kept_if_its_offset_cannot_be_allocated(tmp_path):
     run(tmp_path / "example.log")
 
 

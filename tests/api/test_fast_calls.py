@@ -95,7 +95,7 @@ def test_the_class_can_be_pickled(protocol):
 
 
 @pytest.mark.parametrize("final", CLASSES)
-def test_objects_keep_their_class_and_release_it(final):
+def test_objects_hold_a_reference_to_their_class(final):
     batch = first_batch()
 
     def make():
@@ -155,7 +155,7 @@ def test_next(file, on_corruption):
     assert (fast[0] == base[0], fast[1:]) == (True, base[1:])
 
 
-def test_all_ways_share_one_position():
+def test_fast_and_slow_calls_share_one_position():
     with cordwood.open(FILE) as reader:
         one, other = iter(reader), iter(reader)
         assert one is not other
@@ -270,7 +270,7 @@ def test_append_refuses_the_same_arguments_as_its_base(tmp_path):
 # Common assumptions ----------------------------------------------------------------------------
 
 
-def test_none_takes_the_arguments_of_another(tmp_path):
+def test_fast_paths_refuse_objects_of_other_classes(tmp_path):
     """The fast paths access the object's memory without checking its type: Python has to check it."""
     base_writer, base_iterator = BASE_WRITER(tmp_path / "base.log"), BASE_ITERATOR(cordwood.open(FILE), False)
     with cordwood.open(tmp_path / "some.log", "x") as writer, cordwood.open(FILE) as reader:

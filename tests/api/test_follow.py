@@ -138,7 +138,7 @@ def test_a_wait_in_an_event_loop_is_at_most_the_rest_of_the_timeout(live):
     assert 0.1 <= time.monotonic() - start < HANG
 
 
-def test_a_log_is_waited_for_in_the_file_of_another(tmp_path):
+def test_a_follower_waits_for_a_recycled_file_to_be_reused(tmp_path):
     path = tmp_path / "000124.log"
     path.write_bytes(FOO_OF_LOG_123)
     with cordwood.follow(path, timeout=0) as follower:
@@ -152,7 +152,7 @@ def test_a_log_is_waited_for_in_the_file_of_another(tmp_path):
         assert follower.waiting.reason == "idle"
 
 
-def test_idle_is_distinguished_from_stuck(live):
+def test_a_follower_tells_idle_from_incomplete(live):
     write(live, [b"one", b"two"])
     whole = live.read_bytes()
     live.write_bytes(whole[:15])
@@ -393,7 +393,7 @@ def test_stop_ends_the_iteration(live, tail, kind, caplog):
 
 
 @pytest.mark.parametrize("on_rotation", ["reopen", "stop"])
-def test_a_file_that_is_cut_is_an_error_all_the_same(live, on_rotation):
+def test_on_rotation_does_not_hide_truncation(live, on_rotation):
     write(live, [b"one", b"two"])
     with cordwood.follow(live, timeout=0, on_rotation=on_rotation) as follower:
         assert list(follower) == [b"one", b"two"]
@@ -523,7 +523,7 @@ def test_async_with_closes_a_follower(live):
         asyncio.run(read(follower))
 
 
-def test_a_closed_follower_still_says_how_it_went(live):
+def test_a_closed_follower_keeps_its_outcome(live):
     log = bytearray(encode([b"one", b"two"]))
     log[8] ^= 1
     live.write_bytes(log + encode([b"three"] * 8_000)[:40_000])
@@ -646,7 +646,7 @@ def test_paths_that_cannot_be_followed(tmp_path):
         cordwood.follow(b"content")
 
 
-def test_forever_is_a_timeout_too(live):
+def test_a_timeout_may_be_infinite(live):
     write(live, [b"one"])
     follower = cordwood.follow(live, timeout=float("inf"), poll_interval=float("inf"))
     assert next(follower) == b"one"

@@ -62,7 +62,7 @@ def check_tiling(fragments, file_len):
 
 @settings(max_examples=200, deadline=None)
 @given(lens, damages)
-def test_each_fragment_is_found_by_plain_python(lens, damages):
+def test_fragments_match_the_python_reference(lens, damages):
     file = damaged(reference.encode(bytes([index]) * length for index, length in enumerate(lens)), damages)
     fragments = list(cordwood.fragments(file, dialect="leveldb"))
     check_tiling(fragments, len(file))
@@ -188,7 +188,7 @@ def test_faults_are_reported():
 
 
 @pytest.mark.parametrize("path", ALL)
-def test_real_logs_tile(path):
+def test_fragments_cover_real_logs_without_gaps(path):
     fragments = list(cordwood.fragments(path))
     check_tiling(fragments, path.stat().st_size)
     assert not any(fragment.severity == "corruption" for fragment in fragments)
@@ -237,7 +237,7 @@ def test_a_file_that_is_not_a_log_raises_on_the_first_step():
         next(fragments)
 
 
-def test_errors_of_a_source_come_through_and_it_may_be_tried_again():
+def test_fragments_may_be_retried_after_a_source_error():
     class Failing(io.BytesIO):
         fails = True
 

@@ -58,7 +58,7 @@ def test_the_logs_of_engines_are_indexed(path, policy):
 
 
 @pytest.mark.parametrize("path", [param for param in OTHERS if param.marks])
-def test_the_logs_of_other_people_are_indexed(path):
+def test_third_party_logs_are_indexed(path):
     check(cordwood.index(path), list(cordwood.open(path)))
 
 
@@ -85,7 +85,7 @@ def test_logs_of_each_dialect_are_indexed(tmp_path, options):
     check(cordwood.index(path, **options), records)
 
 
-def test_the_logs_of_directories_patterns_and_lists_follow_each_other(tmp_path):
+def test_directories_patterns_and_lists_are_indexed_in_order(tmp_path):
     names = ["a.log", "b.log", "c.wandb"]
     parts = [written(tmp_path / name, numbered(50 + number)) for number, name in enumerate(names)]
     (tmp_path / "notes.txt").write_text("no log")
@@ -97,7 +97,7 @@ def test_the_logs_of_directories_patterns_and_lists_follow_each_other(tmp_path):
     check(cordwood.index([]), [])
 
 
-def test_a_record_has_a_place(tmp_path):
+def test_place_gives_the_log_and_offset_of_a_record(tmp_path):
     logs = [str(written(tmp_path / f"{number}.log", numbered(100 + number))) for number in range(2)]
     with cordwood.open(tmp_path / "segments", "a", segment_len=9_000) as log:
         log.extend(numbered(100))
@@ -171,7 +171,7 @@ def test_an_index_is_an_integer(tmp_path):
 
 
 @pytest.mark.cell("remote", "index")
-def test_sources_that_are_no_files_are_refused(tmp_path):
+def test_an_index_refuses_sources_that_are_not_files(tmp_path):
     path = written(tmp_path / "a.log", [b"one"])
     with pytest.raises(ValueError, match="an index reads files"):
         cordwood.index("memory://a.log")
@@ -258,7 +258,7 @@ def test_a_pickled_index_has_eight_bytes_for_16_records(tmp_path):
     assert len(index) == 100_000
 
 
-def test_a_pickle_that_makes_no_sense_is_an_error(tmp_path):
+def test_an_invalid_pickle_is_an_error(tmp_path):
     path = str(written(tmp_path / "a.log", numbered(100)))
     (logs, *options) = cordwood.index(path).__reduce__()[1]
     ((_, length, count, offsets, *none),) = logs

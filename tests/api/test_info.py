@@ -78,7 +78,7 @@ def test_a_directory_without_a_log_is_described(tmp_path):
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
-def test_a_file_in_a_directory_that_cannot_be_read_is_among_the_failures(directory):
+def test_info_lists_unreadable_files_as_failures(directory):
     (directory / "damaged.log").chmod(0)
     [(path, error)] = cordwood.info(directory).failures
     assert (path, type(error)) == (str(directory / "damaged.log"), PermissionError)
@@ -99,7 +99,7 @@ def test_the_verb_prints_the_same(name, directory, capsys):
     ]
 
 
-def test_a_log_that_disappears_is_a_failure_only_if_it_is_named(directory, monkeypatch, capsys):
+def test_info_ignores_disappearing_logs_it_found_itself(directory, monkeypatch, capsys):
     verify = _content.verify
     gone = directory / "damaged.log"
     data = gone.read_bytes()
@@ -126,7 +126,7 @@ def test_a_log_that_disappears_is_a_failure_only_if_it_is_named(directory, monke
 
 
 @pytest.mark.parametrize("engine", ["LevelDB", "RocksDB"])
-def test_a_long_manifest_is_named_with_the_cure_which_the_engine_applies(engine, tmp_path, monkeypatch, capsys):
+def test_info_says_how_to_shorten_a_long_manifest(engine, tmp_path, monkeypatch, capsys):
     def opened():
         return plyvel.DB(str(tmp_path), create_if_missing=True) if engine == "LevelDB" else Rdict(str(tmp_path))
 

@@ -99,7 +99,7 @@ pyarrow.table({"a": [1]})
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers are missing here")
 @pytest.mark.parametrize("name", STREAM_CALLS)
-def test_ctrl_c_ends_an_arrow_stream_with_an_error_of_the_consumer_that_names_it(hole, name):
+def test_ctrl_c_ends_an_arrow_stream_with_a_clear_error(hole, name):
     """If a signal were still pending, it would interrupt Python while it prints the traceback."""
     program = script(STREAM_CALLS[name], imports=STREAM_SCRIPT)
     done = subprocess.run(
@@ -143,7 +143,7 @@ def test_ctrl_c_ends_a_call_that_waits_for_a_pipe(tmp_path, name):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are missing here")
-def test_a_read_of_a_pipe_that_was_interrupted_is_repeated(tmp_path):
+def test_an_interrupted_pipe_read_is_retried(tmp_path):
     path = tmp_path / "pipe"
     os.mkfifo(path)
     descriptor = os.open(path, os.O_RDWR)
@@ -254,7 +254,7 @@ def test_an_interrupt_inside_of_a_batch_is_raised_at_once(after, error):
     assert reader.tell() == len(LOG)
 
 
-def test_records_that_an_interrupt_left_are_returned_one_by_one():
+def test_records_read_before_an_interrupt_are_returned():
     reader = cordwood.Reader(Interrupted(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         next(reader.record_batches(target_len=1 << 30))
@@ -266,7 +266,7 @@ def test_records_that_an_interrupt_left_are_returned_one_by_one():
     assert list(reader) == []
 
 
-def test_a_record_before_a_block_trailer_ends_where_it_ends():
+def test_the_end_of_a_record_excludes_the_block_trailer():
     # Six bytes are left in the first block, three in the second one.
     file = reference.encode([*[bytes(4_088)] * 7, bytes(4_090), *[bytes(4_088)] * 7, bytes(4_093), b"last"])
     expected = [(event.offset, event.end_offset) for event in reference.events(file) if hasattr(event, "data")]
@@ -282,7 +282,7 @@ def test_a_record_before_a_block_trailer_ends_where_it_ends():
     assert [(record.offset, record.end_offset) for record in reader.records()] == expected
 
 
-def test_an_error_of_the_source_comes_after_the_records_before_it():
+def test_a_source_error_comes_after_earlier_records():
     reader = cordwood.Reader(Interrupted(TimeoutError()))
     records = ITERATIONS["record_batches"](reader)
     assert [next(records) for _ in range(30)] == RECORDS[:30]

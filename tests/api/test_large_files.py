@@ -105,7 +105,7 @@ def test_appending(path, checkpoint):
         assert list(reader) == [*RECORDS, b"three" * 20_000]
 
 
-def test_a_torn_tail_is_cut_off(path):
+def test_a_torn_tail_in_a_large_file_is_truncated(path):
     os.truncate(path, END - 2)
     with pytest.raises(cordwood.TornTailError) as caught:
         cordwood.open(path, "a", dialect="leveldb", checkpoint=BASE)

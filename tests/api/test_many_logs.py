@@ -62,7 +62,7 @@ def test_one_log_has_one_report(directory):
     assert cordwood.verify("data/[1].log").ok
 
 
-def test_a_file_that_cannot_be_read_is_an_error_beside_the_others(directory):
+def test_an_unreadable_file_does_not_hide_other_reports(directory):
     reports = cordwood.verify(["data/000001.log", "data/missing", "data/notes"])
     assert list(reports) == ["data/000001.log"]
     assert {name: type(error) for name, error in reports.errors.items()} == {
@@ -85,7 +85,7 @@ def test_a_wrong_number_of_threads_is_refused(function, threads, directory):
             function(source, threads=threads)
 
 
-def test_wrong_options_are_raised_and_are_no_errors_of_a_file(directory):
+def test_wrong_options_raise_for_many_logs(directory):
     with pytest.raises(ValueError, match=r"the length of data/000001.log is negative: -5"):
         cordwood.plan_splits([(directory / "000001.log", -5)], BLOCK_LEN)
     with pytest.raises(TypeError, match="not bytes"):
@@ -118,7 +118,7 @@ def test_salvage_copies_each_log_to_a_directory(directory):
         cordwood.salvage(directory, "data/new")
 
 
-def test_salvage_does_not_copy_the_whole_log_for_a_split(directory):
+def test_salvage_refuses_a_split(directory):
     splits = cordwood.plan_splits(directory / "000001.log", BLOCK_LEN)
     assert len(splits) == 2
     for source in (splits, iter(splits), ["data", splits[0]], splits[0]):
@@ -128,7 +128,7 @@ def test_salvage_does_not_copy_the_whole_log_for_a_split(directory):
 
 
 @pytest.mark.parametrize("pattern", ["data/su*/../../b.log", "data/su*/../../b.l*", "data/su*/../../ot*"])
-def test_salvage_with_a_pattern_that_leads_up_stays_in_the_directory(pattern, directory):
+def test_salvage_never_writes_above_its_directory(pattern, directory):
     """Its fixed part is `data`, which does not contain the logs."""
     Path("other").mkdir()
     Path("b.log").write_bytes(LOG)
@@ -222,7 +222,7 @@ def test_a_group_of_splits_is_one_table(directory):
     assert [value for part in parts for value in part] == list(range(9_000))
 
 
-def test_a_scan_of_a_directory_leaves_out_the_files_that_verify_leaves_out(directory):
+def test_scan_and_verify_leave_out_the_same_files(directory):
     pa = pytest.importorskip("pyarrow")
     for name in ("LOG", "notes.log", "sub/000007.log"):
         (directory / name).write_text("2026/11/26-12:00:00 a text with the name of a log\n" * 3)
@@ -257,7 +257,7 @@ def planned(sources):
 
 
 @pytest.mark.parametrize(("module", "records_in"), [("_many", scanned), ("_splits", planned)])
-def test_a_log_that_has_disappeared_is_left_out_and_the_new_one_is_found(module, records_in, tmp_path, monkeypatch):
+def test_a_log_renamed_during_listing_is_found(module, records_in, tmp_path, monkeypatch):
     """A live database starts a log and removes the one before."""
     for name in ("000003", "000004"):
         (tmp_path / f"{name}.log").write_bytes(reference.encode([name.encode()]))
@@ -316,7 +316,7 @@ def test_salvage_of_the_command_and_the_library_write_the_same_files(directory, 
     assert "DAMAGED" in capsys.readouterr().out
 
 
-def test_a_log_of_which_all_belongs_to_another_log_is_not_ok(tmp_path, capsys):
+def test_a_log_with_only_records_of_another_log_is_not_ok(tmp_path, capsys):
     """For the library as for the verbs."""
     with cordwood.open(tmp_path / "000006.log", "w", dialect="recyclable", log_number=6) as writer:
         writer.append(bytes(40_000))
@@ -367,7 +367,7 @@ def test_an_exception_of_the_callers_progress_is_raised(error, directory):
 
 
 @pytest.mark.parametrize("content", [b"", bytes(100_000)])
-def test_a_split_without_a_dialect_is_read_in_the_one_that_is_asked_for(content, tmp_path):
+def test_a_split_without_a_dialect_uses_the_given_one(content, tmp_path):
     (tmp_path / "log").write_bytes(content or LOG)
     [split, *_] = cordwood.plan_splits(tmp_path / "log", BLOCK_LEN)
     split = split._replace(dialect=None)
@@ -446,7 +446,7 @@ def test_no_verb_fails_when_a_listed_file_disappears(verb, tmp_path, monkeypatch
     assert "2.log" not in printed.out + printed.err
 
 
-def test_values_for_many_logs_are_short_and_name_the_damaged_ones(tmp_path):
+def test_the_repr_of_many_reports_names_damaged_logs(tmp_path):
     whole = reference.encode([b"one", b"two"])
     damaged = whole[:-1] + b"x"
     for index in range(30):
@@ -467,7 +467,7 @@ def test_values_for_many_logs_are_short_and_name_the_damaged_ones(tmp_path):
     assert len(repr(evidence.logs[0])) < 500
 
 
-def test_a_pattern_where_one_log_is_wanted_has_a_hint(tmp_path):
+def test_a_pattern_in_place_of_a_log_gets_a_hint(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         cordwood.open(tmp_path / "*.log")
     assert caught.value.hint == cordwood.types.Hint.READ_DIRECTORY

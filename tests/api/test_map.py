@@ -41,7 +41,7 @@ def test_its_repr_is_short(path):
     )
 
 
-def test_it_is_the_picture_of_the_command(path):
+def test_a_map_matches_the_output_of_the_command(path):
     new = path.with_name("new.svg")
     subprocess.run([sys.executable, "-m", "cordwood", "map", "--svg", new, path], check=False, capture_output=True)
     assert cordwood.map(path).svg == new.read_text(encoding="utf-8")
@@ -68,7 +68,7 @@ def test_a_file_in_a_store():
     assert cordwood.map(Stored()).svg.count("some.log") == 3
 
 
-def test_options_are_those_of_a_reader():
+def test_map_takes_the_options_of_a_reader():
     with pytest.raises(cordwood.DialectError):
         cordwood.map(TEXT)
     assert cordwood.map(TEXT, dialect="leveldb").file_len == len(TEXT)

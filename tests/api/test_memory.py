@@ -104,7 +104,7 @@ print(json.dumps({"taken": taken, "length": length, "growth": peak_len() - befor
 """
 
 
-def test_a_record_without_an_end_is_refused_in_time(capsys):
+def test_an_endless_record_is_refused_early(capsys):
     result = run(ENDLESS)
     with capsys.disabled():
         print(f"[endless record: peak memory grew by {result['growth'] / MIB:.1f} MiB]", end=" ")  # noqa: T201
@@ -126,7 +126,7 @@ print(json.dumps({"listed": len(reader.skipped), "skipped_len": reader.skipped_l
 """
 
 
-def test_a_list_of_damage_does_not_grow_forever():
+def test_the_list_of_damage_is_bounded():
     result = run(HOSTILE)
     assert result["listed"] == 100_000
     assert result["skipped_len"] == 16 * MIB
@@ -227,7 +227,7 @@ print(json.dumps(peak_len() - before))
 """
 
 
-def test_opening_to_append_does_not_need_the_memory_that_a_frame_states(tmp_path):
+def test_append_mode_ignores_the_length_a_frame_states(tmp_path):
     assert run(APPEND, tmp_path / "some.log") < 64 * MIB
 
 
@@ -246,7 +246,7 @@ print(json.dumps({"rows": len(table), "growth": peak_len() - before}))
 """
 
 
-def test_a_table_of_many_short_logs_takes_memory_for_their_records(tmp_path, capsys):
+def test_a_table_of_many_short_logs_takes_little_memory(tmp_path, capsys):
     """And not for the block that each batch has room for, which would be 200 MiB."""
     pytest.importorskip("pyarrow")
     result = run(MANY, tmp_path)

@@ -46,7 +46,7 @@ except BaseException as error:
 
 @pytest.mark.parametrize("flags", [["-W", "always"], ["-W", "error"], []], ids=" ".join)
 @pytest.mark.parametrize("name", DROPPED)
-def test_an_exception_on_its_way_is_kept_when_a_writer_is_dropped(tmp_path, name, flags):
+def test_dropping_a_writer_keeps_a_pending_exception(tmp_path, name, flags):
     statement, expected = DROPPED[name]
     path = tmp_path / "example.log"
     command = [sys.executable, *flags, "-c", SCRIPT.format(statement), path]
@@ -57,7 +57,7 @@ def test_an_exception_on_its_way_is_kept_when_a_writer_is_dropped(tmp_path, name
     assert ("No space left on device" in done.stderr) == ("Full" in statement)
 
 
-def test_an_exception_is_kept_and_the_writer_warns(tmp_path):
+def test_an_unclosed_writer_warns_and_keeps_an_exception(tmp_path):
     path = tmp_path / "example.log"
 
     def write():
@@ -93,7 +93,7 @@ except BaseException as error:
 """
 
 
-def test_a_panic_on_its_way_is_kept_when_a_source_is_closed():
+def test_closing_a_source_keeps_a_pending_panic():
     done = subprocess.run([sys.executable, "-c", PANIC], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "PanicException mine\n", "")
 

@@ -48,7 +48,7 @@ def change_directory(directory):
 
 @pytest.mark.parametrize("happens", [replace, unlink, change_directory])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_packs_are_of_the_file_that_was_opened(directory, monkeypatch, happens, threads):
+def test_batches_come_from_the_file_that_was_opened(directory, monkeypatch, happens, threads):
     monkeypatch.chdir(directory)
     with cordwood.Reader("a") as reader:
         packs = reader.record_batches(threads=threads)
@@ -145,7 +145,7 @@ def test_the_cursor_of_the_file_stays_where_it_is(directory, opened):
         assert int(fields["pos"]) == 0
 
 
-def test_a_log_that_is_cut_while_threads_read_it_is_an_error_at_its_end(tmp_path):
+def test_truncating_a_log_while_threads_read_is_an_error(tmp_path):
     path = tmp_path / "cut.log"
     path.write_bytes(reference.encode([b"x" * MIB] * COUNT))
     with cordwood.Reader(path) as reader:

@@ -247,7 +247,7 @@ def test_handles_cannot_be_copied(call, tmp_path):
 
 
 @pytest.mark.parametrize("call", COPY_TWICE)
-def test_data_can_be_copied_only_once(call, tmp_path):
+def test_a_second_copy_of_large_data_runs_out_of_memory(call, tmp_path):
     run(tmp_path, MAKE.format(COPY_TWICE[call]), LARGE)
 
 

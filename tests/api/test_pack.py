@@ -22,7 +22,7 @@ records = st.lists(st.tuples(st.integers(0, 1_000), lengths), max_size=60).map(
 
 @settings(max_examples=100)
 @given(records, st.sampled_from(COMPRESSIONS))
-def test_there_and_back_is_the_same_file(tmp_path_factory, records, compression):
+def test_pack_and_unpack_restore_the_same_file(tmp_path_factory, records, compression):
     directory = tmp_path_factory.mktemp("pack")
     file = reference.encode(records)
     report = cordwood.pack(file, directory / "packed", compression=compression)
@@ -58,7 +58,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("path", ALL)
-def test_real_logs_there_and_back(path, compression, tmp_path):
+def test_real_logs_survive_pack_and_unpack(path, compression, tmp_path):
     refused = REFUSED.get("/".join(path.parts[-3:]))
     if refused:
         with pytest.raises(cordwood.CordwoodError, match=refused):
@@ -105,7 +105,7 @@ def refused(source, tmp_path, kind, **options):
         (bytes(BLOCK_LEN), (0, BLOCK_LEN, "zero_fill")),
     ],
 )
-def test_a_region_that_may_have_been_a_record_is_an_error(file, place, tmp_path):
+def test_pack_refuses_regions_that_may_have_been_records(file, place, tmp_path):
     for source in file, io.BytesIO(file), OnlyRead(file, 1000):
         error = refused(source, tmp_path, cordwood.CorruptionError)
         assert (error.offset, error.length, error.reason, error.hint) == (*place, "salvage")
@@ -118,7 +118,7 @@ def test_padding_is_left_out(tmp_path):
     assert report.outcome.zeros_offset == 10
 
 
-def test_a_log_that_could_not_be_made_again(tmp_path):
+def test_a_log_that_unpack_could_not_restore_is_refused(tmp_path):
     sink = io.BytesIO()
     with cordwood.open(sink, "w", dialect="pebble", log_number=6) as writer:
         writer.append(b"one")

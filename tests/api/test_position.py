@@ -101,7 +101,7 @@ class Consumers:
 SERIAL = count()
 
 
-def test_the_table_has_all_changes_and_all_consumers():
+def test_the_table_covers_every_change_and_consumer():
     cells = [param.values for param in table()]
     assert {name_of(change) for change, _, _ in cells} == {name for name in vars(Changes) if name[0] != "_"}
     assert {name_of(consumer) for _, consumer, _ in cells} == {name for name in vars(Consumers) if name[0] != "_"}
@@ -128,7 +128,7 @@ def test_each_cell_of_the_table(change, consumer, cell, tmp_path):
 
 
 @pytest.mark.parametrize("read", [cordwood.verify, cordwood.stat, cordwood.scan])
-def test_all_that_reads_splits_recognises_the_log(read, tmp_path):
+def test_every_reader_of_splits_detects_a_replaced_log(read, tmp_path):
     path = tmp_path / "a.log"
     write(path, OLD)
     splits = cordwood.plan_splits(path, 1)
@@ -147,7 +147,7 @@ def test_all_that_reads_splits_recognises_the_log(read, tmp_path):
         assert raised.value.hint == "start_again"
 
 
-def test_a_split_of_a_named_dialect_reads_no_byte_and_is_read_in_any_log(tmp_path):
+def test_splits_of_a_named_dialect_have_no_position(tmp_path):
     path = tmp_path / "a.log"
     write(path, OLD)
     [split] = cordwood.plan_splits(path, 1 << 20, dialect="leveldb")
@@ -168,7 +168,7 @@ def test_pickled_splits_and_indexes_have_absolute_paths(tmp_path, monkeypatch):
     assert list(cordwood.open(split)) == index[:] == OLD
 
 
-def test_a_position_has_a_text_and_is_a_value(tmp_path):
+def test_a_position_round_trips_through_text_and_pickle(tmp_path):
     path = tmp_path / "a.log"
     write(path, OLD)
     position = position_at_half(path)
@@ -252,7 +252,7 @@ class History:
 @pytest.mark.cell("one-file segmented packed", "follow-growing spark")
 @pytest.mark.parametrize("consume", [followed, streamed])
 @pytest.mark.parametrize("seed", range(200))
-def test_a_history_of_changes_delivers_each_record_once_or_raises(consume, seed, tmp_path):
+def test_changes_never_lose_or_repeat_a_record_silently(consume, seed, tmp_path):
     """A consumer stops and resumes at a saved position."""
     rng = random.Random(seed)
     log = History(rng, tmp_path / "log")

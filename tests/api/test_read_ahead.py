@@ -128,7 +128,7 @@ def test_any_number_of_threads_finds_the_same(logs, dialect, seed):
 
 
 @pytest.mark.parametrize("rest", ["", "torn", "clean"])
-def test_the_events_after_a_record_that_is_too_large(rest):
+def test_reading_ahead_continues_after_an_oversized_record(rest):
     """Its fragment fills its block except for a byte; for any number of threads, the region ends before that byte."""
     block = b"".join(fragment(FULL, PAYLOAD[:length]) for length in (16_000, 16_000, 747))
     file = block * 300 + fragment(FIRST, bytes(32_760)) + b"x"
@@ -253,7 +253,7 @@ def test_a_cycle_with_the_source_is_collected(logs):
     assert comes_to(0)
 
 
-def test_other_ways_of_reading_come_between(logs):
+def test_reading_ahead_mixes_with_other_reads(logs):
     """Each continues where the last one stopped."""
     file, _ = logs["leveldb"]
     expected = list(records(0))
@@ -275,7 +275,7 @@ def test_other_ways_of_reading_come_between(logs):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_process_reads_on_by_itself(path):
+def test_a_forked_process_continues_reading_on_its_own(path):
     """The child does not inherit the threads: it starts its own, and the parent's continue."""
     program = """
 import os, sys, cordwood
@@ -336,7 +336,7 @@ def test_a_file_that_grows_is_read_to_its_new_end(path, tmp_path):
     assert found == list(cordwood.open(copy))
 
 
-def test_a_file_that_is_replaced_is_read_as_it_was_opened(path, tmp_path):
+def test_replacing_a_file_does_not_affect_an_open_reader(path, tmp_path):
     copy = tmp_path / "copy.log"
     copy.write_bytes(path.read_bytes())
     with cordwood.open(copy) as reader:

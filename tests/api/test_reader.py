@@ -24,7 +24,7 @@ def wrong(part):
 # Iteration -------------------------------------------------------------------------------------
 
 
-def test_a_reader_ends_once_and_for_all():
+def test_an_exhausted_reader_stays_exhausted():
     with cordwood.open(FILE) as reader:
         assert list(reader) == RECORDS
         assert list(reader) == []
@@ -40,7 +40,7 @@ def test_records_come_with_their_offsets():
     assert records[-1].end_offset == len(FILE)
 
 
-def test_records_of_each_length_around_the_pieces_in_which_they_are_copied():
+def test_records_of_lengths_around_the_copy_size():
     lengths = [piece * 2048 + more for piece in range(20) for more in (-1, 0, 1) if piece * 2048 + more >= 0]
     records = [PAYLOAD[length : 2 * length] for length in lengths]
     assert list(cordwood.open(reference.encode(records))) == records
@@ -66,7 +66,7 @@ def test_all_ways_of_reading_share_one_position():
     ],
     ids=["a full block", "a trailer that is not zero", "zeros"],
 )
-def test_a_batch_before_damage_is_given_and_then_the_damage_raised(before):
+def test_a_batch_before_damage_is_returned_first(before):
     with cordwood.open(before + wrong(fragment(FULL, b"two"))) as reader:
         batches = reader.record_batches()
         assert len(next(batches)) == 1
@@ -95,7 +95,7 @@ def test_tell_is_after_the_damage_that_was_raised():
 
 
 @pytest.mark.parametrize("index", range(len(RECORDS)))
-def test_another_reader_continues_where_one_was(index):
+def test_another_reader_resumes_from_a_position(index):
     with cordwood.open(FILE) as reader:
         for _ in range(index):
             next(reader)
@@ -122,7 +122,7 @@ def test_seek_resets_skipped_and_outcome():
 
 
 @pytest.mark.parametrize("ends_with", ["nothing more", "damage"])
-def test_seek_forgets_the_region_that_the_last_batch_met(ends_with):
+def test_seek_discards_the_event_after_the_last_batch(ends_with):
     file = SHORT if ends_with == "nothing more" else SHORT + fragment(80, b"")
     with cordwood.open(file) as reader:
         assert list(next(reader.record_batches())) == [b"one", b"two"]
@@ -153,7 +153,7 @@ def test_seek_into_the_middle_of_a_record_is_damage():
         pytest.param(lambda reader: next(reader.record_batches()), id="record_batches"),
     ],
 )
-def test_damage_where_a_seek_went_may_be_no_damage(step, tmp_path):
+def test_damage_at_a_seek_target_has_a_caveat(step, tmp_path):
     path = tmp_path / "example.log"
     path.write_bytes(FILE)
     text = "if no record starts at this offset, this is not damage"
@@ -174,7 +174,7 @@ def test_damage_where_a_seek_went_may_be_no_damage(step, tmp_path):
         assert text not in str(caught.value)
 
 
-def test_a_log_that_grows_is_read_on(tmp_path):
+def test_a_reader_reads_records_added_later(tmp_path):
     path = tmp_path / "example.log"
     path.write_bytes(FILE[:50_000])
     with cordwood.open(path) as reader, path.open("ab") as file:
@@ -329,7 +329,7 @@ def test_a_torn_tail_is_not_an_error():
 
 
 @pytest.mark.parametrize("source", [bytes, io.BytesIO], ids=["of a known length", "of unknown length"])
-def test_stop_takes_damage_for_the_end(source):
+def test_stop_treats_damage_as_the_end(source):
     file = SHORT + wrong(LATER).ljust(BLOCK_LEN - len(SHORT), b"x") + LATER
     with cordwood.open(source(file), on_corruption="stop") as reader:
         assert list(reader) == [b"one", b"two"]
@@ -340,7 +340,7 @@ def test_stop_takes_damage_for_the_end(source):
         assert regions[1:] == [(BLOCK_LEN, len(file), "not_read")]
 
 
-def test_unverified_checksums_let_damaged_data_through():
+def test_damaged_data_is_returned_without_verification():
     file = bytearray(SHORT)
     file[9] ^= 1
     assert list(cordwood.open(file, verify_checksums=False)) == [b"ond", b"two"]
@@ -383,7 +383,7 @@ def test_with_lets_exceptions_through():
     assert reader.closed
 
 
-def test_a_file_object_stays_open_and_open_files_are_let_go(tmp_path):
+def test_closing_a_reader_leaves_its_file_object_open(tmp_path):
     source = io.BytesIO(FILE)
     cordwood.open(source).close()
     assert not source.closed
@@ -448,7 +448,7 @@ def test_the_length_of_a_region():
     assert region.length == 10
 
 
-def test_words_are_members_of_their_enums():
+def test_attributes_are_enum_members():
     _, region, end = values()
     assert region.reason is cordwood.types.Reason.UNKNOWN_KIND
     assert region.severity is cordwood.types.Severity.CORRUPTION

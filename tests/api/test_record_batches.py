@@ -39,7 +39,7 @@ def test_the_buffers():
             io.BytesIO(b"xxxxxxxx").readinto(view)
 
 
-def test_a_pack_is_a_sequence():
+def test_a_record_batch_is_a_sequence():
     [pack] = cordwood.open(FILE).record_batches()
     assert list(pack) == RECORDS
     assert [pack[index - 4] for index in range(4)] == RECORDS
@@ -48,7 +48,7 @@ def test_a_pack_is_a_sequence():
             pack[index]
 
 
-def test_a_log_without_records_has_no_pack():
+def test_a_log_without_records_has_no_batches():
     assert list(cordwood.open(b"").record_batches()) == []
     assert list(cordwood.open(bytes(100)).record_batches()) == []
 
@@ -56,12 +56,12 @@ def test_a_log_without_records_has_no_pack():
 @pytest.mark.parametrize(
     ("len_max", "lengths"), [(0, [1] * 10), (1, [1] * 10), (100, [1] * 10), (101, [2] * 5), (1 << 40, [10])]
 )
-def test_a_pack_is_full_with_the_record_that_makes_it_so_long(len_max, lengths):
+def test_a_batch_ends_with_the_record_that_reaches_its_length(len_max, lengths):
     with cordwood.open(reference.encode([bytes(100)] * 10)) as reader:
         assert [len(pack) for pack in reader.record_batches(target_len=len_max)] == lengths
 
 
-def test_packs_and_records_share_one_position():
+def test_batches_and_records_share_one_position():
     with cordwood.open(reference.encode([b"a", b"b", b"c", b"d", b"e"])) as reader:
         assert next(reader) == b"a"
         packs = reader.record_batches(target_len=1)
@@ -75,7 +75,7 @@ def test_packs_and_records_share_one_position():
         assert [list(pack) for pack in reader.record_batches()] == [[b"b", b"c", b"d", b"e"]]
 
 
-def test_memory_is_used_again_only_when_nobody_looks_at_it():
+def test_batch_memory_is_reused_only_without_views():
     records = [bytes([number]) * 1000 for number in range(200)]
     packs = cordwood.open(reference.encode(records)).record_batches(target_len=10_000)
     kept = []
@@ -106,7 +106,7 @@ print(*faults[5:])
 
 # The last log has two batches.
 @pytest.mark.parametrize("count", [20_000, 50_000, 100_000])
-def test_the_next_short_log_is_read_into_the_memory_of_the_last_one(count, tmp_path):
+def test_short_logs_reuse_the_same_batch_memory(count, tmp_path):
     # The system has to zero each page of new memory, and counts that as a fault.
     pytest.importorskip("resource", reason="faults are not counted here")
     path = tmp_path / "short.log"
@@ -120,7 +120,7 @@ def test_the_next_short_log_is_read_into_the_memory_of_the_last_one(count, tmp_p
     assert max(map(int, faults.split())) < 100, faults
 
 
-def test_views_outlive_pack_and_reader():
+def test_views_outlive_their_batch_and_reader():
     reader = cordwood.open(FILE)
     pack = next(reader.record_batches())
     data, offsets = pack.data, pack.offsets
@@ -131,7 +131,7 @@ def test_views_outlive_pack_and_reader():
     assert array.array("q", offsets) == array.array("q", [0, 3, 3, 70_003, 70_006])
 
 
-def test_damage_comes_between_packs():
+def test_damage_is_raised_between_batches():
     bad = reference.fragment(reference.FULL, b"bad!!")
     block = reference.encode([b"one"]) + bytes([bad[0] ^ 1]) + bad[1:]
     file = block.ljust(BLOCK_LEN, b"x") + reference.encode([b"two"])
@@ -146,7 +146,7 @@ def test_damage_comes_between_packs():
         assert next(packs, None) is None
 
 
-def test_packs_do_not_end_at_damage_that_is_only_counted():
+def test_batches_span_damage_that_is_only_counted():
     # Every second record is damaged. The first ten regions are logged, and each ends a pack.
     records = [b"%093d" % index for index in range(3_000)]
     offsets = reference.record_offsets(records)
@@ -218,7 +218,7 @@ def with_damage_in_blocks(numbers):
 
 @pytest.mark.parametrize("at", range(3, 9))
 @pytest.mark.parametrize("read_on", ["records", "batches"])
-def test_after_an_interrupt_each_record_is_marked_as_without_one(at, read_on):
+def test_an_interrupt_does_not_change_salvaged_marks(at, read_on):
     """The batch being filled spans damage in many blocks."""
     data = with_damage_in_blocks(number for number in range(80) if number % 3)
     expected = list(cordwood.Reader(data, on_corruption="salvage").records())
@@ -261,7 +261,7 @@ def test_threads_return_the_same_as_one_thread(long_file, policy, threads):
         assert policy == "stop" or len(one.skipped) > 5
 
 
-def test_packs_of_threads_share_the_position(long_file):
+def test_batches_of_threads_share_one_position(long_file):
     with cordwood.open(long_file, on_corruption="skip") as reader:
         expected = list(reader.records())
     with cordwood.open(long_file, on_corruption="skip") as reader:

@@ -271,7 +271,7 @@ def test_dialects_and_policies(dialect, seed, tmp_path, short_ranges, no_log):
     assert everything(Ranges(file, "memory://bucket/000007.log"), **options) == everything(path, **options)
 
 
-def test_the_number_of_a_log_is_that_in_the_url():
+def test_the_log_number_is_taken_from_the_url():
     file, _ = log_of("rocksdb", 1, 1_000)
     with cordwood.open(in_memory(file, "000007.log")) as reader:
         assert reader.log_number == 7
@@ -332,7 +332,7 @@ def test_a_directory_and_a_pattern_in_a_store(url, names, counted):
     assert {split.path.partition("logs/")[2] for split in cordwood.plan_splits(url, 1 << 20)} == set(names)
 
 
-def test_salvage_of_a_store_keeps_the_paths_of_the_logs_and_stays_in_the_directory(counted, tmp_path):
+def test_salvage_of_a_store_keeps_paths_and_stays_inside(counted, tmp_path):
     fsspec.filesystem("counted").pipe_file("counted://logs/../../out.log", counted)
     for url, names in (
         ("counted://logs/", ["1.log", "2.log", "out.log", "sub/3.log"]),
@@ -355,7 +355,7 @@ def test_salvage_of_a_store_keeps_the_paths_of_the_logs_and_stays_in_the_directo
         ("memory://**/*.log", ["x1/a.log", "x1/n/c.log", "x2/b.log"]),
     ],
 )
-def test_logs_keep_their_paths_below_the_part_of_a_pattern_without_wildcards(pattern, relatives, tmp_path):
+def test_salvaged_logs_keep_paths_below_the_fixed_prefix(pattern, relatives, tmp_path):
     memory = fsspec.filesystem("memory")
     for name in ("x1/a.log", "x2/b.log", "x1/n/c.log"):
         memory.pipe_file(f"/{name}", reference.encode([name.encode()]))
@@ -379,7 +379,7 @@ def test_logs_keep_their_paths_below_the_part_of_a_pattern_without_wildcards(pat
         ("simplecache::file://{}/b/", ["simplecache::file://{}/b/4.log"]),
     ],
 )
-def test_matches_are_in_the_archive_and_the_cache_of_the_pattern(url, names, tmp_path):
+def test_matches_keep_the_archive_and_cache_of_a_pattern(url, names, tmp_path):
     import zipfile
 
     log = reference.encode([b"one"])
@@ -439,7 +439,7 @@ class Private(CountingFileSystem):
         return super()._strip_protocol(path.replace("private://", "memory://"))
 
 
-def test_the_options_of_a_store_may_be_those_of_fsspecs_configuration(counted, monkeypatch):
+def test_store_options_may_come_from_the_fsspec_config(counted, monkeypatch):
     fsspec.register_implementation("private", Private, clobber=True)
     calls = cordwood.verify, cordwood.stat, cordwood.info, lambda url: cordwood.plan_splits(url, MIB)
     assert all(not call("private://logs/").ok for call in calls[:1])
@@ -816,7 +816,7 @@ def fail(error):
     ids=["short", "empty", "long", "foreign error", "dropped", "bug"],
 )
 @pytest.mark.parametrize("how", ["iterate", "batches", "verify", "scan", "fragments"])
-def test_a_body_that_is_not_whole(fault, message, how, short_ranges):
+def test_an_incomplete_response_body_is_an_error(fault, message, how, short_ranges):
     """It is an error, never an end; the next step requests it again."""
     file, _ = log_of("leveldb", 7)
     is_broken = True
@@ -961,7 +961,7 @@ ODD_URLS = {
 }
 
 
-def test_the_error_of_a_file_system_without_its_library_is_one_sentence(monkeypatch):
+def test_a_missing_library_is_reported_in_one_sentence(monkeypatch):
     """pyarrow lists each place in which it has looked for libjvm, for `hdfs://`."""
 
     def load(*_, **__):
@@ -998,7 +998,7 @@ def test_a_file_that_was_cut_meanwhile(long_log):
             list(reader)
 
 
-def test_a_length_that_is_not_known():
+def test_a_remote_file_of_unknown_length_is_an_error():
     class NoLength(CountingFileSystem):
         def info(self, path, **options):
             return {**super().info(path, **options), "size": None}
@@ -1071,7 +1071,7 @@ def test_no_thread_and_no_request_is_left(end, short_ranges):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_a_forked_process_does_not_wait_for_threads_that_it_does_not_have(short_ranges):
+def test_a_forked_process_does_not_wait_for_parent_threads(short_ranges):
     file, _ = log_of("leveldb", 9)
     source = Held(file)
     with cordwood.open(source) as reader:
@@ -1096,7 +1096,7 @@ def test_a_forked_process_does_not_wait_for_threads_that_it_does_not_have(short_
     wait_for_no_threads()
 
 
-def test_ctrl_c_while_a_range_is_waited_for(short_ranges):
+def test_ctrl_c_while_waiting_for_a_range(short_ranges):
     """It takes effect at once, and no record is lost."""
     if threading.current_thread() is not threading.main_thread():
         pytest.skip("signals come to the main thread")
@@ -1246,7 +1246,7 @@ def test_each_member_of_an_archive_is_a_log_of_its_own(tmp_path):
     assert {path.name: next(cordwood.open(path)) for path in (tmp_path / "new").iterdir()} == logs
 
 
-def test_the_cache_of_a_file_is_no_other_file(tmp_path):
+def test_a_cached_url_counts_as_the_same_file(tmp_path):
     path = tmp_path / "1.log"
     path.write_bytes(reference.encode([b"one"]))
     names = [f"simplecache::file://{path}", str(path), f"file://{path}"]
@@ -1296,7 +1296,7 @@ def copied_to_store(directory, protocol="memory"):
 
 
 @pytest.mark.parametrize("damage", ["none", "missing", "empty", "short"])
-def test_an_export_in_a_store_is_judged_as_on_a_disk(damage, tmp_path, capsys):
+def test_an_export_is_judged_alike_in_a_store_and_on_disk(damage, tmp_path, capsys):
     directory = tmp_path / "export"
     (directory / "kind").mkdir(parents=True)
     for name in ("output-0", "output-1"):

@@ -75,13 +75,13 @@ def flipped(data, at, bit):
 
 
 @pytest.mark.parametrize("path", ALL)
-def test_a_real_log_with_one_flipped_bit_becomes_the_log_that_it_was(tmp_path, path):
+def test_repair_restores_a_real_log_with_one_flipped_bit(tmp_path, path):
     data = path.read_bytes()
     Logs(tmp_path, path.name).check_flips(data, random.Random(f"{path.parent.name}/{path.name}"))
 
 
 @pytest.mark.parametrize("dialect", ["leveldb", "rocksdb", "pebble", "recyclable", "wandb", "wandb_old", "swanlab"])
-def test_a_log_with_one_flipped_bit_becomes_the_log_that_it_was(tmp_path, dialect):
+def test_repair_restores_a_log_with_one_flipped_bit(tmp_path, dialect):
     has_number = dialect in ("rocksdb", "pebble", "recyclable")
     path = tmp_path / ("000007.log" if has_number else "example.log")
     with cordwood.open(path, "w", dialect=dialect, log_number=7 if has_number else None) as writer:
@@ -101,7 +101,7 @@ def test_a_flipped_bit_of_metadata_is_flipped_back(tmp_path, number):
 
 
 @given(st.one_of(smashed_logs(), damaged_logs()))
-def test_salvage_makes_the_repairs_of_the_reference(tmp_path_factory, file):
+def test_salvage_makes_the_same_repairs_as_the_reference(tmp_path_factory, file):
     new = tmp_path_factory.mktemp("repair") / "new.log"
     report = cordwood.salvage(file, new, dialect="leveldb", repair_bit_flips=True)
     *expected, _ = reference.events(file, salvage=True, repair=True)
@@ -113,7 +113,7 @@ def test_salvage_makes_the_repairs_of_the_reference(tmp_path_factory, file):
     assert report.repaired_count <= len(report.repaired)
 
 
-def test_no_record_is_repaired_unless_asked_for(tmp_path):
+def test_records_are_repaired_only_on_request(tmp_path):
     data = flipped(written([b"one", b"two", b"three"]), 17, 5)
     report = cordwood.salvage(data, tmp_path / "new.log", dialect="leveldb")
     assert (report.record_count, report.repaired_count, report.repaired) == (2, 0, ())
@@ -155,7 +155,7 @@ def test_a_flipped_bit_of_the_file_header_is_located(tmp_path):
     assert report.skipped[0].bit_flip == cordwood.types.BitFlip(offset=5, bit=1, part="file_header")
 
 
-def test_a_repaired_log_was_damaged(tmp_path):
+def test_a_repaired_log_still_counts_as_damaged(tmp_path):
     data = flipped(written([b"one", b"two"]), 8, 0)
     report = cordwood.salvage(data, tmp_path / "new.log", dialect="leveldb", repair_bit_flips=True)
     assert not report.ok

@@ -57,7 +57,7 @@ def test_adjacent_ranges_give_the_whole(file, data):
 
 
 @given(st.one_of(smashed_logs(), files))
-def test_salvage_only_adds_to_the_records_of_skip(file):
+def test_salvage_returns_at_least_the_records_of_skip(file):
     with cordwood.open(file, dialect="leveldb", on_corruption="skip") as reader:
         skipped = list(reader.records())
     with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
@@ -82,7 +82,7 @@ def test_records_after_damage_in_the_same_block_are_marked():
         assert region.bit_flip is None, "only verify and salvage look for it"
 
 
-def test_the_mark_is_seen_in_repr_and_makes_a_difference():
+def test_salvaged_is_part_of_repr_and_equality():
     file = bytearray(written([b"one", b"two"]))
     with cordwood.open(file, dialect="leveldb") as reader:
         _, sound = reader.records()
@@ -267,7 +267,7 @@ def test_no_file_is_overwritten(tmp_path):
         cordwood.salvage(source, io.BytesIO())
 
 
-def test_a_destination_without_a_directory_is_in_this_one(tmp_path, monkeypatch):
+def test_a_bare_destination_is_in_the_current_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     cordwood.salvage(written([b"one"]), "clean.log")
     assert (tmp_path / "clean.log").read_bytes() == written([b"one"])
@@ -316,7 +316,7 @@ def test_statistics_are_those_of_the_reference(file, options):
     assert cordwood.stat(file, dialect="leveldb", threads=3, **options) == stat
 
 
-def test_a_first_after_damage_is_joined_with_the_next_block():
+def test_salvage_joins_a_first_fragment_after_damage():
     bad = bytearray(reference.fragment(FULL, b"bad"))
     bad[8] ^= 1
     whole = BLOCK_LEN - len(bad) - HEADER_LEN
@@ -329,7 +329,7 @@ def test_a_first_after_damage_is_joined_with_the_next_block():
         assert [type(event) for event in read_events(reader)] == [reference.Skipped] * 2
 
 
-def test_a_record_is_salvaged_though_a_seek_goes_to_it():
+def test_seeking_to_a_salvaged_record_keeps_its_mark():
     file = bytearray(reference.encode([b"record %d" % number for number in range(5)]))
     file[15 + 9] ^= 1
     with cordwood.open(bytes(file), dialect="leveldb", on_corruption="salvage") as reader:

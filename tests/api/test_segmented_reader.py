@@ -111,7 +111,7 @@ def test_a_pattern_that_matches_segments_of_the_current_directory_is_its_log(ord
     assert (name, report.record_count) == (".", len(records))
 
 
-def test_a_pattern_for_segments_and_other_logs_is_each_log_once(orders, monkeypatch):
+def test_a_pattern_lists_segmented_and_other_logs_once_each(orders, monkeypatch):
     directory, records = orders
     monkeypatch.chdir(directory.parent)
     with cordwood.open("a.log", "w") as writer:
@@ -230,7 +230,7 @@ def test_a_follower_that_waits_for_no_record_reports_a_missing_file(orders):
         assert [(region.offset, region.length) for region in follower.skipped] == [(start, end - start)]
 
 
-def test_a_directory_without_segments_is_refused_and_so_are_other_files(tmp_path):
+def test_a_directory_of_anything_but_segments_is_refused(tmp_path):
     for read in (cordwood.open, cordwood.follow):
         with pytest.raises(IsADirectoryError) as raised:
             read(tmp_path)
@@ -326,7 +326,7 @@ def test_no_new_log_is_written_into_the_directory_of_segments(orders, tmp_path):
     assert len(list(cordwood.open(directory))) == len(records)
 
 
-def test_a_segment_that_is_no_log_is_named(orders):
+def test_an_invalid_segment_is_named_in_the_error(orders):
     directory, _ = orders
     name = names_in(directory)[0]
     (directory / name).write_text("no log\n" * 50)
@@ -336,7 +336,7 @@ def test_a_segment_that_is_no_log_is_named(orders):
 
 
 @pytest.mark.parametrize("policy", ["skip", "salvage"])
-def test_a_segment_that_is_no_log_is_damage_after_one_that_is(orders, policy):
+def test_an_invalid_segment_after_a_valid_one_is_damage(orders, policy):
     directory, records = orders
     start, end = (int(name.removesuffix(".log")) for name in names_in(directory)[2:4])
     (directory / f"{start:020}.log").write_bytes(b"text\n" * 100)
@@ -377,14 +377,14 @@ class Listings:
     ],
     ids=["splits", "info", "splits of several"],
 )
-def test_a_directory_of_segments_is_listed_once_a_call(orders, call, monkeypatch):
+def test_a_segment_directory_is_listed_once_per_call(orders, call, monkeypatch):
     directory, _ = orders
     listings = Listings(monkeypatch, directory)
     assert call(directory)
     assert (listings.lists, listings.stats) == (1, len(names_in(directory)))
 
 
-def test_a_name_beyond_the_last_offset_is_that_of_no_segment(tmp_path):
+def test_a_name_past_the_offset_limit_is_not_a_segment(tmp_path):
     path = tmp_path / "orders" / "99999999999999999999.log"
     path.parent.mkdir()
     with cordwood.open(path, "w") as log:
@@ -393,7 +393,7 @@ def test_a_name_beyond_the_last_offset_is_that_of_no_segment(tmp_path):
     assert list(cordwood.verify(path.parent)) == [str(path)]
 
 
-def test_evidence_of_a_segmented_log_is_that_of_one_log(orders):
+def test_evidence_treats_a_segmented_log_as_one_log(orders):
     directory, _ = orders
     names = names_in(directory)
     whole = b"".join((directory / name).read_bytes() for name in names)
@@ -429,7 +429,7 @@ def test_evidence_has_the_first_bytes_of_each_region_at_an_offset(orders):
     assert found == {"grown_segment": b"", "checksum_mismatch": bytes(damaged[:15])}
 
 
-def test_a_sha256_ends_where_the_log_ended_though_files_were_added(orders):
+def test_the_sha256_does_not_cover_segments_added_later(orders):
     directory, _ = orders
     end = cordwood.verify(directory).file_len
     whole = b"".join((directory / name).read_bytes() for name in names_in(directory))

@@ -139,7 +139,7 @@ def test_options_that_make_no_sense(directory, tmp_path):
     assert not (database / "LOCK").exists()
 
 
-def test_offsets_of_errors_are_those_of_the_log(directory):
+def test_errors_state_offsets_within_the_whole_log(directory):
     with opened(directory) as writer:
         writer.extend(NUMBERS[:13])
     last = directory / f"{100:020}.log"
@@ -185,7 +185,7 @@ def test_a_second_writer_is_refused(directory):
     opened(directory).close()
 
 
-def test_processes_that_compete_for_a_log_write_it_one_after_another(directory):
+def test_competing_processes_write_a_log_in_turn(directory):
     code = """if True:
         import os, sys, cordwood
         directory, process = sys.argv[1:]
@@ -257,7 +257,7 @@ def test_a_forked_child_changes_no_file(directory):
     assert [record for _, record in records(directory)] == [b"one", b"two"]
 
 
-def test_a_writer_of_segments_is_not_pickled_and_warns_unless_it_is_closed(directory):
+def test_a_segmented_writer_cannot_be_pickled(directory):
     writer = opened(directory, flush="close")
     writer.append(b"one")
     with pytest.raises(TypeError):

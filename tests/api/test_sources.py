@@ -106,7 +106,7 @@ def test_every_source_gives_a_range(source):
         assert (reader.outcome.kind, reader.outcome.offset) == ("clean", OFFSETS[5])
 
 
-def test_every_source_is_let_go(source):
+def test_closing_a_reader_releases_every_source(source):
     """A file stays open, and a buffer can be resized or closed."""
     with cordwood.open(source) as reader:
         next(reader)
@@ -161,7 +161,7 @@ def test_a_relative_path(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("step", [2, -1])
-def test_a_memoryview_with_gaps_is_refused(step):
+def test_a_noncontiguous_memoryview_is_refused(step):
     with pytest.raises(TypeError, match="contiguous"):
         cordwood.open(memoryview(FILE)[::step])
 
@@ -194,12 +194,12 @@ def test_a_contiguous_buffer_is_taken_as_bytes(name):
 
 
 @pytest.mark.parametrize("data", [np.arange(6).reshape(2, 3).T, np.arange(6)[::2]])
-def test_an_array_with_gaps_is_refused(data):
+def test_a_noncontiguous_array_is_refused(data):
     with cordwood.Writer(io.BytesIO()) as writer, pytest.raises(TypeError, match="contiguous"):
         writer.append(data)
 
 
-def test_a_buffer_of_other_items_is_taken_as_bytes():
+def test_a_buffer_of_any_item_type_is_taken_as_bytes():
     padded = FILE + bytes(-len(FILE) % 8)
     with cordwood.open(array.array("Q", padded)) as reader:
         assert list(reader) == RECORDS
@@ -214,7 +214,7 @@ def test_a_buffer_may_change_while_it_is_read():
         list(reader)
 
 
-def test_a_buffer_that_is_read_cannot_be_resized():
+def test_a_buffer_cannot_be_resized_while_it_is_read():
     file = bytearray(FILE)
     with cordwood.open(file) as reader, pytest.raises(BufferError):
         file.append(reader.tell())
@@ -229,7 +229,7 @@ def test_a_log_starts_at_the_position_of_a_file_object():
         assert list(reader) == RECORDS
 
 
-def test_a_range_of_a_seekable_object_reads_little_more_than_the_range(tmp_path):
+def test_a_range_of_a_seekable_object_reads_little_more(tmp_path):
     """Even if the dialect has to be detected from the file's start: in a remote file, each byte costs time."""
 
     class Counting(io.FileIO):
@@ -258,7 +258,7 @@ def test_a_range_of_a_seekable_object_reads_little_more_than_the_range(tmp_path)
             assert reader.outcome.kind == "clean"
 
 
-def test_bytes_before_the_range_are_read_where_the_source_cannot_seek():
+def test_unseekable_sources_read_the_bytes_before_a_range():
     with cordwood.open(OnlyRead(FILE, 1000), start=OFFSETS[6]) as reader:
         assert list(reader) == [b"three"]
 
@@ -429,7 +429,7 @@ def test_a_sink_that_keeps_its_arguments_and_raises():
     assert kept == [reference.encode([b"one"])]
 
 
-def test_a_kept_view_does_not_keep_its_writer_and_a_cycle_is_collected():
+def test_a_kept_view_does_not_keep_its_writer_alive():
     class Keeps:
         def write(self, data):
             self.data = data
@@ -514,12 +514,12 @@ def test_a_scan_reads_a_file_with_several_names_once(names):
     assert decoded.to_pydict()["a"] == [1, 2]
 
 
-def test_splits_are_of_each_file_once(names):
+def test_plan_splits_plans_each_file_once(names):
     splits = cordwood.plan_splits(names, 1)
     assert [(split.path, split.start) for split in splits] == [(str(names[0]), 0), (str(names[-1]), 0)]
 
 
-def test_a_scan_reads_other_sources_as_often_as_they_are_named(names):
+def test_a_scan_rereads_other_sources_each_time_they_occur(names):
     content = reference.encode([b"one"])
     log = names[-1]
     with log.open("rb") as file:
@@ -531,7 +531,7 @@ def test_a_scan_reads_other_sources_as_often_as_they_are_named(names):
 
 
 @pytest.mark.parametrize("is_seekable", [True, False])
-def test_an_object_of_a_pipeline_has_the_path_of_its_file(is_seekable, caplog):
+def test_a_source_object_may_state_its_path(is_seekable, caplog):
     data = bytearray(reference.encode([b"one", b"two", b"three"]))
     data[17] ^= 1
     file = io.BytesIO(data)

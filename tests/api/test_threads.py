@@ -327,7 +327,7 @@ USES = [
 
 @needs_fork
 @ignores_warning
-def test_a_copy_of_a_reader_that_another_thread_is_using_raises_in_a_forked_process():
+def test_a_reader_in_use_raises_after_a_fork():
     """No thread of the child will ever finish the step that a thread of the parent has started."""
     records = numbered(100)
     source = Slow(reference.encode(records))

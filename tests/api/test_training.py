@@ -56,7 +56,7 @@ def check_each_cut(make):
 
 @pytest.mark.parametrize("split_len", [32_768, 100_000])
 @pytest.mark.parametrize("name", LOGS)
-def test_the_rest_is_returned_after_each_record(dataset, tmp_path, name, split_len):
+def test_iteration_resumes_after_each_record(dataset, tmp_path, name, split_len):
     paths = written(tmp_path, LOGS[name])
     whole = [record for path in paths for record in cordwood.open(path)]
     assert list(dataset(paths, split_len)) == whole
@@ -65,7 +65,7 @@ def test_the_rest_is_returned_after_each_record(dataset, tmp_path, name, split_l
 
 @pytest.mark.parametrize("policy", ["skip", "salvage"])
 @pytest.mark.parametrize("name", LOGS)
-def test_damage_is_skipped_again_where_it_was_skipped(dataset, tmp_path, name, policy):
+def test_a_resumed_dataset_skips_the_same_damage(dataset, tmp_path, name, policy):
     paths = written(tmp_path, LOGS[name])
     for path in paths[:2]:
         content = bytearray(path.read_bytes())
@@ -78,7 +78,7 @@ def test_damage_is_skipped_again_where_it_was_skipped(dataset, tmp_path, name, p
     assert check_each_cut(make) > 1
 
 
-def test_workers_and_ranks_share_the_records_and_resume_each_by_itself(dataset, torch_data, tmp_path):
+def test_workers_and_ranks_share_and_resume_records(dataset, torch_data, tmp_path):
     paths = written(tmp_path, {})
     shares = []
     for rank in range(2):

@@ -235,7 +235,7 @@ HANDLES = {
 INDICES = {"RecordIndex"}
 
 
-def test_each_public_class_is_among_them():
+def test_values_covers_each_public_class():
     enums = {name for name, item in CLASSES.items() if issubclass(item, enum.Enum)}
     assert len(enums) >= 8
     assert CLASSES.keys() == VALUES.keys() | ERRORS.keys() | enums | HANDLES.keys() | INDICES
@@ -274,7 +274,7 @@ def test_a_copy_is_equal(name):
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_it_differs_from_another(name):
+def test_different_values_are_not_equal(name):
     value = VALUES[name]
     assert value != object()
     assert value != "text"
@@ -283,7 +283,7 @@ def test_it_differs_from_another(name):
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_it_cannot_be_changed(name):
+def test_values_are_immutable(name):
     value = VALUES[name]
     for attribute in attributes(value):
         with pytest.raises((AttributeError, TypeError)):
@@ -291,7 +291,7 @@ def test_it_cannot_be_changed(name):
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_it_is_shown_in_one_short_line(name):
+def test_the_repr_is_one_short_line(name):
     text = repr(VALUES[name])
     # The name of a dialect is shown as a name.
     assert type(VALUES[name]).__name__ in text or name == "DetectedDialect"
@@ -300,7 +300,7 @@ def test_it_is_shown_in_one_short_line(name):
 
 
 @pytest.mark.parametrize("name", ["BitFlip", "Fragment", "NotYet", "Outcome", "Record", "SkippedRegion"])
-def test_the_repr_makes_it_again(name):
+def test_evaluating_the_repr_gives_an_equal_value(name):
     """Only these classes: all others are shown in angle brackets, or hold the contents of a log."""
     assert eval(repr(VALUES[name]), {**vars(cordwood), **vars(cordwood.types)}) == VALUES[name]  # noqa: S307 - our own
 
@@ -386,7 +386,7 @@ def test_a_region_of_each_reason(reason):
         (types.WaitReason, "reader/follow/poll.rs"),
     ],
 )
-def test_each_name_of_the_core_is_a_member(of_package, source):
+def test_enums_have_every_name_of_the_rust_core(of_package, source):
     # A value whose name the enum lacks is a bare `KeyError` where it is first met.
     text = (ROOT / "rust/cordwood/src" / source).read_text()
     # Values are rows of a table, as in `BadLength { len } = "bad_length", Corruption` or `Info = "info"`.
@@ -397,7 +397,7 @@ def test_each_name_of_the_core_is_a_member(of_package, source):
     assert of_core == list(of_package)
 
 
-def test_the_sums_of_a_report():
+def test_a_report_adds_up_damage_and_skipped_bytes():
     made = cordwood.Report(
         dialect=LEVELDB,
         record_count=0,
@@ -414,7 +414,7 @@ def test_the_sums_of_a_report():
     assert VALUES["Report"].skipped_len == 23
 
 
-def test_attributes_that_no_value_can_have():
+def test_impossible_attributes_are_refused():
     with pytest.raises(ValueError, match="there is no reason 'none'"):
         str(cordwood.SkippedRegion(offset=0, end_offset=1, reason="none"))
     with pytest.raises(ValueError, match="a record cannot end at 1, before its offset 2"):
@@ -423,7 +423,7 @@ def test_attributes_that_no_value_can_have():
         cordwood.Record(offset=0, end_offset=1, data="text")
 
 
-def test_a_tuple_is_made_once(tmp_path):
+def test_tuple_attributes_are_cached(tmp_path):
     path = tmp_path / "some.log"
     path.write_bytes(DAMAGED + bytes(10))
     reader = cordwood.open(path, on_corruption="skip")
@@ -446,7 +446,7 @@ def test_a_tuple_is_made_once(tmp_path):
         assert follower.skipped[0].offset == 0
 
 
-def test_the_tuple_follows_the_reader():
+def test_skipped_is_updated_as_the_reader_moves():
     one = reference.fragment(1, b"one")
     blocks = [(one[:-1] + last).ljust(cordwood.BLOCK_LEN, b"\0") for last in (b"X", b"Y")]
     reader = cordwood.open(b"".join(blocks) + one, on_corruption="raise")
@@ -470,13 +470,13 @@ def test_a_pool_of_processes_checks_a_directory(tmp_path):
             failed.result()
 
 
-def test_the_names_of_attributes_are_pickled_once():
+def test_pickles_contain_each_attribute_name_once():
     records = [cordwood.Record(offset=n, end_offset=n, data=b"") for n in range(10)]
     names = [argument for _, argument, _ in pickletools.genops(pickle.dumps(records)) if argument == "end_offset"]
     assert names == ["end_offset"]
 
 
-def test_the_path_makes_no_difference(tmp_path):
+def test_reports_compare_equal_regardless_of_path(tmp_path):
     path = tmp_path / "some.log"
     path.write_bytes(DAMAGED)
     for verb in (cordwood.verify, cordwood.stat):
@@ -560,7 +560,7 @@ def test_a_notebook_shows_a_table_of_a_log_without_a_path():
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_an_error_keeps_all_that_it_says(name):
+def test_a_copied_error_keeps_all_attributes(name):
     error = ERRORS[name]
     error.__notes__ = ["a note"]
     for other in copies(error):
@@ -599,7 +599,7 @@ def test_a_closed_object_is_shown_as_closed(opened, shown, tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("name", HANDLES)
-def test_a_wrong_value_gets_advice(name, tmp_path):
+def test_copying_or_pickling_a_handle_gives_advice(name, tmp_path):
     (tmp_path / "some.log").write_bytes(FILE)
     make, instead = HANDLES[name]
     handle = make(tmp_path / "some.log")

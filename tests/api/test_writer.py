@@ -37,7 +37,7 @@ def test_append_returns_the_offset_and_tell_the_length():
         assert writer.tell() == BLOCK_LEN + HEADER_LEN + 18
 
 
-def test_extend_returns_how_many():
+def test_extend_returns_the_number_of_records():
     sink = io.BytesIO()
     with cordwood.open(sink, "w") as writer:
         assert writer.extend([]) == 0
@@ -81,7 +81,7 @@ class Writes(list):
         self.append(data)
 
 
-def test_records_are_gathered_and_written_about_256_kib_at_a_time():
+def test_records_are_buffered_and_written_in_256_kib_pieces():
     sink = Writes()
     with cordwood.open(sink, "w") as writer:
         for _ in range(4000):
@@ -169,7 +169,7 @@ def test_no_records_make_an_empty_file(path):
 
 @pytest.mark.parametrize("records", [[], iter(())], ids=["list", "iterator"])
 @pytest.mark.parametrize("kind", ["path", "object"])
-def test_a_closed_writer_takes_not_even_no_records(kind, records, path):
+def test_a_closed_writer_refuses_even_an_empty_iterable(kind, records, path):
     writer = cordwood.open(path if kind == "path" else io.BytesIO(), "w")
     assert writer.extend(records) == 0
     writer.close()
@@ -188,7 +188,7 @@ def test_extend_of_a_closed_writer_raises_the_exception_of_the_iterable(path):
         writer.extend(records())
 
 
-def test_a_writer_that_nobody_closed_writes_and_warns(path):
+def test_an_unclosed_writer_writes_and_warns(path):
     writer = cordwood.open(path, "w")
     writer.append(b"one")
     with pytest.warns(ResourceWarning, match=r"unclosed writer .*example\.log"):
@@ -196,7 +196,7 @@ def test_a_writer_that_nobody_closed_writes_and_warns(path):
     assert path.read_bytes() == ONE
 
 
-def test_a_writer_that_nobody_closed_hands_to_its_object():
+def test_an_unclosed_writer_flushes_to_its_sink():
     sink = Writes()
     writer = cordwood.open(sink, "w")
     writer.append(b"one")
@@ -235,7 +235,7 @@ def test_the_default_mode_makes_a_new_file(path):
     assert path.read_bytes() == ONE
 
 
-def test_w_replaces_an_existing_file(path):
+def test_write_mode_replaces_an_existing_file(path):
     path.write_bytes(b"something longer than a record")
     with cordwood.open(path, "w") as writer:
         writer.append(b"one")
@@ -243,7 +243,7 @@ def test_w_replaces_an_existing_file(path):
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_a_on_an_empty_or_missing_file(path, exists):
+def test_append_mode_on_an_empty_or_missing_file(path, exists):
     if exists:
         path.touch()
     with cordwood.open(path, "a") as writer:
@@ -252,7 +252,7 @@ def test_a_on_an_empty_or_missing_file(path, exists):
     assert path.read_bytes() == ONE
 
 
-def test_a_again_and_again(path):
+def test_append_mode_can_be_used_repeatedly(path):
     records = [PAYLOAD[:length] for length in (3, 40_000, 0, 25_000, 32_761, 5)]
     for record in records:
         with cordwood.open(path, "a") as writer:
@@ -261,7 +261,7 @@ def test_a_again_and_again(path):
 
 
 @pytest.mark.parametrize("distance", range(20))
-def test_a_at_each_distance_from_the_end_of_a_block(path, distance):
+def test_append_mode_at_each_distance_from_a_block_end(path, distance):
     first = PAYLOAD[: BLOCK_LEN - HEADER_LEN - distance]
     path.write_bytes(reference.encode([first]))
     with cordwood.open(path, "a") as writer:
@@ -271,7 +271,7 @@ def test_a_at_each_distance_from_the_end_of_a_block(path, distance):
 
 
 @pytest.mark.parametrize("written", range(7))
-def test_append_after_a_part_of_a_trailer(path, written):
+def test_appending_completes_a_partial_trailer(path, written):
     first = PAYLOAD[: BLOCK_LEN - HEADER_LEN - 6]
     path.write_bytes(reference.encode([first]) + bytes(written))
     with cordwood.open(path, "a") as writer:
@@ -291,7 +291,7 @@ TORN = {
 
 
 @pytest.mark.parametrize("name", TORN)
-def test_a_refuses_a_torn_tail_and_the_advice_helps(path, name):
+def test_append_mode_refuses_a_torn_tail_and_gives_advice(path, name):
     file, offset, length, reason = TORN[name]
     path.write_bytes(file)
     with pytest.raises(cordwood.TornTailError) as caught:
@@ -312,7 +312,7 @@ def test_a_refuses_a_torn_tail_and_the_advice_helps(path, name):
 
 
 @pytest.mark.parametrize("name", TORN)
-def test_a_pads_a_torn_tail_and_leaves_every_byte(path, name):
+def test_padding_a_torn_tail_changes_no_byte(path, name):
     file, offset, length, reason = TORN[name]
     path.write_bytes(file)
     with cordwood.open(path, "a", on_torn_tail="pad") as writer:
@@ -326,7 +326,7 @@ def test_a_pads_a_torn_tail_and_leaves_every_byte(path, name):
         assert list(reader) == [*([b"one"] if offset else []), b"two"]
 
 
-def test_a_refuses_damage_anywhere(path):
+def test_append_mode_refuses_damage_anywhere(path):
     for file in [
         bytes([ONE[0] ^ 1]) + ONE[1:],
         bytes([ONE[0] ^ 1]) + ONE[1:] + bytes(BLOCK_LEN - 10) + ONE,
@@ -348,7 +348,7 @@ def test_a_refuses_damage_anywhere(path):
             assert list(reader)[-1] == b"behind"
 
 
-def test_a_lets_zeros_in_the_middle_be(path):
+def test_append_mode_accepts_zeros_in_the_middle(path):
     path.write_bytes(ONE + bytes(BLOCK_LEN - 10) + ONE)
     with cordwood.open(path, "a") as writer:
         assert writer.append(b"two") == BLOCK_LEN + 10
@@ -400,7 +400,7 @@ def test_writers_refuse_the_same_values_as_readers():
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a lease, which makes an open() wait")
 @pytest.mark.parametrize("starts_the_next", [True, False])
-def test_records_are_appended_to_the_file_that_has_the_path(starts_the_next, path):
+def test_opening_for_append_notices_a_concurrent_rename(starts_the_next, path):
     """The writer that has the log open renames it and closes it, after another one has opened it but not locked it."""
     import fcntl
 

@@ -58,7 +58,7 @@ def test_zeros_at_the_end_start_after_the_last_record(dialect, length):
     assert cordwood.verify(OnlyRead(source, 1000)).outcome == report.outcome
 
 
-def test_zeros_may_be_in_the_parts_of_several_threads():
+def test_trailing_zeros_may_span_several_threads():
     """Each part is at least 1 MiB long."""
     log = reference.encode([b"one"])
     for inside, after in ((0, 8 << 20), (3 << 20, 5 << 20)):
@@ -72,7 +72,7 @@ def test_zeros_may_be_in_the_parts_of_several_threads():
 
 # The two records of a packed log share a container.
 @pytest.mark.parametrize("dialect", sorted({*DIALECTS} - {"packed"}))
-def test_a_log_without_zeros_at_its_end_has_no_offset_of_them(dialect):
+def test_a_log_without_trailing_zeros_has_no_zeros_offset(dialect):
     log = log_in(dialect, [b"one", bytes(50)])
     record = log_in(dialect, [b"one", b"two"])[len(log_in(dialect, [b"one"])) :]
     block = 2 * BLOCK_LEN + (7 if dialect == "wandb_old" else 0)
@@ -82,12 +82,12 @@ def test_a_log_without_zeros_at_its_end_has_no_offset_of_them(dialect):
             assert outcome.zeros_offset is None
 
 
-def test_a_file_of_zeros_only_starts_with_them():
+def test_a_file_of_only_zeros_has_zeros_offset_0():
     for length in (1, 7, 5_000, 2 * BLOCK_LEN):
         assert [outcome.zeros_offset for outcome in outcomes_of(bytes(length))] == [0] * 9
 
 
-def test_fewer_zeros_than_a_header_at_the_end_of_a_block_are_its_trailer():
+def test_fewer_zeros_than_a_header_are_a_block_trailer():
     file = reference.encode([PAYLOAD[: BLOCK_LEN - 7 - 6]]) + bytes(6)
     assert cordwood.verify(file).outcome.zeros_offset is None
     assert cordwood.verify(file + bytes(1)).outcome.zeros_offset == BLOCK_LEN
@@ -100,7 +100,7 @@ def test_zeros_after_damage_have_an_offset_too():
     assert (report.ok, report.outcome.zeros_offset) == (False, len(file))
 
 
-def test_a_range_that_ends_before_the_file_does_not_say_that_the_file_ends_in_zeros():
+def test_a_range_ending_early_has_no_zeros_offset():
     file = reference.encode([b"one"]) + bytes(3 * BLOCK_LEN - 10)
     assert cordwood.verify(file, end=BLOCK_LEN).outcome.zeros_offset is None
     assert cordwood.verify(file, start=BLOCK_LEN).outcome.zeros_offset == BLOCK_LEN
@@ -119,7 +119,7 @@ def test_seeking_resets_the_offset():
     assert reader.outcome.zeros_offset == 10
 
 
-def test_a_scan_says_it_for_each_source(tmp_path):
+def test_a_scan_reports_zeros_offset_for_each_source(tmp_path):
     pytest.importorskip("pyarrow")
     import pyarrow
 
@@ -131,7 +131,7 @@ def test_a_scan_says_it_for_each_source(tmp_path):
     assert [outcome.zeros_offset for outcome in scan.outcomes] == [10, None]
 
 
-def test_the_offset_is_part_of_the_value():
+def test_zeros_offset_is_part_of_the_outcome_value():
     with_zeros = cordwood.types.Outcome(kind="clean", offset=20, zeros_offset=10)
     assert with_zeros != cordwood.types.Outcome(kind="clean", offset=20)
     assert pickle.loads(pickle.dumps(with_zeros)) == with_zeros  # noqa: S301

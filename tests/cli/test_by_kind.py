@@ -67,7 +67,7 @@ def test_other_forms(directory):
     ("kind", "name"),
     [("..", "%2E."), ("a\x00b", "a%00b"), ("100%", "100%25"), ("CON|", "CON%7C"), ("", "%"), ("%none", "%25none")],
 )
-def test_a_kind_is_no_path(kind, name, directory):
+def test_path_characters_in_a_kind_are_escaped(kind, name, directory):
     with cordwood.open("some", "x") as log:
         log.append(entity([(kind, 1)], {"a": 1}))
     assert main(["convert", "--as", "entity", "--by-kind", "t", "some"]) == 0
@@ -85,7 +85,7 @@ def test_nothing_is_replaced_and_nothing_is_left_after_an_error(directory, capsy
     assert len(pq.read_table("t/Über%2FOrders.parquet")) == 6
 
 
-def test_without_entities_there_is_no_directory(directory, capsys):
+def test_no_directory_is_created_without_entities(directory, capsys):
     for name in "output-0", "output-1":
         (directory / "export" / name).write_bytes(b"")
     (directory / "export/a.export_metadata").write_bytes(bytes.fromhex("0a03 0a0161 120c 0a00 1208") + b"output-0")
@@ -96,7 +96,7 @@ def test_without_entities_there_is_no_directory(directory, capsys):
     assert not (directory / "t").exists()
 
 
-def test_damage_is_reported_and_costs_only_its_record(directory, capsys):
+def test_damage_is_reported_and_loses_only_its_own_record(directory, capsys):
     path = directory / "export/output-1"
     data = bytearray(path.read_bytes())
     data[20] ^= 1
@@ -133,7 +133,7 @@ def test_no_source_and_no_other_log_is_replaced(log_of, directory, capsys):
     assert {path: path.read_bytes() for path in (directory / "d").iterdir()} == before
 
 
-def test_the_table_of_entities_without_a_key_is_not_that_of_a_kind(log_of, directory):
+def test_entities_without_a_key_get_their_own_table(log_of, directory):
     log = log_of("some", None, "__none__", "%none", "none", "")
     assert main(["convert", "--as", "entity", "--by-kind", "t", "--to", "ndjson", log]) == 0
     kinds = {path.stem: json.loads(path.read_text()).get("__kind__") for path in (directory / "t").iterdir()}
@@ -216,7 +216,7 @@ def test_a_signal_leaves_no_unfinished_table(directory):
     assert (done.returncode, list((directory / "t").iterdir())) == (-signal.SIGTERM, [])
 
 
-def test_the_name_of_a_table_is_no_directory_for_tables(directory, capsys):
+def test_by_kind_refuses_the_name_of_a_table(directory, capsys):
     assert main(["convert", "--as", "entity", "--by-kind", "out.csv", "export"]) == 2
     advice = "name a directory, and the form of the tables with --to csv"
     assert f"cordwood: out.csv has the name of a table, and --by-kind makes a directory of them: {advice}" in (

@@ -52,7 +52,7 @@ def test_fish(shell, typed, expected):
 
 
 @pytest.mark.parametrize("shell", ["fish"], indirect=True)
-def test_fish_offers_the_values_of_an_option_for_a_word_that_is_not_started(shell):
+def test_fish_offers_option_values_for_an_empty_word(shell):
     script = "source ./_cordwood; complete -C 'cordwood cat --on-corruption '"
     env = os.environ | {"HOME": str(shell)}
     done = subprocess.run(["fish", "-c", script], cwd=shell, env=env, capture_output=True, check=True, text=True)

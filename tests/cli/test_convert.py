@@ -153,7 +153,7 @@ def test_a_fault_late_in_a_long_record_is_reported(form, tmp_path):
 
 
 @pytest.mark.parametrize("reading_count", [1, 2])
-def test_a_row_that_is_left_out_teaches_no_column(reading_count, tmp_path):
+def test_omitted_rows_add_no_columns(reading_count, tmp_path):
     """A table for stdout is read twice. The fault is reported once."""
     values = [{"n": b"text"}, {"n": [b"ok", b"\xff"], "x": 1}, {"n": b"more"}]
     path, table = tmp_path / "log", tmp_path / "a.csv"
@@ -227,7 +227,7 @@ def test_a_log_without_records(tmp_path):
 
 @pytest.mark.parametrize("payload", ["entity", "write-batch", "version-edit"])
 @pytest.mark.parametrize("verb", ["convert", "cat"])
-def test_a_run_is_said_to_be_one(verb, payload, tmp_path, capsys):
+def test_a_wandb_run_is_recognized_and_gets_advice(verb, payload, tmp_path, capsys):
     path = tmp_path / "run-0.wandb"
     # A number and a summary, as wandb writes them: fields 1 and 3. Some such records also decode as another payload.
     with cordwood.open(path, "x", dialect="wandb") as writer:
@@ -348,7 +348,7 @@ def test_a_short_table_that_fails_names_its_file(form, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["ndjson", "csv", "parquet", "arrow"])
-def test_who_reads_may_have_enough(form, tmp_path):
+def test_the_consumer_may_close_the_pipe_early(form, tmp_path):
     path = tmp_path / "log"
     with cordwood.open(path, "x") as writer:
         for seed in range(100):
@@ -402,7 +402,7 @@ def test_values_that_are_left_out_are_not_kept(tmp_path):
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_a_row_costs_its_values_not_the_number_of_columns(form, tmp_path):
+def test_the_cost_of_a_row_depends_only_on_its_values(form, tmp_path):
     """9,900 columns, of which every row but the first has one. Work per column in each row would take 13 seconds."""
     wandb = pytest.importorskip("wandb.proto.wandb_internal_pb2")
 
@@ -614,7 +614,7 @@ HISTORY_NAMES = [
 
 
 @pytest.mark.parametrize(("value", "found"), HISTORY_NAMES, ids=repr)
-def test_a_record_of_a_history_with_two_names_that_become_one_is_left_out(value, found, tmp_path, capfd):
+def test_history_records_with_colliding_names_are_left_out(value, found, tmp_path, capfd):
     item = b"\x12\x05value" + b"\x82\x01" + bytes([len(value)]) + value
     history = b"\x0a" + bytes([len(item)]) + item
     path, table = tmp_path / "run", tmp_path / "table.arrow"
@@ -728,7 +728,7 @@ def test_one_of_many_logs_cannot_be_read(tmp_path, capfd):
     assert len(reports) == 2
 
 
-def test_rows_of_records_say_whether_they_were_salvaged(tmp_path):
+def test_rows_have_a_salvaged_column(tmp_path):
     path = tmp_path / "000003.log"
     # The same batch three times: the second record is damaged, and the third follows in the same block.
     batch = b"\7\0\0\0\0\0\0\0\2\0\0\0\1\3key\5value\0\3old"
@@ -750,7 +750,7 @@ def test_rows_of_records_say_whether_they_were_salvaged(tmp_path):
     assert [row.split(",")[:3] for row in rows[1::2]] == [["0", "false", "7"], [str(table["offset"][2]), "true", "7"]]
 
 
-def test_version_edits_say_so_too(tmp_path, capfd):
+def test_version_edits_have_a_salvaged_column(tmp_path, capfd):
     """Their last value is written while it is being made."""
     path = tmp_path / "MANIFEST-000002"
     path.write_bytes(reference.encode([b"\1\5order"]))
@@ -773,7 +773,7 @@ def test_version_edits_say_so_too(tmp_path, capfd):
         (b"\x67\0", False, "records were lost: its live files"),
     ],
 )
-def test_edits_that_are_not_decoded_are_not_called_lost(edit, is_flipped, words, tmp_path, capsys):
+def test_undecoded_edits_are_not_called_lost(edit, is_flipped, words, tmp_path, capsys):
     manifest = tmp_path / "MANIFEST-000005"
     content = bytearray(reference.encode([b"\1\x1aleveldb.BytewiseComparator\2\0\x09\0\3\x1e\4\0", edit]))
     content[8] ^= is_flipped

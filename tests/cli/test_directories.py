@@ -92,7 +92,7 @@ def test_50_profiles_make_one_report(profiles):
     assert totals["other_file_count_by_format"] == {"SQLite": 50, "empty": 100, "info log": 100, "text": 150}
 
 
-def test_the_text_of_it_ends_with_the_totals(profiles):
+def test_the_text_report_ends_with_the_totals(profiles):
     root, damaged, _ = profiles
     done = subprocess.run([*COMMAND, "verify", root], check=False, capture_output=True, text=True, timeout=120)
     assert done.returncode == 3

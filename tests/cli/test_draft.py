@@ -63,7 +63,7 @@ def learning_table(logs, columns, *, new_table=Logs.new_table, **options):
 ROWS = [{"n": number, "text": f"row {number}"} for number in range(100)]
 
 
-def test_columns_of_the_first_records_are_enough_for_one_reading(tmp_path, readings):
+def test_a_log_with_stable_columns_is_read_once(tmp_path, readings):
     log = write(tmp_path / "log", ROWS)
     assert main(["convert", "--as", "json", log, str(tmp_path / "t.parquet")]) == 0
     assert readings == {"log": 1}
@@ -92,7 +92,7 @@ def test_the_last_record_changes_the_columns(tmp_path, readings, last):
     assert list(tmp_path.glob(".cordwood*")) == []
 
 
-def test_an_integer_that_no_float_has_after_one_that_needs_no_other_type(tmp_path):
+def test_a_float_after_a_large_integer_makes_a_text_column(tmp_path):
     """A large integer does not change the type of a column of integers, but a later float does."""
     log = write(tmp_path / "log", [*ROWS, {"n": 2**60}, *ROWS, {"n": 0.5}])
     _, draft, twice = tables(tmp_path, log)
@@ -100,7 +100,7 @@ def test_an_integer_that_no_float_has_after_one_that_needs_no_other_type(tmp_pat
     assert draft.equals(twice)
 
 
-def test_fields_in_a_column_of_json_count(tmp_path, capfd):
+def test_fields_count_even_in_a_json_column(tmp_path, capfd):
     """Each may be the one too many, although none changes the type of the column."""
     values = [{"n": 1}, {"n": "a"}, *({"n": {f"k{number}": 1}} for number in range(1_001))]
     _, draft, twice = tables(tmp_path, write(tmp_path / "log", values))
@@ -115,7 +115,7 @@ def test_a_log_without_records(tmp_path):
     assert draft.equals(twice)
 
 
-def test_rows_without_columns_before_all_others_are_in_the_table(tmp_path):
+def test_leading_rows_without_columns_are_kept(tmp_path):
     _, draft, twice = tables(tmp_path, write(tmp_path / "log", [*[{}] * 100, *ROWS]))
     assert draft.num_rows == 200
     assert draft.equals(twice)
@@ -151,7 +151,7 @@ def test_faults_of_the_first_records_are_counted_once(tmp_path, capfd, monkeypat
     assert len(offsets) == len(set(offsets)) == 1_000
 
 
-def test_many_logs_are_read_once_unless_one_has_other_columns(tmp_path, readings):
+def test_logs_with_the_same_columns_are_read_once(tmp_path, readings):
     logs = [write(tmp_path / name, ROWS) for name in ("a", "b", "c")]
     assert main(["convert", "--as", "json", *logs, str(tmp_path / "t.parquet")]) == 0
     assert readings == dict.fromkeys("abc", 1)
@@ -163,7 +163,7 @@ def test_many_logs_are_read_once_unless_one_has_other_columns(tmp_path, readings
     assert draft.equals(twice)
 
 
-def test_rows_of_a_log_that_cannot_be_read_to_its_end_stay_out(tmp_path, capfd):
+def test_a_log_that_fails_midway_adds_no_rows(tmp_path, capfd):
     logs = [write(tmp_path / name, ROWS) for name in ("a", "b", "c")]
     sources = Table.sources
 
@@ -179,7 +179,7 @@ def test_rows_of_a_log_that_cannot_be_read_to_its_end_stay_out(tmp_path, capfd):
     assert capfd.readouterr().err == f"cordwood: {logs[1]}: Input/output error\n"
 
 
-def test_a_failing_disk_is_the_fault_of_the_table(tmp_path, capfd):
+def test_a_failing_disk_is_reported_for_the_table(tmp_path, capfd):
     """No log is reported as unreadable."""
     logs = [write(tmp_path / name, ROWS) for name in ("a", "b")]
     full = OSError(28, "No space left on device")

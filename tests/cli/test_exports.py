@@ -72,7 +72,7 @@ ALL = [f"{kind} {index % ENTITY_COUNT}" for kind in KINDS for index in range(FIL
 
 @pytest.mark.parametrize("form", ["ndjson", "csv", "parquet"])
 @pytest.mark.parametrize("payload", ["entity", "auto"])
-def test_a_whole_export_is_one_table_of_its_entities(form, payload, export, tmp_path, capfd):
+def test_a_complete_export_converts_to_one_entity_table(form, payload, export, tmp_path, capfd):
     to = tmp_path / f"table.{form}"
     assert main(["convert", "--as", payload, "--columns", "name", str(export), str(to)]) == 0
     lines = capfd.readouterr().err.splitlines()
@@ -156,7 +156,7 @@ NAMES = ["", "..", "a/../../b", "/etc/passwd", "a\0b"]
 @pytest.mark.parametrize(
     "data", ["cut", b"", b"<html>", bytes(2 << 20), *(list_of_files([name]) for name in NAMES)], ids=range(9)
 )
-def test_a_list_of_files_that_cannot_be_read_is_a_failure(data, export, capfd):
+def test_an_unreadable_file_list_is_a_failure(data, export, capfd):
     """Otherwise missing files would not be noticed."""
     path = export / "all_namespaces/kind_User/all_namespaces_kind_User.export_metadata"
     path.write_bytes(path.read_bytes()[:-1] if data == "cut" else data)
@@ -167,7 +167,7 @@ def test_a_list_of_files_that_cannot_be_read_is_a_failure(data, export, capfd):
 
 
 @pytest.mark.parametrize("change", ["every cut", "damage", "junk", "not a message"])
-def test_overall_metadata_that_cannot_be_read_is_a_failure(change, export, capfd):
+def test_unreadable_overall_metadata_is_a_failure(change, export, capfd):
     """Otherwise missing entities would not be noticed. A cut between the two records leaves a log without damage."""
     path = next(export.glob("*.overall_export_metadata"))
     data = path.read_bytes()
@@ -191,7 +191,7 @@ def test_overall_metadata_that_cannot_be_read_is_a_failure(change, export, capfd
             assert not cordwood.info(export).ok
 
 
-def test_an_export_without_a_stated_number_of_entities_has_a_line(export, capfd):
+def test_an_export_without_an_entity_count_is_pointed_out(export, capfd):
     next(export.glob("*.overall_export_metadata")).unlink()
     shutil.rmtree(export / "all_namespaces/kind_User")
     for verb in "info", "verify":
@@ -250,7 +250,7 @@ def test_a_missing_file_is_reported_once(export, tmp_path, capfd):
     assert len(to.read_text().splitlines()) == len(ALL) - ENTITY_COUNT
 
 
-def test_of_many_missing_files_ten_are_reported(tmp_path, capfd):
+def test_at_most_ten_missing_files_are_reported(tmp_path, capfd):
     path = tmp_path / "x.export_metadata"
     path.write_bytes(list_of_files([f"output-{index}" for index in range(40_000)]))
     assert main(["verify", str(tmp_path)]) == 1
@@ -271,7 +271,7 @@ def test_each_missing_file_is_counted(tmp_path, capfd):
 
 
 @pytest.mark.parametrize("content", ["empty", "shorter"])
-def test_a_file_of_an_export_that_is_empty_or_shorter_is_reported(content, export, tmp_path, capfd):
+def test_an_empty_or_shortened_export_file_is_reported(content, export, tmp_path, capfd):
     """It decides the status. A file that was cut between two records has no other trace of that."""
     cut = export / "all_namespaces/kind_User/output-2"
     whole_len = sum(path.stat().st_size for path in export.rglob("output-*"))
@@ -299,7 +299,7 @@ def test_a_file_of_an_export_that_is_empty_or_shorter_is_reported(content, expor
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
-def test_the_totals_of_verify_and_the_library_say_whether_exports_are_complete(is_whole, export, capfd):
+def test_totals_say_whether_exports_are_complete(is_whole, export, capfd):
     if not is_whole:
         (export / "all_namespaces/kind_User/output-2").write_bytes(b"")
     results = cordwood.verify([export])
@@ -323,7 +323,7 @@ def test_the_totals_of_verify_and_the_library_say_whether_exports_are_complete(i
     assert (verdict in capfd.readouterr().out) == is_whole
 
 
-def test_an_emptied_file_of_an_export_is_reported_also_by_its_own_name(export, tmp_path, capfd):
+def test_an_emptied_export_file_is_also_reported_by_name(export, tmp_path, capfd):
     emptied = export / "all_namespaces/kind_User/output-2"
     emptied.write_bytes(b"")
     for path, metadata in (
@@ -347,7 +347,7 @@ def test_an_emptied_file_of_an_export_is_reported_also_by_its_own_name(export, t
 
 
 @pytest.mark.parametrize("verb", ["verify", "info"])
-def test_more_entities_than_the_metadata_states_are_not_those_of_the_export(verb, export, capfd):
+def test_surplus_entities_of_an_export_are_reported(verb, export, capfd):
     """A file may be one of another export, or have been appended to."""
     grown = export / "all_namespaces/kind_User/output-2"
     file_len = sum(path.stat().st_size for path in export.rglob("output-*"))
@@ -384,7 +384,7 @@ def test_more_entities_than_the_metadata_states_are_not_those_of_the_export(verb
 
 
 @pytest.mark.parametrize("pattern", ["*.export_metadata", "*.overall_export_metadata"])
-def test_emptied_metadata_of_an_export_is_empty_and_not_missing(pattern, export, capfd):
+def test_emptied_export_metadata_is_not_called_missing(pattern, export, capfd):
     path = max(export.rglob(pattern))
     path.write_bytes(b"")
     for verb in "verify", "info":
@@ -398,7 +398,7 @@ def test_emptied_metadata_of_an_export_is_empty_and_not_missing(pattern, export,
     assert [found.empty_files for found in judged if not found.ok] == ([(str(path),)] if len(judged) == 1 else [])
 
 
-def test_two_exports_in_a_directory_are_compared_one_by_one(export, tmp_path, capfd):
+def test_two_exports_in_a_directory_are_checked_separately(export, tmp_path, capfd):
     both = tmp_path / "both"
     for name in ("a", "b"):
         shutil.copytree(export, both / name)
@@ -413,7 +413,7 @@ def test_two_exports_in_a_directory_are_compared_one_by_one(export, tmp_path, ca
     assert [found.ok for found in cordwood.info(both).exports] == [True, False]
 
 
-def test_a_scan_of_a_whole_export_is_the_table_of_its_entities(export):
+def test_scanning_a_complete_export_returns_its_entities(export):
     pa = pytest.importorskip("pyarrow")
     assert pa.table(cordwood.scan(export, decode="entity"))["name"].to_pylist() == ALL
     (export / "all_namespaces/kind_Task/output-1").unlink()
@@ -422,7 +422,7 @@ def test_a_scan_of_a_whole_export_is_the_table_of_its_entities(export):
 
 
 @pytest.mark.parametrize("decode", [None, "entity"])
-def test_a_scan_of_an_export_that_is_not_complete_logs_a_warning(decode, export, caplog):
+def test_scanning_an_incomplete_export_logs_a_warning(decode, export, caplog):
     pytest.importorskip("pyarrow")
     cordwood.scan(export, decode=decode)
     assert caplog.messages == []
@@ -435,7 +435,7 @@ def test_a_scan_of_an_export_that_is_not_complete_logs_a_warning(decode, export,
     assert message.endswith("; output-0 and 5 more listed files are empty")
 
 
-def test_a_scan_and_an_index_of_a_directory_without_a_log_log_a_warning(tmp_path, caplog):
+def test_scan_and_index_warn_of_a_directory_without_logs(tmp_path, caplog):
     (tmp_path / "output-0").write_bytes(b"")
     for sources, name in (tmp_path, str(tmp_path)), ([tmp_path], f"[{tmp_path!r}]"), ([], "[]"):
         for read in cordwood.scan, cordwood.index:
@@ -456,7 +456,7 @@ def test_a_log_that_is_only_named_like_metadata_is_read(name, tmp_path, capfd):
     assert json.loads(capfd.readouterr().out)["exports"] == []
 
 
-def test_a_link_to_a_list_elsewhere_lists_no_other_files(export, capfd):
+def test_a_linked_export_list_lists_no_other_files(export, capfd):
     list_ = export / "all_namespaces/kind_User/all_namespaces_kind_User.export_metadata"
     (export / "link.export_metadata").symlink_to(list_)
     assert main(["verify", str(export)]) == 0
@@ -474,7 +474,7 @@ print(peak_len())
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
-def test_info_of_a_log_needs_no_memory_for_its_second_record(tmp_path):
+def test_info_does_not_load_the_second_record(tmp_path):
     peaks = []
     for length in (10, 48 << 20):
         path = tmp_path / f"{length}.log"
@@ -511,7 +511,7 @@ def test_info_compares_an_export_with_its_metadata(export, capfd):
     assert fields["log_count_by_payload"] == {"entity": 6, "export-metadata": 1}
 
 
-def test_info_names_an_export_that_is_not_complete_and_counts_the_logs_without_metadata(export, tmp_path, capfd):
+def test_info_names_incomplete_exports_and_counts_other_logs(export, tmp_path, capfd):
     """Nobody can know whether entities are missing from those."""
     alone = tmp_path / "alone"
     shutil.copytree(export / "all_namespaces/kind_User", alone, ignore=shutil.ignore_patterns("*metadata"))
@@ -531,7 +531,7 @@ def test_info_names_an_export_that_is_not_complete_and_counts_the_logs_without_m
     assert cordwood.info(alone / "output-0").unlisted_logs == ()
 
 
-def test_a_log_only_named_as_the_metadata_of_an_export_is_none(export, capfd):
+def test_a_metadata_name_alone_does_not_make_an_export(export, capfd):
     path = next(export.glob("*.overall_export_metadata"))
     path.write_bytes(reference.encode([b"3", b"\xff"]))
     assert main(["info", "--json", str(path)]) == 0
@@ -540,7 +540,7 @@ def test_a_log_only_named_as_the_metadata_of_an_export_is_none(export, capfd):
     assert fields["exports"] == []
 
 
-def test_metadata_cut_anywhere_is_an_error_or_shorter(tmp_path):
+def test_truncated_metadata_is_an_error_or_lists_fewer_files(tmp_path):
     names = ["output-0", "output-1"]
     path = tmp_path / "x.export_metadata"
     message = list_of_files(names)
@@ -606,7 +606,7 @@ def test_a_link_to_the_metadata_of_an_export_elsewhere(export, tmp_path):
     assert found.missing_files == (str(list_),)
 
 
-def test_a_copy_of_the_metadata_beside_it_is_complete_too(export, capfd):
+def test_copied_metadata_beside_the_original_is_complete(export, capfd):
     shutil.copy(next(export.glob("*.overall_export_metadata")), export / "copy.overall_export_metadata")
     exports = cordwood.info(export).exports
     assert [Path(found.path).name for found in exports] == [
@@ -617,7 +617,7 @@ def test_a_copy_of_the_metadata_beside_it_is_complete_too(export, capfd):
     assert main(["info", str(export)]) == 0
 
 
-def test_metadata_that_disappears_is_a_failure(export, monkeypatch, capfd):
+def test_info_fails_if_the_metadata_disappears(export, monkeypatch, capfd):
     path = next(export.glob("*.overall_export_metadata"))
     data = path.read_bytes()
     exports_of = exports.exports_of
@@ -661,7 +661,7 @@ def test_evidence_judges_exports(export, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("is_overall", [True, False])
-def test_metadata_that_is_named_alone_stands_for_its_export(is_overall, export, capfd):
+def test_a_metadata_path_selects_its_whole_export(is_overall, export, capfd):
     metadata = next(export.rglob("*.overall_export_metadata" if is_overall else "*kind_User.export_metadata"))
     assert main(["verify", str(metadata)]) == 0
     assert f"{metadata}: ok, an export: " in capfd.readouterr().out
@@ -688,7 +688,7 @@ def test_metadata_of_an_unknown_version_is_an_error(export, capfd):
 
 
 @pytest.mark.parametrize("is_in_windows_form", [False, True])
-def test_an_export_made_on_windows_is_judged_as_any_other(is_in_windows_form, export, capsys):
+def test_an_export_from_windows_is_judged_like_any_other(is_in_windows_form, export, capsys):
     """The Firestore emulator on Windows separates directories by backslashes."""
     [metadata] = export.glob("*.overall_export_metadata")
     if is_in_windows_form:
@@ -712,7 +712,7 @@ def write(path, content):
     return str(path)
 
 
-def test_a_name_with_a_backslash_is_a_name_if_there_is_such_a_file(tmp_path):
+def test_an_existing_file_may_have_a_backslash_in_its_name(tmp_path):
     (tmp_path / "directory").mkdir()
     for name in ("directory\\output-0", "directory/output-0"):
         (tmp_path / name).write_bytes(reference.encode([b"entity"] * (1 + len(name) % 2)))

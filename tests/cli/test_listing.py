@@ -97,7 +97,7 @@ def test_stdin_is_not_the_file_of_its_name(tmp_path, monkeypatch):
     assert (file.name, file.file_len) == ("./-", (tmp_path / "-").stat().st_size)
 
 
-def test_a_link_makes_no_table_of_a_log(tmp_path, capsys):
+def test_convert_does_not_overwrite_a_log_through_a_link(tmp_path, capsys):
     """The log is so damaged that no part of it is recognisable, and a database would not give it this name."""
     directory = tmp_path / "in"
     directory.mkdir()
@@ -112,7 +112,7 @@ def test_a_link_makes_no_table_of_a_log(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("verb", [["evidence"], ["map", "--svg"]], ids=["evidence", "map"])
-def test_an_earlier_page_in_the_directory_is_replaced_and_a_log_is_not(verb, tmp_path, capsys):
+def test_an_earlier_page_is_overwritten_but_a_log_is_not(verb, tmp_path, capsys):
     directory = tmp_path / "in"
     directory.mkdir()
     (directory / "one.log").write_bytes(log := reference.encode([b"one"]))
@@ -150,7 +150,7 @@ def test_a_directory_is_listed_once_for_salvage(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("end", ["damage", "torn"])
 @pytest.mark.parametrize("verb", ["cat", "convert", "convert many", "convert twice"])
-def test_regions_after_the_listed_ones_count(verb, end, tmp_path, capsys):
+def test_regions_beyond_the_listed_ones_still_count(verb, end, tmp_path, capsys):
     """Only the first 100,000 skipped regions are listed. Damage or a torn end after them still counts."""
     log = bytearray()
     record = recyclable(4, 5, b'{"a":1}')
@@ -196,7 +196,7 @@ PATTERNS = ["**/*.log", "**", "./**/*.log", "a/**", "*/**/*.log", "s/**/u/*", "*
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_two_stars_match_files_in_directories(pattern, tree):
+def test_a_double_star_matches_files_in_subdirectories(pattern, tree):
     matches = set(glob.glob(pattern, recursive=True))  # noqa: PTH207
     expected = sorted(name for name in matches if not (tree / name).is_dir())
     assert [file.name for file in inputs_of([pattern])] == expected
@@ -205,7 +205,7 @@ def test_two_stars_match_files_in_directories(pattern, tree):
         assert [file.name for file in inputs_of([f"{tree}/{pattern}"])] == absolute
 
 
-def test_two_stars_do_not_go_through_links(tree):
+def test_a_double_star_does_not_follow_links(tree):
     """One that leads up would be followed 40 times, and one that leads elsewhere gives files strange names."""
     before = {pattern: inputs_of([pattern]) for pattern in PATTERNS}
     (tree.parent / "other").mkdir()

@@ -71,7 +71,7 @@ def test_the_category_of_a_fragment(fragment, category):
 
 
 @given(st.lists(st.tuples(st.integers(1, 50_000), st.sampled_from([WHOLE, PART, DAMAGE, LOST, TORN, ZEROS]))))
-def test_no_byte_is_left_out_however_long_the_log(parts):
+def test_a_map_covers_every_byte_of_a_long_log(parts):
     cells = Cells.of(runs_of(*parts), cell_len=16, count_max=32)
     assert len(cells.sums) <= 32
     assert cells.file_len == sum(length for length, _ in parts)
@@ -83,7 +83,7 @@ def test_no_byte_is_left_out_however_long_the_log(parts):
 
 
 @given(st.integers(0, 100_000), st.sampled_from([DAMAGE, LOST, TORN]))
-def test_one_byte_of_damage_is_seen(at, fragment):
+def test_a_map_shows_a_single_damaged_byte(at, fragment):
     cells = Cells.of(runs_of((at, WHOLE), (1, fragment), (100_000, WHOLE)), cell_len=512, count_max=64)
     mark = {DAMAGE: "!", LOST: "x", TORN: "~"}[fragment]
     rows = [line for line in text(cells) if re.match(r" +[\d,]+ [#!x~]+", line)]
@@ -97,7 +97,7 @@ def test_one_byte_of_damage_is_seen(at, fragment):
     assert float(shown.get("width")) >= 2.5
 
 
-def test_regions_that_touch_are_one_and_the_list_is_bounded():
+def test_adjacent_regions_merge_and_the_list_is_bounded():
     parts = [(10, WHOLE), (5, DAMAGE), (5, DAMAGE), (5, LOST), (10, WHOLE)] * 2000
     cells = Cells.of(runs_of(*parts), cell_len=16, count_max=64)
     assert (cells.region_count, len(cells.regions)) == (4000, 1000)
@@ -125,7 +125,7 @@ def test_cells_in_a_row(width, columns):
     assert terminal.cells_per_row(width) == columns
 
 
-def test_a_name_cannot_command_the_terminal_or_break_the_document():
+def test_a_name_cannot_inject_terminal_codes_or_markup():
     name = 'a\x1b[2J<b>&"\n.log'
     cells = Cells.of(runs_of((10, WHOLE)), cell_len=16, count_max=64)
     lines = terminal.draw(cells, title=name, columns=64, color=False, unicode=True)
@@ -147,7 +147,7 @@ def test_the_command_draws_the_picture_in_the_documentation():
     assert done.returncode == 0, done.stderr
 
 
-def test_the_picture_in_the_documentation_is_a_document_of_its_own():
+def test_the_documented_picture_stands_alone():
     drawn = (ROOT / "docs" / "cli" / "map.svg").read_text(encoding="utf-8")
     root = parsed(drawn)
     assert not list(root.iter(f"{SVG}script"))
@@ -183,7 +183,7 @@ def full():
     return Cells.of(runs_of(*parts), cell_len=1 << 25, count_max=128 * 64)
 
 
-def test_a_picture_is_as_wide_as_there_is_room_and_legible_at_500_pixels(full):
+def test_a_picture_fills_its_width_and_is_legible_at_500_pixels(full):
     drawn = document(full)
     root = parsed(drawn)
     left, top, width, _ = map(float, root.get("viewBox").split())
@@ -219,7 +219,7 @@ def test_the_legend_is_in_line_with_the_list_below_it(full):
     assert [float(rect.get("y")) + 13 for rect in swatches] == lines[: len(swatches)]
 
 
-def test_the_names_of_a_picture_are_its_own(full):
+def test_styles_of_a_picture_affect_only_the_picture(full):
     """The picture may be part of a page."""
     [style] = re.findall(r"<style>(.*?)</style>", document(full), re.DOTALL)
     selectors = re.findall(r"([^{};]+)\{", style)

@@ -72,7 +72,7 @@ def test_a_chosen_column_whose_name_is_not_utf_8(tmp_path):
     assert table_of(path, "--columns", "b,\udcff", form="json").to_pydict() == {"b": [2, 3], r"\udcff": [1, None]}
 
 
-def test_names_with_half_of_a_surrogate_pair_in_csv(tmp_path, capfd):
+def test_csv_escapes_names_with_a_lone_surrogate(tmp_path, capfd):
     """They are escaped, and no value takes the place of another."""
     path, other = tmp_path / "log", tmp_path / "other"
     exported(path, rb'{"\ud800":1,"a":5}', rb'{"\ud800":2,"a":6}')
@@ -86,13 +86,13 @@ def test_names_with_half_of_a_surrogate_pair_in_csv(tmp_path, capfd):
     assert capfd.readouterr().out == f"__file__,\\ud800,a\n{path},1,5\n{path},2,6\n"
 
 
-def test_a_value_of_no_column_is_not_left_out_of_csv():
+def test_csv_refuses_a_value_without_a_column():
     table = Table(PAYLOADS["json"], "csv", {"a": "int"})
     with pytest.raises(MisfitError, match="the column 'b' was not there"):
         table_pairs.fill(table, written([b'{"a":1,"b":2}']))
 
 
-def test_text_in_a_column_of_json_is_the_same_with_columns(tmp_path, capfd):
+def test_choosing_columns_does_not_change_text_in_json(tmp_path, capfd):
     path = tmp_path / "log"
     exported(path, rb'{"a":"\ud800"}', b'{"a":1}')
     for options in [], ["--columns", "a"]:
@@ -188,7 +188,7 @@ def test_nested_values_have_types(tmp_path, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_conflicts_are_reported_where_they_are(tmp_path, capfd):
+def test_only_the_conflicting_value_becomes_json(tmp_path, capfd):
     """Only the value in conflict becomes JSON, not the values around it; so does a map that is empty in all rows."""
     path = tmp_path / "output-0"
     exported(
@@ -233,7 +233,7 @@ def test_a_map_with_keys_that_are_data(tmp_path, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_a_property_with_the_name_of_a_column_of_the_key(tmp_path, capfd):
+def test_a_property_named_like_a_key_column(tmp_path, capfd):
     path = tmp_path / "output-0"
     exported(path, entities.entity([("T", 1)], {"__path__": "x"}), entities.entity([("T", 2)], {"n": 1}))
     assert table_of(path, status=3).num_rows == 1
@@ -291,7 +291,7 @@ def json_log(rows):
     return written(json.dumps(row).encode() for row in rows)
 
 
-def test_columns_of_the_key_are_always_there(tmp_path, capfd):
+def test_key_columns_always_exist(tmp_path, capfd):
     """Even if no key has such a part."""
     path = tmp_path / "output-0"
     exported(path, entities.entity([("Task", "write")], {"n": 1}))
@@ -315,7 +315,7 @@ def test_columns_of_fields_in_maps(tmp_path):
     }
 
 
-def test_columns_of_parts_of_places_and_keys(tmp_path, capfd):
+def test_parts_of_geo_points_and_keys_can_be_columns(tmp_path, capfd):
     path = tmp_path / "output-0"
     bern, null = entities.Place((46.9, 7.4)), entities.Place((0.0, 0.0))
     link = entities.Key([("User", "eva")])
@@ -367,7 +367,7 @@ def is_same(kind, found, value):
 
 @settings(deadline=None, max_examples=300)
 @given(st.lists(st.dictionaries(st.sampled_from("xyz"), JSON, max_size=3), min_size=1, max_size=4))
-def test_any_documents_make_a_table_that_parquet_can_hold(documents):
+def test_parquet_can_hold_the_table_of_any_documents(documents):
     learned, _ = table_pairs.learned_of("json", json_log(documents))
     batches, _ = table_pairs.fill(Table(PAYLOADS["json"], "arrow", learned.columns), json_log(documents))
     table = pa.Table.from_batches(batches, learned.schema)
@@ -383,7 +383,7 @@ def test_any_documents_make_a_table_that_parquet_can_hold(documents):
             assert is_same(kind, found, document.get(name)), (kind, found, document.get(name))
 
 
-def test_an_integer_of_more_than_64_bits_has_a_name_in_messages(tmp_path, capfd):
+def test_messages_name_integers_of_more_than_64_bits(tmp_path, capfd):
     path = tmp_path / "log"
     exported(path, b'{"a":0.5,"b":9223372036854775808}', b'{"a":9223372036854775808}')
     table = table_of(path, form="json")
@@ -394,7 +394,7 @@ def test_an_integer_of_more_than_64_bits_has_a_name_in_messages(tmp_path, capfd)
 
 @pytest.mark.parametrize("last", [{}, {"other": 1}], ids=["one reading", "two readings"])
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
-def test_two_names_that_become_one_in_arrow_are_no_mistake_in_the_command(form, last, tmp_path, capfd):
+def test_names_that_collide_in_arrow_are_not_a_usage_error(form, last, tmp_path, capfd):
     path = tmp_path / "log"
     with cordwood.open(path, "x") as writer:
         writer.extend(json.dumps(value).encode() for value in ({"a\0": 1, r"a\x00": 2}, last))

@@ -76,7 +76,7 @@ def test_a_file_of_skipped_bytes_has_the_mode_of_its_source(mode, directory):
     assert (new.read_bytes(), mode_of(new)) == (LOG[15:-1], mode)
 
 
-def test_a_file_made_from_several_is_as_private_as_each(directory):
+def test_a_merged_file_has_only_permissions_of_all_sources(directory):
     log(directory / "a.log", 0o640)
     log(directory / "b.log", 0o604)
     assert main(["convert", "--as", "json", "a.log", "b.log", "new.ndjson"]) == 0
@@ -92,7 +92,7 @@ def test_a_file_made_from_stdin_has_the_usual_mode(name, directory, monkeypatch)
     assert mode_of(directory / name) == 0o644
 
 
-def test_directories_are_as_private_as_those_of_the_logs(directory):
+def test_new_directories_are_as_private_as_the_source_ones(directory):
     log(directory / "open" / "a.log", 0o644)
     log(directory / "private" / "b.log", 0o644)
     (directory / "private").chmod(0o500)
@@ -108,7 +108,7 @@ def test_directories_are_as_private_as_those_of_the_logs(directory):
     [("salvage --overwrite a.log old.log", "old.log"), ("convert --overwrite --as json a.log old.csv", "old.csv")],
 )
 @pytest.mark.parametrize(("mode", "expected"), [(0o600, 0o600), (0o664, 0o664), (0o4755, 0o755), (0o2755, 0o755)])
-def test_a_file_that_is_replaced_keeps_its_mode_without_its_setuid_bit(command, old, mode, expected, directory):
+def test_an_overwritten_file_keeps_its_mode_without_setuid(command, old, mode, expected, directory):
     log(directory / "a.log", 0o644)
     log(directory / old, 0o644).write_bytes(LOG if old.endswith(".log") else b"")
     (directory / old).chmod(mode)
@@ -119,7 +119,7 @@ def test_a_file_that_is_replaced_keeps_its_mode_without_its_setuid_bit(command, 
 @pytest.mark.parametrize(
     "command", ["salvage --overwrite a.log old.log", "convert --as raw --overwrite a.log old.ndjson"]
 )
-def test_nobody_else_can_look_into_a_file_that_is_unfinished(command, directory, monkeypatch):
+def test_an_unfinished_file_is_private(command, directory, monkeypatch):
     log(directory / "a.log", 0o644)
     old = directory / command.split()[-1]
     log(old, 0o600).write_bytes(LOG if old.suffix == ".log" else b"")
@@ -148,7 +148,7 @@ def test_a_new_log_of_the_library_has_the_mode_of_its_source(directory):
 @pytest.mark.parametrize(
     ("directory_mode", "mode", "expected"), [(0o755, 0o644, 0o644), (0o755, 0o600, 0o600), (0o700, 0o644, 0o600)]
 )
-def test_a_file_made_from_a_segmented_log_is_as_private_as_its_segments(directory_mode, mode, expected):
+def test_a_copied_segmented_log_is_as_private_as_its_segments(directory_mode, mode, expected):
     with cordwood.open("orders", "a", segment_len=100) as log:
         log.extend([b'{"a": 1}'] * 20)
     segments = list(Path("orders").glob("*.log"))

@@ -126,23 +126,23 @@ def test_the_screen_of_the_tests():
     assert screen("abcd", width=3) == ["abc", "d"]
 
 
-def test_a_slow_one_on_a_terminal():
+def test_a_slow_command_shows_progress_on_a_terminal():
     pytest.importorskip("tqdm")
     shown = stderr_of(is_terminal=True)
     assert "<stdin>: " in shown
     assert "B/s" in shown
 
 
-def test_a_fast_one_on_a_terminal():
+def test_a_fast_command_shows_no_progress():
     assert "B/s" not in stderr_of(is_terminal=True, speed=FAST)
 
 
-def test_a_slow_one_elsewhere():
+def test_a_slow_command_shows_no_progress_without_a_terminal():
     assert stderr_of(is_terminal=False) == ""
 
 
 @pytest.mark.parametrize("arguments", [("verify", "-q", "-"), ("convert", "--as", "raw", "-q", "-", "a.csv")])
-def test_a_slow_one_that_is_quiet(arguments, tmp_path, monkeypatch):
+def test_quiet_hides_the_progress(arguments, tmp_path, monkeypatch):
     pytest.importorskip("tqdm")
     monkeypatch.chdir(tmp_path)
     assert stderr_of(*arguments, is_terminal=True) == ""
@@ -151,20 +151,20 @@ def test_a_slow_one_that_is_quiet(arguments, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "arguments", [("verify", "-"), ("convert", "--as", "raw", "-", "a.csv"), ("salvage", "-", "a.log")]
 )
-def test_a_slow_one_whose_stdout_is_the_terminal_too(arguments, tmp_path, monkeypatch):
+def test_progress_with_stdout_on_the_same_terminal(arguments, tmp_path, monkeypatch):
     pytest.importorskip("tqdm")
     monkeypatch.chdir(tmp_path)
     assert "B/s" in stderr_of(*arguments, is_terminal=True, stdout=None)
 
 
 @pytest.mark.parametrize("arguments", [("cat", "--json", "-"), ("convert", "--as", "raw", "-")])
-def test_records_on_the_terminal_are_the_progress(arguments):
+def test_printing_records_on_the_terminal_shows_no_progress(arguments):
     shown = stderr_of(*arguments, is_terminal=True, stdout=None)
     assert shown.startswith('{"')
     assert "B/s]" not in shown
 
 
-def test_it_is_removed():
+def test_progress_is_removed_at_the_end():
     pytest.importorskip("tqdm")
     shown = stderr_of(is_terminal=True)
     assert "B/s" in shown
@@ -174,7 +174,7 @@ def test_it_is_removed():
 @pytest.mark.parametrize(
     "arguments", [("verify", "-"), ("stat", "-"), ("convert", "--as", "raw", "-", "a.csv"), ("salvage", "-", "a.log")]
 )
-def test_it_is_removed_after_ctrl_c(arguments, tmp_path, monkeypatch):
+def test_progress_is_removed_after_ctrl_c(arguments, tmp_path, monkeypatch):
     """Not even the terminal's echo of it."""
     pytest.importorskip("tqdm")
     monkeypatch.chdir(tmp_path)
@@ -200,7 +200,7 @@ def test_messages_have_a_line_of_their_own(tmp_path, monkeypatch):
     assert "B/s" not in "".join(lines)
 
 
-def test_an_error_has_a_line_of_its_own(tmp_path, monkeypatch):
+def test_an_error_does_not_share_a_line_with_progress(tmp_path, monkeypatch):
     """The disk fills up while the bar is shown."""
     pytest.importorskip("tqdm")
     monkeypatch.chdir(tmp_path)

@@ -69,7 +69,7 @@ def _two_threads(monkeypatch):
 
 
 @pytest.mark.usefixtures("_two_threads")
-def test_info_reads_them_as_well(directory, capsys, monkeypatch):
+def test_info_reads_files_ahead(directory, capsys, monkeypatch):
     others = set()
 
     def verify(path, **options):
@@ -121,7 +121,7 @@ def test_how_many_threads_read_a_file(lens, threads, expected):
     assert results(named(*lens), read, threads) == expected
 
 
-def test_an_error_takes_its_turn_and_the_others_go_on():
+def test_errors_keep_their_order_and_other_files_continue():
     def read(file, _threads, _progress):
         if "1" in file.name:
             raise FileNotFoundError(2, "gone", file.name)
@@ -132,7 +132,7 @@ def test_an_error_takes_its_turn_and_the_others_go_on():
     assert found == [file.name for file in files]
 
 
-def test_few_more_files_are_started_than_there_are_threads():
+def test_read_ahead_starts_few_more_files_than_threads():
     started = []
     files = named(*[LEN_MIN] * 50)
     for count, _ in enumerate(each(files, lambda file, _threads, _progress: started.append(file), 3), 1):
@@ -140,7 +140,7 @@ def test_few_more_files_are_started_than_there_are_threads():
     assert sorted(started) == files
 
 
-def test_ctrl_c_ends_all_of_them():
+def test_ctrl_c_ends_all_threads():
     count_before = threading.active_count()
     started, ended = [], []
 
@@ -160,7 +160,7 @@ def test_ctrl_c_ends_all_of_them():
     assert threading.active_count() == count_before
 
 
-def test_the_progress_is_that_of_the_file_whose_turn_it_is():
+def test_progress_shows_the_current_file():
     shown = []
 
     @contextlib.contextmanager
@@ -202,7 +202,7 @@ def test_stopping_early_waits_only_for_started_files():
     assert len(started) <= 3
 
 
-def test_a_system_without_more_threads_reads_each_file_once(monkeypatch):
+def test_each_file_is_read_once_if_no_thread_can_start(monkeypatch):
     start = threading.Thread.start
     started, finished = [], []
 

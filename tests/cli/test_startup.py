@@ -120,12 +120,12 @@ def test_the_version_is_printed_without_a_verb(tmp_path):
     assert {name.partition(".")[0] for name in modules} & SLOW == {"textwrap"}
 
 
-def test_each_verb_is_among_them():
+def test_import_checks_cover_each_verb():
     # `completion` is left out: it imports all of them, and its script is printed only once.
     assert {command.split()[0] for command in COMMANDS} == set(VERBS) - {"completion"}
 
 
-def test_the_package_imports_no_more(tmp_path):
+def test_importing_the_package_loads_no_slow_modules(tmp_path):
     modules = imported("import cordwood", tmp_path)
     assert "cordwood.types" in modules
     assert {name.partition(".")[0] for name in modules} & SLOW == set()
@@ -140,7 +140,7 @@ def test_the_package_imports_no_more(tmp_path):
         ("wandb", ["convert", "--as", "wandb", "x.wandb", "x.ndjson"], "all fields of a record need"),
     ],
 )
-def test_a_package_that_is_installed_and_cannot_be_imported_is_one_sentence(package, command, need, tmp_path):
+def test_a_package_that_fails_to_import_is_reported_in_one_line(package, command, need, tmp_path):
     directory = tmp_path / "packages" / package
     directory.mkdir(parents=True)
     (directory / "__init__.py").write_text("raise AttributeError('no float_\\nin this release')")

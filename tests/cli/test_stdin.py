@@ -28,7 +28,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, "write new"])
-def test_a_pipe_that_does_not_block_is_refused(command, tmp_path):
+def test_a_non_blocking_stdin_is_refused(command, tmp_path):
     outer, inner = os.pipe()
     os.set_blocking(outer, False)
     os.write(inner, reference.encode([b"1", b"2"])[:-1])
@@ -66,7 +66,7 @@ sys.exit(main(sys.argv[2:]))
 
 
 @pytest.mark.parametrize("command", ["convert - new.csv", "salvage - new"])
-def test_a_signal_that_ends_no_read_ends_the_command(command, tmp_path):
+def test_a_signal_ends_the_command_without_interrupting_a_read(command, tmp_path):
     outer, inner = os.pipe()
     os.write(inner, reference.encode([b"1", b"2"]))
     order, orders = os.pipe()

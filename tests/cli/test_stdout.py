@@ -65,7 +65,7 @@ def test_a_full_disk_is_reported(command, env, log, tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes")
 @pytest.mark.parametrize("command", ["cat", "convert --as json", "map --svg -"])
-def test_a_pipe_that_does_not_block_and_is_full_is_reported(command, env, log):
+def test_a_full_non_blocking_pipe_is_reported(command, env, log):
     outer, inner = os.pipe()
     os.set_blocking(inner, False)
     # Nobody reads.
@@ -80,7 +80,7 @@ def test_a_pipe_that_does_not_block_and_is_full_is_reported(command, env, log):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes")
 @pytest.mark.parametrize("command", ["cat", "convert --as json", "map --svg -"])
-def test_a_reader_that_stops_reading_ends_the_command(command, env, log):
+def test_a_closed_pipe_ends_the_command(command, env, log):
     with subprocess.Popen(arguments(command, log), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
         assert os.read(process.stdout.fileno(), 20)
         process.stdout.close()
@@ -93,7 +93,7 @@ def test_a_reader_that_stops_reading_ends_the_command(command, env, log):
     [(command, "stdout") for command in [*COMMANDS, "cat --json", "follow", "verify --json", "info", "stat"]]
     + [(command, "stdout and stderr") for command in ("cat", "convert --as raw --to arrow", "verify --json")],
 )
-def test_ctrl_c_ends_the_command_if_nobody_reads_a_full_pipe(command, stream, log, tmp_path):
+def test_ctrl_c_ends_a_command_blocked_on_a_full_pipe(command, stream, log, tmp_path):
     """As `cordwood follow x.log | less` does, with `2>&1` or without."""
     import fcntl
 

@@ -210,7 +210,7 @@ def export_of(directory, seed, file_count=12, late=False):
                 writer.append(entities.entity([("Task", 1)], last))
 
 
-def test_what_is_in_directories_of_exports_and_is_no_log_is_reported_once(tmp_path, capfd):
+def test_other_files_in_export_directories_are_reported_once(tmp_path, capfd):
     export_of(tmp_path / "export", seed=7, late=True)
     (tmp_path / "export/readme.txt").write_text("This is not a log. " * 100)
     (tmp_path / "export/zeros").write_bytes(bytes(40_000))
@@ -267,7 +267,7 @@ def test_stdin_is_not_the_file_of_its_name(tmp_path, monkeypatch):
     assert not (tmp_path / "t.parquet").exists()
 
 
-def test_one_row_does_not_decide_about_dictionaries(tmp_path):
+def test_a_single_row_does_not_disable_dictionaries(tmp_path):
     """The first batch decides for all, but one row is too few to decide by."""
     (tmp_path / "export").mkdir()
     for number, count in enumerate([1, 3_000]):

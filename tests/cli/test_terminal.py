@@ -120,7 +120,7 @@ def hint_on_a_terminal(*arguments, cwd):
     return shown.removesuffix("end\n")
 
 
-def test_a_hint_how_records_are_decoded(tmp_path):
+def test_cat_hints_how_to_decode_records(tmp_path):
     batch = b"\7\0\0\0\0\0\0\0\1\0\0\0\1\3key\5value"
     (tmp_path / "db").mkdir()
     (tmp_path / "db/000003.log").write_bytes(reference.encode([batch, batch]))
@@ -168,7 +168,7 @@ def test_a_pipe_is_opened_once(tmp_path):
     "name", ["-dash.log", "-ldb", "new\nline.log", b"bad\xff\xfe1.log", NAME, "it's.log", "\\n\t'\x01.log"]
 )
 @pytest.mark.parametrize("is_damaged", [False, True])
-def test_commands_to_be_copied(name, is_damaged, tmp_path):
+def test_suggested_commands_can_be_pasted(name, is_damaged, tmp_path):
     """The command that `info` offers names the same file to a shell, and contains no control characters."""
     file = bytearray(reference.encode([b"one", b"two"]))
     file[17] ^= is_damaged

@@ -72,7 +72,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def test_a_library_that_ends_the_process_when_it_is_loaded(tmp_path):
+def test_a_library_that_exits_on_import_leaves_no_file(tmp_path):
     pytest.importorskip("pyarrow")
     (tmp_path / "a.log").write_bytes(LOG)
     command = [sys.executable, "-c", END_AT_IMPORT, "convert", "--as", "raw", "a.log", "a.parquet"]
@@ -80,7 +80,7 @@ def test_a_library_that_ends_the_process_when_it_is_loaded(tmp_path):
     assert (done.returncode, [path.name for path in tmp_path.iterdir()]) == (7, ["a.log"])
 
 
-def test_an_unfinished_file_is_removed_even_without_memory_to_list_a_directory(monkeypatch, tmp_path, capfd):
+def test_running_out_of_memory_leaves_no_unfinished_file(monkeypatch, tmp_path, capfd):
     (tmp_path / "a.log").write_bytes(LOG)
 
     def refuse(path):
@@ -209,7 +209,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a directory cannot be synced")
 @pytest.mark.parametrize("options", [[], ["--overwrite"]], ids=["new", "overwrite"])
-def test_the_name_of_a_salvaged_log_is_on_the_disk(options, tmp_path, monkeypatch):
+def test_salvage_syncs_the_directory(options, tmp_path, monkeypatch):
     (tmp_path / "log").write_bytes(LOG)
     new = tmp_path / "new.log"
     synced = []

@@ -44,7 +44,7 @@ def run(*arguments):
     ],
     ids=" ".join,
 )
-def test_a_url_is_as_its_file(arguments, path):
+def test_a_url_gives_the_output_of_its_file(arguments, path):
     url = f"file://{path}"
     expected = run(*arguments, str(path))
     assert expected[0] in {0, 3}
@@ -68,7 +68,7 @@ def test_a_url_is_as_its_file(arguments, path):
     ],
 )
 @pytest.mark.parametrize("verb", ["cat", "verify --json", "split", "info", "convert", "map", "fragments"])
-def test_every_exception_of_a_file_system_is_a_message(verb, url, tmp_path, capfd):
+def test_every_file_system_exception_becomes_a_message(verb, url, tmp_path, capfd):
     pytest.importorskip("fsspec")
     (tmp_path / "not-an-archive").write_bytes(b"text" * 1_000)
     url = url.format(directory=tmp_path)
@@ -85,7 +85,7 @@ def test_a_url_of_a_directory_fails(capfd):
     assert capfd.readouterr().err.splitlines()[0] == "cordwood: memory://directory: Is a directory"
 
 
-def test_a_file_is_read_once_whether_its_url_or_its_path_names_it(path, capfd):
+def test_a_file_named_by_url_and_path_is_read_once(path, capfd):
     memory = pytest.importorskip("fsspec").filesystem("memory")
     memory.pipe_file("/one.log", b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")
     names = [str(path), f"file://{path}", "memory://one.log", "memory://one.log"]
@@ -116,7 +116,7 @@ def test_a_file_comes_before_a_url(name, tmp_path, monkeypatch, capfd):
     ]
 
 
-def test_an_error_of_a_client_names_its_source_and_others_are_read(monkeypatch, capfd):
+def test_a_client_error_names_its_source_and_others_are_read(monkeypatch, capfd):
     """Clients have classes of errors of their own, without a file name."""
     memory = pytest.importorskip("fsspec").filesystem("memory")
 
@@ -161,7 +161,7 @@ def test_salvage(path, tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_one_of_several(path, tmp_path):
+def test_a_missing_url_does_not_stop_the_others(path, tmp_path):
     status, out, err = run("verify", f"file://{tmp_path}/missing.log", str(path))
     assert status == 1
     assert err == f"cordwood: file://{tmp_path}/missing.log: No such file or directory\n"
@@ -174,7 +174,7 @@ def test_one_of_several(path, tmp_path):
     [["cat"], ["info"], ["map"], ["fragments"], ["split", "--len", "32KiB"], ["stat"], ["verify"]],
     ids=" ".join,
 )
-def test_an_unknown_protocol_is_that_of_one_source(arguments, path):
+def test_an_unknown_protocol_fails_only_its_source(arguments, path):
     alone = run(*arguments, str(path))
     status, out, err = run(*arguments, "unheard-of://a", str(path))
     assert status == 1
@@ -206,7 +206,7 @@ def test_a_url_is_only_read(arguments):
     assert (status, f"is a URL, and {why}" in err) == (2, True), err
 
 
-def test_a_directory_and_a_pattern_on_a_file_system_are_many_logs(path, capsys):
+def test_remote_directories_and_patterns_name_many_logs(path, capsys):
     path.with_name("notes").write_bytes(b"a text, and no log")
     directory = f"file://{path.parent}/"
     assert main(["verify", directory]) == 3

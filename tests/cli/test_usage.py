@@ -24,7 +24,7 @@ def test_ctrl_c_while_a_verb_is_imported(monkeypatch, capfd):
 
 @pytest.mark.parametrize("verb", ["salvage", "pack"])
 @pytest.mark.parametrize("options", [[], ["--overwrite"]], ids=str)
-def test_no_pipe_and_no_device_is_replaced_by_a_new_log(options, verb, tmp_path, capfd):
+def test_a_new_log_never_replaces_a_pipe_or_device(options, verb, tmp_path, capfd):
     (tmp_path / "log").write_bytes(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -85,7 +85,7 @@ def test_a_log_for_which_there_is_not_enough_memory(arguments, out, err, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["large.log", "small.log", *["table.csv"] * is_several]
 
 
-def test_a_lack_of_memory_in_pyarrow_is_not_a_misfit(monkeypatch, tmp_path, capfd):
+def test_pyarrow_running_out_of_memory_is_reported_as_such(monkeypatch, tmp_path, capfd):
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     with cordwood.open(tmp_path / "log", "x") as writer:
@@ -109,7 +109,7 @@ def test_a_lack_of_memory_in_pyarrow_is_not_a_misfit(monkeypatch, tmp_path, capf
         ({"TERM": "dumb"}, False),
     ],
 )
-def test_colors_are_for_terminals_that_have_them_and_users_who_want_them(settings, has_colors, tmp_path):
+def test_colors_depend_on_the_terminal_and_the_user(settings, has_colors, tmp_path):
     (tmp_path / "log").write_bytes(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")
     outer, inner = pty.openpty()
     env = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | settings

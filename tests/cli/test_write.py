@@ -25,7 +25,7 @@ COMMAND = [sys.executable, "-m", "cordwood", "write"]
 
 
 @pytest.mark.parametrize("record", [b"one", bytes(70_000)], ids=["short", "long"])
-def test_records_are_there_before_more_is_waited_for(record, tmp_path):
+def test_write_flushes_records_before_waiting_for_input(record, tmp_path):
     path = tmp_path / "log"
     expected = reference.encode([record])
     with subprocess.Popen([*COMMAND, "--format", "nul", path], stdin=subprocess.PIPE) as process:
@@ -40,7 +40,7 @@ def test_records_are_there_before_more_is_waited_for(record, tmp_path):
         assert process.wait(HANG) == 0
 
 
-def test_records_leave_by_stdout_before_more_is_waited_for():
+def test_write_flushes_stdout_before_waiting_for_input():
     with subprocess.Popen([*COMMAND, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         for record in (b"one", b"three"):
             process.stdin.write(record + b"\n")
@@ -51,7 +51,7 @@ def test_records_leave_by_stdout_before_more_is_waited_for():
         assert (process.stdout.read(), process.wait(HANG)) == (b"", 0)
 
 
-def test_who_reads_a_named_pipe_may_have_enough(tmp_path):
+def test_a_named_pipe_reader_may_stop_early(tmp_path):
     """As with stdout: no message, and the status of a closed pipe."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

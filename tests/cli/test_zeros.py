@@ -32,7 +32,7 @@ def write(path, content):
 
 
 @pytest.mark.parametrize("verb", ["verify", "stat", "info", "map", "salvage", "convert", "cat", "map --svg"])
-def test_zeros_at_the_end_are_said_with_place_length_and_both_meanings(verb, run, tmp_path):
+def test_trailing_zeros_are_reported_with_offset_and_length(verb, run, tmp_path):
     path = write(tmp_path / "log", LOG + bytes(5_000))
     verb, *options = verb.split()
     options += {"salvage": [path, tmp_path / "new"], "map": [*([tmp_path / "p.svg"] if options else []), path]}.get(
@@ -66,13 +66,13 @@ def test_zeros_at_the_end_are_said_with_place_length_and_both_meanings(verb, run
         "a file header and zeros": (b":W&B\xe1\xbe\0" + bytes(BLOCK_LEN - 7), 3),
     }.values(),
 )
-def test_strict_fails_on_zeros_at_the_end_unless_they_are_padding(verb, content, status, run, tmp_path):
+def test_strict_fails_on_trailing_zeros_unless_padding(verb, content, status, run, tmp_path):
     path = write(tmp_path / "log", content)
     assert run(*verb.split(), "--strict", path)[0] == status
     assert run(*verb.split(), path)[0] == 0
 
 
-def test_padding_is_named_and_its_log_is_ok(run, tmp_path):
+def test_padding_is_reported_and_the_log_is_ok(run, tmp_path):
     path = write(tmp_path / "log", LOG + bytes(BLOCK_LEN - 20))
     for arguments in (["verify", "--strict", path], ["salvage", path, tmp_path / "new"]):
         status, out, _ = run(*arguments)
@@ -95,7 +95,7 @@ def test_a_file_of_zeros_only_is_only_zeros(run, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["ndjson", "csv", "parquet"])
-def test_half_an_export_is_incomplete(form, run, tmp_path):
+def test_an_export_half_zeros_is_incomplete(form, run, tmp_path):
     """A copy that ends in zeros, as an interrupted download may leave it."""
     if form == "parquet":
         pytest.importorskip("pyarrow.parquet")
@@ -127,7 +127,7 @@ def test_the_json_has_the_offset(run, tmp_path):
 
 
 @pytest.mark.parametrize("verb", ["verify", "stat", "info", "map", "convert", "cat"])
-def test_zeros_before_more_records_are_said(verb, run, tmp_path):
+def test_zeros_between_records_are_reported(verb, run, tmp_path):
     path = write(tmp_path / "log", LOG + bytes(BLOCK_LEN - 20) + LOG)
     status, out, err = run(verb, path)
     assert status == 0
@@ -143,7 +143,7 @@ def test_info_counts_the_logs_that_end_in_zeros(run, tmp_path):
     assert f"5,100 zeros at the ends of 2 logs: {MEANING}" in out
 
 
-def test_a_writer_treats_zeros_at_the_end_as_before(tmp_path):
+def test_a_writer_still_handles_trailing_zeros(tmp_path):
     path = write(tmp_path / "log", LOG + bytes(5_000))
     with pytest.raises(cordwood.TornTailError):
         cordwood.open(path, "a")
@@ -153,7 +153,7 @@ def test_a_writer_treats_zeros_at_the_end_as_before(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["wandb", "swanlab"])
-def test_a_run_without_a_byte_is_said_in_every_list(suffix, run, tmp_path):
+def test_every_list_reports_an_empty_run(suffix, run, tmp_path):
     directory = tmp_path / "runs"
     directory.mkdir()
     path = write(directory / f"run-1.{suffix}", b"")
@@ -176,7 +176,7 @@ def test_a_run_without_a_byte_is_said_in_every_list(suffix, run, tmp_path):
     assert "2 logs, 0 damaged, 1 incomplete" in cordwood.evidence(directory).html
 
 
-def test_a_run_that_is_read_up_to_damage_at_its_first_byte_is_not_one_without_a_byte(run, tmp_path):
+def test_a_run_damaged_at_its_first_byte_is_not_empty(run, tmp_path):
     path = tmp_path / "run-1.wandb"
     with cordwood.open(path, "w", dialect="wandb") as writer:
         writer.extend([b"\x12\x00"] * 40)
@@ -186,7 +186,7 @@ def test_a_run_that_is_read_up_to_damage_at_its_first_byte_is_not_one_without_a_
 
 
 @pytest.mark.parametrize("verb", ["verify", "stat", "info", "map"])
-def test_zeros_after_a_record_of_which_a_part_is_missing_are_not_padding(verb, run, tmp_path):
+def test_zeros_after_an_incomplete_record_are_not_padding(verb, run, tmp_path):
     torn = reference.encode([b"a record of which the second half never reached the disk"], len(LOG))[:40]
     path = write(tmp_path / "log", LOG + torn + bytes(BLOCK_LEN - len(LOG) - len(torn)))
     out = run(verb, path)[1]

@@ -203,7 +203,7 @@ def test_leveldb_export_names():
 
 
 @pytest.mark.parametrize("name", ["appengine", "leveldb_export", "wandb", "ccl", "dfindexeddb"])
-def test_all_that_is_listed_is_there(name):
+def test_every_listed_name_exists(name):
     module = importlib.import_module(f"cordwood.compat.{name}")
     assert all(hasattr(module, each) for each in module.__all__)
 

@@ -107,7 +107,7 @@ def test_a_run_that_is_not_finished(is_running, tmp_path):
     assert run_both(script, DATA_STORE_MODULE, path) == "empty\n"
 
 
-def test_on_to_the_next_block_after_an_error(tmp_path):
+def test_a_script_seeks_to_the_next_block_after_an_error(tmp_path):
     """After an error, the script itself seeks to the next block. It must get no less from the drop-in."""
     script = """
         store = datastore.DataStore()
@@ -135,7 +135,7 @@ def test_on_to_the_next_block_after_an_error(tmp_path):
     run_both(script, DATA_STORE_MODULE, path)
 
 
-def test_a_script_with_an_open_for_scan_of_its_own(tmp_path):
+def test_a_script_that_overrides_open_for_scan(tmp_path):
     """Scripts have one in order to read a read-only file, or to inspect each fragment."""
     script = """
         import os
@@ -193,7 +193,7 @@ def test_an_export_is_read(tmp_path, imports):
 
 
 @RECORDS
-def test_a_version_and_then_the_rest(tmp_path, imports):
+def test_a_script_reads_the_version_and_then_the_rest(tmp_path, imports):
     script = """
         import io
 

@@ -178,7 +178,7 @@ def raised_and_returned(store):
         assert store._scanner._skipped_count <= LISTED_ENOUGH + 100  # noqa: SLF001 - each check costs this much
 
 
-def test_more_damage_than_the_reader_lists(tmp_path, caplog):
+def test_wandb_reads_past_more_damage_than_the_reader_lists(tmp_path, caplog):
     """101,000 regions before the first record: they touch, but have different reasons."""
     twin = bytearray(reference.encode([b"", *[b"x"] * 101_000, b"last"]))
     damaged = []
@@ -213,7 +213,7 @@ def test_much_damage_between_records(tmp_path, caplog):
 
 
 @pytest.mark.parametrize("cut", [3, 40_000, 80_000])
-def test_wandb_torn_tail_is_read_once_it_is_whole(cut, tmp_path):
+def test_wandb_reads_a_torn_record_once_it_is_complete(cut, tmp_path):
     path = tmp_path / "run-1.wandb"
     whole = bytes(Log.of(WANDB, RECORDS[:2]).file)
     path.write_bytes(whole[:-cut])
@@ -312,7 +312,7 @@ def calls_of(store):
 
 
 @pytest.mark.parametrize("header", [b":W&B\xe1\xbe\x01", b"\x1f\x8b\x08\0\0\0\0", b"\0" * 7, b":W&"])
-def test_on_after_a_wrong_file_header(header, tmp_path):
+def test_wandb_continues_after_a_wrong_file_header(header, tmp_path):
     path = tmp_path / "run-1.wandb"
     path.write_bytes(header + (Log.of(WANDB, RECORDS[:1]).file[7:] if len(header) == 7 else b""))
     found = []
@@ -385,7 +385,7 @@ def test_written_records_can_be_scanned(tmp_path):
         store.close()
 
 
-def test_the_file_that_was_opened_is_read(tmp_path, monkeypatch):
+def test_wandb_keeps_reading_the_opened_file(tmp_path, monkeypatch):
     """Even if its name has another meaning by then: it was relative, or the file was moved or removed."""
     path = written(tmp_path, WANDB, RECORDS)
     elsewhere = tmp_path / "elsewhere"
@@ -463,7 +463,7 @@ def test_wandb_logger(caplog, tmp_path):
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_who_continues_after_an_exception_gets_no_less(damage, tmp_path):
+def test_continuing_after_an_exception_loses_no_record(damage, tmp_path):
     """Compared by the written records: the original also returns other data."""
     rng = random.Random(damage)
     records = compat_logs.plain_records(rng)

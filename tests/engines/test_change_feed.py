@@ -83,7 +83,7 @@ def check(found, count):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("engine", [RocksDB, LevelDB])
-def test_a_feed_that_looks_after_each_new_log_misses_nothing(changes, engine, seed, tmp_path):
+def test_a_feed_checking_after_each_new_log_misses_nothing(changes, engine, seed, tmp_path):
     rng = random.Random(seed)
     database = engine(tmp_path / "db")
     feed, found, count = changes(tmp_path / "db", 1), [], 0
@@ -167,7 +167,7 @@ database.close()
 
 
 @pytest.mark.parametrize("engine", ["RocksDB", "LevelDB"])
-def test_a_database_that_another_process_writes(changes, engine, tmp_path):
+def test_a_feed_reads_a_database_written_by_another_process(changes, engine, tmp_path):
     count = 20_000
     with subprocess.Popen([sys.executable, "-c", WRITER, engine, tmp_path / "db", str(count)]) as writer:
         feed, found = changes(tmp_path / "db", 1), []

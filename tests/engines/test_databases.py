@@ -231,7 +231,7 @@ def test_the_log_that_leveldb_needs_is_named(database, capsys):
     assert f"{name} is missing, which LevelDB does not report" in " ".join(capsys.readouterr().out.split())
 
 
-def test_a_damaged_log_that_the_engine_does_not_read_is_not_needed(tmp_path, capsys):
+def test_a_damaged_log_the_engine_ignores_is_not_needed(tmp_path, capsys):
     directory = tmp_path / "db"
     with plyvel.DB(str(directory), create_if_missing=True) as database:
         database.put(b"key", b"value")
@@ -275,7 +275,7 @@ def test_a_damaged_log_that_the_engine_does_not_read_is_not_needed(tmp_path, cap
         ([bytes([2, 9, 10, 12])], 9),
     ],
 )
-def test_the_smallest_number_of_a_needed_log(edits, expected, tmp_path):
+def test_the_manifest_gives_the_lowest_needed_log_number(edits, expected, tmp_path):
     assert database_in(str(edited(tmp_path, *edits))).log_number_min == expected
 
 
@@ -289,7 +289,7 @@ def test_the_smallest_number_of_a_needed_log(edits, expected, tmp_path):
         ([], []),
     ],
 )
-def test_a_table_that_is_newer_than_the_manifest_shows_a_missing_log(newer, expected, tmp_path, capsys):
+def test_a_table_newer_than_the_manifest_reveals_a_missing_log(newer, expected, tmp_path, capsys):
     """The MANIFEST says that the next file is number 6: LevelDB made log 6, and table 7 of the writes in log 4."""
     first = b"\1\x1aleveldb.BytewiseComparator" + bytes([2, 4, 9, 0, 3, 6, 4, 0])
     (tmp_path / "MANIFEST-000002").write_bytes(reference.encode([first]))
@@ -303,7 +303,7 @@ def test_a_table_that_is_newer_than_the_manifest_shows_a_missing_log(newer, expe
 
 
 @pytest.mark.parametrize("is_rocksdb", [False, True])
-def test_an_empty_log_is_mentioned_and_no_fault(is_rocksdb, tmp_path, capsys):
+def test_an_empty_log_is_mentioned_but_is_no_fault(is_rocksdb, tmp_path, capsys):
     """The engine opens the database without the writes. A new database looks the same."""
     directory = tmp_path / "db"
     database = rocksdb(directory) if is_rocksdb else plyvel.DB(str(directory), create_if_missing=True)
@@ -405,7 +405,7 @@ def test_the_sequence_numbers_of_the_logs_of_leveldb_continue(sequences, last_se
     ("info", "kind"),
     [("Recovering log #2\n", "log_cut"), ("Recovering log #4\n", "log_empty"), (None, "log_empty")],
 )
-def test_a_table_shows_that_an_empty_log_had_writes(info, kind, tmp_path):
+def test_a_table_reveals_lost_writes_of_an_empty_log(info, kind, tmp_path):
     """Unless LevelDB recovers a database, it makes a table after log 4 from the writes in log 3."""
     made_in_leveldb(tmp_path, [[], [2]], last_sequence=1)
     (tmp_path / "000005.ldb").write_bytes(b"table")
@@ -519,7 +519,7 @@ def opened_rocksdb(directory):
 
 @pytest.mark.parametrize("is_rocksdb", [False, True])
 @pytest.mark.parametrize("bits", ["one bit", "many bits"])
-def test_a_needed_log_that_is_damaged_is_a_fault_and_has_a_cure(is_rocksdb, bits, tmp_path, capsys, monkeypatch):
+def test_a_damaged_needed_log_is_a_fault_with_a_repair(is_rocksdb, bits, tmp_path, capsys, monkeypatch):
     directory = (opened_rocksdb if is_rocksdb else opened_leveldb)(tmp_path)
     keys = keys_in_rocksdb if is_rocksdb else keys_in_leveldb
     [log] = directory.glob("*.log")
@@ -542,7 +542,7 @@ def test_a_needed_log_that_is_damaged_is_a_fault_and_has_a_cure(is_rocksdb, bits
     assert keys(directory) == (1_000 if bits == "one bit" else 999)
 
 
-def test_the_logs_that_the_engine_does_not_read_may_be_damaged(tmp_path, capsys):
+def test_logs_the_engine_ignores_may_be_damaged(tmp_path, capsys):
     directory = opened_leveldb(tmp_path)
     plyvel.DB(str(directory)).close()
     old = directory / "000001.log"
@@ -558,7 +558,7 @@ def test_the_logs_that_the_engine_does_not_read_may_be_damaged(tmp_path, capsys)
 
 
 @pytest.mark.parametrize("content", [b"This is a text, and no log.\n", b"SQLite format 3\0" + bytes(100)])
-def test_a_needed_log_of_other_content_is_a_fault(content, tmp_path, capsys):
+def test_a_needed_log_with_foreign_content_is_a_fault(content, tmp_path, capsys):
     directory = opened_leveldb(tmp_path)
     [log] = directory.glob("*.log")
     log.write_bytes(content)
@@ -568,7 +568,7 @@ def test_a_needed_log_of_other_content_is_a_fault(content, tmp_path, capsys):
     assert f"repair   put {log} back before you open the database\n" in capsys.readouterr().out
 
 
-def test_a_further_file_of_a_log_of_pebble_is_a_needed_log(tmp_path):
+def test_every_file_of_a_pebble_log_is_needed(tmp_path):
     directory = edited(tmp_path, bytes([2, 6]))
     (directory / "marker.manifest.000001.MANIFEST-000005").write_bytes(b"")
     for name in ("000005-001.log", "000006.log", "000006-001.log"):
@@ -580,7 +580,7 @@ def test_a_further_file_of_a_log_of_pebble_is_a_needed_log(tmp_path):
     ]
 
 
-def test_a_log_is_needed_where_the_manifest_is_not_understood(tmp_path):
+def test_an_unknown_manifest_edit_makes_every_log_needed(tmp_path):
     directory = edited(tmp_path, b"\x69\x05\x05")
     (directory / "000008.log").write_bytes(reference.encode([b"one", b"two"]))
     flipped(directory / "000008.log", 8)
@@ -609,7 +609,7 @@ def recycled(tmp_path):
     return directory, max(directory.glob("*.log"))
 
 
-def test_a_newest_log_that_is_recycled_and_has_no_record_is_no_fault(recycled, capsys):
+def test_a_recycled_newest_log_without_records_is_no_fault(recycled, capsys):
     directory, log = recycled
     results = cordwood.verify(directory)
     assert (results.ok, results[str(log)].record_count, results[str(log)].other_log_number) == (True, 0, None)
@@ -627,7 +627,7 @@ def test_a_newest_log_that_is_recycled_and_has_no_record_is_no_fault(recycled, c
     assert len(list(Rdict(str(directory), recycling()).keys())) == 50
 
 
-def test_an_older_log_or_a_renamed_one_that_has_no_record_of_its_own_is_one(recycled, tmp_path, capsys):
+def test_an_older_or_renamed_log_without_own_records_is_a_fault(recycled, tmp_path, capsys):
     directory, log = recycled
     alone = tmp_path / log.name
     shutil.copy(log, alone)
@@ -646,7 +646,7 @@ def test_an_older_log_or_a_renamed_one_that_has_no_record_of_its_own_is_one(recy
     assert main(["verify", str(newer)]) == 3
 
 
-def test_a_log_of_zeros_is_without_a_record(tmp_path, capsys):
+def test_a_log_of_zeros_has_no_record(tmp_path, capsys):
     """As after a loss of power. LevelDB opens the database without a report."""
     directory = opened_leveldb(tmp_path)
     [log] = directory.glob("*.log")
@@ -671,14 +671,14 @@ def test_a_log_of_zeros_is_without_a_record(tmp_path, capsys):
         ([[]], 5, None),
     ],
 )
-def test_the_writes_that_the_manifest_counts_and_no_log_has_are_named(sequences, last_sequence, expected, tmp_path):
+def test_writes_counted_by_the_manifest_but_in_no_log_are_named(sequences, last_sequence, expected, tmp_path):
     made_in_leveldb(tmp_path, sequences, last_sequence=last_sequence)
     found = [problem.missing_sequences for problem in database_in(str(tmp_path)).problems if problem.missing_sequences]
     assert found == ([expected] if expected else [])
     assert database_in(str(tmp_path)).ok
 
 
-def test_a_newest_log_that_was_cut_between_two_records_lacks_writes(tmp_path, capsys):
+def test_a_newest_log_truncated_between_records_lacks_writes(tmp_path, capsys):
     """LevelDB opens the database without a report. A compaction counts the writes that are only in the log, too."""
     directory = opened_leveldb(tmp_path)
     [log], [manifest] = directory.glob("*.log"), directory.glob("MANIFEST-*")
@@ -744,7 +744,7 @@ def test_sequence_numbers_reveal_lost_edits_of_a_rocksdb_manifest(tmp_path, caps
     ("logs", "start", "unlisted"),
     [([32, 34], 113, [33, 35]), ([32, 34], 1, []), ([28, 34], 113, []), ([32], 113, [33, 35])],
 )
-def test_a_manifest_of_rocksdb_may_lack_all_edits_but_the_first(logs, start, unlisted, tmp_path):
+def test_a_rocksdb_manifest_may_have_lost_all_later_edits(logs, start, unlisted, tmp_path):
     """It says that the next file is number 30: a log with a smaller number is the first one."""
     directory = edited(tmp_path)
     for number in logs:
@@ -754,7 +754,7 @@ def test_a_manifest_of_rocksdb_may_lack_all_edits_but_the_first(logs, start, unl
     assert kinds(directory) == [("table_unlisted", f"{number:06}.sst") for number in unlisted]
 
 
-def test_writes_without_a_log_leave_a_gap_that_is_no_fault(tmp_path):
+def test_a_gap_from_unlogged_writes_is_no_fault(tmp_path):
     directory = tmp_path / "db"
     database = rocksdb(directory)
     without = WriteOptions()
@@ -779,7 +779,7 @@ def test_writes_without_a_log_leave_a_gap_that_is_no_fault(tmp_path):
 
 
 @pytest.mark.parametrize("is_rocksdb", [False, True])
-def test_the_repair_keeps_the_rest_if_a_table_is_short(is_rocksdb, tmp_path, capsys):
+def test_repair_keeps_the_other_data_if_a_table_is_truncated(is_rocksdb, tmp_path, capsys):
     (filled_rocksdb if is_rocksdb else filled_leveldb)(tmp_path / "db")
     keys = keys_in_rocksdb if is_rocksdb else keys_in_leveldb
     table = tables(tmp_path / "db")[0] if is_rocksdb else listed_tables(tmp_path / "db")[0]
@@ -801,7 +801,7 @@ def test_the_repair_keeps_the_rest_if_a_table_is_short(is_rocksdb, tmp_path, cap
 
 
 @pytest.mark.parametrize("is_rocksdb", [False, True])
-def test_tables_without_any_other_file_have_a_cure(is_rocksdb, tmp_path, capsys):
+def test_info_suggests_a_repair_for_tables_alone(is_rocksdb, tmp_path, capsys):
     (filled_rocksdb if is_rocksdb else filled_leveldb)(tmp_path / "db")
     directory = tmp_path / "tables"
     directory.mkdir()
@@ -819,7 +819,7 @@ def test_tables_without_any_other_file_have_a_cure(is_rocksdb, tmp_path, capsys)
         assert 0 < keys_in_leveldb(directory) <= 2_000
 
 
-def test_a_torn_newest_log_has_no_cure(tmp_path, capsys):
+def test_a_torn_newest_log_needs_no_repair(tmp_path, capsys):
     directory = opened_leveldb(tmp_path)
     [log] = directory.glob("*.log")
     os.truncate(log, log.stat().st_size - 1)
@@ -867,7 +867,7 @@ def test_a_file_by_which_goleveldb_opens_the_database_is_mentioned(name, is_righ
     assert (line in " ".join(capsys.readouterr().out.split())) == is_right
 
 
-def test_each_line_of_several_databases_names_its_own(database, tmp_path, capsys):
+def test_each_repair_line_names_its_database(database, tmp_path, capsys):
     for name in ("a", "b"):
         directory = shutil.copytree(database, tmp_path / "all" / name)
         next(directory.glob("MANIFEST-*")).unlink()
@@ -1123,7 +1123,7 @@ def test_info_mentions_a_torn_rocksdb_log_before_a_newer_one(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("left", ["all but one", "none"])
-def test_a_torn_log_that_makes_rocksdb_drop_the_newer_ones_is_a_fault(left, tmp_path, capsys):
+def test_a_torn_log_that_costs_rocksdb_newer_logs_is_a_fault(left, tmp_path, capsys):
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory)
     os.truncate(logs[0], logs[0].stat().st_size - 200 if left == "all but one" else 20)
@@ -1138,7 +1138,7 @@ def test_a_torn_log_that_makes_rocksdb_drop_the_newer_ones_is_a_fault(left, tmp_
     assert (keys_in_rocksdb(directory), keys_in_rocksdb(tmp_path / "repaired")) == (kept, kept + 199)
 
 
-def test_a_log_that_becomes_longer_while_it_is_read_is_not_torn(tmp_path, monkeypatch):
+def test_a_log_growing_while_being_read_is_not_torn(tmp_path, monkeypatch):
     """RocksDB writes the end of a log after it has made the file of the next one."""
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory)
@@ -1177,7 +1177,7 @@ def test_an_older_log_of_rocksdb_without_a_record_is_mentioned(content, tmp_path
     assert keys_in_rocksdb(directory) < 298
 
 
-def test_a_newer_log_that_does_not_continue_a_torn_one_is_a_fault(tmp_path):
+def test_a_newer_log_not_continuing_a_torn_one_is_a_fault(tmp_path):
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory)
     shutil.copy(logs[1], logs[0])
@@ -1185,7 +1185,7 @@ def test_a_newer_log_that_does_not_continue_a_torn_one_is_a_fault(tmp_path):
     assert keys_in_rocksdb(directory) < 200
 
 
-def test_with_absolute_consistency_rocksdb_refuses_each_torn_log(tmp_path):
+def test_absolute_consistency_refuses_every_torn_log(tmp_path):
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory)
     options = max(directory.glob("OPTIONS-*"))
@@ -1232,7 +1232,7 @@ def test_a_torn_log_that_makes_rocksdb_refuse_the_database_is_a_fault(tmp_path, 
     assert refuses(directory, is_rocksdb=True) is None
 
 
-def test_each_log_that_a_column_family_needs_and_is_not_there_is_mentioned(tmp_path):
+def test_missing_logs_needed_by_a_column_family_are_mentioned(tmp_path):
     """RocksDB opens the database without a report. The default family may never have been flushed."""
     directory = tmp_path / "db"
     subprocess.run([sys.executable, "-c", FAMILIES, str(directory), "0", "3000"], check=False)
@@ -1247,7 +1247,7 @@ def test_each_log_that_a_column_family_needs_and_is_not_there_is_mentioned(tmp_p
 @pytest.mark.parametrize(
     ("here", "expected"), [([4, 12], []), ([4], [12]), ([12], [4]), ([4, 12, 20], []), ([20], [4, 12])]
 )
-def test_the_families_of_rocksdb_need_their_logs(here, expected, tmp_path):
+def test_rocksdb_column_families_need_their_logs(here, expected, tmp_path):
     """By the MANIFEST, the default family needs each log, one family those from 4 on, another those from 12 on."""
     edits = [bytes([2, number]) + varint(200) + bytes([family]) for family, number in ((1, 4), (2, 12))]
     directory = edited(tmp_path, *edits)
@@ -1257,7 +1257,7 @@ def test_the_families_of_rocksdb_need_their_logs(here, expected, tmp_path):
 
 
 @pytest.mark.parametrize(("path", "expected"), [("/old/db", [("log_absent", "000006.log")]), ("/old/logs", [])])
-def test_the_options_may_name_the_directory_itself_as_that_of_the_logs(path, expected, tmp_path):
+def test_the_options_may_name_the_database_as_the_log_directory(path, expected, tmp_path):
     """So do those of RocksDB before 7, also once the directory has been moved."""
     directory = edited(tmp_path, bytes([2, 6]))
     (directory / "OPTIONS-000004").write_text(f"[DBOptions]\n  wal_dir={path}\n")
@@ -1304,7 +1304,7 @@ def test_pebble_accepts_an_incomplete_record_only_in_the_newest_log(more, option
 
 
 @pytest.mark.parametrize("is_newest", [False, True])
-def test_a_closed_log_of_pebble_whose_last_record_is_overwritten_is_damaged(is_newest, tmp_path):
+def test_an_overwritten_last_record_damages_a_closed_pebble_log(is_newest, tmp_path):
     """Its end trailer, with the number of the next log, shows that the record had been written."""
     directory = edited(tmp_path)
     (directory / "marker.manifest.000001.MANIFEST-000005").write_bytes(b"")
@@ -1348,7 +1348,7 @@ def test_rocksdb_needs_the_logs_that_it_keeps_track_of(edits, expected, tmp_path
     assert database_in(str(directory)).ok == (not expected or expected[0][0] == "log_absent")
 
 
-def test_a_log_number_belongs_to_the_family_that_its_edit_names(tmp_path):
+def test_a_log_number_applies_to_the_family_in_its_edit(tmp_path):
     """RocksDB writes the number (tag 2) before the column family (tag 200)."""
     family = varint(200) + b"\1"
     directory = edited(tmp_path, bytes([2, 5]), bytes([2, 12]) + family)
@@ -1371,7 +1371,7 @@ def test_a_marker_of_pebble_takes_the_place_of_current(tmp_path):
     assert database_in(str(directory)).right_current is None
 
 
-def test_an_edit_that_is_not_known_is_no_fault(tmp_path):
+def test_an_unknown_edit_is_no_fault(tmp_path):
     """Pebble's tag 105 makes a table that several virtual ones share."""
     directory = edited(tmp_path, b"\x69\x05\x05")
     assert kinds(directory) == [("manifest_unknown", "MANIFEST-000005")]
@@ -1393,7 +1393,7 @@ def test_a_pipe_in_the_directory_of_a_database_is_not_opened(name, is_linked, ve
     assert (result.returncode, result.stderr) == (3 if name in ("CURRENT", "MANIFEST-000005") else 0, "")
 
 
-def test_names_that_no_engine_gives_do_not_matter(tmp_path):
+def test_file_names_no_engine_uses_are_ignored(tmp_path):
     directory = edited(tmp_path)
     for name in ("OPTIONS-²", "OPTIONS-", "OPTIONS-" + "9" * 30, "MANIFEST-²"):
         (directory / name).write_text("pebble_version=1")
@@ -1410,7 +1410,7 @@ def test_names_that_no_engine_gives_do_not_matter(tmp_path):
         ("OPTIONS-000007", "\n"),
     ],
 )
-def test_a_text_of_any_content_is_read_in_a_moment(name, text, tmp_path):
+def test_any_text_file_is_parsed_quickly(name, text, tmp_path):
     """If each occurrence were compared with the rest of the text, this would take many minutes."""
     directory = edited(tmp_path, new_file(7, 0), bytes([2, 9]))
     (directory / name).write_text(text * ((1 << 20) // len(text)))
@@ -1568,7 +1568,7 @@ def test_no_healthy_database_is_condemned(states, seed, tmp_path):
         )
 
 
-def test_a_directory_that_changes_while_it_is_read_is_read_again(database, monkeypatch):
+def test_a_directory_changed_while_being_read_is_reread(database, monkeypatch):
     """A table is removed after the MANIFEST was read that lists it: LevelDB had listed others instead."""
     [manifest] = database.glob("MANIFEST-*")
     table = listed_tables(database)[0]

@@ -208,7 +208,7 @@ def test_leveldb_and_cordwood_keep_the_same_records_of_a_damaged_log(tmp_path, d
 
 
 @pytest.mark.parametrize("options", [{"on_torn_tail": "truncate"}, {"on_torn_tail": "pad"}], ids=["truncate", "pad"])
-def test_leveldb_reads_a_torn_log_that_cordwood_went_on_with(tmp_path, options):
+def test_leveldb_reads_a_torn_log_continued_by_cordwood(tmp_path, options):
     """LevelDB's own reuse of such a log loses the appended records."""
     directory = tmp_path / "database"
     database = open_database(directory)
@@ -228,7 +228,7 @@ def test_leveldb_reads_a_torn_log_that_cordwood_went_on_with(tmp_path, options):
 
 
 @pytest.mark.parametrize("offset", [9, 45], ids=["an edit that is not needed", "the edit with the numbers"])
-def test_leveldb_opens_a_salvaged_manifest_unless_salvage_says_that_an_edit_is_missing(offset, tmp_path):
+def test_leveldb_opens_a_salvaged_manifest_with_all_edits(offset, tmp_path):
     directory = tmp_path / "database"
     open_database(directory).close()
     [manifest] = directory.glob("MANIFEST-*")

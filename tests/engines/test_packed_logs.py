@@ -58,7 +58,7 @@ def test_leveldb_reports_each_fragment_and_returns_the_other_records(tmp_path, f
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_a_paranoid_leveldb_refuses_it(tmp_path, file):
+def test_a_paranoid_leveldb_refuses_a_packed_log(tmp_path, file):
     leveldb_with(tmp_path, file)
     with pytest.raises(plyvel.CorruptionError, match="unknown record type"):
         plyvel.DB(str(tmp_path), paranoid_checks=True)
@@ -82,14 +82,14 @@ def rocksdb_with(directory, file):
 
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("mode", ["tolerate_corrupted_tail_records", "absolute_consistency"])
-def test_rocksdb_refuses_it_in_its_strict_modes(tmp_path, file, mode):
+def test_rocksdb_strict_modes_refuse_a_packed_log(tmp_path, file, mode):
     rocksdb_with(tmp_path, file)
     with pytest.raises(Exception, match="unknown record type"):
         Rdict(str(tmp_path), rocksdb_options(getattr(DBRecoveryMode, mode)()))
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_rocksdb_stops_at_it_or_skips_it_in_its_other_modes(tmp_path, file):
+def test_other_rocksdb_modes_stop_at_or_skip_a_packed_log(tmp_path, file):
     has_mark = file[6] == 0x48
     for mode, expected in [
         (DBRecoveryMode.point_in_time(), set() if has_mark else {KEYS[0]}),
@@ -107,7 +107,7 @@ def test_rocksdb_stops_at_it_or_skips_it_in_its_other_modes(tmp_path, file):
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_the_named_dialect_reports_an_unknown_type_and_its_meaning(file):
+def test_naming_the_dialect_reports_an_unknown_type(file):
     with pytest.raises(cordwood.CorruptionError) as caught:
         list(cordwood.open(file, dialect="leveldb"))
     assert caught.value.reason == "unknown_kind"

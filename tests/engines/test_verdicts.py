@@ -207,7 +207,7 @@ WRITERS = {
 
 
 @pytest.mark.parametrize(("engine", "recycled"), [("leveldb", "0"), ("rocksdb", "0"), ("rocksdb", "2")])
-def test_a_database_whose_writer_was_killed_is_healthy_and_has_one_verdict(engine, recycled, tmp_path, capfd, no_log):
+def test_a_killed_writer_leaves_a_healthy_database(engine, recycled, tmp_path, capfd, no_log):
     chance = random.Random(0)
     for seed in range(100 if FULL else 8):
         arguments = [sys.executable, "-c", WRITERS[engine], str(tmp_path / "db"), str(seed), recycled]

@@ -53,7 +53,7 @@ def filler_len(offset, distance):
 
 
 @pytest.mark.parametrize("distance", range(41))
-def test_records_of_each_length_at_each_distance_from_the_end_of_a_block(distance):
+def test_records_of_every_length_near_a_block_end(distance):
     sink = LastWrite()
     with cordwood.Writer(sink) as writer:
         for length in range(33_001):
@@ -151,7 +151,7 @@ def test_raised_damage_is_the_damage_that_the_reference_finds(file_with_range, o
 
 @pytest.mark.cell("one-file", "threads batches")
 @given(files, options, st.integers(0, 100_000), st.integers(1, 4))
-def test_packs_hold_the_same_records_between_the_same_damage(file, options, len_max, threads):
+def test_packs_have_the_records_and_damage_of_the_reference(file, options, len_max, threads):
     expected, end = expected_events(file, **options)
     found, offsets = [], []
     with cordwood.open(file, dialect="leveldb", **options) as reader:
@@ -184,7 +184,7 @@ def test_short_reads_return_the_same(file, options, len_max, policy):
 
 
 @given(files)
-def test_checksums_of_a_mismatch_are_those_of_the_file(file):
+def test_a_checksum_mismatch_reports_the_stored_checksum(file):
     with cordwood.open(file, dialect="leveldb") as reader:
         for error in step_on(reader):
             if isinstance(error, bytes):
@@ -241,7 +241,7 @@ def test_adjacent_ranges_give_the_whole(file, options, data):
 
 
 @given(files, st.integers(0, 20))
-def test_reading_continues_at_a_record_as_if_it_had_never_stopped(file, index):
+def test_reading_resumes_at_any_record(file, index):
     with cordwood.open(file, dialect="leveldb", on_corruption="skip") as reader:
         whole = list(reader.records())
     if index < len(whole):
@@ -254,7 +254,7 @@ def test_reading_continues_at_a_record_as_if_it_had_never_stopped(file, index):
 
 @example(BLOCK_LEN)
 @given(st.integers(1, 2 * BLOCK_LEN))
-def test_each_prefix_of_a_log_gives_its_whole_records_and_no_error(length):
+def test_every_prefix_of_a_log_gives_its_complete_records(length):
     records = [PAYLOAD[:1000], b"", PAYLOAD[:40_000], PAYLOAD[:24_000], b"x"]
     file = reference.encode(records)[:length]
     expected, end = expected_events(file)

@@ -50,7 +50,7 @@ def test_threads_are_1_to_256(threads):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 255, 256])
-def test_so_many_threads_read_the_same(threads):
+def test_the_thread_count_does_not_change_the_records(threads):
     assert cordwood.verify(EMPTY, threads=threads).record_count == COUNT
     assert sum(len(pack) for pack in cordwood.Reader(EMPTY).record_batches(threads=threads)) == COUNT
 
@@ -66,7 +66,7 @@ def messages(caplog):
 MIDDLES = fragment(MIDDLE, b"") * 3000
 
 
-def test_the_logger_gets_ten_regions_and_a_sum(caplog):
+def test_the_logger_gets_ten_regions_and_a_summary(caplog):
     caplog.set_level(logging.WARNING, logger="cordwood")
     with cordwood.Reader(MIDDLES, on_corruption="skip") as reader:
         assert list(reader) == []
@@ -80,7 +80,7 @@ def test_the_logger_gets_ten_regions_and_a_sum(caplog):
 
 
 @pytest.mark.parametrize("leave", [cordwood.Reader.close, lambda reader: reader.seek(0)])
-def test_the_sum_comes_when_the_reading_is_over(caplog, leave):
+def test_the_summary_is_logged_when_reading_ends(caplog, leave):
     caplog.set_level(logging.WARNING, logger="cordwood")
     log = MIDDLES[: 7 * 20] + reference.encode([b"one"]) + MIDDLES
     reader = cordwood.Reader(log, on_corruption="skip")
@@ -90,14 +90,14 @@ def test_the_sum_comes_when_the_reading_is_over(caplog, leave):
     assert messages(caplog)[10:] == ["log: skipped 10 more regions, 70 bytes"]
 
 
-def test_ten_regions_need_no_sum(caplog):
+def test_ten_regions_need_no_summary(caplog):
     caplog.set_level(logging.WARNING, logger="cordwood")
     with cordwood.Reader(MIDDLES[: 7 * 10], on_corruption="skip") as reader:
         assert list(reader) == []
     assert len(messages(caplog)) == 10
 
 
-def test_a_follower_reports_as_much(caplog, tmp_path):
+def test_a_follower_reports_the_same(caplog, tmp_path):
     caplog.set_level(logging.WARNING, logger="cordwood")
     path = tmp_path / "followed.log"
     path.write_bytes(MIDDLES[: 7 * 100] + reference.encode([b"one"]))
@@ -136,7 +136,7 @@ def refused(call):
 
 
 @pytest.mark.parametrize("policy", ["raise", "skip", "stop", "salvage"])
-def test_a_compressed_log_is_read_to_256_mib_and_200_times_its_bytes(policy):
+def test_decompression_stops_at_256_mib_and_200_times_the_file(policy):
     assert len(BOMBS) < BLOCK_LEN
     for step in (next, lambda reader: next(reader.records())):
         reader = cordwood.Reader(BOMBS, on_corruption=policy)
@@ -154,7 +154,7 @@ def test_a_compressed_log_is_read_to_256_mib_and_200_times_its_bytes(policy):
         assert sum(1 for _ in reader) == 30
 
 
-def test_so_do_the_verbs_and_a_follower(tmp_path):
+def test_verbs_and_a_follower_keep_the_decompression_limit(tmp_path):
     refused(lambda: cordwood.verify(BOMBS))
     refused(lambda: cordwood.verify(BOMBS))
     refused(lambda: cordwood.stat(BOMBS))

@@ -30,7 +30,7 @@ def rules():
     return re.findall(r"(?:^\| |\*\*)([A-Z]\d+[a-z]?)(?: |\*\*)", pages, re.MULTILINE)
 
 
-def test_no_two_cases_have_one_name():
+def test_case_names_are_unique():
     names = [case["name"] for case in CASES]
     assert len(names) == len(set(names))
 
@@ -52,7 +52,7 @@ def test_each_case_that_the_table_of_bugs_names_exists():
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*-cases.md")), ids=lambda page: page.stem)
-def test_the_tables_about_the_tests_of_engines_name_tests_and_cases_that_exist(page):
+def test_tests_and_cases_in_the_engine_tables_exist(page):
     sources = (RUST_TESTS / "leveldb_log_test.rs", *(RUST_TESTS / "engines").glob("*.rs"))
     words = set(re.findall(r"\w+", "".join(source.read_text(encoding="utf-8") for source in sources)))
     text = page.read_text(encoding="utf-8").partition("\n## Recovery modes")[0]
@@ -89,12 +89,12 @@ def test_each_outcome_accounts_for_every_byte():
     assert checked > 800
 
 
-def test_the_severity_of_each_reason_is_that_of_the_page():
+def test_severities_match_the_page():
     table = re.findall(r"^\| `(\w+)` \| (\w+) \|", (DOCS / "reading.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert dict(table) == suite.SEVERITY
 
 
-def test_an_answer_without_records_or_without_the_written_file_is_a_difference(tmp_path):
+def test_a_missing_record_list_or_written_file_is_a_difference(tmp_path):
     case = next(case for case in CASES if "written" in case)
     found = {task.policy: suite.differences(task, {}) for task in suite.tasks_of(case, tmp_path)}
     assert found.pop("write") == ["content: none"]
@@ -182,7 +182,7 @@ def test_a_message_has_the_file_the_rules_the_request_and_the_bytes(capsys):
         assert part in output
 
 
-def test_offsets_that_a_reader_does_not_know_are_not_compared(tmp_path):
+def test_offsets_unknown_to_a_reader_are_not_compared(tmp_path):
     """Also those of records of which a case states only their number and a CRC."""
     checked = Counter()
     for number, case in enumerate(CASES):
@@ -200,7 +200,7 @@ def test_offsets_that_a_reader_does_not_know_are_not_compared(tmp_path):
     assert checked[list] > 300
 
 
-def test_stop_and_raise_follow_from_skip(tmp_path):
+def test_outcomes_of_stop_and_raise_are_derived_from_skip(tmp_path):
     """Where a case states them, they are those that are derived."""
     checked = Counter()
     for case in CASES:
@@ -225,7 +225,7 @@ def test_each_case_has_an_id_of_its_own():
     assert all(case["id"].rpartition("-")[0] + ".json" == case["file"] for case in CASES)
 
 
-def test_salvage_repair_and_detection_are_no_must(tmp_path, capsys):
+def test_salvage_repair_and_detection_are_optional(tmp_path, capsys):
     levels = Counter(
         (task.policy, task.level) for task in suite.tasks_of(next(c for c in CASES if c["name"] == ONE), tmp_path)
     )
@@ -250,7 +250,7 @@ def test_a_salvager_must_return_at_least_the_records_of_skip(capsys):
         assert ("which `skip` returns (S10)" in output) is bool(status)
 
 
-def test_a_known_difference_is_none_and_a_known_case_that_is_equal_is_one(capsys, tmp_path):
+def test_a_known_difference_passes_and_a_stale_one_fails(capsys, tmp_path):
     file = tmp_path / "known.txt"
     file.write_text(f"X1: {ONE}\n")
     assert run(capsys, ("good", NO_ANSWER), known=suite.known_in(file))[0] == 0
@@ -284,7 +284,7 @@ def test_each_known_difference_names_a_case():
     assert KNOWN.keys() <= {case["name"] for case in CASES}
 
 
-def test_a_reader_of_others_that_takes_too_long_fails(monkeypatch):
+def test_a_foreign_reader_fails_if_it_takes_too_long(monkeypatch):
     monkeypatch.setattr(foreign, "ARGUMENTS", [sys.executable, "-c", "import time; print('61'); time.sleep(60)"])
     monkeypatch.setattr(foreign, "COMMAND_SECONDS", 0.1)
     request = {"do": "read", "path": "some.log", "policy": "skip", "dialect": "leveldb"}
@@ -293,7 +293,7 @@ def test_a_reader_of_others_that_takes_too_long_fails(monkeypatch):
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in CASES])
 @pytest.mark.parametrize("runner", [cordwood_python, pure_python], ids=["cordwood", "reference"])
-def test_the_answers_are_those_of_the_case(runner, case, tmp_path, no_log, request):
+def test_a_runner_gives_the_answers_of_the_case(runner, case, tmp_path, no_log, request):
     if runner is cordwood_python and case["name"] in KNOWN:
         request.applymarker(pytest.mark.xfail(reason=KNOWN[case["name"]], strict=True))
     for task in suite.tasks_of(case, tmp_path):

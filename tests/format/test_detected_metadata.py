@@ -69,7 +69,7 @@ def test_a_detected_log_is_read_as_the_reference_reads_it(file, policy):
 
 @given(files)
 @example(UNKNOWN_CODEC)
-def test_all_that_a_strict_reader_returns_is_returned(file):
+def test_detection_loses_no_record_of_a_strict_reader(file):
     for policy in ("skip", "salvage"):
         with cordwood.open(file, dialect="leveldb", on_corruption=policy) as reader:
             strict = {(record.offset, record.data) for record in reader.records()}
@@ -137,7 +137,7 @@ def test_a_detected_format_reads_the_same_as_an_option(tmp_path):
         assert list(cordwood.open(split)) == [b"foo"] * 2
 
 
-def test_a_dialect_that_is_named_is_strict(tmp_path):
+def test_a_named_dialect_is_strict(tmp_path):
     path = tmp_path / "a.log"
     path.write_bytes(LOG)
     for options in ({"dialect": "leveldb"}, {"dialect": str(cordwood.detect(path).dialect)}):
@@ -150,7 +150,7 @@ def test_a_dialect_that_is_named_is_strict(tmp_path):
 
 
 @pytest.mark.parametrize("place", [0, 1, 40, 90])
-def test_the_parts_of_a_log_are_read_by_the_same_rules(place, tmp_path, no_log):
+def test_every_part_of_a_log_follows_the_same_rules(place, tmp_path, no_log):
     # Several MiB, so that threads share it.
     blocks = [padded(b"", BLOCK_LEN - 20).ljust(BLOCK_LEN, b"\0")] * 160
     late = padded(RECORD + SIZES + RECORD, BLOCK_LEN - 50).ljust(BLOCK_LEN, b"\0")
@@ -219,7 +219,7 @@ def test_a_flipped_bit_in_the_first_fragments_costs_one_record(make):
             assert sum(region.severity == cordwood.types.Severity.CORRUPTION for region in reader.skipped) == 1, bit
 
 
-def test_a_flipped_bit_costs_one_record_where_each_has_timestamps_before_it():
+def test_a_flipped_bit_costs_one_record_with_timestamps():
     sizes = b"\1\0\0\0\x08\0"
     records = [b"record %02d, and its value" % index for index in range(40)]
     log = b"".join(numbered(11, sizes) + numbered(5, record) for record in records)
@@ -231,7 +231,7 @@ def test_a_flipped_bit_costs_one_record_where_each_has_timestamps_before_it():
 
 
 @pytest.mark.parametrize("log_number", [None, 7])
-def test_no_frame_is_a_record_if_blocks_were_swapped(log_number, tmp_path):
+def test_swapped_blocks_turn_no_frame_into_a_record(log_number, tmp_path):
     path = tmp_path / "a.log"
     rng = random.Random(36)
     records = [rng.randbytes(700) for _ in range(300)]
@@ -256,7 +256,7 @@ def test_no_frame_is_a_record_if_blocks_were_swapped(log_number, tmp_path):
             assert set(found) <= set(records)
 
 
-def test_frames_that_a_program_wrote_as_records_are_records():
+def test_frames_written_as_records_are_returned():
     frame = bytes.fromhex("28b52ffd2003190000666f6f")
     log = reference.encode([frame] * 9_000)
     assert len(log) > 3 * BLOCK_LEN
@@ -268,7 +268,7 @@ def test_frames_that_a_program_wrote_as_records_are_records():
 
 
 @pytest.mark.parametrize("policy", ["refuse", "truncate", "pad"])
-def test_a_late_record_at_the_end_stays_when_a_log_is_appended_to(policy, tmp_path):
+def test_appending_keeps_a_late_record_at_the_end(policy, tmp_path):
     path = tmp_path / "a.log"
     path.write_bytes(RECORD + SIZES)
     with cordwood.open(path, "a", on_torn_tail=policy) as writer:
@@ -316,7 +316,7 @@ def test_crash_damage_before_a_whole_record_is_refused(whole, tmp_path):
         (1, b"a record", ()),
     ],
 )
-def test_salvage_says_which_damaged_record_of_the_engine_is_lost(kind, payload, not_kept, tmp_path):
+def test_salvage_reports_which_engine_record_is_lost(kind, payload, not_kept, tmp_path):
     metadata = fragment(kind, payload, {})
     log = RECORD + metadata + RECORD
     start = len(RECORD)
@@ -340,7 +340,7 @@ def test_salvage_keeps_late_records_at_their_place(tmp_path):
     assert kinds[-3:] == ["timestamp_sizes", "full", "predecessor"]
 
 
-def test_salvage_reports_a_late_metadata_record_that_it_cannot_keep(tmp_path):
+def test_salvage_reports_a_late_metadata_record_it_drops(tmp_path):
     damaged = bytearray(LOG)
     damaged[9] ^= 1
     report = cordwood.salvage(bytes(damaged), tmp_path / "new.log")
@@ -355,7 +355,7 @@ COMPARATOR = b"\1\1c"
 
 
 @pytest.mark.parametrize("lost", NUMBERS)
-def test_salvage_says_that_an_edit_that_each_engine_requires_is_lost(lost, tmp_path):
+def test_salvage_reports_a_lost_required_edit(lost, tmp_path):
     edits = [COMPARATOR, *NUMBERS.values(), NUMBERS[lost]]
     log = bytearray(reference.encode(edits))
     place = [*NUMBERS].index(lost) + 1

@@ -176,7 +176,7 @@ def test_a_file_of_wandb(tmp_path):
     assert scan_wandb(tmp_path / "copy.wandb") == RECORDS
 
 
-def test_a_run_file_is_appended_to_where_wandb_empties_it(tmp_path):
+def test_a_run_file_that_wandb_would_empty_is_appended_to(tmp_path):
     path = tmp_path / "run.wandb"
     with cordwood.open(path, "x", dialect="wandb") as writer:
         writer.append(b"one")
@@ -395,7 +395,7 @@ def test_the_format_of_a_file_that_is_not_a_log_is_named(tmp_path, name):
     assert list(cordwood.open(path, dialect="leveldb", on_corruption="skip")) == []
 
 
-def test_bytes_are_content_and_no_path():
+def test_bytes_are_content_not_a_path():
     with pytest.raises(cordwood.DialectError, match="bytes are the content of a log, not its path") as caught:
         list(cordwood.open(b"name.log"))
     assert (caught.value.format, caught.value.path) == ("text", None)

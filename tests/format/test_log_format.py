@@ -42,7 +42,7 @@ def identity(thing: Any) -> tuple[Any, ...]:
     return thing.dialect, thing.log_number, thing.compression
 
 
-def test_all_that_read_say_which_log_it_is(log: Any, tmp_path: Path) -> None:
+def test_every_reader_reports_the_log_format(log: Any, tmp_path: Path) -> None:
     path, options, found = log
     assert cordwood.detect(path) == found
     # Detected and, where there are options, named.
@@ -89,7 +89,7 @@ def test_a_format_is_a_value() -> None:
         value.log_number = 8  # type: ignore[misc]  # On purpose.
 
 
-def test_the_names_are_those_of_the_core() -> None:
+def test_format_names_match_the_core() -> None:
     with pytest.raises(ValueError, match="dialect must be ") as caught:
         cordwood.Reader(b"", dialect="gzip")  # type: ignore[arg-type]  # On purpose.
     *names, _ = re.findall("'([a-z_]+)'", str(caught.value))
@@ -103,7 +103,7 @@ NUMBERED = {"rocksdb", "pebble", "recyclable"}
 
 
 @pytest.mark.parametrize("dialect", get_args(DialectName))
-def test_options_that_the_dialect_does_not_have_are_errors(dialect: Any, tmp_path: Path) -> None:
+def test_options_the_dialect_lacks_are_refused(dialect: Any, tmp_path: Path) -> None:
     source, sink = tmp_path / "log", tmp_path / "sink"
     source.write_bytes(reference.encode([b"one"]))
     for options, has, message in [
@@ -140,7 +140,7 @@ def test_options_that_the_dialect_does_not_have_are_errors(dialect: Any, tmp_pat
         assert not sink.exists()
 
 
-def test_a_number_of_a_log_in_which_a_dialect_without_numbers_is_detected(tmp_path: Path) -> None:
+def test_a_dialect_without_numbers_refuses_a_log_number(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(reference.encode([b"one"]))
     for call in [
@@ -200,7 +200,7 @@ def test_an_undetectable_file_keeps_the_default(tmp_path: Path) -> None:
         cordwood.plan_splits([tmp_path / "text"], 32_768)
 
 
-def test_an_option_that_is_not_that_of_the_split(log: Any) -> None:
+def test_an_option_that_contradicts_the_split_is_refused(log: Any) -> None:
     path, _, found = log
     [split, *_] = cordwood.plan_splits([path], 65_536)
     same = dict(zip(FORMAT, found, strict=True)) | {"start": split.start, "end": split.end}

@@ -36,7 +36,7 @@ def renamed(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("mode", ["w", "x"])
-def test_a_file_named_for_another_log_is_not_written(mode: str, tmp_path: Path) -> None:
+def test_a_file_with_the_number_of_another_log_is_not_written(mode: str, tmp_path: Path) -> None:
     """Every reader would treat its records as stale."""
     path = tmp_path / "000009.log"
     text = "the records belong to log 6, but the file name says 9.*name the file 000006.log"
@@ -85,7 +85,7 @@ def test_the_number_is_found_after_damage(zstd: bool) -> None:
 
 
 @pytest.mark.parametrize(("kind", "reason"), [(15, "unknown_kind"), (253, "ignored_kind")])
-def test_a_fragment_of_an_unknown_type_shows_that_the_log_continues(kind: int, reason: str) -> None:
+def test_a_fragment_of_unknown_type_proves_the_log_continues(kind: int, reason: str) -> None:
     """After damage, a block that starts with a fragment of this log is not skipped, for any type of fragment."""
 
     def fragment(kind: int, data: bytes) -> bytes:
@@ -100,7 +100,7 @@ def test_a_fragment_of_an_unknown_type_shows_that_the_log_continues(kind: int, r
     assert regions == [(0, BLOCK_LEN, "zero_header"), (BLOCK_LEN, BLOCK_LEN + 11 + 18, reason)]
 
 
-def test_all_that_read_follow_the_same_rule(renamed: Path, tmp_path: Path) -> None:
+def test_every_reader_follows_the_log_number_rule(renamed: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.log"
     copy.write_bytes(renamed.read_bytes())
     for path, number, found, other in (renamed, 9, [], 6), (copy, 6, [b"one", b"two"], None):
@@ -278,7 +278,7 @@ def test_a_compressed_log_whose_first_fragment_is_damaged(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("policy", ["skip", "stop", "salvage", "raise"])
 @pytest.mark.parametrize("older", ["whole fragments", "the middle of a record", "without numbers"])
-def test_an_end_at_or_after_that_of_the_file_has_no_effect(tmp_path: Path, policy: str, older: str) -> None:
+def test_an_end_beyond_the_file_has_no_effect(tmp_path: Path, policy: str, older: str) -> None:
     new = write(tmp_path / "new", 7, [b"n" * 100] * 400)
     old = {
         "whole fragments": write(tmp_path / "old", 6, [b"o" * 100] * 2_000),

@@ -165,7 +165,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_1_to_40_parts_are_together_the_log(tmp_path, way):
+def test_1_to_40_parts_add_up_to_the_log(tmp_path, way):
     file = a_log()
     whole = [(offset, data) for offset, _, data in by_reference(file)]
     path = tmp_path / "a.log"
@@ -187,7 +187,7 @@ def test_splits_are_blocks_of_the_log(tmp_path, codec):
     assert list(itertools.chain(*found)) == by_reference(file)
 
 
-def test_ranges_that_meet_in_a_damaged_container_report_it_once():
+def test_adjacent_ranges_report_a_damaged_container_once():
     log = packed_reference.encode([([b"before"], None), ([b"%d" % number for number in range(30)], 0)], 0)
     start = 17 + 7 + 6
     # Its checksum is right, its lengths are not; or its checksum is wrong.
@@ -211,7 +211,7 @@ def test_ranges_that_meet_in_a_damaged_container_report_it_once():
             assert [(region.reason, region.offset) for region in regions] == [(reason, start)], at
 
 
-def test_two_logs_that_were_joined_at_a_block_have_two_marks():
+def test_two_logs_joined_at_a_block_are_read_with_both_marks():
     first, second = a_log(), packed_reference.encode([([b"second", b"log"], 0)], 0)
     file = first.ljust(3 * BLOCK_LEN, b"\0") + second
     with cordwood.open(file) as reader:
@@ -231,7 +231,7 @@ def test_ordinary_records_after_a_destroyed_mark_do_not_hide_containers(damage):
 
 
 @pytest.mark.parametrize("compression", [None, "zstd"])
-def test_appending_continues_in_the_codec_of_the_mark(tmp_path, compression):
+def test_appending_keeps_the_codec_of_the_mark(tmp_path, compression):
     path = tmp_path / "a.log"
     records = [b"record %d" % number * 5 for number in range(100)]
     with cordwood.open(path, "w", dialect="packed", compression=compression) as writer:
@@ -256,7 +256,7 @@ VERSION_2 = bytes.fromhex("4f3d7d610a0048636f7264776f6f640200f69fcfef0200016f6b"
 @pytest.mark.parametrize(
     ("file", "message"), [(CODEC_2, "codec is 2"), (VERSION_2, "version 2")], ids=["codec", "version"]
 )
-def test_unknown_features_are_errors_under_every_policy(file, message, policy):
+def test_every_policy_rejects_unknown_features(file, message, policy):
     with pytest.raises(cordwood.CordwoodError, match=message):
         list(cordwood.open(file, on_corruption=policy))
     with pytest.raises(cordwood.CordwoodError, match=message):
@@ -296,7 +296,7 @@ REFUSED = pytest.mark.parametrize(
 @REFUSED
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("call", CALLS)
-def test_a_later_version_is_an_error_through_every_source(tmp_path, file, message, source, call):
+def test_every_source_rejects_a_later_version(tmp_path, file, message, source, call):
     path = tmp_path / "a.log"
     path.write_bytes(file)
     opened = SOURCES[source](path)
@@ -309,7 +309,7 @@ def test_a_later_version_is_an_error_through_every_source(tmp_path, file, messag
 
 @REFUSED
 @pytest.mark.parametrize("call", OF_A_PATH)
-def test_a_later_version_is_an_error_of_functions_that_need_a_path(tmp_path, file, message, call):
+def test_functions_that_need_a_path_reject_a_later_version(tmp_path, file, message, call):
     path = tmp_path / "a.log"
     path.write_bytes(file)
     with pytest.raises(cordwood.DialectError, match=message):
@@ -328,7 +328,7 @@ def test_the_command_refuses_a_later_version(tmp_path, file, message, verb):
     assert message in done.stderr
 
 
-def test_leveldb_named_does_not_know_containers():
+def test_naming_leveldb_reports_containers_as_unknown():
     file = packed_reference.encode([([b"a", b"b"], 0)], 0) + reference.encode([b"ok"])
     with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
         assert list(reader) == [b"ok"]
@@ -336,7 +336,7 @@ def test_leveldb_named_does_not_know_containers():
 
 
 @pytest.mark.parametrize("codec", [0, 1])
-def test_a_flipped_bit_costs_at_most_its_container_and_is_flipped_back(tmp_path, codec):
+def test_a_flipped_bit_loses_one_container_at_most_and_is_fixed(tmp_path, codec):
     groups = [([b"%d of %d" % (i, number) * 3 for i in range(20)], codec) for number in range(10)]
     file = packed_reference.encode(groups, codec)
     whole = by_reference(file)

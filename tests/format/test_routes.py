@@ -114,7 +114,7 @@ def test_a_whole_log_has_the_records_and_regions_of_the_model(kind, policy, dama
 @every_damage
 @both_policies
 @every_kind
-def test_ranges_that_meet_have_the_records_and_regions_of_the_whole_log(kind, policy, damage, tmp_path):
+def test_adjacent_ranges_have_all_records_and_regions(kind, policy, damage, tmp_path):
     for seed in SEEDS:
         rng = random.Random(seed)
         made = log(kind, seed, damage)
@@ -167,7 +167,7 @@ def test_splits_have_each_record_and_region_once(kind, policy, damage, tmp_path)
 @pytest.mark.parametrize("damage", ["none", "flips"])
 @both_policies
 @every_kind
-def test_threads_that_share_a_long_log_have_the_records_and_regions_of_the_model(kind, policy, damage, tmp_path):
+def test_threads_find_the_records_and_regions_of_the_model(kind, policy, damage, tmp_path):
     made = log(kind, 0, damage, count=1_400)
     source = source_of(made, 0, tmp_path)
     with cordwood.open(source, on_corruption=policy, **made.options) as reader:
@@ -325,7 +325,7 @@ def test_a_follower_of_a_growing_log_returns_each_record_once(kind, tmp_path):
 
 @pytest.mark.cell("one-file segmented packed numbered compressed", "follow-flips")
 @every_local_kind
-def test_a_follower_of_flipped_bits_returns_what_a_reader_must(kind, tmp_path):
+def test_a_follower_handles_flipped_bits_like_a_reader(kind, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed, "flips")
         assert followed(made, tmp_path / f"{seed}.log", [made.data]) == (made.records(), made.regions())
@@ -387,7 +387,7 @@ def test_a_follower_returns_the_records_that_replace_a_truncated_one(kind, tmp_p
 @pytest.mark.cell("numbered compressed", "follow-pad follow-truncate")
 @pytest.mark.parametrize("on_torn_tail", ["pad", "truncate"])
 @pytest.mark.parametrize("kind", ["numbered", "compressed"])
-def test_a_writer_neither_pads_nor_truncates_a_log_with_numbers_or_a_compressed_one(kind, on_torn_tail, tmp_path):
+def test_a_numbered_or_compressed_log_is_never_appended_to(kind, on_torn_tail, tmp_path):
     path = tmp_path / "some.log"
     data = log(kind, 0).data[:-1]
     path.write_bytes(data)
@@ -423,7 +423,7 @@ def test_a_job_of_spark_has_the_rows_of_the_model(kind, damage, policy, tmp_path
 @every_damage
 @both_policies
 @pytest.mark.parametrize("kind", ["one-file", "packed", "numbered", "compressed", "remote"])
-def test_ranges_that_a_worker_claims_have_the_records_and_regions_of_the_model(kind, policy, damage, tmp_path):
+def test_claimed_ranges_have_the_records_of_the_model(kind, policy, damage, tmp_path):
     """The part of Beam's source that needs no Beam."""
     for seed in SEEDS:
         made = log(kind, seed, damage)

@@ -84,7 +84,7 @@ def test_a_break_between_two_segments_is_one_region(policy, segments):
 @pytest.mark.cell("segmented", "range threads batches")
 @settings(max_examples=40)
 @given(broken(), st.data())
-def test_a_reader_that_starts_at_a_record_returns_it_and_those_after_it(segments, data):
+def test_a_reader_starting_at_a_record_returns_the_rest(segments, data):
     with tempfile.TemporaryDirectory() as parent:
         directory = directory_of(segments, parent)
         records = [event for event in expected(segments)[0] if isinstance(event, reference.Record)]

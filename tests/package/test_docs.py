@@ -101,13 +101,13 @@ def test_example(name, text, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/reference/rust.md"])
-def test_the_rust_example_is_one_that_rust_runs(page):
+def test_the_rust_example_is_a_doc_test_of_the_crate(page):
     """The examples of the crate's own README are doc tests."""
     (example,) = re.findall(r"```rust\n.*?```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
     assert example in (ROOT / "rust/cordwood/README.md").read_text(encoding="utf-8")
 
 
-def test_every_page_with_examples_is_among_them():
+def test_every_page_with_examples_is_tested():
     all_pages = ["README.md", *(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
     with_examples = {page for page in all_pages if "```python\n" in (ROOT / page).read_text(encoding="utf-8")}
     assert with_examples == {*PAGES, *WITH_COMMANDS}
@@ -146,7 +146,7 @@ def test_a_page_prints_its_examples_and_commands(page, tmp_path):
     assert pages.problems(ROOT / page, sys.executable, tmp_path / "work", tmp_path / "bin") == []
 
 
-def test_every_page_with_commands_is_among_them():
+def test_every_page_with_commands_is_tested():
     all_pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     texts = {page: page.read_text(encoding="utf-8") for page in all_pages if page not in transcript.PAGES}
     with_commands = {page for page, text in texts.items() if any(s.language == "console" for s in pages.steps(text))}
@@ -213,7 +213,7 @@ def test_the_index_lists_every_page():
     assert {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")} - listed == {"index.md"}
 
 
-def test_the_messages_of_the_troubleshooting_page_are_ours():
+def test_messages_on_the_troubleshooting_page_exist():
     page = (ROOT / "docs/guides/troubleshooting.md").read_text(encoding="utf-8")
     ours = re.sub(r"(?ms)^## `wandb sync` fails\n.*?(?=^## )", "", page)
     messages = re.findall(r"(?m)^\| `([^`]+)` \|", ours)

@@ -54,7 +54,7 @@ def test_other_imports_are_allowed(tmp_path):
     assert not list(layers.faults(path.parent))
 
 
-def test_a_tool_that_no_longer_needs_a_module_gives_it_up(tmp_path, monkeypatch):
+def test_an_exception_no_longer_needed_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(layers, "LACKS", {"cordwood.beam": {"cordwood._many", "cordwood._splits"}})
     path = tmp_path / "python" / "cordwood"
     path.mkdir(parents=True)

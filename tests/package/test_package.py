@@ -13,7 +13,7 @@ def test_version_is_that_of_the_wheel():
     assert cordwood.__version__ == importlib.metadata.version("cordwood")
 
 
-def test_all_names_exist_and_no_public_name_is_left_out():
+def test_the_exported_names_are_the_public_names():
     names = [name for name in dir(cordwood) if not name.startswith("_")]
     public = {name for name in names if not isinstance(getattr(cordwood, name), ModuleType)}
     assert public | {"__version__"} == set(cordwood.__all__)

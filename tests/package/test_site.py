@@ -30,7 +30,7 @@ def test_a_published_readme_has_absolute_links_and_its_code_is_unchanged():
     )
 
 
-def test_the_name_of_a_page_in_a_doc_comment_is_published_as_a_link():
+def test_doc_comments_are_published_with_links_to_pages():
     from published import with_links
 
     linked = "[`docs/design.md`](https://r.example/r/blob/v1.2.3/docs/design.md)"
@@ -55,7 +55,7 @@ def test_a_published_package_names_the_pages_of_the_project():
     assert project["dynamic"] == ["version"]
 
 
-def test_each_page_that_a_doc_comment_names_is_published_as_a_link():
+def test_every_page_named_in_a_doc_comment_becomes_a_link():
     from published import CRATES, with_links
 
     paths = [path for directory in CRATES for path in (ROOT / directory).rglob("*.rs")]
@@ -89,7 +89,7 @@ def test_a_page_of_the_site_keeps_its_links_to_other_pages():
         ('<link rel="stylesheet" href="//elsewhere.example/a.css">', "another host: //elsewhere.example/a.css"),
     ],
 )
-def test_a_broken_link_and_a_file_of_another_host_are_found(body, problem, tmp_path):
+def test_broken_links_and_external_files_are_found(body, problem, tmp_path):
     from site_check import problems
 
     (tmp_path / "page.html").write_text(body)
@@ -144,7 +144,7 @@ def test_a_release_with_the_wrong_address_or_version_is_refused(monkeypatch):
         ("<a.b+c@d.example>", False),
     ],
 )
-def test_a_release_without_an_address_to_write_to_is_refused(name, address, is_refused, monkeypatch):
+def test_a_release_without_a_contact_address_is_refused(name, address, is_refused, monkeypatch):
     import release_check
 
     text_of = release_check.text_of
@@ -168,7 +168,7 @@ def test_a_release_without_an_address_to_write_to_is_refused(name, address, is_r
         ("RELEASING.md", "Before the first release, not released yet.\n", None),
     ],
 )
-def test_words_from_before_the_first_release_are_found(name, text, line, tmp_path):
+def test_pre_release_wording_is_found(name, text, line, tmp_path):
     from release_check import early_words
 
     path = tmp_path / name
@@ -178,7 +178,7 @@ def test_words_from_before_the_first_release_are_found(name, text, line, tmp_pat
     assert [problem.partition(" says ")[0] for problem in found] == ([f"{name}:{line}"] if line else [])
 
 
-def test_a_release_with_words_from_before_it_is_refused(monkeypatch):
+def test_a_release_with_pre_release_wording_is_refused(monkeypatch):
     import release_check
 
     monkeypatch.setattr(release_check, "early_words", lambda directory, names: [f"{len(names) > 100} in {directory}"])
@@ -186,7 +186,7 @@ def test_a_release_with_words_from_before_it_is_refused(monkeypatch):
 
 
 @pytest.mark.parametrize("module", [None, b"\0asm module"])
-def test_the_page_that_reads_logs_runs_only_its_own_scripts(tmp_path, monkeypatch, module):
+def test_the_log_reading_page_runs_only_its_own_scripts(tmp_path, monkeypatch, module):
     import try_page
 
     monkeypatch.setattr(try_page, "MODULE", tmp_path / "module.wasm")

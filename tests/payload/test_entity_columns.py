@@ -176,7 +176,7 @@ def test_names_of_every_length_are_distinguished():
         assert [made[name].null_count for name in alike] == [length + 1] * length
 
 
-def test_a_batch_has_few_cells():
+def test_batches_of_wide_tables_have_few_rows():
     """A column that is in any row of a batch takes room in each row."""
     records = [entities.entity([("T", n + 1)], {f"p{n % 10}{m}": m for m in range(10)}) for n in range(100)]
     log = written(records)

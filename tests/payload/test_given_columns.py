@@ -257,7 +257,7 @@ def test_a_value_of_an_entity_that_does_not_fit(value, kind, message, tmp_path):
     assert message in str(raised.value)
 
 
-def test_a_record_before_a_value_that_does_not_fit_is_left_out_first(tmp_path):
+def test_a_skipped_record_is_reported_before_a_misfit_after_it(tmp_path):
     records = [b"junk", b'{"a":0.5}', b"junk"]
     with pytest.raises(pa.ArrowInvalid, match="the record at offset 0: not JSON"):
         pa.table(scan_of(records, pa.int8(), "json", tmp_path))

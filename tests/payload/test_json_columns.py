@@ -126,7 +126,7 @@ def made_meanwhile(records, piece_len):
 
 @pytest.mark.parametrize("at", [1, 2, 2_000, 2_001, 2_002, 4_000])
 @pytest.mark.parametrize("odd", ODD)
-def test_many_records_at_a_time_make_the_table_that_few_at_a_time_make(odd, at):
+def test_the_batch_size_does_not_change_the_table(odd, at):
     lines = [b'{"n": %d}' % number for number in range(4_001)]
     lines[at] = ODD[odd]
     lines[4_000 - at // 2] = b'{"n": tru'

@@ -127,7 +127,7 @@ WHEN = st.builds(
         },
     )
 )
-def test_any_scalar_in_json_has_the_row_of_the_naive_counterpart(data):
+def test_scalars_in_json_match_the_naive_decoder(data):
     record = json.dumps({"model_type": "Scalar", "data": data}).encode()
     naive, found = (value_or_reason(module.history_row, record) for module in (naive_swanlab, swanlab))
     # As text, NaN equals itself.

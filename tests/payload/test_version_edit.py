@@ -544,7 +544,7 @@ def random_edit(chosen):
     return b"".join(edit)
 
 
-def test_the_state_is_that_of_the_fields_of_all_edits():
+def test_the_state_combines_the_fields_of_all_edits():
     chosen = random.Random(5)
     manifests = [list(cordwood.open(path)) for path in sorted(VECTORS.rglob("MANIFEST-*"))]
     for edits in [*manifests, *([random_edit(chosen) for _ in range(30)] for _ in range(300))]:

@@ -187,7 +187,7 @@ def test_the_description_of_a_run(end, state, code, tmp_path):
     assert wandb.run(records)["exit_code"] is None
 
 
-def test_environment_records_add_up_and_the_last_run_record_is_complete():
+def test_environment_records_merge_and_the_last_run_record_wins():
     parts = [{"program": "a.py", "args": ["-x"], "host": "h"}, {"git": {"commit": "c0"}}, {"executable": "/py"}]
     runs = [{"run_id": "r", "notes": "one", "tags": ["a"]}, {"run_id": "r"}]
     records = [message_of(environment=part) for part in parts] + [message_of(run=run) for run in runs]
@@ -196,7 +196,7 @@ def test_environment_records_add_up_and_the_last_run_record_is_complete():
     assert (found["id"], found["notes"], found["tags"]) == ("r", None, [])
 
 
-def test_a_module_as_the_program_of_a_run():
+def test_a_run_started_as_a_module():
     record = message_of(environment={"program": "-m pkg.train", "args": ["a b"]})
     assert wandb.run([record])["command"] == "python -m pkg.train 'a b'"
 
@@ -305,7 +305,7 @@ def test_records_that_are_not_of_wandb():
         assert (found.offset, found.offset + found.length, found.reason) == (start, len(record), reason)
 
 
-def test_as_deep_as_it_may_be():
+def test_the_deepest_allowed_nesting_is_read():
     history = HistoryRecord()
     item(history.item, "a", '{"a":' * 50 + "[" * 50 + "1" + "]" * 50 + "}" * 50)
     assert wandb.history_row(message_of(history=history)).keys() == {"a"}
@@ -379,7 +379,7 @@ def test_a_run_killed_before_its_first_record_has_a_row(after, decode, tmp_path)
     assert pa.table(cordwood.scan(tmp_path / "run-empty.wandb", decode=decode)).num_rows == 1
 
 
-def test_a_directory_of_runs_is_an_error_that_names_the_calls_for_directories(tmp_path):
+def test_a_directory_of_runs_is_refused_with_a_hint(tmp_path):
     for function in FUNCTIONS:
         with pytest.raises(IsADirectoryError) as raised:
             list(function(tmp_path))
@@ -546,7 +546,7 @@ BROKEN = st.sampled_from(
 
 
 @given(st.lists(st.tuples(st.lists(NAMES, min_size=1, max_size=2), JSON | BROKEN), max_size=6), st.booleans())
-def test_values_that_cannot_be_read_are_left_out_of_a_step_and_of_a_change(values, is_last):
+def test_unreadable_values_are_left_out_of_steps_and_changes(values, is_last):
     message = Record()
     for path, text in values:
         item(message.history.item, path, text)

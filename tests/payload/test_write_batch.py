@@ -27,7 +27,7 @@ def records_of(path):
 
 
 @pytest.mark.parametrize("path", LOGS + LATE_TIMESTAMPS + PEBBLE)
-def test_every_record_of_a_real_log_and_back(path):
+def test_batches_of_a_real_log_round_trip(path):
     engine = "pebble" if path.parts[-3] == "pebble" else "rocksdb"
     records = records_of(path)
     assert records
@@ -40,7 +40,7 @@ def test_every_record_of_a_real_log_and_back(path):
 
 
 @pytest.mark.parametrize("path", LOGS)
-def test_puts_and_deletes_of_a_real_log_are_those_of_the_oracle(path):
+def test_operations_of_a_real_log_match_the_oracle(path):
     for record in records_of(path):
         batch = WriteBatch(record)
         found = [
@@ -56,7 +56,7 @@ def test_puts_and_deletes_of_a_real_log_are_those_of_the_oracle(path):
 # Written by LevelDB and RocksDB -----------------------------------------------------------------
 
 
-def test_the_log_of_leveldb_replayed_is_its_content(tmp_path):
+def test_replaying_a_leveldb_log_gives_its_content(tmp_path):
     random.seed(1)
     database = plyvel.DB(str(tmp_path / "db"), create_if_missing=True, write_buffer_size=256 << 20)
     for _ in range(200):
@@ -116,7 +116,7 @@ def replay(records):
     return families, kinds
 
 
-def test_the_log_of_rocksdb_replayed_is_its_content(tmp_path):
+def test_replaying_a_rocksdb_log_gives_its_content(tmp_path):
     random.seed(2)
     directory = tmp_path / "db"
     database = Rdict(str(directory), rocksdb_options())
@@ -238,14 +238,14 @@ def test_rocksdb_reads_operations_that_need_other_options(tmp_path):
         ("begin_unprepare", "WriteUnprepared txn tag"),
     ],
 )
-def test_rocksdb_knows_the_marks_of_transactions(start, says, tmp_path):
+def test_rocksdb_recognizes_transaction_markers(start, says, tmp_path):
     """A prepared transaction can be recovered only by opening the database with transactions."""
     operations = [Operation(start), Operation("put", key=b"a", value=b"1"), Operation("end_prepare", xid=b"x1")]
     with pytest.raises(Exception, match=says):
         recovered_by_rocksdb(tmp_path / "db", operations)
 
 
-def test_rocksdb_refuses_a_count_that_is_refused_here(tmp_path):
+def test_rocksdb_refuses_the_same_wrong_count(tmp_path):
     directory = tmp_path / "db"
     Rdict(str(directory), rocksdb_options()).close()
     record = bytearray(bytes(WriteBatch.build(1, [Operation("log_data", value=b"x")])))
@@ -293,7 +293,7 @@ IN_FAMILIES = {"put", "delete", "merge", "single_delete", "delete_range", "put_b
 NOT_COUNTED = {kind for kind in KINDS if kind.startswith(("log_", "noop", "begin_", "end_", "commit", "rollback"))}
 
 
-def test_the_kinds_are_all_there():
+def test_every_operation_kind_is_defined():
     assert {str(kind) for kind in OperationKind} == set(KINDS)
 
 
@@ -324,7 +324,7 @@ def test_an_operation_has_the_attributes_of_its_kind(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_operation_takes_neither_more_nor_less(kind):
+def test_an_operation_takes_exactly_its_attributes(kind):
     given = {name: 12 if name == "write_unix_time" else b"x" for name in KINDS[kind].split()}
     for name in ATTRIBUTES:
         others = {other: value for other, value in given.items() if other != name}
@@ -370,7 +370,7 @@ def test_a_damaged_batch_gives_the_operations_before_the_damage():
     assert bytes(WriteBatch(record)) == record
 
 
-def test_every_cut_is_an_error():
+def test_every_truncated_batch_is_an_error():
     record = judge.write_batch(7, [(judge.PUT, b"a" * 200, b"1"), (judge.DELETE, b"b")])
     for length in range(len(record)):
         with pytest.raises(PayloadError):
@@ -416,7 +416,7 @@ def test_a_dictionary_for_json():
     ]
 
 
-def test_an_iterator_is_free_while_an_error_is_made():
+def test_an_iterator_may_be_used_while_an_error_is_created():
     """Creating an exception runs Python code, during which another thread may take a step."""
     steps = []
 
@@ -464,7 +464,7 @@ def test_a_count_of_one_is_in_the_singular():
         assert str(caught.value) == message
 
 
-def test_blocks_in_the_wrong_order_join_records_that_only_the_payload_shows(tmp_path):
+def test_only_the_payload_reveals_reordered_blocks(tmp_path):
     """As docs/format/damage.md says, each fragment is valid, so that no reader of the format finds a fault."""
     path = tmp_path / "log"
     batches = [bytes(WriteBatch.build(n, [Operation("put", key=b"%d" % n, value=b"v" * n)])) for n in range(1, 600)]
@@ -499,7 +499,7 @@ class Unequal(bytes):
     ("of_record", "record"),
     [(WriteBatch, judge.write_batch(1, [(judge.DELETE, b"k")])), (VersionEdit, b"\x02\x04")],
 )
-def test_a_record_of_a_subclass_of_bytes_is_taken_as_its_bytes(of_record, record):
+def test_a_bytes_subclass_is_treated_as_plain_bytes(of_record, record):
     taken = of_record(Unequal(record))
     assert taken == of_record(record)
     assert taken
@@ -539,14 +539,14 @@ def test_gaps_do_not_depend_on_the_order_of_the_batches(seed):
     assert (found.start, found.end) == ((min(numbers), max(numbers) + 1) if numbers else (None, None))
 
 
-def test_numbers_that_several_batches_have_are_noticed():
+def test_sequence_numbers_shared_by_batches_are_noticed():
     for batches in [(1, 2), (2, 2)], [(1, 1), (1, 1)], [(5, 3), (3, 3)], [(1, 1), (9, 1), (4, 1), (4, 1)]:
         assert write_batch.sequence_numbers(batch_of(*batch) for batch in batches).has_shared, batches
     # One number for a whole batch: the second batch has the number after that of the first.
     assert write_batch.sequence_numbers([batch_of(7, 3), batch_of(8, 3)]).has_shared
 
 
-def test_log_data_has_no_number_and_is_not_the_operation_before_a_gap():
+def test_log_data_has_no_sequence_number():
     data = Operation(OperationKind.LOG_DATA, value=b"x")
     first = WriteBatch.build(1, [Operation(OperationKind.PUT, key=b"a", value=b""), data])
     assert gaps_of([first, WriteBatch.build(9, [data]), batch_of(4, 1)]) == [(2, 4, b"a")]
@@ -585,7 +585,7 @@ def test_the_operations_before_a_gap_are_decoded_one_at_a_time():
     assert peak < 500_000
 
 
-def test_a_log_of_leveldb_without_two_of_its_records_lacks_their_numbers(tmp_path):
+def test_two_removed_leveldb_records_leave_gaps(tmp_path):
     database = plyvel.DB(str(tmp_path / "db"), create_if_missing=True)
     for number in range(100):
         with database.write_batch() as batch:

@@ -201,7 +201,7 @@ def test_rows_are_those_of_a_scan_with_a_decoder(tmp_path):
     assert counters_of(result)["left_out"] == 1
 
 
-def test_ranges_have_the_rows_of_a_scan_if_each_record_is_decoded_alone(tmp_path):
+def test_ranges_of_independent_records_have_the_rows_of_a_scan(tmp_path):
     path = write(tmp_path / "a.log", [*JSON, b"not JSON"])
     with (tmp_path / "a.log").open("r+b") as file:
         file.seek(2 * BLOCK_LEN + 20_000)
@@ -226,7 +226,7 @@ def test_ranges_have_the_rows_of_a_scan_if_each_record_is_decoded_alone(tmp_path
     assert merged(regions) == merged(scan.skipped[0]) != []
 
 
-def test_rows_that_depend_on_all_records_of_a_log_are_those_of_the_log(tmp_path):
+def test_rows_that_depend_on_a_whole_log_are_correct(tmp_path):
     """The tables that a database has after all edits in its MANIFEST."""
     path = str(Path(__file__).parents[1] / "vectors/leveldb/plyvel/MANIFEST-000002")
     with beam.Pipeline() as pipeline:
@@ -246,7 +246,7 @@ def test_an_error_of_a_decoder_names_the_file(fault, tmp_path):
     assert path in "".join(traceback.format_exception(caught.value))
 
 
-def test_options_for_columns_are_checked_when_the_pipeline_is_made():
+def test_column_options_are_checked_at_construction():
     with pytest.raises(ValueError, match="the columns of 'json' depend on the records: pass schema"):
         ReadAllFromLog(decode="json")
     with pytest.raises(ValueError, match="pass decode, too"):
@@ -272,7 +272,7 @@ def test_a_pattern_in_the_current_directory_is_relative(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["000012.log", "zeros.log.gz"])
-def test_a_log_that_cannot_be_read_in_parts_is_one_restriction(directory, name):
+def test_an_unsplittable_log_is_one_restriction(directory, name):
     path = str(directory / name)
     (log,) = found_logs(path)
     read = _Read(_list, bundle_len=1, bundle_len_min=0, with_filename=False, on_corruption="raise")
@@ -372,7 +372,7 @@ def test_the_policy_stop_is_refused():
         ({"min_bundle_size": -1}, "min_bundle_size must be at least 0, not -1"),
     ],
 )
-def test_a_wrong_value_for_reading_is_refused_when_the_pipeline_is_made(given, message, tmp_path):
+def test_a_wrong_read_option_is_refused_at_construction(given, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         ReadAllFromLog(**given)
     with pytest.raises(ValueError, match=message):
@@ -388,13 +388,13 @@ def test_a_wrong_value_for_reading_is_refused_when_the_pipeline_is_made(given, m
         ({"triggering_frequency": 0}, "triggering_frequency must be more than 0, not 0"),
     ],
 )
-def test_a_wrong_value_for_writing_is_refused_when_the_pipeline_is_made(given, message, tmp_path):
+def test_a_wrong_write_option_is_refused_at_construction(given, message, tmp_path):
     with pytest.raises((ValueError, cordwood.DialectError), match=message):
         WriteToLog(str(tmp_path / "a"), **given)
 
 
 @pytest.mark.parametrize("path", [Path("a.log"), ["a.log"], b"a.log", None])
-def test_a_path_that_is_no_text_is_refused_when_the_pipeline_is_made(path):
+def test_a_non_text_path_is_refused_at_construction(path):
     for name, made in (("file_pattern", ReadFromLog), ("file_path_prefix", WriteToLog)):
         with pytest.raises(TypeError, match=f"{name} must be a str, not {type(path).__name__}"):
             made(path)
@@ -458,7 +458,7 @@ def test_batches_of_an_unknown_kind_are_refused():
         ReadAllFromLog(as_batches="Arrow")
 
 
-def test_a_log_number_is_that_of_the_name(tmp_path):
+def test_a_log_number_comes_from_the_file_name(tmp_path):
     """All of the file is left over from another log."""
     path = write(tmp_path / "old", random_records(5, 10), dialect="rocksdb", log_number=7)
     (tmp_path / "000012.log").write_bytes((tmp_path / "old").read_bytes())
@@ -500,7 +500,7 @@ def test_a_pcollection_without_a_record_makes_an_empty_log(tmp_path):
     assert records_in(tmp_path) == []
 
 
-def test_a_record_that_is_text_is_an_error_of_the_step(tmp_path):
+def test_a_text_record_is_an_error_naming_the_step(tmp_path):
     message = "must be bytes-like, not str.*while running 'WriteToLog"
     with pytest.raises(Exception, match=message), beam.Pipeline() as pipeline:
         _ = pipeline | beam.Create(["one"]) | WriteToLog(str(tmp_path / "a"))
@@ -512,7 +512,7 @@ def test_a_prefix_that_beam_would_take_for_a_pattern_is_refused(tmp_path):
         WriteToLog(str(tmp_path / "a[1]"))
 
 
-def test_a_bundle_that_is_tried_again_leaves_no_record_twice(tmp_path, monkeypatch):
+def test_a_retried_bundle_duplicates_no_record(tmp_path, monkeypatch):
     records = random_records(100, 1_000)
     write_record = _Sink.write_record
     written = []
@@ -579,7 +579,7 @@ def test_a_killed_worker_leaves_no_duplicate_and_no_partial_log(tmp_path):
     assert records_in(tmp_path) == sorted(b"%d" % number for number in range(250))
 
 
-def test_a_log_is_on_the_disk_before_it_gets_its_name_and_then_the_name_is(tmp_path, monkeypatch):
+def test_a_log_is_synced_before_its_rename_is_synced(tmp_path, monkeypatch):
     calls = []
     rename, sync_directory = os.rename, cordwood.beam.sync_directory
 
@@ -709,7 +709,7 @@ def test_logs_are_written_to_and_read_from_any_of_beams_file_systems(in_memory):
         assert_that(pipeline | ReadFromLog("memory://bucket/*.log"), equal_to(records))
 
 
-def test_a_range_of_a_file_costs_the_bytes_of_the_range_and_two_blocks(in_memory):
+def test_a_range_reads_its_bytes_and_at_most_two_blocks(in_memory):
     log = random_records(2_000, 3_000)
     with cordwood.Writer(file := io.BytesIO()) as writer:
         writer.extend(log)
@@ -724,7 +724,7 @@ def test_a_range_of_a_file_costs_the_bytes_of_the_range_and_two_blocks(in_memory
     assert sum(size for size in in_memory.calls if size != "open") < len(file.getvalue()) + 4 * range_count * BLOCK_LEN
 
 
-def test_the_number_of_a_log_is_in_its_name_on_any_file_system(in_memory):
+def test_log_numbers_come_from_file_names_on_any_file_system(in_memory):
     with cordwood.Writer(file := io.BytesIO(), dialect="rocksdb", log_number=7) as writer:
         writer.append(b"left over from another log")
     in_memory.files["memory://bucket/000012.log"] = file.getvalue()
@@ -892,7 +892,7 @@ class BlockSource(iobase.BoundedSource):
 
 @pytest.mark.parametrize("on_corruption", ["skip", "salvage"])
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_oracle_of_sources_accepts_the_loop(dialect, on_corruption):
+def test_beams_source_checks_accept_the_reader(dialect, on_corruption):
     tried_count = 0
     for seed in range(15):
         data = random_log(seeded("oracle", dialect, on_corruption, seed), dialect)
@@ -915,7 +915,7 @@ def test_the_oracle_of_sources_accepts_the_loop(dialect, on_corruption):
 
 
 @pytest.mark.parametrize("damaged", [False, True])
-def test_the_oracle_of_sources_splits_at_every_fraction(damaged):
+def test_beams_source_checks_split_at_every_fraction(damaged):
     with cordwood.Writer(file := io.BytesIO()) as writer:
         writer.extend([bytes([number]) * 12_000 for number in range(12)])
     data = bytearray(file.getvalue())
@@ -950,7 +950,7 @@ BY_WINDOW = {
 
 
 @pytest.mark.parametrize("template", [None, "-SSSSS-of-NNNNN"])
-def test_a_stream_writes_each_window_under_a_name_of_its_own(template, tmp_path):
+def test_a_stream_names_each_window_uniquely(template, tmp_path):
     written_stream(WriteToLog(str(tmp_path / "some"), ".log", shard_name_template=template))
     assert records_by_name(tmp_path) == BY_WINDOW
 
@@ -984,7 +984,7 @@ def test_a_global_stream_is_written_in_windows_of_the_given_length(tmp_path):
     assert records_by_name(tmp_path) == BY_WINDOW
 
 
-def test_a_stream_removes_no_log_but_one_of_the_same_window(tmp_path):
+def test_a_stream_removes_only_logs_of_the_same_window(tmp_path):
     others = [f"some{middle}.log" for middle in ("-00000-of-00001", "-[0.0, 60.0)-00001-of-00002", "-[0.0, 6.0)-0")]
     for name in others:
         write(tmp_path / name, [b"old"])
@@ -994,7 +994,7 @@ def test_a_stream_removes_no_log_but_one_of_the_same_window(tmp_path):
 
 
 @pytest.mark.parametrize("template", ["", "-SS", "-V-SS"])
-def test_a_template_that_gives_two_windows_one_name_is_refused(template, tmp_path):
+def test_a_template_naming_two_windows_alike_is_refused(template, tmp_path):
     """`V` names the seconds in which a window starts and ends, which two short ones share."""
     with pytest.raises(ValueError, match="shard_name_template of a stream needs a W, for the window: "):
         written_stream(WriteToLog(str(tmp_path / "some"), ".log", shard_name_template=template))
@@ -1010,7 +1010,7 @@ def test_windows_of_bounded_records_share_their_logs(tmp_path):
 
 @pytest.mark.cell("one-file", "beam")
 @pytest.mark.parametrize(("change", "cell"), [(*param.values[::2],) for param in table(is_beam=True)])
-def test_a_log_that_was_found_is_recognised_when_it_is_read(change, cell, tmp_path):
+def test_a_log_changed_between_listing_and_reading_is_noticed(change, cell, tmp_path):
     path = tmp_path / "logs" / "a.log"
     path.parent.mkdir()
     write_log(path, OLD)

@@ -37,7 +37,7 @@ def flat(batches):
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 7])
-def test_ranks_have_equal_shares_and_an_epoch_has_each_record_once(batches, ranks):
+def test_ranks_share_each_epoch_equally(batches, ranks):
     shares = [flat(batches(rank, ranks, epochs=2)) for rank in range(ranks)]
     assert {len(share) for share in shares} == {2 * COUNT // ranks // SIZE * SIZE}
     # In turns, as the shuffled records were given to the ranks.
@@ -56,7 +56,7 @@ def test_the_order_depends_on_the_seed_and_the_epoch_only(batches):
 
 
 @pytest.mark.parametrize(("rank", "ranks"), [(0, 1), (2, 3)])
-def test_the_rest_is_returned_after_each_batch(batches, rank, ranks):
+def test_a_pipeline_resumes_after_any_batch(batches, rank, ranks):
     whole = list(batches(rank, ranks, epochs=2))
     started = batches(rank, ranks, epochs=2)
     for count in range(len(whole) + 1):

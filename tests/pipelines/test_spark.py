@@ -153,14 +153,14 @@ def test_what_is_saved_as_a_table_is_read_by_its_path(spark, tmp_path):
         spark.sql("drop table if exists saved")
 
 
-def test_the_records_that_decode_leaves_out_are_a_table(spark, tmp_path):
+def test_a_table_lists_the_records_decode_leaves_out(spark, tmp_path):
     write(tmp_path / "logs" / "a.log", [b'{"n": 1}', b"no json"])
     [row] = read(spark, tmp_path / "logs", decode="json", table="left_out").collect()
     assert (row.path, row.offset) == (str(tmp_path / "logs" / "a.log"), 15)
     assert "JSON" in row.error
 
 
-def test_a_value_of_another_type_names_its_column_which_can_be_a_string(spark, tmp_path):
+def test_a_value_of_another_type_is_an_error_naming_its_column(spark, tmp_path):
     write(tmp_path / "logs" / "a.log", [b'{"n": 1}', b'{"n": "x"}', b'{"n": null}'])
     frames = spark.read.format("cordwood").options(decode="json", on_corruption="skip")
     with pytest.raises(PySparkException, match="record at offset 15: the column 'n' is int32"):
@@ -288,7 +288,7 @@ def run_to_end(spark, *places):
 
 
 @pytest.mark.parametrize("run", range(10))
-def test_a_stream_delivers_each_record_once_over_restarts_torn_tails_and_new_files(spark, tmp_path, run):
+def test_a_restarted_stream_delivers_each_record_once(spark, tmp_path, run):
     source, target, checkpoint = tmp_path / "in", tmp_path / "out", tmp_path / "checkpoint"
     choice = random.Random(run)
     expected = [b"%d " % number + DATA[: choice.choice([0, 100, 40_000])] for number in range(300)]
@@ -359,7 +359,7 @@ def test_a_second_query_appends_to_the_same_directory(spark, tmp_path):
     assert records_in(target) == [b"one", b"one"]
 
 
-def test_executors_elsewhere_deliver_each_record_once_although_one_is_killed(tmp_path):
+def test_killing_an_executor_duplicates_and_loses_no_record(tmp_path):
     expected = [f"{number} {'x' * (number % 5_000)}" for number in range(300)]
     for number in range(3):
         write(tmp_path / "in" / f"{number}.log", [record.encode() for record in expected[number::3]])

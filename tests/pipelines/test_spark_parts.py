@@ -61,7 +61,7 @@ def test_one_path_and_the_url_of_a_file_are_accepted():
     assert options_of({"path": "s3://directory/a.log"}).paths == ("s3://directory/a.log",)
 
 
-def test_a_relative_path_is_that_in_the_directory_of_the_driver(tmp_path, monkeypatch):
+def test_a_relative_path_refers_to_the_driver_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = ["logs", "logs/**/*.log", "./a.log", "logs/"]
     assert options(*names).paths == tuple(str(tmp_path / name) for name in ("logs", "logs/**/*.log", "a.log", "logs"))
@@ -97,7 +97,7 @@ def test_a_wrong_option_is_an_error_that_names_it(given, message):
         options("a.log", **given)
 
 
-def test_a_table_in_the_catalog_is_refused_with_what_to_make_instead():
+def test_refusing_a_catalog_table_suggests_a_temporary_view():
     """Spark passes the owner of a table that it makes, and nothing for one that it reads."""
     for given in ({"owner": "me", "path": "/logs"}, {}):
         with pytest.raises(ValueError, match=r"CREATE TEMPORARY VIEW name USING cordwood OPTIONS \(path"):
@@ -110,7 +110,7 @@ def test_a_stream_has_fewer_options():
             options_of({"path": "logs", **given}, is_stream=True)
 
 
-def test_a_stream_has_options_of_its_own():
+def test_a_stream_has_its_own_options():
     given = {"path": "/logs", "maxfilespertrigger": "500", "failondataloss": "false"}
     found = options_of(given, is_stream=True)
     assert (found.max_files, found.fails_on_data_loss) == (500, False)
@@ -161,7 +161,7 @@ def test_a_subset_of_the_columns_has_the_types_that_are_asked_for(path):
     assert list(rows[0]) == list(columns)
 
 
-def test_a_subset_without_the_record_makes_no_data(path, monkeypatch):
+def test_a_column_subset_without_data_does_not_read_it(path, monkeypatch):
     asked = []
     scan = reading.scan
     monkeypatch.setattr(reading, "scan", lambda *args, **given: asked.append(given["columns"]) or scan(*args, **given))
@@ -169,7 +169,7 @@ def test_a_subset_without_the_record_makes_no_data(path, monkeypatch):
     assert asked == [["offset"]]
 
 
-def test_a_value_that_a_column_cannot_have_is_an_error(path):
+def test_a_value_outside_its_column_type_is_an_error(path):
     with pytest.raises(pyarrow.ArrowInvalid, match="70000"):
         rows_of(options(path), {"length": pyarrow.int16()})
 
@@ -220,7 +220,7 @@ def test_damage_raises_by_default(path):
         rows_of(options(path))
 
 
-def test_more_regions_than_a_report_lists_are_an_error(path, monkeypatch):
+def test_more_skipped_regions_than_a_report_lists_is_an_error(path, monkeypatch):
     damaged(path)
     monkeypatch.setattr(reading, "_SKIPPED_MAX", len(cordwood.verify(path).skipped))
     with pytest.raises(ValueError, match="lower partition_len"):
@@ -244,7 +244,7 @@ def test_a_segmented_log_is_one_table(name, tmp_path):
     assert {row["path"] for row in rows} == {str(tmp_path / "log")}
 
 
-def test_no_partition_has_no_rows():
+def test_zero_partitions_give_zero_rows():
     assert list(reading.batches([], reading.RECORDS, options("a.log"))) == []
 
 
@@ -280,7 +280,7 @@ def test_options_of_a_store_reach_the_driver_and_the_workers(path, monkeypatch):
 
 
 @pytest.mark.parametrize("text", ["key=right", '["right"]', "1"])
-def test_options_of_a_store_are_an_object_of_json(text):
+def test_storage_options_are_a_json_object(text):
     with pytest.raises(ValueError, match="storage_options is"):
         options("s3://logs", storage_options=text)
 
@@ -324,14 +324,14 @@ def test_write_batches_have_the_types_that_spark_has(tmp_path):
     assert [row["key"] for row in rows] == [b"key %d" % number for number in range(100)]
 
 
-def test_payloads_that_depend_on_earlier_records_are_not_cut(tmp_path):
+def test_logs_with_dependent_records_are_not_split(tmp_path):
     with cordwood.open(tmp_path / "run-1.wandb", "w", dialect="wandb") as writer:
         writer.extend([b""] * 10_000)
     assert len(reading.planned(options(tmp_path, partition_len="32768"))) == 3
     assert len(reading.planned(options(tmp_path, partition_len="32768", decode="wandb-history"))) == 1
 
 
-def test_the_records_that_are_no_json_are_a_table(tmp_path):
+def test_a_table_lists_the_records_that_are_not_json(tmp_path):
     lines = [b'{"n": %d}' % number if number % 7 else b"{%d" % number for number in range(3_000)]
     paths = [tmp_path / f"{number}.log" for number in range(2)]
     for path in paths:
@@ -346,12 +346,12 @@ def test_the_records_that_are_no_json_are_a_table(tmp_path):
     assert len(kept) + len(rows) == 2 * len(lines)
 
 
-def test_the_table_of_records_that_are_left_out_needs_their_kind():
+def test_the_table_of_left_out_records_needs_decode():
     with pytest.raises(ValueError, match="left_out"):
         options("a.log", table="left_out")
 
 
-def test_more_records_than_a_scan_lists_are_an_error(tmp_path):
+def test_more_left_out_records_than_a_scan_lists_is_an_error(tmp_path):
     (tmp_path / "a.log").write_bytes(reference.encode([b"no json"] * 1_000))
     with pytest.raises(ValueError, match="lower partition_len"):
         rows_of(options(tmp_path, decode="json", table="left_out"))
@@ -411,7 +411,7 @@ def test_a_target_that_is_a_link_stays_one(directory, tmp_path):
     assert hidden(tmp_path / "disk" / "table") == []
 
 
-def test_attempts_that_spark_does_not_count_leave_no_record(directory):
+def test_attempts_spark_discards_leave_no_record(directory):
     first = job(directory)
     lost = first.write(0, 1, batches_of(b"one"))
     kept = first.write(0, 2, batches_of(b"one"))
@@ -497,7 +497,7 @@ def test_a_missing_log_is_an_error_and_adds_no_record(directory):
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_a_commit_waits_until_the_names_of_its_directories_are_on_the_disk(directory, monkeypatch, overwrite):
+def test_a_commit_syncs_its_directories(directory, monkeypatch, overwrite):
     first, synced = job(directory), []
     part = first.write(0, 1, batches_of(b"one"))
     # A directory keeps its identity when it is renamed.
@@ -525,7 +525,7 @@ def test_overwriting_refuses_a_directory_with_other_files(directory):
 
 
 @pytest.mark.parametrize("name", ["part-00000.parquet", "part-two/mine.txt"])
-def test_overwriting_refuses_files_that_only_have_such_a_name(directory, name):
+def test_overwriting_refuses_other_files_named_like_logs(directory, name):
     """The files of Spark's own formats are named `part-...`, too."""
     (directory / name).parent.mkdir(parents=True)
     (directory / name).write_bytes(b"mine")
@@ -534,7 +534,7 @@ def test_overwriting_refuses_files_that_only_have_such_a_name(directory, name):
     assert (directory / name).read_bytes() == b"mine"
 
 
-def test_the_old_logs_are_the_target_again_if_the_new_ones_cannot_be(directory, monkeypatch):
+def test_old_logs_are_restored_if_the_new_ones_cannot_be_moved(directory, monkeypatch):
     def refused(source, target):
         if source.endswith(".new"):
             raise OSError("refused")
@@ -551,7 +551,7 @@ def test_the_old_logs_are_the_target_again_if_the_new_ones_cannot_be(directory, 
     assert hidden(directory) == []
 
 
-def test_a_file_and_a_segmented_log_are_no_target(tmp_path):
+def test_a_file_or_segmented_log_is_refused_as_target(tmp_path):
     (tmp_path / "a.log").write_bytes(reference.encode([b"one"]))
     with pytest.raises(ValueError, match="is not a directory"):
         job(tmp_path / "a.log")
@@ -561,7 +561,7 @@ def test_a_file_and_a_segmented_log_are_no_target(tmp_path):
         job(tmp_path / "log")
 
 
-def test_logs_are_written_to_one_directory_that_is_no_url():
+def test_a_job_writes_only_to_one_local_directory():
     for paths in (("s3://bucket/logs",), ("a", "b")):
         with pytest.raises(ValueError, match="written to one directory"):
             writing.job_of(paths, "one", "leveldb")
@@ -615,7 +615,7 @@ def test_a_log_that_grows_byte_by_byte_is_read_exactly_once(tmp_path, options):
 
 
 @pytest.mark.parametrize("given", [{"dialect": "auto"}, {"log_number": "7"}, {"dialect": "rocksdb", "log_number": "7"}])
-def test_a_log_with_a_number_is_not_cut_in_a_stream_however_its_format_is_named(tmp_path, given):
+def test_a_stream_does_not_split_a_numbered_log(tmp_path, given):
     path = tmp_path / "000007.log"
     with cordwood.open(path, "w", dialect="rocksdb", log_number=7) as writer:
         writer.extend(RECORDS[:60])
@@ -626,7 +626,7 @@ def test_a_log_with_a_number_is_not_cut_in_a_stream_however_its_format_is_named(
     assert (records, offsets(end)) == (RECORDS[:60], {str(path): path.stat().st_size})
 
 
-def test_a_follower_waits_at_a_torn_tail_until_the_record_is_whole(tmp_path):
+def test_a_follower_waits_for_the_rest_of_a_torn_record(tmp_path):
     path, data = tmp_path / "a.log", reference.encode([b"one", b"two"])
     path.write_bytes(data[:-1])
     given = stream_of(tmp_path)
@@ -638,7 +638,7 @@ def test_a_follower_waits_at_a_torn_tail_until_the_record_is_whole(tmp_path):
     assert (records, offsets(start)) == ([b"two"], {str(path): 20})
 
 
-def test_new_files_are_read_from_their_start_and_others_left_out(tmp_path):
+def test_new_files_are_read_from_the_start_and_others_ignored(tmp_path):
     given, start = stream_of(tmp_path), {}
     (tmp_path / "empty.log").write_bytes(b"")
     (tmp_path / "notes.txt").write_bytes(b"no log\n" * 10_000)
@@ -650,13 +650,13 @@ def test_new_files_are_read_from_their_start_and_others_left_out(tmp_path):
 
 
 @pytest.mark.parametrize("start", [b"PK\3\4", b"no log\n"])
-def test_a_named_file_that_is_no_log_is_an_error(tmp_path, start):
+def test_naming_a_file_that_is_not_a_log_is_an_error(tmp_path, start):
     (tmp_path / "file").write_bytes(start + b"no log\n" * 10_000)
     with pytest.raises(cordwood.CordwoodError, match=r"(?i)not a log|checksum|damage|length"):
         read_batch(stream_of(tmp_path / "file"), {})
 
 
-def test_damage_at_the_end_of_a_log_is_an_error_and_not_waited_for_forever(tmp_path):
+def test_damage_at_the_end_of_a_log_is_an_error(tmp_path):
     data = bytearray(reference.encode([b"one", PAYLOAD[:20_000]]))
     data[12_000] ^= 1
     (tmp_path / "a.log").write_bytes(data)
@@ -664,7 +664,7 @@ def test_damage_at_the_end_of_a_log_is_an_error_and_not_waited_for_forever(tmp_p
         read_batch(stream_of(tmp_path), {})
 
 
-def test_a_log_that_was_cut_or_replaced_is_an_error(tmp_path):
+def test_a_truncated_or_replaced_log_is_an_error(tmp_path):
     path = tmp_path / "a.log"
     path.write_bytes(reference.encode([b"one", b"two"]))
     given = stream_of(tmp_path)
@@ -759,7 +759,7 @@ def make_logs(directory, count):
         (directory / f"{number:05}.log").write_bytes(reference.encode([b"%d" % number]))
 
 
-def test_a_batch_has_at_most_so_many_logs_and_passes_none_over(tmp_path):
+def test_a_batch_limits_its_logs_and_skips_none(tmp_path):
     make_logs(tmp_path / "logs", 23)
     given, start, found, count = stream_of(tmp_path / "logs", maxfilespertrigger="5"), {}, [], 0
     while True:
@@ -793,7 +793,7 @@ def test_logs_without_a_new_record_do_not_count(tmp_path):
 
 
 @pytest.mark.parametrize("limit", [{}, {"maxfilespertrigger": "4"}])
-def test_all_that_is_available_now_is_delivered_and_the_query_ends(tmp_path, limit):
+def test_available_now_delivers_everything_and_ends_the_query(tmp_path, limit):
     """Also if each log grows forever, and new logs come."""
     make_logs(tmp_path / "logs", 10)
     given, start, found = stream_of(tmp_path / "logs", **limit), {}, []
@@ -812,7 +812,7 @@ def test_all_that_is_available_now_is_delivered_and_the_query_ends(tmp_path, lim
     ]
 
 
-def test_the_offset_of_a_log_that_is_gone_is_dropped_after_two_batches(tmp_path):
+def test_the_offset_of_a_removed_log_is_dropped_later(tmp_path):
     make_logs(tmp_path, 3)
     given = stream_of(tmp_path)
     _, start = read_batch(given, {})
@@ -829,7 +829,7 @@ def test_the_offset_of_a_log_that_is_gone_is_dropped_after_two_batches(tmp_path)
     assert (lens, str(gone) in start) == ([4, 4], False)
 
 
-def test_a_log_that_comes_back_within_two_batches_goes_on(tmp_path):
+def test_a_log_back_within_two_batches_keeps_its_offset(tmp_path):
     make_logs(tmp_path, 2)
     given = stream_of(tmp_path)
     _, start = read_batch(given, {})
@@ -854,7 +854,7 @@ def test_a_log_that_comes_back_within_two_batches_goes_on(tmp_path):
         read_batch(given, start)
 
 
-def test_offsets_of_logs_that_come_and_go_stay_short(tmp_path):
+def test_offsets_stay_short_as_logs_come_and_go(tmp_path):
     given, start = stream_of(tmp_path), {}
     for number in range(30):
         path = tmp_path / f"{number}.log"
@@ -866,7 +866,7 @@ def test_offsets_of_logs_that_come_and_go_stay_short(tmp_path):
         path.unlink()
 
 
-def test_with_fail_on_data_loss_off_a_replaced_or_pruned_log_is_read_from_its_start(tmp_path):
+def test_without_fail_on_data_loss_a_replaced_log_is_reread(tmp_path):
     path, given = tmp_path / "a.log", stream_of(tmp_path, failondataloss="false")
     path.write_bytes(reference.encode([b"old"] * 10))
     _, start = read_batch(given, {})

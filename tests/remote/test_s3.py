@@ -137,7 +137,7 @@ def test_a_range_transfers_little_more_than_itself(kind, bucket, log, server):
 
 @pytest.mark.parametrize("spoil", [short, dropped])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_body_that_is_not_whole_is_never_the_end(kind, spoil, bucket, log, server):
+def test_an_incomplete_body_is_not_taken_for_the_end(kind, spoil, bucket, log, server):
     """If it happens once, a client may retry and get everything; if always, it is an error after valid records."""
     file, _ = log
     expected = list(cordwood.open(file))
@@ -169,7 +169,7 @@ def test_a_body_that_is_not_whole_is_never_the_end(kind, spoil, bucket, log, ser
         server.spoil = None
 
 
-def test_a_listing_that_is_older_than_the_file(bucket, log):
+def test_a_stale_listing_does_not_shorten_the_log(bucket, log):
     file, _ = log
     url = bucket("URL", file[: 2 * BLOCK_LEN])
     fsspec.filesystem("s3").ls("s3://bucket")

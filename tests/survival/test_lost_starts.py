@@ -68,7 +68,7 @@ def test_a_padded_packed_log_has_its_mark_again(tmp_path, with_segments, damaged
 
 @pytest.mark.parametrize("dialect", ["wandb", "swanlab", "packed", "leveldb"])
 @pytest.mark.parametrize("left", range(8))
-def test_a_file_of_a_few_bytes_is_opened_at_every_start(tmp_path, dialect, left):
+def test_a_tiny_file_is_opened_at_every_start(tmp_path, dialect, left):
     path = tmp_path / "run"
     with cordwood.open(path, "w", dialect=dialect) as writer:
         writer.append(b"lost")
@@ -121,7 +121,7 @@ def test_a_last_segment_without_its_start_is_opened_at_every_start(tmp_path, dia
     assert ("truncate" in opened) == (len(sizes) == 1)
 
 
-def test_the_only_segment_shows_what_it_is(tmp_path):
+def test_an_only_segment_without_its_start_is_refused(tmp_path):
     # Nothing precedes it, so nothing but its bytes shows that it is a log.
     path = tmp_path / "log"
     path.mkdir()

@@ -246,7 +246,7 @@ def test_markup_in_names_and_records_is_text(page, tmp_path):
     save(page)
 
 
-def test_other_files_are_refused_with_the_words_of_the_command(page, tmp_path):
+def test_other_files_are_refused_with_the_message_of_the_command(page, tmp_path):
     path = tmp_path / "a.png"
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 200)
     found = drop(page, path)
@@ -255,7 +255,7 @@ def test_other_files_are_refused_with_the_words_of_the_command(page, tmp_path):
     assert drop(page, VECTORS / LOGS[1])["title"] == "No damage"
 
 
-def test_a_log_under_the_name_of_another_is_named_as_such(page, tmp_path):
+def test_the_page_reports_a_log_named_for_another(page, tmp_path):
     path = tmp_path / "000015.log"
     path.write_bytes((VECTORS / "rocksdb/recycled/000014.log").read_bytes())
     found = drop(page, path)
@@ -308,7 +308,7 @@ def test_a_file_that_is_too_long_is_refused_unread(page, tmp_path):
     assert drop(page, path)["title"] == "Too long for this page"
 
 
-def test_the_next_log_replaces_one_that_is_still_read(page, tmp_path):
+def test_dropping_another_log_cancels_the_current_one(page, tmp_path):
     path = tmp_path / "long.log"
     path.write_bytes(reference.encode([bytes(32_761)]) * 3_000)
     page.set_input_files("#try-file", path)
@@ -316,7 +316,7 @@ def test_the_next_log_replaces_one_that_is_still_read(page, tmp_path):
     assert answer(page)["lines"][0].startswith("000003.log")
 
 
-def test_the_keyboard_reaches_everything(page, tmp_path):
+def test_every_control_is_reachable_by_keyboard(page, tmp_path):
     page.focus("#try-file")
     with page.expect_file_chooser() as chooser:
         page.keyboard.press("Enter")

@@ -512,7 +512,7 @@ mod tests {
 
     /// Room is reserved for each payload before it is joined, so joining allocates no memory.
     #[test]
-    fn room_is_reserved_for_payloads_that_are_joined_and_for_no_others() {
+    fn memory_is_reserved_only_for_joined_payloads() {
         let reserved = |leaves, kind, is_container, len| {
             let mut assembler = limited_to(1_000);
             assembler.set_leaves(leaves);

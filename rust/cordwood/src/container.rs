@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn each_record_has_an_offset_in_the_container_and_in_its_first_block() {
+    fn each_record_has_an_offset_in_the_first_block() {
         let head = Head { count: 300, len: 3 };
         assert!(head.has_offsets(10, 310, 32_768) && !head.has_offsets(10, 309, 32_768));
         assert!(head.has_offsets(32_468, 40_000, 32_768) && !head.has_offsets(32_469, 40_000, 32_768));

@@ -556,7 +556,7 @@ mod tests {
     /// known how much of this an earlier writer has used. Source: `docs/format/packed.md`.
     #[test]
     #[cfg(feature = "zstd")]
-    fn containers_after_those_of_another_writer_expand_by_200_at_most() {
+    fn appended_containers_expand_at_most_200_fold() {
         use crate::dialect::Compression;
         let format = LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd);
         let expands_more = |mut encoder: Encoder| {
@@ -579,7 +579,7 @@ mod tests {
     /// as that requires.
     #[test]
     #[cfg(feature = "zstd")]
-    fn a_frame_is_lengthened_by_no_more_than_the_budget_of_a_reader_requires() {
+    fn a_frame_is_lengthened_only_as_the_budget_requires() {
         use crate::dialect::Compression;
         let format = LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd);
         let mut random = 1_u64;
@@ -640,7 +640,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_ends_once_its_output_has_exactly_its_length() {
+    fn a_run_ends_when_its_output_is_full() {
         let records = [[1; 100]; 5];
         for (format, record_len) in [(Dialect::LEVELDB, 107), (Dialect::WANDB, 107)] {
             let mut encoder = Encoder::unchecked(0, format.into());

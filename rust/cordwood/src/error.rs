@@ -841,7 +841,7 @@ mod tests {
 
     /// All file offsets above are 10 or 20, and no other number is.
     #[test]
-    fn an_error_in_a_segment_has_log_offsets_whatever_its_kind() {
+    fn every_error_in_a_segment_has_log_offsets() {
         let words = |error: &Error| format!("{:?}", error.kind).replace("1010", "10").replace("1020", "20");
         for (file, segment) in of_each_kind().into_iter().zip(of_each_kind()) {
             let moved = segment.in_segment(1000);

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn each_name_is_its_own() {
+    fn fragment_kind_names_are_unique() {
         let names: BTreeSet<_> = FragmentKind::ALL.map(FragmentKind::as_str).into();
         assert_eq!(names.len(), FragmentKind::ALL.len());
     }

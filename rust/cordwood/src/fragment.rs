@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn without_all_of_the_block_only_a_valid_fragment_is_found() {
+    fn a_partial_block_yields_only_valid_fragments() {
         let whole = fragment(1, b"foo");
         assert!(matches!(
             find(&Dialect::LEVELDB.into(), &whole, BLOCK_LEN, false, true),

@@ -570,7 +570,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn indices_are_in_the_order_that_comparing_gives() {
+    fn indices_are_sorted_as_by_comparison() {
         let mut state = 1_u64;
         let mut random = || {
             state ^= state << 13;

@@ -371,7 +371,7 @@ mod tests {
 
     /// A pipeline leaves no thread running, even if it is not read to its end.
     #[test]
-    fn dropping_it_ends_the_threads() {
+    fn dropping_a_pipeline_stops_its_threads() {
         let running = Arc::new(());
         let worker = || {
             let running = Arc::clone(&running);

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_has_one_number() {
+    fn the_process_number_is_stable() {
         let number = Process::current().number();
         assert!(number > 0);
         assert_eq!(Process::current().number(), number);

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_those_of_no_segment() {
+    fn other_names_are_not_segments() {
         for name in [
             "",
             ".log",
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_and_a_changed_length_are_found() {
+    fn gaps_and_changed_lengths_are_found() {
         let found = |segments: &[Segment]| -> Vec<_> {
             let regions = breaks(segments);
             regions

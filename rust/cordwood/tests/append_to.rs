@@ -56,7 +56,7 @@ fn open(file: &[u8], options: LogFileOptions) -> (Double, Result<LogFile, Error>
 
 /// To readers of another dialect, LevelDB fragments in its file are damage.
 #[test]
-fn a_log_is_appended_to_in_its_own_dialect() {
+fn append_keeps_the_dialect_of_the_log() {
     let zeros = vec![0; 1200];
     for dialect in [Dialect::LEVELDB, Dialect::WANDB, Dialect::SWANLAB].map(LogFormat::new) {
         let file = log_of(dialect, [&zeros, b"two"]);
@@ -71,7 +71,7 @@ fn a_log_is_appended_to_in_its_own_dialect() {
 }
 
 #[test]
-fn a_dialect_that_cannot_read_the_file_is_refused_by_name() {
+fn append_names_the_dialect_that_cannot_read_the_file() {
     let files = [
         (LogFormat::new(Dialect::WANDB), Dialect::LEVELDB),
         (LogFormat::new(Dialect::LEVELDB), Dialect::WANDB),
@@ -95,7 +95,7 @@ fn a_dialect_that_cannot_read_the_file_is_refused_by_name() {
 
 /// A RocksDB log that is not recycled is detected as a LevelDB log.
 #[test]
-fn a_dialect_in_which_the_fragments_mean_the_same_agrees() {
+fn append_accepts_a_dialect_with_identical_fragments() {
     let file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
     for named in [Dialect::ROCKSDB, Dialect::PEBBLE, Dialect::RECYCLABLE, Dialect::LEVELDB] {
         let (double, log) = open(&file, options().with_dialect(named));
@@ -151,7 +151,7 @@ fn logs_with_log_numbers_or_compression_are_never_appended_to() {
 // Files that are not logs, and damaged ones ------------------------------------------------------
 
 #[test]
-fn a_file_without_a_valid_fragment_is_not_cut() {
+fn a_file_without_a_valid_fragment_is_not_truncated() {
     let text = b"hello world, this is a plain text file\n".repeat(100);
     let mut elf = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0\x01\0\0\0".to_vec();
     elf.resize(5000, 0);
@@ -241,7 +241,7 @@ fn padding_does_not_complete_the_first_record() {
 /// A valid MIDDLE fragment without a record suffices, and so does a checkpoint up to which the file
 /// was on the disk.
 #[test]
-fn the_evidence_of_a_log_need_not_be_a_record() {
+fn a_fragment_or_a_checkpoint_proves_a_log() {
     let pad = || options().with_on_torn_tail(OnTornTail::PadToBlock);
     let middle = [&common::fragment(3, b"middle")[..], &[0xff; 50]].concat();
     let (double, log) = open(&middle, pad());
@@ -257,7 +257,7 @@ fn the_evidence_of_a_log_need_not_be_a_record() {
 /// The first header of each could be that of a torn record: with type 9 in Pebble's dialect, with
 /// type 1 in all.
 #[test]
-fn text_and_gzip_are_not_cut_in_any_dialect() {
+fn text_and_gzip_are_never_truncated() {
     let text = b"abcdef\tmore text\n".to_vec();
     let gzip = [b"\x1f\x8b\x08\0\0\x10\x01\0\0\x03".as_slice(), &[0xbd; 300]].concat();
     for file in [text, gzip] {
@@ -272,7 +272,7 @@ fn text_and_gzip_are_not_cut_in_any_dialect() {
 
 /// Less than a header may be a torn record. Five printable bytes and more are rather a text.
 #[test]
-fn a_short_text_is_not_cut() {
+fn a_short_text_is_not_truncated() {
     for (text, is_cut) in [("note", true), ("notes", false), ("notes\n", false)] {
         let (double, log) = open(text.as_bytes(), options().with_on_torn_tail(OnTornTail::Truncate));
         assert_eq!(log.is_ok(), is_cut, "{text}");
@@ -283,7 +283,7 @@ fn a_short_text_is_not_cut() {
 /// The error names the file's format, not only the damage, even if the file is longer than the
 /// bytes that detection reads, or a dialect is named.
 #[test]
-fn the_format_of_a_file_that_is_not_a_log_is_named() {
+fn append_names_the_format_of_a_foreign_file() {
     let text = b"hello world, this is a plain text file\n".repeat(4000);
     for policy in POLICIES {
         let (_, log) = open(&text, options().with_on_torn_tail(policy));
@@ -327,7 +327,7 @@ fn the_format_of_a_file_that_is_not_a_log_is_named() {
 /// The dialects differ in where the second block starts; in the first, the two grids of run files
 /// are the same.
 #[test]
-fn a_grid_that_differs_is_refused_once_it_shows() {
+fn append_rejects_a_visibly_different_block_grid() {
     // The second is exactly one block long.
     for len in [100, BLOCK_LEN - 14, 40_000] {
         let file = log_of(LogFormat::new(Dialect::WANDB), [&vec![b'x'; len]]);
@@ -348,7 +348,7 @@ fn a_grid_that_differs_is_refused_once_it_shows() {
 
 /// The tail's reason is the first one of the worst severity, wherever it is in the tail.
 #[test]
-fn the_worst_that_follows_the_last_record_is_reported() {
+fn the_worst_damage_in_the_tail_is_reported() {
     let one = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
     let mut damaged = common::fragment(1, &[b'x'; 40]);
     damaged[20..30].fill(b'?');
@@ -394,7 +394,7 @@ fn padding_after_damage_and_zeros_is_zeros_alone() {
 
 /// Its first fragment is valid, and so is evidence of a log, although the record is torn.
 #[test]
-fn a_torn_record_of_two_blocks_is_cut_from_a_file_of_its_own() {
+fn a_torn_two_block_record_is_truncated_if_alone() {
     let whole = log_of(LogFormat::new(Dialect::LEVELDB), [&[b'x'; 40_000]]);
     for len in [BLOCK_LEN, BLOCK_LEN + 3, BLOCK_LEN + 5_000] {
         let (double, log) = open(&whole[..len], options().with_on_torn_tail(OnTornTail::Truncate));
@@ -405,7 +405,7 @@ fn a_torn_record_of_two_blocks_is_cut_from_a_file_of_its_own() {
 
 /// The disk wrote part of the first and none of the second of two blocks.
 #[test]
-fn zeros_in_the_block_after_damage_show_that_it_is_a_torn_write() {
+fn zeros_in_the_next_block_reveal_a_torn_write() {
     let one = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
     let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one".as_slice(), &[b'x'; 40_000]]);
     file[100..200].fill(b'?');
@@ -419,7 +419,7 @@ fn zeros_in_the_block_after_damage_show_that_it_is_a_torn_write() {
 /// If no sector of it was written after the first, the hint is the option that cuts it; if a bit was
 /// flipped, the one that keeps it.
 #[test]
-fn damage_is_refused_with_the_option_for_it() {
+fn append_refuses_damage_and_suggests_an_option() {
     let file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one".as_slice(), &[b'x'; 3000]]);
     let (mut unwritten, mut flipped) = (file.clone(), file);
     unwritten[512..].fill(0);
@@ -437,7 +437,7 @@ fn damage_is_refused_with_the_option_for_it() {
 
 /// A crash may come after the padding and before the next record.
 #[test]
-fn a_padded_first_header_is_still_that_of_a_log() {
+fn a_padded_first_header_still_proves_a_log() {
     let whole = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
     for len in 1..7 {
         let (padded, log) = open(&whole[..len], options().with_on_torn_tail(OnTornTail::PadToBlock));
@@ -595,7 +595,7 @@ fn a_run_file_without_a_whole_record_is_appended_to() {
 }
 
 #[test]
-fn zeros_and_a_torn_first_record_are_cut() {
+fn zeros_and_a_torn_first_record_are_truncated() {
     let file = log_of(LogFormat::new(Dialect::LEVELDB), [&[b'x'; 40_000]]);
     let mut unwritten = file[..3000].to_vec();
     unwritten[600..].fill(0);
@@ -619,7 +619,7 @@ fn zeros_and_a_torn_first_record_are_cut() {
 
 /// Every bit of the record, with any zeros in it.
 #[test]
-fn damage_that_one_flipped_bit_explains_is_not_cut() {
+fn damage_explained_by_one_flipped_bit_is_not_truncated() {
     let half = [[1; 750], [0; 750]].concat();
     for record in [&[0; 600][..], &[0; 2000], &half, b"\x55"] {
         let file = log_of(LogFormat::new(Dialect::LEVELDB), [b"before", record]);
@@ -640,7 +640,7 @@ fn damage_that_one_flipped_bit_explains_is_not_cut() {
 
 /// With the type that the flip makes of it, the header is longer than the rest of the file.
 #[test]
-fn a_last_record_whose_type_has_a_flipped_bit_is_not_cut() {
+fn a_flipped_type_bit_does_not_truncate_the_last_record() {
     let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [b"before", b"foo"]);
     file[13 + 6] ^= 4;
     let cutting = options().with_on_torn_tail(OnTornTail::Truncate);
@@ -667,7 +667,7 @@ fn file_id(inode: u64) -> Option<FileId> {
 /// After a failed sync, Linux takes the pages for clean: bytes that can be read are not on the
 /// disk, and another sync succeeds.
 #[test]
-fn after_a_failed_sync_the_bytes_are_rewritten_before_they_count_as_durable() -> Result<(), Error> {
+fn bytes_of_a_failed_sync_are_rewritten() -> Result<(), Error> {
     let double = Double::default();
     double.state().identity = file_id(1);
     let log = LogFile::create_in(double.boxed(), options()).expect("an empty file");
@@ -705,7 +705,7 @@ fn after_a_failed_sync_the_bytes_are_rewritten_before_they_count_as_durable() ->
 }
 
 #[test]
-fn a_shorter_file_and_a_new_one_are_other_files() -> Result<(), Error> {
+fn a_shorter_or_new_file_forgets_the_failed_sync() -> Result<(), Error> {
     for is_new in [false, true] {
         let double = Double::default();
         double.state().identity = file_id(2);
@@ -825,7 +825,7 @@ fn a_durable_offset_is_a_checkpoint() -> Result<(), Error> {
 
 /// Only 0 is always a checkpoint: no record starts or ends within the first header.
 #[test]
-fn an_offset_within_the_first_header_is_no_checkpoint() {
+fn a_checkpoint_inside_the_first_header_is_rejected() {
     let file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
     for checkpoint in 1..HEADER_LEN as u64 {
         let (_, log) = open(&file, options().with_checkpoint(Some(checkpoint)));
@@ -835,7 +835,7 @@ fn an_offset_within_the_first_header_is_no_checkpoint() {
 
 /// The mark is at the start, which is not read with a checkpoint in a later block.
 #[test]
-fn a_mark_of_a_later_version_is_refused_with_every_checkpoint() {
+fn a_later_version_is_rejected_with_every_checkpoint() {
     let mark = common::fragment(0x48, b"cordwood\x02\0");
     let rest = common::fragment(1, &vec![b'x'; BLOCK_LEN - mark.len() - HEADER_LEN]);
     let file = [mark, rest, common::fragment(1, b"one")].concat();
@@ -856,7 +856,7 @@ fn a_mark_of_a_later_version_is_refused_with_every_checkpoint() {
 
 /// A tail that ends with a block is followed by the next record, without any padding.
 #[test]
-fn a_tail_that_ends_with_its_block_is_left_as_it_is() {
+fn a_tail_that_fills_its_block_is_left_alone() {
     let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
     file.resize(BLOCK_LEN, 0);
     let (double, log) = open(&file, options().with_on_torn_tail(OnTornTail::PadToBlock));
@@ -866,7 +866,7 @@ fn a_tail_that_ends_with_its_block_is_left_as_it_is() {
 
 /// The padding must not complete the torn fragment. That a valid one precedes it says nothing.
 #[test]
-fn the_byte_of_the_padding_depends_on_the_torn_fragment_alone() {
+fn only_the_torn_fragment_decides_the_padding_byte() {
     let one = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
     let torn = common::fragment(4, b"the end");
     let file = [one, common::fragment(2, b"start"), torn[..9].to_vec()].concat();
@@ -877,7 +877,7 @@ fn the_byte_of_the_padding_depends_on_the_torn_fragment_alone() {
 
 /// The earlier of the two offsets counts, and all of a long file is written again.
 #[test]
-fn all_that_is_uncertain_is_written_again() -> Result<(), Error> {
+fn all_uncertain_bytes_are_rewritten() -> Result<(), Error> {
     let double = Double::default();
     double.state().identity = file_id(3);
     let log = LogFile::create_in(double.boxed(), options()).expect("an empty file");
@@ -906,7 +906,7 @@ fn all_that_is_uncertain_is_written_again() -> Result<(), Error> {
 
 /// A failed sync of a cut is a failed sync like any other.
 #[test]
-fn a_failed_sync_of_a_cut_is_remembered() -> Result<(), Error> {
+fn a_failed_sync_after_truncation_is_remembered() -> Result<(), Error> {
     let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one", b"two"]);
     file.pop();
     let double = Double::with_bytes(&file);
@@ -927,7 +927,7 @@ fn a_failed_sync_of_a_cut_is_remembered() -> Result<(), Error> {
 /// The system reports once that it could not write. If the cut of a failed write receives that
 /// error, a sync that is under way in another thread succeeds, but is no proof.
 #[test]
-fn a_sync_whose_error_a_cut_received_is_no_proof() -> Result<(), Error> {
+fn a_sync_proves_nothing_if_a_truncation_took_its_error() -> Result<(), Error> {
     let double = Double::default();
     double.state().identity = file_id(5);
     double.state().held_sync = Some(1);

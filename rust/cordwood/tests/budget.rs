@@ -76,7 +76,7 @@ fn is_refused_at(error: &Error, offset: u64, expected_len: u64) -> bool {
 }
 
 #[test]
-fn a_record_that_decompresses_to_too_much_is_refused_and_stays() {
+fn an_oversized_record_is_rejected_every_time() {
     for are_joined in [false, true] {
         let (file, offsets) = log(&[bomb(MIB), bomb(300 * MIB), bomb(MIB)], are_joined);
         let is_refused = |error: &Error| is_refused_at(error, offsets[1], 300 * MIB);
@@ -125,7 +125,7 @@ fn a_record_that_decompresses_to_too_much_is_refused_and_stays() {
 
 /// The error names the smallest value that suffices. Frames that fail count too.
 #[test]
-fn the_option_that_is_named_lifts_it() {
+fn the_suggested_option_lifts_the_budget() {
     let (file, offsets) = log(&[broken(200 * MIB), broken(200 * MIB)], false);
     let error = ops::verify(SliceSource::new(&file), &ReadOptions::default()).unwrap_err();
     assert!(is_refused_at(&error, offsets[1], 200 * MIB), "{error}");
@@ -155,7 +155,7 @@ fn the_option_that_is_named_lifts_it() {
 
 /// Data that compresses well reaches the limit only beyond 256 MiB.
 #[test]
-fn logs_of_engines_are_read() {
+fn engine_logs_fit_the_budget() {
     let mut file = Vec::new();
     let mut encoder =
         Encoder::with_format(0, LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd)).unwrap();
@@ -167,7 +167,7 @@ fn logs_of_engines_are_read() {
 }
 
 #[test]
-fn a_path_is_named() {
+fn budget_errors_name_the_path() {
     let (file, _) = log(&[bomb(300 * MIB)], false);
     let mut reader = Reader::with_source(
         StreamSource::new(&file[..], 0).with_path(Some("a.log".into())),
@@ -259,7 +259,7 @@ fn a_container_states_at_most_256_mib() {
 
 /// The option that the error names is enough for both limits of C6.
 #[test]
-fn the_option_that_is_named_is_enough_for_the_container() {
+fn the_suggested_option_admits_the_container() {
     let bomb = container_of((2 << 30) - 4);
     let file = packed(&bomb);
     let options = ReadOptions::default().with_record_len_max((2 << 30) - 1);
@@ -288,7 +288,7 @@ fn a_record_of_more_than_256_mib_is_stored_alone() {
 }
 
 #[test]
-fn a_container_that_is_too_long_to_be_opened_is_whole_if_it_has_its_end() {
+fn an_oversized_container_is_kept_if_it_is_complete() {
     let container = [&b"\x00\x01\x80\x80\x80\x01"[..], &vec![0; 2 << 20]].concat();
     let file = packed(&container);
     assert_eq!(len_after_opening(&file, 1000).unwrap(), file.len() as u64);

@@ -617,7 +617,7 @@ impl Encoded {
 }
 
 #[test]
-fn a_crash_of_the_recovery_itself() {
+fn a_crash_during_recovery() {
     for &format in FORMATS {
         for (name, torn) in torn_logs(format) {
             for on_torn_tail in [OnTornTail::Truncate, OnTornTail::PadToBlock] {
@@ -701,7 +701,7 @@ fn a_new_log_in_place_of_an_old_one() {
 }
 
 #[test]
-fn writes_that_failed_on_the_way() {
+fn failed_writes_before_the_crash() {
     for &format in FORMATS {
         let mut session = Session::create(None, options(format));
         session.append_sync(600);
@@ -766,7 +766,7 @@ fn a_crash_that_reads_as_damage_is_distinguished_from_damage() {
 }
 
 #[test]
-fn a_log_that_is_cut_reads_to_its_end() {
+fn a_truncated_log_is_read_to_its_end() {
     for &format in FORMATS {
         for (name, torn) in torn_logs(format) {
             let double = Double::with_bytes(&torn);

@@ -329,7 +329,7 @@ fn flip_shows_as(reason: Reason) -> bool {
 
 /// Two flips in a block are two damaged places: the records between them are also kept.
 #[test]
-fn two_flips_in_a_block_cost_two_records() {
+fn two_flips_in_a_block_lose_two_records() {
     let log = three_blocks();
     let in_first_block = log.fragments.iter().filter(|&&(at, _)| at < BLOCK_LEN);
     let places: Vec<usize> = in_first_block.flat_map(|&(at, _)| [at, at + 6]).collect();
@@ -367,7 +367,7 @@ fn the_second_damage_in_a_salvaged_block_is_not_reported_by_leveldb() -> Result<
 }
 
 #[test]
-fn a_destroyed_header_costs_its_record() {
+fn a_destroyed_header_loses_its_record() {
     let log = three_blocks();
     for &(at, record) in &log.fragments {
         for fill in [0, 0xff] {
@@ -433,7 +433,7 @@ fn verify_reports_each_flip_with_any_number_of_threads() -> Result<(), Box<dyn s
 /// Ranges of any kind, read in parts of one block or two by several threads, give the same report
 /// as one reader.
 #[test]
-fn parts_of_a_range_report_the_range() -> Result<(), Error> {
+fn parts_of_a_range_report_the_same_as_the_whole() -> Result<(), Error> {
     let log = three_blocks();
     let mut bytes = log.bytes;
     bytes[40] ^= 1;
@@ -599,7 +599,7 @@ fn regions_of(file: &[u8]) -> Vec<SkippedRegion> {
 }
 
 #[test]
-fn a_region_of_one_byte_is_a_byte() {
+fn a_one_byte_region_is_shown_in_the_singular() {
     for (len, words) in [(1, "1 byte at offset 0: "), (2, "2 bytes at offset 0: ")] {
         let text = regions_of(&[0, 0][..len])[0].to_string();
         assert!(text.starts_with(words), "{text}");
@@ -720,7 +720,7 @@ fn salvaged(reader: &mut Reader<SliceSource<'_>>) -> Vec<Result<(u64, bool), (u6
 
 /// Rule S1: a flipped bit of a length is undone only if a valid fragment or an end follows.
 #[test]
-fn a_flipped_bit_of_a_length_is_not_undone_if_damage_follows() {
+fn a_flipped_length_bit_is_not_undone_before_damage() {
     let mut file = six();
     file[27 + 4] ^= 8; // the length of the second record
     file[54] ^= 0x55; // the checksum of the third one
@@ -751,7 +751,7 @@ fn after_a_seek_a_record_is_still_salvaged() {
 
 /// In records of several fragments, also where one is much longer than all before it.
 #[test]
-fn a_flipped_bit_in_any_fragment_is_flipped_back() {
+fn a_flipped_bit_in_any_fragment_is_undone() {
     let long: Vec<u8> = (0..70_000_u32).map(|index| (index % 251) as u8).collect();
     let records = [
         vec![1; BLOCK_LEN - HEADER_LEN - 100],

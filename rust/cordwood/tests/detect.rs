@@ -264,7 +264,7 @@ fn after_damage_the_first_numbered_group_of_fragments_decides() {
 
 /// In the second of two blocks that show no log otherwise.
 #[test]
-fn a_valid_fragment_in_any_block_shows_that_a_file_may_be_a_log() {
+fn a_valid_fragment_in_any_block_suggests_a_log() {
     let noise = |len: usize| [0x4d, 0xff].repeat(len / 2);
     assert_eq!(detect(&noise(60_000)), Detection::Foreign(Foreign::Unknown));
     let file = [noise(40_000), Wire::Plain.full(b"foo"), noise(20_000)].concat();
@@ -278,7 +278,7 @@ fn noise(len: usize) -> Vec<u8> {
 
 /// A reader also looks at the blocks after those that detection reads.
 #[test]
-fn a_valid_fragment_at_the_start_of_any_block_shows_that_a_file_may_be_a_log() {
+fn a_valid_fragment_at_any_block_start_suggests_a_log() {
     const BLOCK: usize = 32_768;
     let is_log = |file: &[u8]| Reader::from_slice(file, ReadOptions::default()).format().is_ok();
     for len in [7, 8, 100, DETECT_LEN, 6 * BLOCK] {
@@ -316,7 +316,7 @@ fn a_valid_fragment_at_the_start_of_any_block_shows_that_a_file_may_be_a_log() {
 
 /// Each header leads to the next, although no checksum is valid: it is a damaged log.
 #[test]
-fn headers_that_lead_from_one_to_the_next_show_that_a_file_may_be_a_log() {
+fn a_chain_of_headers_suggests_a_log() {
     const BLOCK: usize = 32_768;
     let damaged = |kind: u8, len: usize| {
         let mut fragment = Wire::Plain.fragment(kind, &noise(len));
@@ -353,7 +353,7 @@ fn headers_that_lead_from_one_to_the_next_show_that_a_file_may_be_a_log() {
 
 /// It is not torn: a torn one would show the dialect by its type.
 #[test]
-fn a_damaged_fragment_that_ends_with_the_file_shows_no_dialect() {
+fn a_damaged_last_fragment_reveals_no_dialect() {
     let mut file = Wire::Recyclable(5).full(b"foo");
     file[0] ^= 0xff;
     assert_eq!(detect(&file), Detection::Unclear);
@@ -381,7 +381,7 @@ fn the_magic_number_of_a_table_counts_only_at_the_end_of_the_file() {
 
 /// It states the number of the next log. That its dialect is named changes nothing.
 #[test]
-fn the_trailer_of_an_empty_log_states_its_number() {
+fn an_empty_log_takes_its_number_from_the_trailer() {
     for named in [None, Some(Dialect::PEBBLE)] {
         let options = ReadOptions::default().with_dialect(named);
         let format = Reader::from_slice(b"\0\0\0\0\0\0\x05\x02\0\0\0", options).format();
@@ -391,7 +391,7 @@ fn the_trailer_of_an_empty_log_states_its_number() {
 
 /// One flipped bit of it, and bytes that show nothing.
 #[test]
-fn a_damaged_trailer_of_an_empty_log_shows_that_a_file_may_be_a_log() {
+fn a_damaged_trailer_suggests_an_empty_log() {
     let file = [&b"\0\0\0\0\0\0\x05\x02\0\0\0"[..], &noise(60)].concat();
     for bit in 0..7 * 8 {
         let mut file = file.clone();
@@ -413,7 +413,7 @@ fn a_record_does_not_state_the_compression() {
 
 /// In the middle of a file, the first fragment may be an older log's.
 #[test]
-fn the_first_number_in_a_range_is_not_that_of_the_log() {
+fn a_range_does_not_take_the_first_number_it_finds() {
     const BLOCK: usize = 32_768;
     let mut file = Vec::new();
     while file.len() < 2 * BLOCK {
@@ -431,7 +431,7 @@ fn the_first_number_in_a_range_is_not_that_of_the_log() {
 
 /// Only a packed log has containers, whose first byte is the number of a codec.
 #[test]
-fn the_first_byte_of_a_record_is_no_codec() {
+fn a_first_payload_byte_is_not_a_codec() {
     for first in 0..3 {
         assert_eq!(
             detect(&Wire::Plain.full(&[first, 1, 2])),
@@ -469,7 +469,7 @@ fn a_short_read_does_not_hide_where_the_blocks_start() {
 }
 
 #[test]
-fn a_type_without_its_checksum_has_no_effect() {
+fn a_type_with_a_wrong_checksum_is_ignored() {
     let file = Wire::Plain.full(b"foo");
     for kind in (0..=255).filter(|&kind| kind != 1) {
         let mut file = file.clone();
@@ -522,7 +522,7 @@ fn a_range_of_a_recycled_log() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 #[test]
-fn names_lead_back() {
+fn every_dialect_name_parses_back() {
     for &dialect in Dialect::ALL {
         assert_eq!(dialect.to_string().parse(), Ok(dialect));
     }
@@ -684,7 +684,7 @@ fn logs_of_one_record() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn no_flipped_bit_in_a_log_of_one_record_makes_it_no_log() {
+fn any_flipped_bit_leaves_a_one_record_log_detectable() {
     for file in logs_of_one_record() {
         for bit in 0..file.len() * 8 {
             let mut flipped = file.clone();
@@ -714,7 +714,7 @@ fn no_flipped_bit_in_a_log_of_one_record_makes_it_no_log() {
 }
 
 #[test]
-fn no_flipped_bit_makes_a_log_no_log() {
+fn any_flipped_bit_leaves_a_log_detectable() {
     for file in vectors().into_iter().filter(|file| file.len() < 1000) {
         for bit in 0..file.len() * 8 {
             let mut flipped = file.clone();
@@ -867,7 +867,7 @@ fn text_outranks_a_header_that_may_be_torn() {
 /// A file with the name of a log is damaged rather than not a log, unless it has another known
 /// format.
 #[test]
-fn the_name_of_a_log_is_believed() {
+fn detection_trusts_the_name_of_a_log() {
     let directory = tempfile::tempdir().unwrap();
     for (name, is_believed) in [
         ("000123.log", true),
@@ -983,7 +983,7 @@ fn format_from(file: &[u8], start: usize) -> LogFormat {
 
 /// The header of a run file is one only at the start of a file.
 #[test]
-fn a_file_header_in_a_record_is_none() {
+fn a_file_header_inside_a_record_does_not_count() {
     let mut record = vec![b'x'; 40_000];
     record[993..1_000].copy_from_slice(b":W&B\xe1\xbe\x00");
     let mut file = Vec::new();
@@ -1016,7 +1016,7 @@ fn a_fragment_that_crosses_a_block_shows_no_dialect() {
 
 /// In the middle of a file, a fragment may be an older log's.
 #[test]
-fn a_numbered_fragment_at_the_second_byte_shows_no_dialect() {
+fn a_numbered_fragment_at_offset_1_reveals_no_dialect() {
     let file = [&[0][..], &Wire::Recyclable(5).full(&[b'x'; 32_768 - 1 - 11])].concat();
     assert_eq!(format_from(&file, 1), Dialect::LEVELDB.into());
     assert_eq!(
@@ -1028,7 +1028,7 @@ fn a_numbered_fragment_at_the_second_byte_shows_no_dialect() {
 /// Only at the start of a file are the bytes with which a compressed or a packed log starts
 /// evidence, if they are damaged.
 #[test]
-fn the_damaged_start_of_another_log_in_a_later_block_has_no_effect() {
+fn a_damaged_start_of_another_log_is_ignored() {
     const BLOCK: usize = 32_768;
     let mut packed = Vec::new();
     let mut encoder = cordwood_log::codec::Encoder::with_format(0, Dialect::PACKED).unwrap();
@@ -1080,7 +1080,7 @@ fn compressed() -> Detection {
 }
 
 #[test]
-fn a_single_record_that_is_no_frame_shows_that_a_log_is_not_compressed() {
+fn one_record_that_is_not_a_frame_rules_out_compression() {
     let text = b"text".to_vec();
     let magic = |len: usize| frame(4)[..len].to_vec();
     for (fragments, is_compressed) in [
@@ -1119,7 +1119,7 @@ fn a_short_read_does_not_hide_that_a_log_is_compressed() {
 
 /// A program may store frames in a log of LevelDB.
 #[test]
-fn a_log_that_starts_with_a_frame_is_not_compressed() {
+fn frames_stored_by_a_program_are_not_compression() {
     let mut file = Vec::new();
     while file.len() < 70_000 {
         Wire::Plain.append(&mut file, 0, &frame(1_000));
@@ -1128,7 +1128,7 @@ fn a_log_that_starts_with_a_frame_is_not_compressed() {
 }
 
 #[test]
-fn a_log_whose_first_block_was_swapped_is_compressed() {
+fn compression_is_detected_despite_a_swapped_first_block() {
     let first = [&COMPRESSED[..], &Wire::Plain.part(2, &frame(32_768 - 11 - 7))].concat();
     for second in [
         Wire::Plain.part(2, &frame(32_768 - 7)),
@@ -1148,7 +1148,7 @@ fn a_log_whose_first_block_was_swapped_is_compressed() {
 
 /// Up to eight bits of its first bytes may be damaged.
 #[test]
-fn a_damaged_start_shows_that_a_log_is_compressed() {
+fn compression_is_detected_from_a_damaged_start() {
     for bits in 1_u32..=9 {
         let mut file = COMPRESSED.to_vec();
         for bit in 0..bits {
@@ -1168,7 +1168,7 @@ fn a_damaged_start_shows_that_a_log_is_compressed() {
 
 /// The engines write six digits, or more if the number has more.
 #[test]
-fn the_name_of_a_log_states_its_number() {
+fn detection_takes_the_log_number_from_the_name() {
     let head = Wire::Recyclable(5).full(b"foo");
     for (name, number) in [
         ("000123.log", 123),
@@ -1194,7 +1194,7 @@ fn the_name_of_a_log_states_its_number() {
 }
 
 #[test]
-fn a_part_of_a_signature_shows_no_format() {
+fn a_partial_signature_reveals_no_format() {
     let texts = [
         "BZh, and more text",
         "abcd1AY&SY, and more text",
@@ -1211,7 +1211,7 @@ fn a_part_of_a_signature_shows_no_format() {
 
 /// The checksums are from a script.
 #[test]
-fn a_record_of_prometheus_has_a_type_a_length_and_a_checksum() {
+fn prometheus_records_are_recognised() {
     let prometheus = Detection::Foreign(Foreign::Prometheus);
     // Prometheus writes big-endian numbers.
     let record = |flags: u8, len: u16, checksum: u32, payload: &[u8]| {

@@ -227,7 +227,7 @@ fn fails(path: &Path, (expected, file, fail, hint): &Case) {
 }
 
 #[test]
-fn the_path_the_kind_and_the_hint_are_apart() {
+fn errors_separate_path_kind_and_hint() {
     let directory = tempfile::tempdir().unwrap();
     for name in names() {
         for (number, case) in cases().iter().enumerate() {
@@ -273,7 +273,7 @@ impl std::io::Write for Failing {
 
 /// The errors of a writer are those of a log file: its own, and those of its sink.
 #[test]
-fn a_writer_has_the_errors_of_a_log_file() {
+fn writer_errors_match_log_file_errors() {
     let full = || std::io::Error::from_raw_os_error(28);
     let mine = || std::io::Error::other("mine");
     let texts: [(Fails, [&str; 2]); 2] = [
@@ -308,7 +308,7 @@ fn a_writer_has_the_errors_of_a_log_file() {
 
 /// A failed sync cannot be repeated, and says how much an earlier one has put on the disk.
 #[test]
-fn after_a_failed_sync_a_writer_says_how_much_is_on_the_disk() {
+fn a_failed_sync_reports_how_much_is_on_disk() {
     let mut writer = Writer::new(Vec::new());
     writer.append(b"one").unwrap();
     writer.sync_with(|_| Ok(())).unwrap();

@@ -156,7 +156,7 @@ fn the_logs_of_engines_are_indexed() {
 
 #[test]
 #[ignore = "needs CORDWOOD_CORPUS"]
-fn the_logs_of_other_people_are_indexed() {
+fn logs_from_other_projects_are_indexed() {
     check_directory(Path::new(&std::env::var_os("CORDWOOD_CORPUS").expect("a directory")));
 }
 
@@ -231,7 +231,7 @@ fn salvaged_records_are_indexed() {
 
 /// Damage before a record in its block makes it salvaged, also for a reader that has not read that.
 #[test]
-fn a_sought_record_is_marked_as_by_iteration() {
+fn seeking_and_iterating_mark_salvaged_records_alike() {
     let (mut random, mut salvaged_count) = (Random(7), 0);
     for format in formats() {
         let mut file = log_of(&records(400, &mut random), format);
@@ -300,7 +300,7 @@ fn a_segmented_log_is_indexed_also_after_pruning_and_losses() {
 /// Records that are read together may be in two segments. The next ones may be in a container of the
 /// second, which was opened up to the end of the first ones.
 #[test]
-fn a_container_in_the_next_segment_has_all_of_its_records() {
+fn a_container_in_the_next_segment_is_indexed_whole() {
     let mut random = Random(8);
     let directory = tempfile::tempdir().expect("a directory");
     let options = LogFileOptions::default().with_format(Dialect::PACKED);
@@ -326,7 +326,7 @@ fn a_container_in_the_next_segment_has_all_of_its_records() {
 }
 
 #[test]
-fn many_logs_follow_each_other_and_more_than_are_kept_open() {
+fn an_index_spans_more_logs_than_are_kept_open() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut random = Random(4);
     let (mut paths, mut expected) = (Vec::new(), Vec::new());
@@ -427,7 +427,7 @@ fn sixteen_threads_read_the_right_records() {
 }
 
 #[test]
-fn a_log_that_was_cut_since_is_an_error_that_names_the_missing_bytes() {
+fn indexing_names_the_bytes_missing_from_a_truncated_log() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let log = log_of(&records(100, &mut Random(6)), Dialect::LEVELDB.into());
@@ -473,7 +473,7 @@ fn a_log_that_has_grown_since_returns_the_indexed_records() {
 
 /// Under no policy is another record returned for one that was damaged since.
 #[test]
-fn a_record_that_was_damaged_since_is_an_error_under_each_policy() {
+fn a_record_damaged_after_indexing_is_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let mut random = Random(7);

@@ -102,7 +102,7 @@ fn a_full_buffer_is_written() -> Result<(), Error> {
 
 /// `try_append` does no I/O: a record that would fill the buffer is left to `append`.
 #[test]
-fn try_append_leaves_a_full_buffer_to_append() -> Result<(), Error> {
+fn try_append_returns_if_the_buffer_is_full() -> Result<(), Error> {
     let double = Double::default();
     let log = plain(&double);
     for _ in 0..260 {
@@ -118,7 +118,7 @@ fn try_append_leaves_a_full_buffer_to_append() -> Result<(), Error> {
 
 /// A record that is too long is refused by `append`, also where it would fit in an open container.
 #[test]
-fn try_append_leaves_a_record_that_is_too_long_to_append() -> Result<(), Error> {
+fn try_append_returns_if_the_record_is_too_long() -> Result<(), Error> {
     for dialect in [Dialect::LEVELDB, Dialect::PACKED] {
         let double = Double::default();
         let log = create(&double, buffered().with_dialect(dialect).with_record_len_max(3));
@@ -137,7 +137,7 @@ fn try_append_leaves_a_record_that_is_too_long_to_append() -> Result<(), Error> 
 
 /// `try_append` leaves a record after which a sync is due to `append`, however long headers are.
 #[test]
-fn try_append_leaves_a_record_that_requires_a_sync_to_append() -> Result<(), Error> {
+fn try_append_returns_if_the_record_needs_a_sync() -> Result<(), Error> {
     let formats = [
         LogFormat::new(Dialect::LEVELDB),
         LogFormat::new(Dialect::RECYCLABLE).with_log_number(7),
@@ -208,7 +208,7 @@ fn a_failed_write_is_undone_and_written_again() -> Result<(), Error> {
 
 /// Acknowledged records are kept and refused ones are not there, however full the buffer is.
 #[test]
-fn an_append_whose_write_fails_is_taken_back() -> Result<(), Error> {
+fn a_failed_write_rolls_back_its_append() -> Result<(), Error> {
     let appends: [Append; 3] = [LogFile::append_sync, LogFile::append, |log, record| {
         log.extend([b"part of extend", record])
     }];
@@ -228,7 +228,7 @@ fn an_append_whose_write_fails_is_taken_back() -> Result<(), Error> {
 
 /// After a call that fails, either nothing has changed, or the log takes no more records.
 #[test]
-fn a_call_that_fails_changes_nothing_or_ends_all_work() {
+fn a_failed_call_changes_nothing_or_fails_the_log() {
     type Call = (&'static str, fn(&LogFile) -> Result<u64, Error>);
     let calls: [Call; 7] = [
         ("append", |log| log.append(b"two")),
@@ -296,7 +296,7 @@ type Append = fn(&LogFile, &[u8]) -> Result<u64, Error>;
 /// A record of more than 256 KiB is written in pieces. If one of them fails, no part of the record
 /// stays in the file, and everything before it does.
 #[test]
-fn a_long_record_of_which_any_piece_fails_is_taken_back() -> Result<(), Error> {
+fn a_failed_piece_rolls_back_its_long_record() -> Result<(), Error> {
     let appends: [(Append, &[&[u8]]); 3] = [
         (LogFile::append, &[]),
         (LogFile::append_sync, &[]),
@@ -377,7 +377,7 @@ fn check_each_piece(
 
 /// If the file cannot be cut after a piece has failed, no more is written to it.
 #[test]
-fn a_long_record_that_cannot_be_taken_back_ends_all_work() -> Result<(), Error> {
+fn a_failed_rollback_of_a_long_record_fails_the_log() -> Result<(), Error> {
     for options in [LogFileOptions::default(), buffered()] {
         for failing in 0..4 {
             let double = Double::default();
@@ -459,7 +459,7 @@ fn long_records_are_written_in_pieces() -> Result<(), Box<dyn std::error::Error>
 
 /// Otherwise a crash could leave bytes of the failed write after those of the next.
 #[test]
-fn the_rest_of_a_failed_write_is_cut_off_and_the_cut_synced() -> Result<(), Error> {
+fn a_failed_write_is_truncated_and_synced() -> Result<(), Error> {
     for options in [LogFileOptions::default(), buffered()] {
         let double = Double::default();
         let log = create(&double, options);
@@ -479,7 +479,7 @@ fn the_rest_of_a_failed_write_is_cut_off_and_the_cut_synced() -> Result<(), Erro
 }
 
 #[test]
-fn a_write_that_cannot_be_undone_ends_all_work() -> Result<(), Error> {
+fn a_write_that_cannot_be_undone_fails_the_log() -> Result<(), Error> {
     let double = Double::default();
     let log = plain(&double);
     log.append_sync(b"one")?;
@@ -556,7 +556,7 @@ fn by_default_each_append_is_one_write() -> Result<(), Error> {
 
 /// If the write fails, the record is not in the log, and the log remains usable.
 #[test]
-fn by_default_an_append_whose_write_fails_is_taken_back() -> Result<(), Error> {
+fn by_default_a_failed_write_rolls_back_its_append() -> Result<(), Error> {
     let double = Double::default();
     let log = create(&double, LogFileOptions::default());
     log.append(b"one")?;
@@ -573,7 +573,7 @@ fn by_default_an_append_whose_write_fails_is_taken_back() -> Result<(), Error> {
 /// An iterator that panics leaves the writer failed, with the records appended before; no part of
 /// the interrupted batch is in the file.
 #[test]
-fn a_panic_within_an_append_ends_all_work() -> Result<(), Error> {
+fn a_panic_during_append_fails_the_log() -> Result<(), Error> {
     let double = Double::default();
     let log = plain(&double);
     log.append_sync(b"one")?;
@@ -601,7 +601,7 @@ fn a_panic_within_an_append_ends_all_work() -> Result<(), Error> {
 // Syncs -----------------------------------------------------------------------------------------
 
 #[test]
-fn a_failed_sync_ends_all_work() -> Result<(), Error> {
+fn a_failed_sync_fails_the_log() -> Result<(), Error> {
     let double = Double::default();
     let log = plain(&double);
     log.append_sync(b"one")?;
@@ -621,7 +621,7 @@ fn a_failed_sync_ends_all_work() -> Result<(), Error> {
 
 /// Without its name on the disk, the bytes of a new file are of no use.
 #[test]
-fn the_name_is_synced_with_the_first_sync_and_only_then() -> Result<(), Error> {
+fn only_the_first_sync_syncs_the_directory() -> Result<(), Error> {
     let double = Double::default();
     let log = plain(&double);
     log.append_sync(b"one")?;
@@ -639,7 +639,7 @@ fn the_name_is_synced_with_the_first_sync_and_only_then() -> Result<(), Error> {
 }
 
 #[test]
-fn each_policy_syncs_when_it_says() -> Result<(), Error> {
+fn each_sync_policy_syncs_on_schedule() -> Result<(), Error> {
     let hour = Duration::from_secs(3600);
     for (policy, after_each, at_close) in [
         (SyncPolicy::Never, [0, 0, 0, 0], 0),
@@ -687,7 +687,7 @@ fn an_extend_without_records_does_not_sync() -> Result<(), Error> {
 }
 
 #[test]
-fn an_interval_is_waited_for() -> Result<(), Error> {
+fn an_append_after_the_interval_syncs() -> Result<(), Error> {
     let double = Double::default();
     let interval = Duration::from_millis(30);
     let options = buffered().with_sync(SyncPolicy::EveryInterval(interval));
@@ -904,7 +904,7 @@ fn a_record_that_changes_is_written_as_one_of_its_values() -> Result<(), Error> 
 /// A storage that panics in a sync leaves no thread waiting, neither those that wait for that sync
 /// nor the one that closes the log.
 #[test]
-fn a_panic_within_a_sync_ends_all_work() {
+fn a_panic_during_sync_fails_the_log() {
     let double = Double::default();
     double.state().held_sync = Some(1);
     double.state().sync_faults = [Fault::Panic].into();
@@ -930,7 +930,7 @@ fn a_panic_within_a_sync_ends_all_work() {
 /// Threads that wait for the disk while another closes are served, and later ones are refused:
 /// only acknowledged records are in the log. Once closed, the log has released the file.
 #[test]
-fn closing_waits_for_those_who_wait() {
+fn close_waits_for_waiting_threads() {
     let double = Double::default();
     double.state().held_sync = Some(1);
     let log = plain(&double);
@@ -998,7 +998,7 @@ fn a_second_writer_is_refused_until_the_first_is_closed_or_dropped() -> Result<(
 }
 
 #[test]
-fn a_torn_tail_is_cut_off_the_file() -> Result<(), Box<dyn std::error::Error>> {
+fn a_torn_tail_is_truncated_from_the_file() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("some.log");
     std::fs::write(&path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo\xba\xea\xec\x44\x03\x00\x01b")?;
@@ -1165,7 +1165,7 @@ fn a_dropped_writer_writes_its_records() -> Result<(), Error> {
 
 /// Refused records are not in the log, and later calls report only that it is closed.
 #[test]
-fn a_log_that_fails_when_it_is_closed_is_closed() -> Result<(), Error> {
+fn a_log_is_closed_even_if_close_fails() -> Result<(), Error> {
     let faults: [fn(&Double); 2] = [
         |double| double.state().write_faults = [Fault::Error(ENOSPC)].into(),
         |double| double.state().sync_faults = [Fault::Error(EIO)].into(),
@@ -1204,7 +1204,7 @@ fn a_log_that_fails_when_it_is_closed_is_closed() -> Result<(), Error> {
 }
 
 #[test]
-fn a_closed_log_is_closed() -> Result<(), Error> {
+fn a_closed_log_rejects_further_calls() -> Result<(), Error> {
     let double = Double::default();
     let log = plain(&double);
     log.append(b"one")?;
@@ -1269,7 +1269,7 @@ fn padding_does_not_complete_a_torn_record() -> Result<(), Error> {
 /// In Pebble's dialect, a trailer with the number 8; in W&B's, the file header, even if there is no
 /// record.
 #[test]
-fn closing_writes_the_end_of_a_log_of_the_dialect() -> Result<(), Error> {
+fn close_writes_the_trailer_or_header_of_the_dialect() -> Result<(), Error> {
     for (dialect, expected) in [
         (
             LogFormat::new(Dialect::PEBBLE).with_log_number(7),
@@ -1288,7 +1288,7 @@ fn closing_writes_the_end_of_a_log_of_the_dialect() -> Result<(), Error> {
 /// Options that a dialect does not support, or this build cannot write, are refused before a file
 /// is created, emptied or changed.
 #[test]
-fn unwritable_records_are_refused_without_effect() {
+fn rejected_records_leave_the_log_unchanged() {
     let directory = tempfile::tempdir().unwrap();
     let (old, new) = (directory.path().join("old.log"), directory.path().join("new.log"));
     std::fs::write(&old, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo").unwrap();
@@ -1412,7 +1412,7 @@ fn a_record_that_is_too_long_is_not_written() {
 
 /// `extend` writes the same as single appends, and stops where they would fail.
 #[test]
-fn a_writer_extends_as_it_appends() -> Result<(), Error> {
+fn extend_writes_the_same_as_append() -> Result<(), Error> {
     for dialect in [Dialect::LEVELDB, Dialect::WANDB] {
         let records: Vec<Vec<u8>> = (0..3_000).map(|i| vec![i as u8; i * 7 % 900]).collect();
         let mut one = Writer::with_options(Vec::new(), WriterOptions::default().with_format(dialect)).unwrap();
@@ -1435,7 +1435,7 @@ fn a_writer_extends_as_it_appends() -> Result<(), Error> {
 
 /// Readers believe the name of a file: records of another number would be those of an older log.
 #[test]
-fn a_log_is_not_written_into_a_file_whose_name_states_another_number() {
+fn a_file_named_with_another_log_number_is_rejected() {
     let directory = tempfile::tempdir().expect("a directory");
     let format = LogFormat::new(Dialect::ROCKSDB).with_log_number(6);
     for (name, is_written) in [("000005.log", false), ("000006.log", true), ("any.log", true)] {

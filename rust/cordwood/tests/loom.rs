@@ -163,14 +163,14 @@ fn two_threads_share_a_sync_of_a_packed_log() {
 }
 
 #[test]
-fn a_sync_that_fails_fails_for_all_that_waited_for_it() {
+fn a_failed_sync_fails_every_waiter() {
     check(true, FlushPolicy::EveryAppend, false);
 }
 
 /// The cut after a failed write syncs too, perhaps while the other thread does. The error of the
 /// disk goes to one of the two, and no record is acknowledged.
 #[test]
-fn a_sync_that_fails_for_a_cut_fails_for_all() {
+fn a_failed_sync_after_truncation_fails_every_waiter() {
     let file = || File {
         first_sync_fails: true,
         second_write_fails: true,
@@ -180,7 +180,7 @@ fn a_sync_that_fails_for_a_cut_fails_for_all() {
 }
 
 #[test]
-fn closing_waits_for_those_that_wait() {
+fn close_waits_for_threads_that_wait_for_a_sync() {
     check(false, FlushPolicy::EveryAppend, true);
 }
 
@@ -309,7 +309,7 @@ fn two_threads_start_segments() {
 }
 
 #[test]
-fn segments_are_started_and_removed_while_another_thread_appends() {
+fn segments_rotate_and_expire_during_appends() {
     check_segments(LogFileOptions::default(), |log| {
         let end = log.rotate().expect("nothing fails");
         assert!(log.prune_before(end).expect("nothing fails") >= end);
@@ -317,7 +317,7 @@ fn segments_are_started_and_removed_while_another_thread_appends() {
 }
 
 #[test]
-fn two_threads_start_segments_which_expire_while_they_are_pruned() {
+fn segments_started_by_two_threads_expire_during_pruning() {
     check_segments(LogFileOptions::default().with_retention_bytes(0), |log| {
         log.prune_before(u64::MAX).expect("nothing fails");
     });

@@ -62,7 +62,7 @@ fn refused(file: &[u8]) -> Error {
 }
 
 #[test]
-fn there_and_back_is_the_same_file() -> Result<(), Error> {
+fn packing_and_unpacking_restores_the_file() -> Result<(), Error> {
     for dialect in [Dialect::LEVELDB, Dialect::WANDB, Dialect::SWANLAB] {
         for records in [records(), Vec::new()] {
             let file = log(dialect, &records);
@@ -104,7 +104,7 @@ fn a_packed_log_has_a_mark_and_containers() -> Result<(), Error> {
 
 /// Two packed logs that were joined have a mark in the middle; it is no evidence about records.
 #[test]
-fn a_mark_in_the_middle_is_left_out() -> Result<(), Error> {
+fn unpacking_drops_a_mark_in_the_middle() -> Result<(), Error> {
     assert_eq!(
         pack(&[MARK_STORED, FOO, MARK_STORED, FOO].concat(), Dialect::LEVELDB)?.0,
         FOO.repeat(2)
@@ -153,7 +153,7 @@ fn a_region_that_may_have_been_a_record_is_an_error() {
 }
 
 #[test]
-fn padding_is_left_out() -> Result<(), Error> {
+fn pack_drops_padding() -> Result<(), Error> {
     let padded = [FOO, &vec![0; BLOCK_LEN - 10]].concat();
     let (packed, report) = pack(&padded, STORED)?;
     assert_eq!(packed, [MARK_STORED, FOO].concat());
@@ -167,7 +167,7 @@ fn padding_is_left_out() -> Result<(), Error> {
 /// No data is missing: fragments that old versions of LevelDB wrote, and trailers that no engine
 /// looks at.
 #[test]
-fn an_empty_first_and_a_trailer_that_is_not_zero_are_left_out() -> Result<(), Error> {
+fn pack_drops_empty_firsts_and_nonzero_trailers() -> Result<(), Error> {
     let crc = crc32c::crc32c(&[2])
         .rotate_right(15)
         .wrapping_add(0xa282_ead8)
@@ -185,7 +185,7 @@ fn an_empty_first_and_a_trailer_that_is_not_zero_are_left_out() -> Result<(), Er
 }
 
 #[test]
-fn logs_that_could_not_be_made_again_are_refused() {
+fn pack_rejects_logs_it_could_not_restore() {
     let numbered = |dialect| log(LogFormat::new(dialect).with_log_number(7), &[b"foo".to_vec()]);
     // SwanLab's versions differ in the last byte of the file header.
     let swanlab = |version| {
@@ -273,7 +273,7 @@ fn no_file_is_replaced() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 #[test]
-fn no_copy_has_the_name_of_a_segment() -> Result<(), Box<dyn std::error::Error>> {
+fn copies_may_not_be_named_like_a_segment() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let copies = |destination: &Path| {
         let salvaged = ops::salvage(SliceSource::new(FOO), destination, &SalvageOptions::default());

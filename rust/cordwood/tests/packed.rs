@@ -186,7 +186,7 @@ fn vector_7() -> Vec<u8> {
 }
 
 #[test]
-fn vector_7_a_container_that_starts_with_the_last_seven_bytes_of_a_block() {
+fn vector_7_a_container_starts_seven_bytes_before_a_block_end() {
     check(
         &vector_7(),
         &[
@@ -233,7 +233,7 @@ fn stat_counts_each_container_once() -> Result<(), Error> {
 
 #[test]
 #[cfg(feature = "zstd")]
-fn vector_8_each_record_needs_a_byte_of_the_container_for_its_offset() {
+fn vector_8_each_record_needs_an_offset_in_its_container() {
     let file = b"\x7b\xdd\x78\xd6\x12\x00\x40\x01\xac\x02\x28\xb5\x2f\xfd\x64\x2c\x00\x63\x09\x00\x00\x90\xea\x00\x3a";
     check(
         &[file, OK].concat(),
@@ -273,7 +273,7 @@ fn refused(file: &[u8]) -> (Unsupported, Option<u64>) {
 }
 
 #[test]
-fn vector_10_a_codec_that_is_not_known_is_an_error_under_each_policy() {
+fn vector_10_every_policy_rejects_an_unknown_codec() {
     let file = b"\x7a\x77\x80\x73\x09\x00\x40\x02\x03\x01\x00\x03afoo";
     let found = refused(&[file, OK].concat());
     assert!(
@@ -293,7 +293,7 @@ fn vector_10_a_codec_that_is_not_known_is_an_error_under_each_policy() {
 }
 
 #[test]
-fn vector_11_a_later_version_is_an_error_under_each_policy() {
+fn vector_11_every_policy_rejects_a_later_version() {
     let file = b"\x4f\x3d\x7d\x61\x0a\x00\x48cordwood\x02\x00";
     let found = refused(&[file, OK].concat());
     assert!(
@@ -314,7 +314,7 @@ fn vector_11_a_later_version_is_an_error_under_each_policy() {
 
 #[test]
 #[cfg(feature = "zstd")]
-fn vector_12_a_container_over_256_mib_is_an_error_under_every_policy() {
+fn vector_12_every_policy_rejects_over_256_mib() {
     let start = b"\xb7\x5b\xd2\x2d\x12\x20\x40\x01\x01\x28\xb5\x2f\xfd\xa0\x01\x00\x00\x10";
     let blocks = b"\x20\x00\x00\xfd\xff\xff\x7f\xea\xff\x0f\x00";
     let runs = b"\x02\x00\x10\x00".repeat(2_046);
@@ -342,7 +342,7 @@ fn vector_12_a_container_over_256_mib_is_an_error_under_every_policy() {
 
 /// The rest of the log may be of that version.
 #[test]
-fn a_mark_of_a_later_version_after_a_record_is_an_error_at_its_offset() {
+fn a_later_version_after_a_record_fails_at_its_offset() {
     let file = [&mark(1, 0)[..], OK, &mark(2, 0), OK].concat();
     for policy in [
         OnCorruption::Fail,
@@ -368,7 +368,7 @@ fn a_mark_of_a_later_version_after_a_record_is_an_error_at_its_offset() {
 /// Another build may read it.
 #[test]
 #[cfg(not(feature = "zstd"))]
-fn without_zstd_a_compressed_container_is_an_error_under_each_policy() {
+fn every_policy_rejects_compression_without_zstd() {
     let found = refused(&[ZSTD, OK].concat());
     assert!(matches!(found, (Unsupported::ZstdFeature, None)), "{found:?}");
 }
@@ -405,7 +405,7 @@ fn three_blocks() -> Vec<u8> {
 }
 
 #[test]
-fn a_file_of_three_blocks_is_read_in_every_way() {
+fn every_reader_agrees_on_a_file_of_three_blocks() {
     let file = three_blocks();
     let all = read(&file, &options());
     assert!(
@@ -445,7 +445,7 @@ fn check_splits(file: &[u8], options: &ReadOptions, splits: impl Iterator<Item =
 }
 
 #[test]
-fn both_sides_of_each_offset_are_together_the_whole() {
+fn ranges_split_at_any_offset_add_up() {
     let file = three_blocks();
     check_splits(&file, &options(), 0..=file.len() as u64);
 }
@@ -470,7 +470,7 @@ fn damaged_files() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn both_sides_of_an_offset_are_together_the_whole_of_a_damaged_file() {
+fn ranges_of_a_damaged_file_add_up_at_any_split() {
     for (index, file) in damaged_files().iter().enumerate() {
         for policy in [OnCorruption::Skip, OnCorruption::Salvage] {
             let options = options().with_on_corruption(policy).with_dialect(Dialect::PACKED);
@@ -480,7 +480,7 @@ fn both_sides_of_an_offset_are_together_the_whole_of_a_damaged_file() {
 }
 
 #[test]
-fn seeking_to_each_offset_and_end_continues_there() {
+fn seeking_to_any_record_offset_continues_there() {
     let file = three_blocks();
     for detected in [None, Some(Dialect::PACKED)] {
         let options = options().with_dialect(detected);

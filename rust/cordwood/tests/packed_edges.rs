@@ -60,7 +60,7 @@ fn check_bad(container: &[u8], reason: &'static str) {
 }
 
 #[test]
-fn a_container_that_no_writer_writes_is_damage() {
+fn an_impossible_container_is_damage() {
     let bad = |container: &[u8]| check_bad(container, "bad_container");
     bad(b"");
     bad(b"\x00");
@@ -96,7 +96,7 @@ fn a_container_that_no_writer_writes_is_damage() {
 
 #[test]
 #[cfg(feature = "zstd")]
-fn a_frame_is_exactly_one_and_states_its_length() {
+fn a_container_holds_exactly_one_frame_with_its_length() {
     let one = frame(b"\x03abc");
     assert_eq!(first(&container(1, 1, &one)), [(0, 7 + 2 + one.len() as u64, Ok(3))]);
     let bad = |frame: &[u8]| check_bad(&container(1, 1, frame), "bad_compression");
@@ -209,7 +209,7 @@ fn fragments_of_records_and_containers_never_continue_each_other() {
 
 /// So that a reader which continues where the range ended returns the rest of the container.
 #[test]
-fn a_range_that_ends_in_a_container_ends_there() {
+fn a_range_may_end_inside_a_container() {
     let file = [
         full(&container(0, 4, &body(&[b"aa", b"bb", b"cc", b"dd"]))),
         full(b"\x00\x01\x01e"),
@@ -237,7 +237,7 @@ fn a_range_that_ends_in_a_container_ends_there() {
 }
 
 #[test]
-fn a_record_of_a_container_that_is_too_long_costs_only_itself() {
+fn an_overlong_record_in_a_container_loses_only_itself() {
     let records: [&[u8]; 4] = [b"aaaa", b"b", b"ccccc", b""];
     for codec in 0..=u8::from(cfg!(feature = "zstd")) {
         let body = body(&records);
@@ -322,7 +322,7 @@ fn compressed_containers_have_a_budget() {
 
 #[test]
 #[cfg(feature = "zstd")]
-fn frames_that_are_damage_count_too() {
+fn damaged_frames_count_against_the_budget() {
     let (bomb, _) = bomb();
     let file = full(&container(1, 1, &[&bomb[..], b"\x00"].concat())).repeat(4);
     let mut reader = Reader::from_slice(&file, options());
@@ -421,7 +421,7 @@ fn a_follower_continues_after_damage_in_the_same_block() {
 
 /// Under every policy, a fragment of an unknown type costs itself and not the rest of its block.
 #[test]
-fn seeking_into_a_container_after_damage_in_the_same_block_returns_the_rest() {
+fn seeking_into_a_container_works_after_damage() {
     let unknown = Wire::Plain.fragment(0x34, b"unknown");
     let container = full(&container(0, 3, &body(&[b"a", b"b", b"c"])));
     let file = [&mark(1, 0)[..], &unknown, &container, &unknown, &container].concat();
@@ -506,7 +506,7 @@ fn a_follower_returns_a_container_once_it_is_whole() {
 }
 
 #[test]
-fn a_flipped_bit_of_a_container_is_flipped_back_for_all_its_records() {
+fn undoing_a_flipped_bit_restores_the_whole_container() {
     let directory = tempfile::tempdir().unwrap();
     let file = log();
     let all = verify(SliceSource::new(&file), &ReadOptions::default()).unwrap();
@@ -532,7 +532,7 @@ fn a_flipped_bit_of_a_container_is_flipped_back_for_all_its_records() {
 }
 
 #[test]
-fn a_lost_mark_costs_no_record() {
+fn a_lost_mark_loses_no_record() {
     let file = log();
     let all = read(&file, &options());
     for damage in 1..=17 {
@@ -564,7 +564,7 @@ fn the_codec_in_the_mark_does_not_compress_records() {
 }
 
 #[test]
-fn a_mark_in_the_middle_has_no_effect() {
+fn readers_ignore_a_mark_in_the_middle() {
     let mut file = log();
     let before = read(&file, &options());
     file.resize(2 * BLOCK, 0);
@@ -588,7 +588,7 @@ fn a_mark_in_the_middle_has_no_effect() {
 /// After damage in the same block, it may be part of a payload; and no one knows whether a mark with a
 /// wrong checksum is one.
 #[test]
-fn a_mark_that_is_not_believed_is_damage() {
+fn an_untrusted_mark_is_damage() {
     let mut file = [
         mark(1, 0),
         Wire::Plain.full(b"one"),
@@ -618,7 +618,7 @@ fn a_mark_that_is_not_believed_is_damage() {
 
 /// No part of a log of a later version is read, wherever it starts.
 #[test]
-fn a_range_of_a_later_version_is_an_error_too() {
+fn a_range_also_rejects_a_later_version() {
     let mut file = log();
     file[..17].copy_from_slice(&mark(2, 1));
     for start in [0, 5, 17, 100, BLOCK as u64, BLOCK as u64 + 500] {
@@ -631,7 +631,7 @@ fn a_range_of_a_later_version_is_an_error_too() {
 
 /// Salvaged containers are left out whole, and their records are counted.
 #[test]
-fn the_records_by_skip_are_those_by_salvage_that_are_not_marked() {
+fn skip_returns_the_unmarked_records_of_salvage() {
     let file = log();
     let salvaging = options().with_on_corruption(OnCorruption::Salvage);
     for at in (20..file.len()).step_by(1_931) {
@@ -671,7 +671,7 @@ fn the_records_by_skip_are_those_by_salvage_that_are_not_marked() {
 /// The number of records is a varint: with the 128th record it needs another byte. A stored container
 /// that would exceed its block with that byte ends before the record.
 #[test]
-fn no_stored_container_exceeds_its_block_however_many_records_it_has() {
+fn no_stored_container_exceeds_its_block() {
     const FIRST: u8 = 0x42;
     for filler in 0..600 {
         let mut file = Vec::new();

@@ -44,7 +44,7 @@ fn data(file: &[u8]) -> Vec<Vec<u8>> {
 /// Each call of a writer, whose writes fail from the one with the number `failing` on, once. A
 /// record whose append failed is not in the log, and every other one is.
 #[test]
-fn a_failed_write_costs_the_record_of_its_call_and_no_other() {
+fn a_failed_write_loses_only_its_own_record() {
     let faults = [
         Fault::Error(ENOSPC),
         Fault::ErrorAfter(1, ENOSPC),
@@ -109,7 +109,7 @@ fn a_failed_write_costs_the_record_of_its_call_and_no_other() {
 /// At each length at which a crash may leave the file: a container is there as a whole or not at
 /// all, and later records follow the last whole one.
 #[test]
-fn a_log_cut_anywhere_is_appended_to_after_its_last_whole_container() {
+fn append_continues_after_the_last_whole_container() {
     for format in FORMATS {
         let double = Double::default();
         let log = LogFile::create_in(double.boxed(), buffered(format)).expect("a new file");
@@ -192,7 +192,7 @@ fn is_whole(file: &[u8], end: u64, cut: usize) -> bool {
 }
 
 #[test]
-fn a_log_is_continued_with_the_compression_of_its_mark() {
+fn append_keeps_the_compression_of_the_mark() {
     for format in FORMATS {
         for given in [LogFileOptions::default(), options(FORMATS[0]), options(FORMATS[1])] {
             let double = Double::default();
@@ -305,7 +305,7 @@ fn the_records_of_an_open_container_outlive_a_failed_append() {
 
 /// The first record is in an open container, to which the second could be added without a sync.
 #[test]
-fn a_record_that_is_appended_with_a_sync_is_on_the_disk() {
+fn append_sync_puts_the_record_on_disk() {
     for format in FORMATS {
         let double = Double::default();
         let log =

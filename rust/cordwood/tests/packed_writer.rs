@@ -370,7 +370,7 @@ fn the_vectors_of_the_page() {
 
 /// Also one that could share the open container.
 #[test]
-fn a_record_that_is_too_long_is_refused_and_those_before_it_are_written() {
+fn extend_writes_the_records_before_an_overlong_one() {
     for (record_len_max, too_long) in [(3, 4), (3, 5000), (4094, 4095), (4095, 4096), (5000, 5001)] {
         let records = [b"one".to_vec(), b"two".to_vec(), record(too_long, false, 0)];
         let options = writer_options(false).with_record_len_max(record_len_max);
@@ -394,7 +394,7 @@ fn a_record_that_is_too_long_is_refused_and_those_before_it_are_written() {
 
 /// As they are, after the mark.
 #[test]
-fn the_records_of_an_open_container_are_buffered_bytes() {
+fn buffered_len_counts_the_open_container() {
     for is_zstd in [false, true] {
         let mut writer = Writer::with_options(Vec::new(), writer_options(is_zstd)).expect("a dialect that is written");
         writer.append(b"one").expect("a vector");
@@ -424,7 +424,7 @@ fn a_frame_too_short_for_its_records_is_lengthened() {
 
 /// The offset of each record of a container is in the block in which it starts, with any codec.
 #[test]
-fn a_compressed_container_has_no_more_records_than_its_first_block_has_bytes() {
+fn a_first_block_limits_the_records_of_a_container() {
     for left in [7, 8, 20, 300] {
         let first = record(BLOCK - 17 - 7 - left, false, 1);
         let mut steps = vec![Step::Append(first)];
@@ -452,7 +452,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn all_ways_to_write_give_the_bytes_of_the_rules(steps in steps(), is_zstd: bool) {
+    fn every_way_to_write_gives_the_specified_bytes(steps in steps(), is_zstd: bool) {
         let naive = naive(&steps, is_zstd);
         prop_assert!(encoder(&steps, is_zstd) == (naive.file.clone(), naive.offsets.clone()), "encoder");
         prop_assert!(writer(&steps, is_zstd) == (naive.file.clone(), naive.offsets.clone()), "writer");
@@ -462,7 +462,7 @@ proptest! {
 
     /// A mark and, at most, one more header in each block: with any records, and any flushes.
     #[test]
-    fn a_packed_log_is_not_longer_than_leveldb_s_but_for_the_mark_and_a_header_a_block(
+    fn packing_adds_at_most_a_mark_and_a_header_per_block(
         steps in steps(),
         is_zstd: bool,
     ) {

@@ -81,7 +81,7 @@ fn is_changed(error: &Error) -> bool {
 }
 
 #[test]
-fn a_position_is_valid_in_a_log_that_has_grown_and_in_each_copy_of_it() {
+fn a_position_is_valid_in_a_grown_or_copied_log() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     for format in formats() {
@@ -112,7 +112,7 @@ fn a_position_is_valid_in_a_log_that_has_grown_and_in_each_copy_of_it() {
 }
 
 #[test]
-fn another_log_under_the_path_is_an_error_that_names_the_bytes() {
+fn another_log_at_the_path_is_an_error_with_its_offset() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     for format in formats() {
@@ -173,7 +173,7 @@ fn a_position_is_valid_after_damage_before_it() {
 }
 
 #[test]
-fn a_log_that_was_cut_before_the_position_is_reported_as_cut() {
+fn a_log_truncated_before_the_position_is_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let whole = log_of(&records(12, 4000, 0, "a"), Dialect::LEVELDB.into());
@@ -187,7 +187,7 @@ fn a_log_that_was_cut_before_the_position_is_reported_as_cut() {
 }
 
 #[test]
-fn a_text_that_is_no_position_is_refused() {
+fn a_malformed_position_is_rejected() {
     for text in [
         "",
         "7",
@@ -212,7 +212,7 @@ fn a_text_that_is_no_position_is_refused() {
 
 /// A running follower learns of another log as one that resumes does.
 #[test]
-fn a_follower_raises_when_its_file_is_rewritten_from_the_start() {
+fn a_follower_fails_when_its_file_is_rewritten() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     for format in formats() {
@@ -294,7 +294,7 @@ fn a_directory_that_was_replaced_by_another_log_is_an_error() {
 }
 
 #[test]
-fn a_directory_that_was_replaced_by_a_copy_of_the_log_is_followed_on() {
+fn a_follower_continues_in_a_copy_of_its_directory() {
     let directory = tempfile::tempdir().expect("a directory");
     let (path, other) = (directory.path().join("log"), directory.path().join("other"));
     let format = LogFormat::new(Dialect::LEVELDB);
@@ -334,7 +334,7 @@ fn a_directory_that_was_replaced_by_a_pruned_log_is_an_error() {
 }
 
 #[test]
-fn an_empty_file_and_the_offset_0_fit_every_log() {
+fn offset_0_and_an_empty_file_match_every_log() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     fs::write(&path, b"").expect("a file");

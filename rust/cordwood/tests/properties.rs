@@ -740,7 +740,7 @@ fn reading_more_often_than_needed_has_no_effect() {
 }
 
 #[test]
-fn a_range_after_the_end_of_the_file_is_an_error_in_each_source() -> Result<(), Box<dyn std::error::Error>> {
+fn every_source_rejects_a_range_past_the_end() -> Result<(), Box<dyn std::error::Error>> {
     fn check<S: Source>(reader: &mut Reader<S>, start: u64, known: Option<u64>) {
         for _ in 0..2 {
             let error = reader.next_event().unwrap_err();
@@ -919,7 +919,7 @@ proptest! {
     #![proptest_config(cases(250))]
 
     #[test]
-    fn any_bytes_end_and_are_accounted_for(
+    fn any_bytes_are_read_to_the_end_and_accounted_for(
         seed: u64,
         parts in prop::collection::vec(
             prop_oneof![

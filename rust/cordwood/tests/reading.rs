@@ -72,7 +72,7 @@ fn handles_are_send_and_sync() {
 /// LevelDB takes the end of a file for a clean end if less than a header is left there, or if a
 /// length goes past it.
 #[test]
-fn leveldb_drops_a_pending_record_silently_at_the_end_of_a_file() {
+fn leveldb_silently_drops_a_pending_record_at_eof() {
     let first = fragment(2, &[b'x'; BLOCK - 7]);
     // The checksum is for three bytes: a torn write does not leave this.
     let mut wrong_length = fragment(1, b"abc");
@@ -91,7 +91,7 @@ fn leveldb_drops_a_pending_record_silently_at_the_end_of_a_file() {
 
 /// The trailer of a log without records states the number of the next log.
 #[test]
-fn a_decoder_takes_the_number_of_a_log_without_records_from_its_trailer() {
+fn the_decoder_takes_the_number_from_an_end_trailer() {
     let window = Window {
         offset: 0,
         bytes: b"\0\0\0\0\0\0\x05\x0a\0\0\0",
@@ -132,7 +132,7 @@ fn a_file_header_of_zeros_is_judged_by_the_whole_first_block() {
 
 /// Data is shown like a byte string in source code; of long data, only the start.
 #[test]
-fn a_record_is_shown_in_short() -> Result<(), Error> {
+fn debug_output_abbreviates_a_long_record() -> Result<(), Error> {
     let file = [fragment(1, b"one\n\xff\""), fragment(1, &[b'x'; 30_000])].concat();
     let mut reader = Reader::from_slice(&file, ReadOptions::default());
     let record = reader.next_record()?.expect("a record");
@@ -259,7 +259,7 @@ fn a_window_at_the_end_of_all_offsets() {
 
 /// A seek reads no byte, so it does not detect the length.
 #[test]
-fn the_length_of_a_file_does_not_depend_on_a_seek_after_its_end() -> Result<(), Box<dyn std::error::Error>> {
+fn seeking_past_the_end_does_not_change_the_file_length() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("000001.log");
     std::fs::write(&path, fragment(1, &[1; 50]))?;
@@ -322,7 +322,7 @@ fn a_torn_old_run_file_is_detected_by_its_first_length() {
 
 /// The last record of the file lies where a block that starts at offset 0 would end.
 #[test]
-fn a_short_old_run_file_is_detected_by_a_fragment_across_a_block_edge() {
+fn an_old_run_file_is_detected_by_a_crossing_fragment() {
     for first_len in 32_741..=32_754 {
         let mut file = b":W&B\xe1\xbe\x00".to_vec();
         Wire::Ieee.append(&mut file, 7, &vec![b'x'; first_len]);
@@ -333,7 +333,7 @@ fn a_short_old_run_file_is_detected_by_a_fragment_across_a_block_edge() {
 }
 
 #[test]
-fn a_damaged_file_header_is_that_which_it_is_closest_to() {
+fn a_damaged_file_header_matches_the_closest_dialect() {
     for (header, dialect) in [
         (b":SWL\xd6\xe1\x02", Dialect::SWANLAB),
         (b":W&B\xe1\xbe\x00", Dialect::WANDB),
@@ -369,7 +369,7 @@ fn salvage() -> ReadOptions {
 
 /// The checksum proves the true length, wherever the damaged one leads.
 #[test]
-fn a_flipped_length_bit_that_points_to_another_fragment_costs_one_record() {
+fn a_misleading_flipped_length_bit_loses_one_record() {
     let file: Vec<u8> = (0..1500)
         .flat_map(|number| Wire::Plain.full(format!("{number:09}").as_bytes()))
         .collect();
@@ -416,7 +416,7 @@ fn an_apparent_end_trailer_after_damage_does_not_end_the_log() {
 
 /// So no crash can have left it.
 #[test]
-fn a_file_does_not_start_with_the_rest_of_a_record() {
+fn a_continuation_at_the_start_of_a_file_is_damage() {
     let options = skip().with_dialect(Dialect::LEVELDB);
     let before = Wire::Plain.full(b"one");
     for (kind, reason) in [(1, "torn_tail"), (2, "torn_tail"), (3, "bad_length"), (4, "bad_length")] {
@@ -464,7 +464,7 @@ fn an_end_trailer_is_believed_only_with_its_number() {
 
 /// A range that starts later looks for it there, and nowhere else.
 #[test]
-fn only_the_first_fragment_of_a_log_states_its_compression() {
+fn only_the_first_fragment_can_declare_compression() {
     let full = |data: &[u8]| Wire::Plain.full(data);
     let numbers = [&[7, 0, 0, 0][..], &[5, 0, 0, 0], &[0, 0, 0, 0], &[7, 0, 0, 0, 0], &[7]];
     let mut damaged_block = full(&[b'x'; BLOCK - 7]);
@@ -659,7 +659,7 @@ impl Random {
 /// For every file, in any dialect, the records by `skip` are those by `salvage` that are not
 /// marked. So one reading with `salvage` shows the records that LevelDB's rule drops.
 #[test]
-fn the_records_by_skip_are_those_by_salvage_that_are_not_marked() {
+fn skip_returns_the_unmarked_records_of_salvage() {
     let (plain, ieee) = (vec![Wire::Plain], vec![Wire::Ieee]);
     let numbered = |own: Wire| {
         vec![
@@ -758,7 +758,7 @@ fn numbered_dialects() -> [Option<Dialect>; 4] {
 /// The number that is named, or else the one in the file's name, or else that of the file's first
 /// valid fragment: the same for everything that reads.
 #[test]
-fn one_rule_for_the_log_number() -> Result<(), Box<dyn std::error::Error>> {
+fn every_reader_finds_the_same_log_number() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     for (name, named, number) in [
         ("copy.log", None, 123),
@@ -967,7 +967,7 @@ fn a_record_that_was_torn_over_an_older_log_is_a_torn_tail() {
 /// The record that states the compression carries no number, and is of no form of header.
 #[cfg(feature = "zstd")]
 #[test]
-fn a_first_record_that_was_torn_over_an_older_log_is_a_torn_tail_after_metadata() {
+fn a_first_record_torn_over_an_older_log_is_a_torn_tail() {
     let metadata = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
     let mut older = Vec::new();
     for _ in 0..300 {
@@ -1026,7 +1026,7 @@ impl io::Seek for Live {
 /// The end of the log was read before a write, and the bytes after it after the write. The second
 /// reading shows the log as it is.
 #[test]
-fn a_log_that_is_written_while_it_is_verified_is_not_damaged() -> Result<(), cordwood_log::Error> {
+fn verifying_a_log_during_writes_reports_no_damage() -> Result<(), cordwood_log::Error> {
     let (before, _) = recycled(20_000);
     let (after, count) = recycled(100_000);
     let mut damaged = after.clone();
@@ -1197,7 +1197,7 @@ impl Read for Pieces<'_> {
 /// A fragment that ends the log is skipped with its block, also if only the start of the block
 /// has arrived.
 #[test]
-fn where_a_recycled_log_ends_does_not_depend_on_how_its_bytes_arrive() {
+fn a_recycled_log_ends_the_same_however_it_arrives() {
     for older in [Wire::Plain, Wire::Recyclable(6)] {
         let file = continued_after(older);
         for policy in [OnCorruption::Skip, OnCorruption::Salvage, OnCorruption::Stop] {
@@ -1293,7 +1293,7 @@ fn an_unverified_fragment_does_not_make_later_ones_stale() {
 /// shows neither the log's number, nor the form of its fragments, nor that a fragment is an older
 /// log's.
 #[test]
-fn a_flipped_bit_that_is_not_verified_costs_no_record_of_a_later_block() {
+fn an_unverified_flipped_bit_loses_no_later_block() {
     for (dialect, wire) in [
         (Dialect::RECYCLABLE, Wire::Recyclable(5)),
         (Dialect::ROCKSDB, Wire::Recyclable(5)),
@@ -1368,7 +1368,7 @@ fn a_block_that_starts_with_an_unknown_type_after_damage_is_read() {
 /// Without verification, an apparent record that declares compression has no effect unless its
 /// checksum is valid: a range that starts after it does not see it.
 #[test]
-fn an_unverified_statement_of_compression_is_not_believed() {
+fn an_unverified_set_compression_is_ignored() {
     let mut file = Wire::Plain.fragment(9, b"\x63\x00\x00\x00");
     file[0] ^= 1;
     let start = file.len() as u64;
@@ -1476,7 +1476,7 @@ mod compressed {
 
 /// Printing an error with its causes, as `anyhow` does, prints no message twice.
 #[test]
-fn causes_are_not_part_of_the_message_again() {
+fn error_messages_do_not_repeat_their_causes() {
     let missing = Reader::open("no such file").unwrap_err();
     assert!(std::error::Error::source(&missing).is_none());
     let as_io = std::io::Error::from(missing);
@@ -1487,7 +1487,7 @@ fn causes_are_not_part_of_the_message_again() {
 /// Damage is one item, and the event after it is the next. Any other error, which would recur, is
 /// the last item.
 #[test]
-fn an_iterator_of_records_continues_after_damage_and_ends_at_other_errors() {
+fn iteration_survives_damage_but_no_other_error() {
     let mut file = Vec::new();
     let mut encoder = Encoder::new(0);
     let mut starts = Vec::new();

@@ -414,7 +414,7 @@ fn segments_of_one_record_and_a_rotation_after_each() {
 }
 
 #[test]
-fn a_crash_of_the_recovery_itself() {
+fn a_crash_during_recovery() {
     for options in [options(), packed()] {
         let mut first = Session::open(Files::new(), options.clone());
         first.append(9);
@@ -435,7 +435,7 @@ fn a_crash_of_the_recovery_itself() {
 }
 
 #[test]
-fn failures_on_the_way() {
+fn failed_calls_before_the_crash() {
     for options in [options(), packed()] {
         let mut session = Session::open(Files::new(), options);
         session.append(3);

@@ -179,7 +179,7 @@ fn extend_goes_on_in_the_next_segment() -> Result<(), Error> {
 
 /// The switch has synced the records that required a sync.
 #[test]
-fn extend_syncs_no_segment_for_the_records_of_an_earlier_one() -> Result<(), Error> {
+fn extend_syncs_no_segment_for_earlier_records() -> Result<(), Error> {
     let directory = DirectoryDouble::default();
     let log = open(&directory, options().with_sync(SyncPolicy::EveryBytes(90)));
     assert_eq!(log.extend((0..12).map(number))?, 12);
@@ -209,7 +209,7 @@ fn packed_segments_are_filled_and_not_overfilled() -> Result<(), Error> {
 }
 
 #[test]
-fn rotate_starts_a_segment_unless_the_last_one_has_no_record() -> Result<(), Error> {
+fn rotate_starts_no_segment_after_an_empty_one() -> Result<(), Error> {
     for (options, first) in [(options(), 0), (packed(), 17)] {
         let directory = DirectoryDouble::default();
         let log = open(&directory, options.clone());
@@ -345,7 +345,7 @@ fn only_leveldb_and_packed_logs_are_in_segments() {
 
 /// A file that ends after the header of a run file is as long as a torn mark of a packed log.
 #[test]
-fn no_segment_is_a_run_file_without_records() {
+fn an_empty_run_file_is_not_a_segment() {
     let header = b":W&B\xe1\xbe\x00".to_vec();
     let one = common::fragment(1, b"one");
     for files in [vec![(0, header.clone())], vec![(0, one), (10, header.clone())]] {
@@ -366,7 +366,7 @@ fn no_segment_is_a_run_file_without_records() {
 }
 
 #[test]
-fn closing_a_log_whose_last_records_cannot_be_written_is_an_error() {
+fn close_fails_if_the_last_records_cannot_be_written() {
     let directory = DirectoryDouble::default();
     let log = open(&directory, options().with_flush(FlushPolicy::OnClose));
     fill(&log, 0..3);
@@ -377,7 +377,7 @@ fn closing_a_log_whose_last_records_cannot_be_written_is_an_error() {
 }
 
 #[test]
-fn a_record_of_the_greatest_length_that_does_not_fit_starts_a_segment() {
+fn an_unfitting_longest_record_starts_a_segment() {
     let directory = DirectoryDouble::default();
     let log = open(&directory, options().with_record_len_max(50));
     fill(&log, 0..9);
@@ -422,7 +422,7 @@ fn a_lock_file_that_cannot_be_opened_is_an_error_of_the_system() {
 }
 
 #[test]
-fn waiting_for_a_log_offset_syncs_only_if_it_is_in_the_last_segment() -> Result<(), Error> {
+fn waiting_syncs_only_offsets_in_the_last_segment() -> Result<(), Error> {
     let directory = DirectoryDouble::default();
     let log = open(&directory, options());
     fill(&log, 0..15);
@@ -590,7 +590,7 @@ fn pruning_removes_whole_segments_and_never_the_last() -> Result<(), Error> {
 }
 
 #[test]
-fn a_segment_that_cannot_be_removed_is_removed_by_the_next_call() -> Result<(), Error> {
+fn the_next_prune_retries_a_failed_removal() -> Result<(), Error> {
     let directory = DirectoryDouble::default();
     let log = open(&directory, options());
     fill(&log, 0..35);
@@ -604,7 +604,7 @@ fn a_segment_that_cannot_be_removed_is_removed_by_the_next_call() -> Result<(), 
 // Retention -------------------------------------------------------------------------------------
 
 #[test]
-fn a_new_segment_removes_the_oldest_while_enough_bytes_are_left() {
+fn a_new_segment_removes_those_beyond_the_retained_bytes() {
     for (bytes, expected) in [
         (0, &[300][..]),
         (1, &[200, 300]),
@@ -622,7 +622,7 @@ fn a_new_segment_removes_the_oldest_while_enough_bytes_are_left() {
 }
 
 #[test]
-fn a_new_segment_removes_the_oldest_while_they_are_too_old() {
+fn a_new_segment_removes_expired_segments() {
     let directory = DirectoryDouble::default();
     let log = open(&directory, options().with_retention_time(Duration::from_secs(60)));
     fill(&log, 0..35);
@@ -640,7 +640,7 @@ fn a_new_segment_removes_the_oldest_while_they_are_too_old() {
 }
 
 #[test]
-fn the_segments_that_are_there_when_a_log_is_opened_are_removed_like_others() -> Result<(), Error> {
+fn retention_removes_segments_that_existed_at_open() -> Result<(), Error> {
     let directory = DirectoryDouble::default();
     let log = open(&directory, options());
     fill(&log, 0..35);
@@ -654,7 +654,7 @@ fn the_segments_that_are_there_when_a_log_is_opened_are_removed_like_others() ->
 }
 
 #[test]
-fn an_expired_segment_that_cannot_be_removed_is_removed_with_the_next_switch() {
+fn the_next_rotation_retries_a_failed_removal() {
     let directory = DirectoryDouble::default();
     let log = open(&directory, options().with_retention_bytes(0));
     directory.state().remove_faults = [Fault::Error(EIO)].into();
@@ -694,7 +694,7 @@ fn sync_of_the_old_segment_fails() {
 
 /// A record of which only a part was written, and which could not be cut off.
 #[test]
-fn cut_of_the_old_segment_fails() -> Result<(), Error> {
+fn truncation_of_the_old_segment_fails() -> Result<(), Error> {
     let directory = DirectoryDouble::default();
     let log = open(&directory, options());
     fill(&log, 0..9);
@@ -737,7 +737,7 @@ fn creating_the_next_segment_fails() -> Result<(), Error> {
 
 /// The old segment must not grow past the name of one that is there.
 #[test]
-fn the_next_segment_is_there_although_creating_it_fails() -> Result<(), Error> {
+fn the_next_segment_exists_although_creating_it_failed() -> Result<(), Error> {
     let directory = DirectoryDouble::default();
     let log = open(&directory, options());
     fill(&log, 0..9);
@@ -814,7 +814,7 @@ impl Directory for RotatedMeanwhile {
 }
 
 #[test]
-fn sync_of_the_directory_fails_after_a_removal_while_a_segment_is_started() -> Result<(), Error> {
+fn sync_of_the_directory_fails_after_a_removal_during_rotation() -> Result<(), Error> {
     let directory = Arc::new(RotatedMeanwhile {
         directory: DirectoryDouble::default(),
         log: OnceLock::new(),
@@ -935,7 +935,7 @@ fn a_last_segment_of_a_few_bytes_of_text_is_padded() {
 
 /// The same if the directory had its lock. Otherwise it is a file of another format.
 #[test]
-fn a_last_segment_of_text_is_padded_if_the_directory_had_its_lock() {
+fn a_last_text_segment_is_padded_if_the_lock_existed() {
     for had_lock in [false, true] {
         let directory = DirectoryDouble::with_files([(0, b"a line of text\n".repeat(100))]);
         directory.state().had_lock = had_lock;
@@ -1219,7 +1219,7 @@ fn a_write_that_fails_is_undone_in_its_segment() -> Result<(), Error> {
 }
 
 #[test]
-fn a_panic_of_an_iterator_makes_every_later_call_fail() {
+fn a_panicking_iterator_fails_every_later_call() {
     let directory = DirectoryDouble::default();
     let log = open(&directory, options());
     fill(&log, 0..9);
@@ -1341,7 +1341,7 @@ fn a_database_in_use_is_not_a_segmented_log() {
 /// Only its name shows that the first segment is one, if the machine has stopped before a byte of its
 /// first record reached the disk.
 #[test]
-fn an_empty_first_segment_counts_if_the_directory_has_its_lock() -> Result<(), Error> {
+fn an_empty_first_segment_counts_if_the_lock_exists() -> Result<(), Error> {
     let lost = |rest: &[u8]| [&[0; 512][..], rest].concat();
     let files = [
         lost(&[b'x'; 3_000]),
@@ -1410,7 +1410,7 @@ fn errors_have_the_path_as_given() -> Result<(), Error> {
 
 /// Otherwise the active segment would grow past the one that has the next name.
 #[test]
-fn nothing_is_appended_once_the_next_name_is_taken() -> Result<(), Error> {
+fn append_fails_once_the_next_segment_exists() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), options())?;
     fill(&log, 0..5);
@@ -1427,7 +1427,7 @@ fn nothing_is_appended_once_the_next_name_is_taken() -> Result<(), Error> {
 }
 
 #[test]
-fn pruning_fails_at_a_segment_it_cannot_remove_but_not_at_a_missing_one() -> Result<(), Error> {
+fn pruning_skips_missing_segments_but_not_failures() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), options())?;
     fill(&log, 0..25);

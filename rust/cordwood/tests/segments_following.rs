@@ -75,7 +75,7 @@ fn a_follower_returns_each_record_once_across_many_rotations() {
 }
 
 #[test]
-fn a_follower_that_starts_at_any_offset_continues_in_all_later_files() {
+fn a_follower_started_anywhere_reads_all_later_segments() {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), options(Dialect::LEVELDB.into())).expect("a log");
     let mut appended = Vec::new();
@@ -99,7 +99,7 @@ fn a_follower_that_starts_at_any_offset_continues_in_all_later_files() {
 }
 
 #[test]
-fn a_file_is_left_only_when_its_last_record_has_been_read() {
+fn a_follower_finishes_a_segment_before_leaving_it() {
     let directory = tempfile::tempdir().expect("a directory");
     let (one, two) = (file_of(&[b"one"]), file_of(&[b"two"]));
     write(directory.path(), 0, &one);
@@ -155,7 +155,7 @@ fn errors_have_the_path_as_given() {
 }
 
 #[test]
-fn a_follower_that_pruning_has_overtaken_says_where_the_log_starts() {
+fn a_follower_overtaken_by_pruning_names_the_log_start() {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), options(Dialect::LEVELDB.into())).expect("a log");
     let mut ends = vec![0];
@@ -244,7 +244,7 @@ fn a_follower_reports_a_missing_short_or_long_segment_and_continues() {
 }
 
 #[test]
-fn bytes_after_the_start_of_the_next_file_are_not_returned() {
+fn bytes_past_the_next_segment_start_are_not_returned() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), 0, &file_of(&[b"one", b"two"]));
     write(directory.path(), 10, &file_of(&[b"next"]));
@@ -257,7 +257,7 @@ fn bytes_after_the_start_of_the_next_file_are_not_returned() {
 /// A segment has the records [0, 10), [10, 40024) and [40024, 40034). The table has the flipped
 /// byte, and the events by `docs/format/reading.md`.
 #[test]
-fn damage_in_a_file_that_others_follow_costs_its_block() {
+fn damage_in_an_older_segment_loses_its_block() {
     const BLOCK: u64 = 32_768;
     type Part = (u64, u64, &'static str);
     let cases: [(usize, &[Part]); 3] = [
@@ -316,7 +316,7 @@ fn damage_in_a_file_that_others_follow_costs_its_block() {
 
 /// The file before it may be gone, as after pruning, or incomplete: it is not read.
 #[test]
-fn a_start_where_a_segment_starts_needs_no_earlier_segment() {
+fn a_start_at_a_segment_needs_no_earlier_segment() {
     for file in [None, Some(&b"torn"[..]), Some(&file_of(&[b"one"]))] {
         let directory = tempfile::tempdir().expect("a directory");
         if let Some(file) = file {
@@ -331,7 +331,7 @@ fn a_start_where_a_segment_starts_needs_no_earlier_segment() {
 
 /// The directory is listed when the end of a file is first looked for, and then each twentieth time.
 #[test]
-fn a_missing_file_is_reported_at_the_twentieth_poll_after_the_first() {
+fn a_missing_segment_is_reported_after_twenty_polls() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), 0, &file_of(&[b"one"]));
     let options = FollowOptions::default()
@@ -360,7 +360,7 @@ fn a_missing_file_is_reported_at_the_twentieth_poll_after_the_first() {
 
 /// At the next poll, without waiting for the twentieth: nobody writes to it any more.
 #[test]
-fn the_end_of_a_file_that_is_gone_is_reported_at_once() {
+fn the_end_of_a_removed_segment_is_reported_at_once() {
     for is_first in [true, false] {
         let directory = tempfile::tempdir().expect("a directory");
         if !is_first {
@@ -395,7 +395,7 @@ fn the_end_of_a_file_that_is_gone_is_reported_at_once() {
 /// Windows renames no directory in which a file is open.
 #[cfg(unix)]
 #[test]
-fn a_directory_that_is_gone_is_an_error_until_it_is_there_again() {
+fn a_missing_directory_is_an_error_until_it_returns() {
     let directory = tempfile::tempdir().expect("a directory");
     let (log, moved) = (directory.path().join("log"), directory.path().join("moved"));
     fs::create_dir(&log).expect("a directory");
@@ -417,7 +417,7 @@ fn a_directory_that_is_gone_is_an_error_until_it_is_there_again() {
 }
 
 #[test]
-fn a_missing_file_ends_the_log_under_the_policy_stop() {
+fn a_missing_segment_ends_a_follower_under_stop() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), 0, &file_of(&[b"one"]));
     write(directory.path(), 300, &file_of(&[b"next"]));
@@ -443,7 +443,7 @@ fn events(follower: &mut Follower, offset: u64) -> Vec<(u64, u64, &'static str)>
 
 /// The directory shows only later where the file ends, and what is read of it then is final.
 #[test]
-fn a_damaged_block_ends_with_its_file() {
+fn a_damaged_block_ends_with_its_segment() {
     let mut damaged = file_of(&[b"one", b"two"]);
     damaged[19] ^= 1;
     for rest in [0, 1, 5] {
@@ -479,7 +479,7 @@ fn a_damaged_block_ends_with_its_file() {
 
 /// The bytes from the start on are missing.
 #[test]
-fn a_start_after_the_end_of_a_segment_that_was_cut() {
+fn a_start_past_the_end_of_a_truncated_segment() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), 0, b"cut");
     let options = FollowOptions::default()
@@ -510,7 +510,7 @@ fn a_start_after_the_end_of_a_segment_that_was_cut() {
 
 /// Of a segment that shows no dialect, all is damage, and the others show it.
 #[test]
-fn a_destroyed_segment_hides_no_other() {
+fn a_destroyed_segment_does_not_hide_others() {
     let sqlite = b"SQLite format 3\0".repeat(10);
     for format in [Dialect::LEVELDB.into(), LogFormat::new(Dialect::PACKED)] {
         for (bytes, reason) in [
@@ -573,7 +573,7 @@ fn a_segment_that_ends_in_a_trailer_is_left_at_its_end() {
 /// Its mark is destroyed, and it is shorter than the three blocks that decide about a file which may
 /// grow. A reader of the whole log knows what it is.
 #[test]
-fn a_short_segment_that_starts_with_damage_is_judged_when_it_is_left() {
+fn a_short_damaged_segment_is_judged_when_it_ends() {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), options(LogFormat::new(Dialect::PACKED))).expect("a log");
     let mut appended: Vec<_> = (0..4)

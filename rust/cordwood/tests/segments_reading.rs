@@ -198,7 +198,7 @@ fn all_files_are_read_as_one_log_wherever_it_starts() {
 }
 
 #[test]
-fn a_file_that_is_missing_is_one_region_and_the_next_one_is_read() {
+fn a_missing_segment_is_one_region() {
     for policy in [OnCorruption::Fail, OnCorruption::Skip, OnCorruption::Salvage] {
         let log = Log::new(77, Dialect::LEVELDB.into());
         log.remove(1);
@@ -213,7 +213,7 @@ fn a_file_that_is_missing_is_one_region_and_the_next_one_is_read() {
 }
 
 #[test]
-fn damage_at_which_the_policy_stops_may_be_a_missing_file() {
+fn the_stop_policy_stops_at_a_missing_segment() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     log.remove(1);
     let (seen, end) = events(&mut log.open(OnCorruption::Stop));
@@ -270,7 +270,7 @@ fn a_file_that_was_cut_loses_only_the_records_that_were_cut() {
 }
 
 #[test]
-fn zeros_at_the_end_of_a_file_that_others_follow_are_missing_bytes() {
+fn zeros_ending_an_older_segment_are_missing_bytes() {
     let mut log = Log::new(0, Dialect::LEVELDB.into());
     let len = log.files[0].1.len();
     let last_records = log.expected(&[0], OnCorruption::Skip);
@@ -286,7 +286,7 @@ fn zeros_at_the_end_of_a_file_that_others_follow_are_missing_bytes() {
 }
 
 #[test]
-fn a_file_that_has_grown_is_read_up_to_the_start_of_the_next_one() {
+fn a_grown_segment_is_read_up_to_the_next_one() {
     for policy in [OnCorruption::Fail, OnCorruption::Skip] {
         for added in [
             vec![0; 5],
@@ -323,7 +323,7 @@ fn only_the_newest_file_may_end_in_an_incomplete_record() {
 }
 
 #[test]
-fn a_newest_file_without_a_record_is_the_end() {
+fn the_log_ends_at_an_empty_last_segment() {
     for format in formats() {
         let log = Log::new(9, format);
         fs::write(log.path().join(name_of(log.end())), "").expect("a file");
@@ -336,7 +336,7 @@ fn a_newest_file_without_a_record_is_the_end() {
 }
 
 #[test]
-fn damage_is_reported_at_its_log_offset_and_salvaged_as_in_the_file() {
+fn damage_in_a_segment_has_log_offsets() {
     for format in formats() {
         let mut log = Log::new(1_234_567, format);
         let (origin, file) = &mut log.files[1];
@@ -360,7 +360,7 @@ fn damage_is_reported_at_its_log_offset_and_salvaged_as_in_the_file() {
 }
 
 #[test]
-fn a_reader_can_start_and_seek_at_each_record_and_ranges_return_each_record_once() {
+fn a_reader_can_start_and_seek_at_each_record() {
     for format in formats() {
         let log = Log::new(40_000, format);
         let expected = log.expected(&[0, 1, 2], OnCorruption::Fail);
@@ -431,7 +431,7 @@ fn an_offset_before_the_first_one_is_an_error_that_names_it() {
 }
 
 #[test]
-fn a_range_that_starts_in_a_missing_segment_reports_only_its_part() {
+fn a_range_reports_only_its_part_of_a_missing_segment() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     log.remove(1);
     let (missing, next) = (log.files[1].0, log.files[2].0);
@@ -445,7 +445,7 @@ fn a_range_that_starts_in_a_missing_segment_reports_only_its_part() {
 }
 
 #[test]
-fn ranges_that_divide_a_missing_file_report_each_missing_byte_once() {
+fn ranges_report_each_missing_byte_once() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     log.remove(1);
     let (missing, next) = (log.files[1].0, log.files[2].0);
@@ -470,7 +470,7 @@ fn ranges_that_divide_a_missing_file_report_each_missing_byte_once() {
 }
 
 #[test]
-fn a_reader_that_is_overtaken_by_pruning_says_so() {
+fn a_reader_reports_being_overtaken_by_pruning() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     let mut reader = log.open(OnCorruption::Fail);
     reader.next_record().expect("a record");
@@ -493,7 +493,7 @@ fn a_reader_that_is_overtaken_by_pruning_says_so() {
 
 /// A pruner removes the oldest segments first, so this one was not pruned.
 #[test]
-fn a_segment_that_is_removed_between_others_is_an_error_with_its_path() {
+fn removing_a_middle_segment_is_an_error_with_its_path() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     let mut reader = log.open(OnCorruption::Fail);
     log.remove(1);
@@ -520,7 +520,7 @@ fn a_segment_that_has_grown_since_the_log_was_opened_is_read_to_its_end() {
 }
 
 #[test]
-fn a_seek_into_a_segment_that_was_started_since_finds_each_record() {
+fn a_seek_into_a_new_segment_finds_each_record() {
     let log = Log::new(107, Dialect::LEVELDB.into());
     let mut readers: Vec<Reader> = (0..3).map(|_| log.open(OnCorruption::Fail)).collect();
     let writer = SegmentedLog::open(log.path(), LogFileOptions::default()).expect("a writer");
@@ -587,7 +587,7 @@ fn an_offset_after_the_end_is_an_error_as_in_one_file() {
 }
 
 #[test]
-fn a_directory_without_segments_is_a_directory() {
+fn a_directory_without_segments_is_not_a_log() {
     let directory = tempfile::tempdir().expect("a directory");
     for name in ["LOCK", "000012.log"] {
         fs::write(directory.path().join(name), "").expect("a file");
@@ -724,7 +724,7 @@ fn destroyed(mut file: Vec<u8>) -> [(&'static str, Vec<u8>); 4] {
 }
 
 #[test]
-fn a_destroyed_segment_hides_no_later_one() {
+fn a_destroyed_segment_does_not_hide_later_ones() {
     let one = |data: &[u8]| file_of(&[data.to_vec()], Dialect::LEVELDB.into());
     let (first, second, third) = (one(&[1; 100]), one(&[2; 600]), one(&[3; 100]));
     let (at_second, at_third) = (first.len() as u64, (first.len() + second.len()) as u64);
@@ -786,7 +786,7 @@ fn a_writer_reports_a_destroyed_last_segment_in_any_directory() {
 }
 
 #[test]
-fn a_stray_file_is_an_error_only_when_a_log_is_opened() {
+fn a_stray_file_only_prevents_opening_a_log() {
     let log = Log::new(107, Dialect::LEVELDB.into());
     let writer = SegmentedLog::open(log.path(), LogFileOptions::default()).expect("a writer");
     let mut reader = log.open(OnCorruption::Fail);
@@ -857,7 +857,7 @@ impl Seek for Failing {
 type Call = fn(&mut Reader<StreamSource<Failing>>, u64) -> Result<(), Error>;
 
 #[test]
-fn a_seek_and_a_restart_that_fail_change_nothing() {
+fn a_failed_seek_or_restart_changes_nothing() {
     let log = Log::new(107, Dialect::LEVELDB.into());
     let expected = log.expected(&[0, 1, 2], OnCorruption::Fail);
     let seek: Call = |reader, offset| reader.seek(offset);
@@ -974,7 +974,7 @@ fn stays<S: SeekSource>(
 }
 
 #[test]
-fn a_call_that_fails_leaves_the_reader_where_it_was() {
+fn a_failed_call_does_not_move_the_reader() {
     let directory = tempfile::tempdir().expect("a directory");
     let data = [7; 20];
     let file = Wire::Plain.full(&data).repeat(2);
@@ -1039,7 +1039,7 @@ fn a_call_that_fails_leaves_the_reader_where_it_was() {
 /// A poll that fails for a segment that cannot be read takes no record.
 #[cfg(unix)]
 #[test]
-fn a_poll_that_fails_leaves_the_follower_where_it_was() {
+fn a_failed_poll_does_not_move_the_follower() {
     let directory = tempfile::tempdir().expect("a directory");
     let (file, link) = (Wire::Plain.full(&[7; 20]), directory.path().join(name_of(400)));
     fs::write(directory.path().join(name_of(300)), &file).expect("a file");

@@ -208,7 +208,7 @@ fn each_file_is_detected() {
 }
 
 #[test]
-fn each_file_cut_to_64_bytes_is_detected_or_said_to_be_unclear() {
+fn the_first_64_bytes_are_detected_or_unclear() {
     are_detected_by_64_bytes_or_unclear(&vectors());
 }
 
@@ -224,7 +224,7 @@ fn the_dialect_does_not_depend_on_how_the_file_is_read() {
 
 #[test]
 #[ignore = "needs the directory that CORDWOOD_CORPUS names: see tests/vectors/README.md"]
-fn the_same_is_true_of_the_files_of_others() {
+fn corpus_files_are_detected_and_read_alike() {
     let directory = std::env::var_os("CORDWOOD_CORPUS").expect("CORDWOOD_CORPUS names a directory");
     let files = read(Path::new(&directory), CORPUS);
     are_detected(&files);
@@ -304,7 +304,7 @@ fn are_read_slowly(files: &[OnDisk]) {
 /// The name says which log it is, not the contents: the file was renamed to be recycled, and
 /// has not been written to yet.
 #[test]
-fn a_file_of_another_number_holds_no_record_of_its_log() {
+fn a_renamed_file_holds_no_record_of_the_new_log() {
     let directory = tempfile::tempdir().expect("a directory");
     let renamed = directory.path().join("000015.log");
     std::fs::copy(directory_of_vectors().join("rocksdb/recycled/000014.log"), &renamed).expect("a copy");

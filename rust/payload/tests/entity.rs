@@ -137,7 +137,7 @@ fn every_type_of_value() {
 }
 
 #[test]
-fn no_cut_and_no_flip_panics_or_points_outside() {
+fn truncations_and_flips_never_panic_or_point_outside() {
     let record = bytes(RECORD);
     for len in 0..record.len() {
         if let Err(error) = Entity::decode(&record[..len]) {
@@ -254,7 +254,7 @@ fn reserved_names_are_refused() {
 }
 
 #[test]
-fn nesting_has_an_end() {
+fn nesting_depth_is_limited() {
     let nested = |depth: usize| {
         let mut record = KEY.to_vec();
         for _ in 1..depth {
@@ -276,7 +276,7 @@ fn nesting_has_an_end() {
 
 /// Names that start and end alike and have one length, more of them than are compared one by one.
 #[test]
-fn items_of_arrays_may_come_in_turns() {
+fn array_items_may_be_interleaved() {
     let names: Vec<String> = (10..50).map(|number| format!("n{number}n")).collect();
     let item = |name: &str, value: u8| {
         let name = field(3, name.as_bytes());

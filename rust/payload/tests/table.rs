@@ -115,7 +115,7 @@ fn a_conflict_names_the_column_and_the_types() {
 }
 
 #[test]
-fn a_column_with_too_many_fields_is_json_and_takes_no_room_from_the_others() {
+fn a_column_with_too_many_fields_becomes_json() {
     let limits = Limits {
         columns: 4,
         fields: 2,
@@ -149,7 +149,7 @@ fn nulls_are_marked_in_a_column_that_has_any() {
 }
 
 #[test]
-fn a_value_of_several_types_is_its_json() {
+fn values_of_mixed_types_become_json() {
     let found = columns(&[r#"{"a": [1, {"b": 1e300}]}"#, r#"{"a": "\u00e4\n"}"#]);
     let Values::Bytes { offsets, data } = &found[0].1.values else {
         panic!("{found:?}")
@@ -160,7 +160,7 @@ fn a_value_of_several_types_is_its_json() {
 }
 
 #[test]
-fn a_row_that_does_not_fit_is_refused_and_the_builder_can_still_be_used() {
+fn a_rejected_row_leaves_the_builder_usable() {
     let mut builder = Builder::new([("a", Type::Int)], CELL_COUNT_MAX);
     let mut add = |record: &str| of_json(record, |row| builder.add(row));
     assert_eq!(add(r#"{"a": 1}"#), Some(Ok(true)));
@@ -180,7 +180,7 @@ fn a_row_that_does_not_fit_is_refused_and_the_builder_can_still_be_used() {
 }
 
 #[test]
-fn a_value_that_does_not_fit_is_named_by_its_place() {
+fn an_error_locates_the_value_that_does_not_fit() {
     let kind = structure([("b", Type::List(Box::new(Type::Int)))]);
     let mut builder = Builder::new([("a", kind), ("u", Type::UInt)], CELL_COUNT_MAX);
     let mut refused = |record: &str| {
@@ -200,7 +200,7 @@ fn a_value_that_does_not_fit_is_named_by_its_place() {
 }
 
 #[test]
-fn values_of_rows_that_no_record_has_are_columns_too() {
+fn huge_integers_and_bytes_become_columns() {
     let items: [Item<'_>; 2] = [
         ("n".into(), Value::Huge("18446744073709551615".into())),
         ("b".into(), Value::Bytes(b"\xff".into())),
@@ -220,7 +220,7 @@ fn values_of_rows_that_no_record_has_are_columns_too() {
 }
 
 #[test]
-fn a_selection_chooses_columns_and_fields_in_its_order() {
+fn a_selection_sets_the_column_order() {
     let record = r#"{"a": {"b": {"c": 1, "d.e": 2}}, "a.b": {"c": 3}, "x.y": 4, "z": null}"#;
     let names = ["z", "x.y", "a.b.c", "a.b.d.e", "a.b", "missing", "x.z"];
     let selection: Names = names.into_iter().collect();
@@ -236,7 +236,7 @@ fn a_selection_chooses_columns_and_fields_in_its_order() {
 }
 
 #[test]
-fn a_batch_has_no_more_cells_than_the_limit_unless_one_row_has() {
+fn a_batch_exceeds_the_cell_limit_only_for_one_large_row() {
     let mut builder = Builder::new([("a", Type::List(Box::new(Type::Int)))], 6);
     let mut add = |record: &str| of_json(record, |row| builder.add(row));
     assert_eq!(add(r#"{"a": [1, 2]}"#), Some(Ok(true)));
@@ -250,7 +250,7 @@ fn a_batch_has_no_more_cells_than_the_limit_unless_one_row_has() {
 }
 
 #[test]
-fn the_fault_of_a_document_says_what_was_expected_and_where() {
+fn a_document_fault_says_what_was_expected_where() {
     let fault = |record: &[u8]| decoded(Rows::Json, record, |_| ()).unwrap_err().to_string();
     for (record, text) in [
         (
@@ -403,7 +403,7 @@ fn a_given_column_takes_only_values_that_stay_the_same() {
 }
 
 #[test]
-fn a_given_column_without_nulls_is_in_each_row() {
+fn every_row_needs_a_given_column_without_nulls() {
     let inside = given("bool", Type::Bool, Fits::Same, false);
     let outside = given("struct", structure([("x", inside.clone())]), Fits::Same, true);
     let message = |name| format!("the column '{name}' is bool, and cannot have a value of type null");
@@ -417,7 +417,7 @@ fn a_given_column_without_nulls_is_in_each_row() {
 }
 
 #[test]
-fn two_names_that_are_one_in_arrow_are_refused() {
+fn names_that_collide_in_arrow_are_rejected() {
     let any = || given("string", Type::Json, Fits::Same, true);
     let record = r#"{"\u0000": null, "\\x00": 1}"#;
     let message = r"two values have the name '\x00' in a table, where some characters are escaped";
@@ -429,7 +429,7 @@ fn two_names_that_are_one_in_arrow_are_refused() {
 }
 
 #[test]
-fn a_null_among_lists_of_a_fixed_size_has_items() {
+fn a_null_fixed_size_list_still_has_items() {
     let item = given("int64", Type::Int, Fits::Integers(64), true);
     let pairs = given("pairs", Type::List(Box::new(item)), Fits::Count(2), true);
     let records = ["{}", r#"{"a": [1, null]}"#, "{}", r#"{"a": [3, 4]}"#, "{}"];
@@ -447,7 +447,7 @@ fn a_null_among_lists_of_a_fixed_size_has_items() {
 }
 
 #[test]
-fn an_object_as_a_given_map_is_a_list_of_keys_and_values() {
+fn a_given_map_column_lists_keys_and_values() {
     let key = given("string", Type::Json, Fits::Same, false);
     let value = given("bool", Type::Bool, Fits::Same, true);
     let pair = structure([("key", key), ("value", value)]);

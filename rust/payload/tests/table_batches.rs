@@ -44,7 +44,7 @@ fn of_engine(engine: Engine) -> Facts {
 }
 
 #[test]
-fn an_operation_is_a_row_with_the_cells_that_it_has() {
+fn each_operation_becomes_a_row() {
     let record = batch(
         7,
         5,
@@ -85,7 +85,7 @@ fn an_empty_batch_is_a_row() {
 }
 
 #[test]
-fn a_row_says_whether_its_record_is_salvaged_and_the_name_of_its_column_family() {
+fn rows_tell_salvaged_records_and_column_families() {
     let mut facts = of_engine(Engine::RocksDb);
     facts.families = [(0, b"default".to_vec()), (3, b"n\xff".to_vec())].into();
     let (first, empty) = (
@@ -114,7 +114,7 @@ fn a_row_says_whether_its_record_is_salvaged_and_the_name_of_its_column_family()
 }
 
 #[test]
-fn a_fault_comes_before_the_rows_that_it_follows() {
+fn a_fault_is_reported_before_the_rows_it_ends() {
     let (bad_tag, wrong_count) = (batch(7, 2, &[PUT, PUT, b"\x7f"]), batch(7, 2, &[PUT]));
     let put = |offset, sequence| {
         format!(r#"offset: {offset}, sequence: {sequence}, kind: "put", column_family: 0, key: b"a", value: b"b""#)
@@ -143,7 +143,7 @@ fn a_record_without_a_whole_operation_has_no_row() {
 }
 
 #[test]
-fn a_decoder_goes_on_in_a_record_without_the_operations_before() {
+fn a_decoder_resumes_inside_a_record() {
     let mut record = batch(7, 4, &[PUT; 4]);
     let mut decoder = Decoder::new(Rows::WriteBatch, Facts::default());
     assert_eq!(
@@ -200,7 +200,7 @@ fn the_batches_of_a_log_decide_its_engine() {
 }
 
 #[test]
-fn the_batches_of_a_log_of_a_known_engine_decide_nothing() {
+fn batches_do_not_override_a_known_engine() {
     for (engine, fault_counts) in [(Engine::RocksDb, [0, 0, 1, 0, 1]), (Engine::Pebble, [0, 1, 0, 0, 1])] {
         let mut reader = WriteBatchReader::new(Some(engine));
         let mut read = |record: &[u8]| {

@@ -32,7 +32,7 @@ fn json(record: &[u8]) -> String {
 }
 
 #[test]
-fn an_edit_is_a_row_with_its_fields() {
+fn each_edit_becomes_a_row() {
     let mut record = Record {
         offset: 7,
         ..Record::of(b"\x02\x04\xca\x01\xc9\x01\x02\xffn")
@@ -55,7 +55,7 @@ fn an_edit_is_a_row_with_its_fields() {
 }
 
 #[test]
-fn a_field_is_json_without_the_parts_that_are_missing() {
+fn json_fields_omit_missing_parts() {
     for (record, fields) in [
         (&b""[..], ""),
         (
@@ -156,7 +156,7 @@ fn an_edit_with_a_fault_has_no_row() {
 }
 
 #[test]
-fn the_tables_that_are_left_after_all_edits_are_rows() {
+fn each_remaining_table_becomes_a_row() {
     let added = |before: &[u8], after: &[u8]| [before, KEY, KEY, after].concat();
     let records = [
         // Column family 3, named x, with a table of which the sequence numbers are known.

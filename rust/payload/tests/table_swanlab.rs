@@ -55,7 +55,7 @@ fn a_number_in_a_protocol_buffer_has_no_epoch() {
 }
 
 #[test]
-fn a_number_in_json_is_that_of_a_double() {
+fn json_numbers_are_read_as_doubles() {
     let number = |data: &str| {
         let row = row(scalar(&format!("{{\"data\": {data}}}"), FIELDS).as_bytes())?;
         let (_, value) = row.split_once("value: ")?;
@@ -122,7 +122,7 @@ fn a_scalar_in_another_form_is_a_fault() {
 }
 
 #[test]
-fn a_time_has_an_offset_and_is_within_the_years_that_a_table_has() {
+fn a_time_needs_an_offset_and_a_year_in_range() {
     let micros = |time: &str| {
         let row = row(scalar(&format!("{{\"data\": 1, \"create_time\": \"{time}\"}}"), FIELDS).as_bytes())?;
         let (_, micros) = row.split_once("time: time ")?;
@@ -175,7 +175,7 @@ fn a_time_has_an_offset_and_is_within_the_years_that_a_table_has() {
 }
 
 #[test]
-fn each_day_follows_the_day_before_it_also_in_a_century_without_a_leap_day() {
+fn dates_are_consecutive_even_without_a_leap_day() {
     for (years, start, end) in [
         (1896..1905, -2_335_219_200_000_000, -2_051_222_400_000_000),
         (1996..2005, 820_454_400_000_000, 1_104_537_600_000_000),

@@ -104,7 +104,7 @@ const UNKNOWN: &str = "{id: null, name: null, project: null, entity: null, group
     command: null}";
 
 #[test]
-fn a_run_is_one_row_and_a_log_without_records_is_none_unless_it_is_a_run() {
+fn a_run_is_one_row_even_without_records() {
     assert!(found(Rows::Run, false, &[]).rows.is_empty());
     assert_eq!(found(Rows::Run, true, &[]).rows, [UNKNOWN]);
     // A record that is not one of a run.
@@ -116,7 +116,7 @@ fn a_run_is_one_row_and_a_log_without_records_is_none_unless_it_is_a_run() {
 }
 
 #[test]
-fn the_last_run_record_is_complete_and_environment_records_add_up() {
+fn the_last_run_record_wins_and_environments_merge() {
     let first = [field(1, b"r"), field(9, b"one"), field(10, b"a"), field(13, b"h1")].concat();
     let second = [
         field(1, b"r2"),
@@ -182,7 +182,7 @@ fn a_command_has_quotes_where_a_shell_needs_them() {
 }
 
 #[test]
-fn a_summary_is_what_the_changes_leave() {
+fn a_summary_is_the_result_of_all_changes() {
     let records = [
         change(
             3,
@@ -278,7 +278,7 @@ fn a_value_of_a_summary_that_cannot_be_read_leaves_the_others() {
 }
 
 #[test]
-fn a_change_with_an_item_that_cannot_be_read_changes_no_value() {
+fn a_change_with_an_unreadable_item_is_ignored() {
     let first = change(3, &[(&["a"], "1")], &[]);
     // Of a second value, or of a value to remove, the name is not UTF-8.
     for number in [1, 2] {
@@ -294,7 +294,7 @@ fn a_change_with_an_item_that_cannot_be_read_changes_no_value() {
 }
 
 #[test]
-fn metrics_have_the_seconds_since_the_run_started_and_flat_names() {
+fn metrics_have_relative_times_and_flat_names() {
     let records = [
         stats(Some(99), &[("cpu", "24.3")]),
         field(17, &field(17, &time(100, 0))),
@@ -317,7 +317,7 @@ fn metrics_have_the_seconds_since_the_run_started_and_flat_names() {
 }
 
 #[test]
-fn a_metric_that_cannot_be_read_leaves_the_others() {
+fn an_unreadable_metric_keeps_the_others() {
     let items = [
         ("a", r#"{"b": {"c": 1}, "d": 2}"#),
         ("a.b", r#"{"e": 3, "c": 4, "f": 5}"#),
@@ -348,7 +348,7 @@ fn a_metric_that_cannot_be_read_leaves_the_others() {
 }
 
 #[test]
-fn a_line_has_the_time_of_its_start_and_the_end_of_the_log_ends_it() {
+fn lines_take_their_start_time_and_end_with_the_log() {
     let records = [
         output(true, 1, "one"),
         output(false, 2, "\r50%"),
@@ -374,7 +374,7 @@ fn a_line_has_the_time_of_its_start_and_the_end_of_the_log_ends_it() {
 }
 
 #[test]
-fn a_step_that_is_offered_again_has_its_faults_once() {
+fn a_repeated_step_reports_its_faults_once() {
     let items = [("loss", "0.5"), ("bad", ""), ("_step", "3")];
     let items: Vec<u8> = items
         .iter()
@@ -386,7 +386,7 @@ fn a_step_that_is_offered_again_has_its_faults_once() {
 }
 
 #[test]
-fn a_value_that_is_missing_has_its_place_at_the_end_of_the_item() {
+fn a_missing_value_is_located_at_the_end_of_its_item() {
     let record = field(2, &[field(1, &field(2, b"a")), field(1, &item(&["b"], "1"))].concat());
     let found = found(Rows::History, false, from_ref(&record));
     assert_eq!(found.rows, ["{b: 1}"]);
@@ -475,7 +475,7 @@ impl Tree {
 }
 
 #[test]
-fn any_changes_leave_what_they_leave_of_a_list_of_values() {
+fn random_summary_changes_match_a_list_of_values() {
     const NAMES: [&str; 4] = ["a", "b", "c", "d"];
     for seed in 0..500 {
         let mut random = Random(seed);
@@ -507,7 +507,7 @@ fn any_changes_leave_what_they_leave_of_a_list_of_values() {
 }
 
 #[test]
-fn any_pieces_of_a_text_have_the_lines_of_the_text() {
+fn text_in_any_pieces_has_the_same_lines() {
     for seed in 0..500 {
         let mut random = Random(seed);
         let (mut records, mut texts) = (Vec::new(), [String::new(), String::new()]);

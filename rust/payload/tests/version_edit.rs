@@ -197,7 +197,7 @@ fn decode_edit(record: &[u8]) -> Result<Vec<Field<'_>>, PayloadError> {
 }
 
 #[test]
-fn each_field_and_back() {
+fn each_field_round_trips() {
     for (bytes, field) in fields() {
         assert_eq!(encoded(&field), bytes, "{field:?}");
         assert_eq!(decode_edit(&bytes), Ok(vec![field]));
@@ -213,7 +213,7 @@ fn an_edit_of_all_fields() {
 }
 
 #[test]
-fn a_field_that_is_cut_is_an_error_at_every_byte() {
+fn a_field_truncated_at_any_byte_is_an_error() {
     for (bytes, _) in fields() {
         for len in 1..bytes.len() {
             let error = decode_edit(&bytes[..len]).expect_err("cut");
@@ -263,7 +263,7 @@ fn the_fault_of_an_edit_is_named_with_its_place() {
 }
 
 #[test]
-fn a_custom_field_that_the_reader_has_to_know_is_an_error() {
+fn an_unknown_mandatory_custom_field_is_an_error() {
     let mut bytes = fields()[9].0.clone();
     bytes.pop();
     let end = bytes.len();

@@ -194,7 +194,7 @@ fn messages_that_wandb_does_not_write_are_errors() {
 }
 
 #[test]
-fn a_record_that_is_cut_is_an_error_in_it() {
+fn a_truncated_record_is_an_error_inside_it() {
     for record in [RUN, HISTORY, SUMMARY, OUTPUT, OUTPUT_RAW, STATS, EXIT, FILES] {
         assert_eq!(problem(record), None);
         for len in 1..record.len() {

@@ -234,7 +234,7 @@ fn is_wrong(result: Result<Vec<Operation<'_>>, PayloadError>, offset: usize, len
 }
 
 #[test]
-fn each_operation_and_back() {
+fn each_operation_round_trips() {
     for engine in [Engine::RocksDb, Engine::Pebble] {
         for (bytes, operation, is_counted, name) in operations(engine) {
             let record = record(is_counted.into(), bytes);
@@ -293,7 +293,7 @@ fn a_batch_of_all_operations() {
 }
 
 #[test]
-fn a_batch_that_is_cut_is_an_error_at_every_byte() {
+fn a_batch_truncated_at_any_byte_is_an_error() {
     for engine in [Engine::RocksDb, Engine::Pebble] {
         for (bytes, _, is_counted, _) in operations(engine) {
             // A put after it: a batch without it has the wrong count, also where the cut is between the two.

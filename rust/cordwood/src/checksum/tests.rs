@@ -67,7 +67,7 @@ impl Job for Append<'_> {
 }
 
 #[test]
-fn a_kernel_appends_the_data_and_has_the_state_of_the_oracle() {
+fn each_kernel_appends_data_and_matches_the_oracle() {
     let data = noise(34_000 + 64);
     for kernel in dispatch::Available::all() {
         let name = kernel.run(dispatch::Name);
@@ -197,7 +197,7 @@ fn combine_agrees_with_one_pass() {
 }
 
 #[test]
-fn the_state_after_a_byte_is_the_oracles() {
+fn the_state_after_a_byte_matches_the_oracle() {
     for byte in 0..=255 {
         assert_eq!(state_after(byte), naive::update(!0, &[byte]));
     }

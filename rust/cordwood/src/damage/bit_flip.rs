@@ -351,7 +351,7 @@ mod tests {
     /// Bit 4 of the length was flipped in a fragment of eight bytes. The bytes after the fragment
     /// happen to make the checksum also valid for all 24 bytes, with bit 2 of byte 10 flipped.
     #[test]
-    fn a_length_is_more_likely_than_a_bit_of_the_payload() {
+    fn a_flipped_length_bit_outranks_a_payload_bit() {
         let bytes = b"\x47\x0f\xd4\x8a\x18\x00\x01xxxxxxxx\x05\x2b\x28\x43\0\0\x01\0\0\0\0\0\x33\x2b\x79\xee";
         let stored = u32::from_le_bytes(*bytes.first_chunk().unwrap());
         let checksum = Dialect::LEVELDB.checksum();

@@ -195,7 +195,7 @@ mod tests {
     /// The list is the same if it is built at once or joined from two lists. Regions that are not
     /// listed are still counted.
     #[test]
-    fn a_full_list_counts_on() {
+    fn a_full_list_still_counts_regions() {
         let count = Findings::LISTED_MAX as u64 + 100;
         let findings = |range: std::ops::Range<u64>| {
             let mut findings = Findings::default();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn adjacent_regions_of_one_reason_are_one() {
+    fn adjacent_regions_with_one_reason_are_merged() {
         let mut findings = Findings::default();
         findings.add(finding(0, 77));
         findings.add(finding(7, 77));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_zeros_at_the_end_are_adjacent_regions_up_to_there() {
+    fn zeros_at_the_end_form_adjacent_regions() {
         let zeros = |start, end| Finding::new(SkippedRegion::new(start..end, Reason::ZeroFill));
         assert_eq!(Findings::default().zeros_before(0), None);
         let mut findings = Findings::default();

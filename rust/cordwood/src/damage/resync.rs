@@ -362,7 +362,7 @@ mod tests {
     use crate::format::BLOCK_LEN;
 
     #[test]
-    fn a_number_is_found_wherever_it_is() {
+    fn a_log_number_is_found_at_any_position() {
         let number: u32 = 0x0201_0201;
         for len in 0..80 {
             for at in 0..=len {
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_is_believed_if_a_valid_fragment_follows() {
+    fn a_length_is_trusted_if_a_valid_fragment_follows() {
         let good = fragment(1, b"good");
         for at in [0, 6, 8] {
             let bad = damaged(fragment(1, b"bad"), at, 0x10);

@@ -209,7 +209,7 @@ fn computed(dialect: Dialect, len: usize) -> [f64; 4] {
 
 /// In each form of header, and with the other checksum. The next fragment is valid.
 #[test]
-fn each_flipped_bit_is_flipped_back() {
+fn each_flipped_bit_is_undone() {
     let numbers = b"\x07\0\0\0\x20\0\0\0\0\0\0\0";
     for (dialect, kind, form) in [
         (Dialect::LEVELDB, 1, Form::Plain),

@@ -87,7 +87,7 @@ fn bytes_that_were_not_kept_are_read_again() {
 }
 
 #[test]
-fn a_part_of_a_file_header_is_not_judged_before_its_rest_is_there() {
+fn a_partial_file_header_waits_for_its_rest() {
     let header = b":W&B\xe1\xbe\x00";
     let mut decoder = Decoder::new(&ReadOptions::default().with_dialect(Dialect::WANDB)).unwrap();
     for len in 0..header.len() {
@@ -102,7 +102,7 @@ fn a_part_of_a_file_header_is_not_judged_before_its_rest_is_there() {
 
 /// LevelDB reports a record that zeros interrupt, if they are long enough to be a header.
 #[test]
-fn a_record_before_seven_zeros_is_one_that_leveldb_reports() {
+fn leveldb_reports_a_record_interrupted_by_seven_zeros() {
     let file = b"\x64\x51\xd0\xe9\x00\x00\x02\0\0\0\0\0\0\0";
     let skip = ReadOptions::default().with_on_corruption(OnCorruption::Skip);
     let Step::Skipped(region) = steps(file, true, &skip)[0] else {
@@ -207,7 +207,7 @@ fn formats() -> Vec<LogFormat> {
 /// Whole and damaged files of every dialect, under every policy: even if no bytes are kept, the
 /// lengths of records are those of their bytes.
 #[test]
-fn lengths_are_those_of_the_data() {
+fn lengths_match_the_data() {
     let formats = formats();
     let mut joined_count = 0;
     for format in formats {

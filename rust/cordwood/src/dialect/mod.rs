@@ -515,7 +515,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_byte_means_another_thing_to_another_engine() {
+    fn engines_interpret_a_type_byte_differently() {
         let names =
             |byte| [Dialect::LEVELDB, Dialect::ROCKSDB, Dialect::PEBBLE].map(|dialect| dialect.kind_of(byte).as_str());
         assert_eq!(names(0), ["zero"; 3]);
@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn each_dialect_has_a_name_of_its_own() {
+    fn dialect_names_are_unique() {
         for dialect in Dialect::ALL {
             assert_eq!(
                 Dialect::ALL.iter().filter(|other| *other == dialect).count(),

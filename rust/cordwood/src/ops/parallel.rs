@@ -232,7 +232,7 @@ mod tests {
     /// The parts become longer with the range, within the limits, and there are always enough for
     /// the threads.
     #[test]
-    fn the_length_of_parts_depends_on_that_of_the_range() {
+    fn longer_ranges_have_longer_parts() {
         const MIB: u64 = 1 << 20;
         for threads in [1, 2, 3, 8, 256] {
             for (len, part_len) in [

@@ -369,7 +369,7 @@ mod tests {
 
     /// A reader that does not keep bytes moves the same places and lengths to a batch.
     #[test]
-    fn without_bytes_a_batch_has_the_same_places() {
+    fn a_batch_without_bytes_has_the_same_offsets() {
         for dialect in [Dialect::LEVELDB, Dialect::PACKED] {
             let options = WriterOptions::default().with_dialect(Some(dialect));
             let mut writer = Writer::with_options(Vec::new(), options).expect("the options are valid");

@@ -663,7 +663,7 @@ mod tests {
     /// `verify` and `stat` keep no bytes of records. If the source fails inside a record, that
     /// record is never returned with bytes missing.
     #[test]
-    fn a_record_inside_which_a_count_has_failed_is_read_from_its_start() {
+    fn a_failed_count_rereads_the_record_from_its_start() {
         for (record_len, left) in [(200_000, 150_000), (3_000_000, 2_500_000)] {
             let record: Vec<u8> = (0..record_len).map(|byte| (byte % 251) as u8).collect();
             let mut file = Vec::new();
@@ -699,7 +699,7 @@ mod tests {
     /// Pages start at the same bytes in memory and in the file, however the reads end and however
     /// much is kept.
     #[test]
-    fn bytes_lie_in_memory_as_far_into_a_page_as_in_the_file() -> io::Result<()> {
+    fn memory_and_file_agree_on_page_alignment() -> io::Result<()> {
         let file: Vec<u8> = (0..3 * WINDOW_LEN).map(|byte| (byte % 251) as u8).collect();
         let mut source = StreamSource::new(&file[5..], 5);
         let mut from = 5;

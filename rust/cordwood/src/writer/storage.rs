@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_cannot_be_opened_is_an_error_and_one_without_sync_is_not() {
+    fn only_an_unopenable_directory_fails_its_sync() {
         let error = sync_directory(&Err(io::ErrorKind::PermissionDenied.into())).expect_err("not opened");
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
         sync_directory(&File::open("/proc")).expect("a file system that cannot sync a directory");

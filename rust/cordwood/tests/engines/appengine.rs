@@ -49,7 +49,7 @@ fn pad_block_then_records() {
 }
 
 #[test]
-fn destroyed_checksum_or_length_costs_the_block() {
+fn destroyed_checksum_or_length_loses_the_block() {
     for at in [0, 4] {
         let mut file = write(LOG, &[big("1", 10), big("2", 10)]);
         file.resize(B, 0);

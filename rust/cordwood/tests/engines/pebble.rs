@@ -445,7 +445,7 @@ fn wal_sync_proof_after_many_blocks() {
 
 /// The file arrives in pieces, as from a pipe.
 #[test]
-fn doubts_do_not_depend_on_windows() {
+fn bad_chunks_are_judged_the_same_in_any_window() {
     struct Slow<'a>(&'a [u8]);
     impl std::io::Read for Slow<'_> {
         fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {

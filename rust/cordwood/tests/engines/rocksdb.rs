@@ -654,7 +654,7 @@ mod compression {
     }
 
     #[test]
-    fn a_record_that_is_not_a_frame_is_reported_and_costs_itself() {
+    fn a_record_that_is_not_a_frame_is_reported_and_lost() {
         let file = write(
             LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd),
             &["foo", "bar"],
@@ -696,7 +696,7 @@ fn without_the_feature_compressed_records_are_reported() {
 
 /// A compression that is stated twice, or too late.
 #[test]
-fn set_compression_as_it_is_not_written() {
+fn a_repeated_or_late_set_compression_is_reported() {
     let set = |number: u32| Wire::Plain.fragment(9, &number.to_le_bytes());
     let none = [set(0), set(0), Wire::Plain.full(b"foo")].concat();
     read(LogFormat::new(Dialect::ROCKSDB), &none)

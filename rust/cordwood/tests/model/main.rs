@@ -219,7 +219,7 @@ fn assert_holds(rule: Rule) {
 }
 
 #[test]
-fn d1_no_synced_record_is_lost_when_a_child_merely_closes() {
+fn d1_a_closing_child_loses_no_synced_record() {
     assert_holds(Rule::SyncedSurvivesAChild);
 }
 
@@ -229,7 +229,7 @@ fn d1_only_the_process_that_opened_a_writer_changes_its_file() {
 }
 
 #[test]
-fn d3_opening_for_append_keeps_synced_bytes_a_flipped_bit_included() {
+fn d3_append_keeps_synced_bytes_with_a_flipped_bit() {
     assert_holds(Rule::OpeningKeepsSyncedRecords);
 }
 
@@ -259,17 +259,17 @@ fn written_records_survive_a_kill() {
 }
 
 #[test]
-fn records_were_appended_and_come_once() {
+fn readers_return_only_appended_records_once() {
     assert_holds(Rule::NothingInvented);
 }
 
 #[test]
-fn logs_without_damage_open() {
+fn undamaged_logs_can_be_opened() {
     assert_holds(Rule::UndamagedLogsOpen);
 }
 
 #[test]
-fn the_crate_reads_the_same_as_the_model() {
+fn the_crate_and_the_model_read_alike() {
     assert_holds(Rule::ReaderAgrees);
 }
 

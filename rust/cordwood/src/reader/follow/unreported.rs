@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn all_blocks_of_a_replaced_file_are_probed_before_that_is_reported() {
+    fn a_replaced_file_is_fully_probed_before_the_report() {
         let mut probes = Probes::default();
         assert_eq!(probed(&mut probes, 0, 300, false, None), first_and(0, 1..256));
         // Probing starts again, in case the writer has continued in the meantime.
