@@ -8,17 +8,17 @@
 ...     list(reader)
 [b'one', b'two']
 
-`open` is the entry point: it returns a `Reader` or a `Writer`. `follow` reads a log while it is written.
-`verify`, `salvage`, `pack`, `stat`, `fragments` and `map` are for whole logs, `info` also for databases and exports;
-`scan` makes a table of many logs, for everything that reads Arrow, and `evidence` a page; `index` returns records
-by their numbers. The package
-`cordwood.payload` decodes the data that programs keep in records, and `cordwood.compat` replaces the readers of
-other packages.
+`open` is the entry point. It returns a `Reader` or a `Writer`. `follow` reads a log while it is written.
 
-Damage is raised as a `CorruptionError` where it occurs, and the next step continues after it. With the
-option `on_corruption`, it is skipped instead, or it ends the log, or the valid records after it are also
-salvaged: see `Reader`. `Reader.ok` says whether any was found, and `Reader.skipped` says where.
-`help(cordwood.errors)` shows all exceptions.
+`verify`, `salvage`, `pack`, `stat`, `fragments` and `map` work on whole logs. `info` also describes databases and
+exports. `scan` makes a table of many logs, for every program that reads Arrow. `evidence` makes a page about a log.
+`index` returns records by their numbers. The package `cordwood.payload` decodes the data that programs keep in
+records. The package `cordwood.compat` replaces the readers of other packages.
+
+A reader raises a `CorruptionError` when it reaches damage, and its next step continues after it. With the option
+`on_corruption`, it skips the damage instead, ends the log there, or also salvages the valid records after it: see
+`Reader`. `Reader.ok` says whether any damage was found, and `Reader.skipped` says where. `help(cordwood.errors)`
+shows all exceptions.
 """
 
 from typing import TYPE_CHECKING
@@ -86,7 +86,7 @@ _LATE = {
     "_splits": ("group_splits", "plan_splits"),
     "_tables.scan": ("DecodedScan",),
 }
-"""The names that few programs need: their modules are imported with the first use, as they take milliseconds."""
+"""The names that few programs need. Their modules take milliseconds to import, so they are imported on first use."""
 
 
 def __getattr__(name: str) -> object:

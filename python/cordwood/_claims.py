@@ -1,4 +1,4 @@
-"""A range of a log that is read while another worker may take over its end, as in a splittable DoFn of Apache Beam."""
+"""Reads a range of a log while another worker may take over its end, as in a splittable DoFn of Apache Beam."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ OpenRange: TypeAlias = Callable[[int, int], AbstractContextManager[Reader]]
 """Opens a reader of the bytes `[start, end)` of a log."""
 
 WHOLE_LEN = 1 << 63
-"""The length of a place in a log that cannot be read in parts: its only place contains every byte."""
+"""The length of a place in a log that cannot be read in parts. The only place in such a log contains every byte."""
 
 
 class ClaimedRange:
-    """The records and regions that start at the places `[first, end)` of a log, or at those that can be claimed.
+    """The records and regions of a log that start at the places `[first, end)`, if these can be claimed.
 
-    A place is a block. A log that cannot be read in parts has one place, whose length is `WHOLE_LEN`.
+    A place is a block. A log that cannot be read in parts has only one place, with the length `WHOLE_LEN`.
 
     Args:
         open_range: Opens a reader of the log.
         first: The number of the first place.
         end: The number of the place after the last one.
-        place_len: Bytes of the log at a place.
+        place_len: The length of a place in bytes.
     """
 
     def __init__(self, open_range: OpenRange, first: int, end: int, place_len: int = BLOCK_LEN) -> None:
@@ -38,11 +38,11 @@ class ClaimedRange:
     def batches(
         self, try_claim: Callable[[int], bool], *, target_len: int = 1 << 18
     ) -> Iterator[tuple[RecordBatch, int]]:
-        """The records: batches, each with how many of its records start at claimed places, at least one.
+        """Yields batches of records, each with the number of its records that start at claimed places (at least one).
 
         Args:
-            try_claim: Claims a place at which a record starts: each once, in order, and at last `end`. After it has
-                returned false, no further record is returned.
+            try_claim: Claims a place at which a record starts. It is called once for each of these places, in order,
+                and finally for `end`. After it has returned false, no further record is returned.
             target_len: As for `Reader.record_batches`.
         """
         claimed = self._first - 1
@@ -62,15 +62,15 @@ class ClaimedRange:
         try_claim(self._end)
 
     def findings(self, end: int) -> Reader:
-        """A closed reader, whose `skipped` and `skipped_len` are about the places `[first, end)`.
+        """Returns a closed reader. Its `skipped` and `skipped_len` apply to the places `[first, end)`.
 
         Args:
-            end: The end of the range after `batches`: smaller than before, if another worker has taken over the rest.
+            end: The end of the range after `batches`. It is smaller than before if another worker took over the rest.
         """
         end_offset = end * self._place_len
         if end == self._end or all(region.end_offset <= end_offset for region in self._reader.skipped):
             return self._reader
-        # The reader was ahead of the claims, and a region may be in both ranges. What is in this one is read again.
+        # The reader was ahead of the claims, and a region may be in both ranges. So this range is read again.
         with self._open(end) as reader:
             for _ in reader.record_batches():
                 pass

@@ -1,4 +1,4 @@
-"""`cordwood.info`: the contents of a file or a directory."""
+"""Implements `cordwood.info`, which describes the contents of a file or a directory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DIRECTORIES = {
     "entity": ("an export of Datastore or Firestore", {"entity", "export-metadata"}),
     "wandb": ("runs of Weights & Biases", {"wandb"}),
 }
-"""The name of a directory in which a log contains this, and the possible contents of the others."""
+"""The name of a directory in which a log has this kind of records, and the kinds that the other logs may have."""
 
 
 def info(
@@ -37,18 +37,18 @@ def info(
     threads: int = 1,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Info:
-    """Describes a file or a directory in a few numbers: its format, its records, its damage, its databases and exports.
+    """Summarizes a file or a directory: its format, its records, its damage, its databases and its exports.
 
-    All logs are read. Tables of databases are not, but it is checked that none is missing.
+    All logs are read. Tables of databases are not read, but missing tables are reported.
 
     Args:
-        source: A log; a directory, for all logs in it; a pattern such as `"*.log"`; a URL; or several of these, which
-            are described together.
-        threads: How many threads read.
+        source: A log, a directory of logs, a pattern such as `"*.log"`, or a URL. Or several of these, which are
+            described together.
+        threads: The number of threads that read.
         storage_options: As for `Reader`. Default: `None`.
 
     Returns:
-        The description. Files that could not be read are among its `failures`.
+        The summary. Its `failures` list the files that could not be read.
 
     Raises:
         OSError: The source is a single file and cannot be read, or is a pipe or a device.
@@ -74,17 +74,17 @@ def info(
 
 
 class Log(NamedTuple):
-    """A log, and what more its records say."""
+    """A log and further findings in its records."""
 
     report: Report
     dialect: str
     payload: str | None
-    """The kind of the records, if there is one."""
+    """The kind of the records, if it is known."""
     run: Run | None
 
 
 def read(file: Input, threads: int, progress: Progress) -> Log:
-    """Reads a log, as `each` calls it; then its first record again, and all of a run."""
+    """Reads a log, then its first record again. The log of a run is read again completely. `each` calls this."""
     path = file.name
     if path == "-" or is_stream(path):
         text = "info reads a log more than once, and this is stdin, a pipe or a device: copy it to a file"
@@ -103,7 +103,7 @@ def read(file: Input, threads: int, progress: Progress) -> Log:
 
 
 class Content:
-    """The logs of a source, together."""
+    """Combines the logs of a source."""
 
     def __init__(self) -> None:
         self._dialects = Counter[str]()
@@ -115,7 +115,7 @@ class Content:
         self._runs: list[Run] = []
         self._damaged_manifests: list[str] = []
         self._misnamed: list[tuple[str, int | None, int]] = []
-        # The last one.
+        # The report of the last log added.
         self._report: Report | None = None
 
     def add(self, file: Input, log: Log) -> None:
@@ -145,7 +145,7 @@ class Content:
         self._report = report
 
     def info(self, path: str, fold: Fold) -> Info:
-        """The description of a source, once all of its results are taken."""
+        """Returns the summary of a source. Call this once all results are taken."""
         fold.judge()
         files, databases, exports = fold.files, fold.databases, fold.exports
         listed = {os.path.realpath(name) for export in exports for name in export.files}
@@ -190,7 +190,7 @@ def _payload(file: Input, report: Report, dialect: str, log: dict[str, Any]) -> 
     with contextlib.suppress(ValueError):
         if is_of_export(file.name) and overall_message(file.name) is not None:
             return "export-metadata"
-    # For a log without records, it is known only if the dialect says it.
+    # The kind of a log without records is known only if the dialect determines it.
     fits = kinds_of(first.data if first else b"", dialect)
     if not (first or fits):
         return None
@@ -200,7 +200,7 @@ def _payload(file: Input, report: Report, dialect: str, log: dict[str, Any]) -> 
 def _directory(
     payloads: Counter[str], databases: Sequence[Database], exports: Sequence[Export], unlisted: Sequence[str]
 ) -> str | None:
-    """The name of a directory whose logs contain this; `None` if that is several things, or mostly unknown."""
+    """Returns the name of a directory with these kinds of records, or `None` if they are mixed or mostly unknown."""
     known = payloads.keys() - {"other"}
     known_count = sum(payloads[name] for name in known)
     if databases and known <= DIRECTORIES["version-edit"][1] and known_count >= payloads["other"]:
@@ -220,7 +220,7 @@ _TIMES = range(-62_135_596_800, 253_402_300_800)
 
 
 def _times_of(path: str, log: dict[str, Any]) -> tuple[float, float] | tuple[None, None]:
-    """When the first and the last steps of a run were logged."""
+    """Returns when the first and the last steps of a run were logged."""
     with Reader(path, **log) as reader:
         first, last = float("inf"), float("-inf")
         decoder = RecordDecoder("wandb-history")

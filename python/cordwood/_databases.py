@@ -1,9 +1,9 @@
-"""Whether the directory of a database is complete: the files that its engine needs to open it, and the missing ones.
+"""Checks whether the directory of a database is complete, and which of the files that its engine needs are missing.
 
-An engine reads `CURRENT`, then the MANIFEST that it names, then the tables and the logs that the MANIFEST lists. They
-may change meanwhile: a file is written before it is listed, and removed after it is no longer listed. So a directory
-with a fault is read again until neither `CURRENT` nor a MANIFEST changes while it is read, and a file is looked for
-after the MANIFEST was read: the list of the directory is older.
+An engine reads `CURRENT`, then the MANIFEST that it names, then the tables and the logs that the MANIFEST lists.
+These files may change while they are read. The engine writes a file before it lists it, and removes a file only when
+it is no longer listed. So a directory with a fault is read again until neither `CURRENT` nor a MANIFEST changes
+during the reading. Each file is looked up after the MANIFEST was read, because the list of the directory is older.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from cordwood.errors import CordwoodError, DialectError, PayloadError
 from cordwood.types import OF_CURRENT, Database, Engine, OutcomeKind, Problem, ProblemKind, Severity
 
 _READINGS_MAX = 10
-"""How often a directory is read if the database in it changes each time."""
+"""The maximum number of times that a directory is read if its database keeps changing."""
 
 _NAMES_MAX = 10
-"""At most this many files are named in a line."""
+"""The maximum number of files that a line names."""
 
 _TEXT_LEN_MAX = 1 << 20
-"""How much is read of `CURRENT`, of the options and of an info log: all that matters is at their start."""
+"""How many bytes of `CURRENT`, the options and an info log are read. Everything relevant is at their start."""
 
 _MANIFEST = re.compile(r"MANIFEST-([0-9]{1,20})")
 _MARKER = re.compile(r"marker\.manifest\.([0-9]+)\.(MANIFEST-[0-9]+)")
 _TABLE = re.compile(r"[0-9]+\.(ldb|sst)")
 _LOG = re.compile(r"[0-9]+\.log")
 _ANY_LOG = re.compile(r"([0-9]+)(?:-[0-9]+)?\.log")
-"""Also the further files in which Pebble continues a log."""
+"""Matches every log, including the further files in which Pebble continues a log."""
 _OTHER_CURRENT = re.compile(r"CURRENT\.([0-9]{1,20}|bak)")
 _OPTIONS = re.compile(r"OPTIONS-([0-9]{1,20})")
 _INFO_LOG = re.compile(r"LOG(\.old\.[0-9]+)?")
 
-# Each line of a text that anybody may have written is looked at once, whatever it contains.
+# These texts may come from anyone. The patterns scan each line only once, whatever it contains.
 _OWN_DIRECTORY = re.compile(r"(?m)^(?>.*?manifest file: ?)(.*)/MANIFEST-")
 _DIRECTORIES = re.compile(r"(?m)^(?>.*?SST files in )(.*) dir, Total Num|^(?>.*?cf_paths does not yet exist: )(.*)$")
 _SEPARATORS = "/\\"
-"""A path in a text may be one of Windows, wherever the text is read."""
+"""A text may contain a Windows path, on whatever system it is read."""
 _LOG_DIRECTORY = re.compile(r"(?m)^[ \t]*wal_dir=(.+)$")
 _SKIPS_TORN_LOGS = re.compile(rb"(?m)^[ \t]*wal_recovery_mode=k(Skip|Tolerate)")
 _ACCEPTS_TORN_LOGS = re.compile(rb"(?m)^[ \t]*strict_wal_tail=false")
@@ -58,14 +58,14 @@ _NETEASE = b"\x80\x1d\x30\x01"
 """A `CURRENT` that starts with these bytes is encrypted, and so is the MANIFEST."""
 
 _BATCH = struct.Struct("<QI")
-"""The start of a write batch: its first sequence number, and how many it has."""
+"""The start of a write batch: its first sequence number, and the number of its operations."""
 
 
 def databases_of(files: Iterable[Input], damaged: Iterable[object]) -> tuple[list[Database], list[tuple[str, OSError]]]:
-    """The databases in the directories of these files, and the directories that are not read.
+    """Returns the databases in the directories of these files, and the directories that are not read.
 
-    These are the directories that cannot be read, and those by URL: see `unjudged`. `damaged` are the paths of the
-    damaged logs, and of the files that are not logs. Other values are left out.
+    Directories are not read if they cannot be, or if they are given by URL: see `unjudged`. `damaged` contains the
+    paths of the damaged logs and of the files that are not logs. Other values in it are ignored.
     """
     files = list(files)
     parts = (os.path.split(file.name) for file in files if file.is_in_directory and "://" not in file.name)
@@ -94,10 +94,10 @@ def database_in(directory: str, damaged: Collection[str] = ()) -> Database | Non
 
     Args:
         directory: The path of the directory.
-        damaged: The names of the damaged files in it. Only those of logs that the engine reads matter.
+        damaged: The names of the damaged files in it. Only the logs that the engine reads matter.
 
     Returns:
-        The database; `None` if there is none in the directory, or if NetEase has encrypted it.
+        The database. `None` if there is none in the directory, or if NetEase has encrypted it.
 
     Raises:
         OSError: The directory or a file in it cannot be read.
@@ -115,10 +115,10 @@ _Read = TypeVar("_Read")
 
 
 def judged(path: object, read: _Read) -> _Read:
-    """A `Report` or a `Stat` of a log, once the files beside it have been considered.
+    """Returns the `Report` or the `Stat` of a log, corrected according to the files beside it.
 
-    If all of the file belongs to another log, and it is the newest log of a database, that is no fault:
-    `other_log_number` is then `None`.
+    It is no fault if the newest log of a database belongs entirely to another log. `other_log_number` is then set to
+    `None`.
     """
     log: Any = read
     is_fault = log.other_log_number is None or not is_without_record(path, log.log_number)
@@ -126,14 +126,14 @@ def judged(path: object, read: _Read) -> _Read:
 
 
 def is_without_record(path: object, number: int | None) -> bool:
-    """Whether a file is the newest log of a database, and has no record.
+    """Checks whether a file is the newest log of a database and has no record.
 
-    RocksDB writes a new log over an older one (`recycle_log_file_num`). Until its first record, all of the new log
-    belongs to the older one.
+    RocksDB writes a new log over an older one (`recycle_log_file_num`). Until its first record is written, the new
+    log belongs entirely to the older one.
 
     Args:
-        path: Its path; any other value is that of no log.
-        number: The number that it was read with. It must be that of its name.
+        path: The path of the file. For any other value, the result is false.
+        number: The log number with which it was read. It must be the number in its name.
     """
     if not is_path(path):
         return False
@@ -149,14 +149,14 @@ class _Manifest:
     """The state of a database after the edits in a MANIFEST.
 
     Attributes:
-        is_intact: Whether it is a log without damage.
+        is_intact: Whether the MANIFEST is a log without damage.
         is_torn: Whether it ends in an incomplete record.
-        is_decoded: Whether all of its edits are known.
-        is_of_leveldb: Whether LevelDB knows all of their fields.
-        numbers: The last value of each field that is a number, by the name of the field.
-        log_numbers: For each column family, the smallest number of a log that it needs.
-        synced_lens: For each log that RocksDB keeps track of, its synced length in bytes.
-        tables: The tables.
+        is_decoded: Whether all edits are known.
+        is_of_leveldb: Whether LevelDB knows all fields of the edits.
+        numbers: The last value of each numeric field, by the name of the field.
+        log_numbers: The smallest log number that each column family needs.
+        synced_lens: The synced length, in bytes, of each log that RocksDB tracks.
+        tables: The tables that the MANIFEST lists.
     """
 
     def __init__(self, path: str) -> None:
@@ -178,17 +178,17 @@ class _Manifest:
 
     @property
     def oldest_log_number(self) -> int:
-        """The smallest number of a log that the database needs; 0 if it needs none."""
+        """The smallest number of a log that the database needs, or 0 if it needs none."""
         return max(self.numbers.get("min_log_number_to_keep", 0), min(self.log_numbers.values(), default=0))
 
     @property
     def log_number_min(self) -> int:
-        """No log with a smaller number is needed, also not by RocksDB's transactions in two phases."""
+        """A lower bound. No log with a smaller number is needed, even by RocksDB's two-phase transactions."""
         others = (self.numbers.get(kind, 0) for kind in ("min_log_number_to_keep", "prev_log_number"))
         return min([min(self.log_numbers.values(), default=0), *filter(None, others)])
 
     def fault(self, engine: Engine) -> ProblemKind | None:
-        """Why the engine cannot open a database with it, or why it is not known whether it can."""
+        """Returns why the engine cannot open a database with this MANIFEST, or why it is unknown whether it can."""
         needed = (
             {"next_file_number"} if engine == Engine.PEBBLE else {"next_file_number", "log_number", "last_sequence"}
         )
@@ -202,7 +202,7 @@ class _Manifest:
 
 
 class _Directory:
-    """A directory, and the files in it at one time."""
+    """A directory and the files in it at one time."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -217,13 +217,13 @@ class _Directory:
         self.version = (self.current, self.marker and self.marker[0], lens)
         """Changes whenever the engine changes which files it needs."""
         self._no_record: dict[str, bool] = {}
-        """The results of `_has_no_record`, each of which reads a log."""
+        """Caches the results of `_has_no_record`, because each call reads a log."""
 
     def _path(self, name: str) -> str:
         return os.path.join(self.path, name)
 
     def _len(self, name: str) -> int | None:
-        """The length of a file in bytes; `None` if it is missing, or is a directory, a pipe or a device."""
+        """Returns the length of a file in bytes, or `None` if it is missing, a directory, a pipe or a device."""
         try:
             status = os.stat(self._path(name))
         except FileNotFoundError:
@@ -231,7 +231,7 @@ class _Directory:
         return status.st_size if stat.S_ISREG(status.st_mode) else None
 
     def _text(self, name: str) -> bytes | None:
-        """The start of a file; `None` as for `_len`."""
+        """Returns the start of a file, or `None` in the same cases as `_len`."""
         if self._len(name) is None:
             return None
         try:
@@ -244,15 +244,15 @@ class _Directory:
         return [name for name in self.names if pattern.fullmatch(name)]
 
     def database(self, damaged: Collection[str]) -> Database | None:
-        """The database; `None` if there is none, or if NetEase has encrypted it."""
+        """Returns the database, or `None` if there is none or NetEase has encrypted it."""
         if not self._is_database():
             return None
         database = self._judged()
-        # Where the number is not known, the engine may read every log. Those of other files are empty.
+        # If the number is not known, the engine may read every log. An empty file is not a damaged log.
         oldest = database.log_number_min or 0
         logs = ((name, _ANY_LOG.fullmatch(name)) for name in sorted(damaged))
         needed = [self._path(name) for name, match in logs if match and int(match[1]) >= oldest and self._len(name)]
-        # The writes that are missing at the end of such a log may be those in its damaged part.
+        # The writes that are missing at the end of such a log may be in its damaged part.
         rest = [each for each in database.problems if each.kind != ProblemKind.LOG_CUT or each.path not in needed]
         problems = [*rest, *(Problem(ProblemKind.LOG_DAMAGED, path) for path in needed)]
         # Once the files have been fetched, the other problems are gone.
@@ -260,7 +260,7 @@ class _Directory:
         return database._replace(problems=tuple(pointers or problems))
 
     def _judged(self) -> Database:
-        """The database, without the problem that logs in it are damaged."""
+        """Returns the database with its problems, except for damaged logs."""
         current, name = self._named()
         problems = [Problem(current, self._path("CURRENT"))] if current else []
         problems += [Problem(ProblemKind.CURRENT_OTHER, self._path(other)) for other in self._others() if current]
@@ -272,7 +272,7 @@ class _Directory:
             engine = self._engine(manifest)
             if fault := manifest.fault(engine):
                 problems.append(Problem(fault, self._path(name)))
-                # A list that is not whole shows neither which files are missing nor that another MANIFEST is older.
+                # An incomplete list does not show which files are missing, or that another MANIFEST is older.
                 if fault in (ProblemKind.MANIFEST_DAMAGED, ProblemKind.MANIFEST_UNKNOWN):
                     return Database(self.path, engine, name, None, None, tuple(problems))
                 manifest = None
@@ -295,8 +295,8 @@ class _Directory:
 
     def _is_database(self) -> bool:
         above, name = os.path.split(os.path.abspath(self.path))
-        # Titan, beside RocksDB, keeps a MANIFEST of another kind. An engine's repair moves the files that it replaces
-        # to the directory "lost".
+        # Titan keeps a MANIFEST of another kind in a directory of RocksDB. When an engine repairs a database, it
+        # moves the files that it replaces to the directory "lost".
         if name == "titandb" or (name == "lost" and os.path.isfile(os.path.join(above, "CURRENT"))):
             return False
         has_tables, has_logs = bool(self._matching(_TABLE)), bool(self._matching(_LOG))
@@ -304,11 +304,11 @@ class _Directory:
             return bool(self.marker or self.manifests or has_tables or has_logs)
         if self.current is not None or not self.manifests:
             return False
-        # A directory of copied or salvaged logs is not a database. One that never had a CURRENT is empty.
+        # A directory of copied or salvaged logs is not a database. A database that never had a CURRENT is empty.
         return has_tables or (has_logs and not self.names.isdisjoint(("LOCK", "LOG", "IDENTITY")))
 
     def _named(self) -> tuple[ProblemKind | None, str | None]:
-        """The fault of `CURRENT`, and the name of the MANIFEST that it or the marker names."""
+        """Returns the fault of `CURRENT`, and the name of the MANIFEST that `CURRENT` or the marker names."""
         if self.marker:
             return None, self.marker[2]
         if self.current is None:
@@ -325,19 +325,19 @@ class _Directory:
         return (ProblemKind.CURRENT_MORE_LINES, None) if more else (None, first)
 
     def _others(self) -> list[str]:
-        """The file by which goleveldb opens a database whose `CURRENT` is wrong, if it names a MANIFEST."""
+        """Returns the file that goleveldb uses in place of a wrong `CURRENT`, if that file names a MANIFEST."""
         names = [name for name in self.names if _OTHER_CURRENT.fullmatch(name)]
         # The newest one comes first, `CURRENT.bak` last.
         names.sort(key=lambda name: int(name[8:]) if name[8:].isdecimal() else -1, reverse=True)
         return [name for name in names if (self._text(name) or b"").decode(errors="replace")[:-1] in self.manifests][:1]
 
     def _options(self) -> bytes:
-        """The newest file of options of RocksDB or Pebble; empty if there is none."""
+        """Returns the newest options file of RocksDB or Pebble, or no bytes if there is none."""
         names = self._matching(_OPTIONS)
         return self._lines(max(names, key=_number)) if names else b""
 
     def _lines(self, name: str) -> bytes:
-        """The start of a text. Git, on Windows, may have changed the ends of its lines."""
+        """Returns the start of a text with LF line ends, because Git on Windows may have changed them."""
         return (self._text(name) or b"").replace(b"\r\n", b"\n")
 
     def _engine(self, manifest: _Manifest | None) -> Engine:
@@ -369,16 +369,16 @@ class _Directory:
             else:
                 missing.setdefault(family, []).append(name)
         for family, absent in missing.items():
-            # All tables of a column family that have the same path_id are in one directory.
+            # All tables of a column family with the same path_id are in one directory.
             is_elsewhere = family not in found and engine != Engine.LEVELDB and self._may_have_other_directories(engine)
             kind = ProblemKind.TABLE_ELSEWHERE if is_elsewhere else ProblemKind.TABLE_MISSING
             yield from (Problem(kind, self._path(name)) for name in absent)
 
     def _may_have_other_directories(self, engine: Engine) -> bool:
-        """Whether tables of RocksDB or Pebble may be in other directories than this one.
+        """Checks whether RocksDB or Pebble may keep tables in other directories.
 
         RocksDB's info logs name each directory of tables (`db_paths`, `cf_paths`), but its options do not. The tables
-        of a backup are in a directory that all backups share; those of Pebble may be in a store.
+        of a backup are in a directory that all backups share. Pebble may keep tables in a store.
         """
         above, name = os.path.split(os.path.abspath(self.path))
         backup, private = os.path.split(above)
@@ -395,22 +395,26 @@ class _Directory:
         return not infos
 
     def _infos(self) -> list[str]:
-        """RocksDB's info logs."""
+        """Returns the texts of RocksDB's info logs."""
         return [text.decode(errors="replace") for name in self._matching(_INFO_LOG) if (text := self._lines(name))]
 
     def _has_other_log_directory(self) -> bool:
-        """Whether the options name another directory for the logs. Those of RocksDB before 7 name each one's own."""
+        """Checks whether the options name another directory for the logs.
+
+        The options of RocksDB before version 7 always name a directory, which may be that of the database itself.
+        """
         found = _LOG_DIRECTORY.search(self._options().decode(errors="replace"))
         return found is not None and found[1].rstrip(_SEPARATORS) not in map(_own_directory, self._infos())
 
     def _log_problems(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
         unlisted = self._unlisted_tables(manifest, engine)
         yield from (Problem(ProblemKind.TABLE_UNLISTED, self._path(name)) for name in unlisted)
-        # The log that a torn MANIFEST names was removed once a later edit, which is gone, listed a table.
+        # The engine removed the log that a torn MANIFEST names after a later edit listed a table. That edit is gone.
         if unlisted and manifest.is_torn:
             return
         if engine == Engine.LEVELDB:
-            # It makes each log before the edit that names it, and removes it after the edit that names the next one.
+            # LevelDB makes a log before the edit that names it, and removes it after the edit that names the next
+            # log.
             for kind in ("log_number", "prev_log_number"):
                 name = _file_name(manifest.numbers.get(kind, 0), "log")
                 if manifest.numbers.get(kind) and self._len(name) is None:
@@ -428,7 +432,7 @@ class _Directory:
                 kind = ProblemKind.LOG_MISSING if log_len is None else ProblemKind.LOG_SHORT
                 yield Problem(kind, self._path(name))
         oldest = manifest.oldest_log_number
-        # RocksDB removes the oldest logs only: each family's own is there, unless it was never made.
+        # RocksDB removes only the oldest logs. So the log of each column family exists, unless it was never made.
         needed = {number for number in (oldest, *manifest.log_numbers.values()) if number >= max(oldest, 1)}
         for number in sorted(needed - manifest.synced_lens.keys()) if not unlisted else ():
             name = _file_name(number, "log")
@@ -436,9 +440,10 @@ class _Directory:
                 yield Problem(ProblemKind.LOG_ABSENT, self._path(name))
 
     def _lost_writes(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
-        """The logs without a record, or, without any log or table, the directory: a new database, or a loss.
+        """Yields the logs without a record. If there is no log and no table, yields the directory.
 
-        Of LevelDB, only the newest log: the others follow from the sequence numbers.
+        Such a database is new, or its writes were lost. For LevelDB, only the newest log is checked, because the
+        sequence numbers show the loss of others.
         """
         if logs := sorted(self._matching(_LOG), key=_table_or_log_number):
             older = (
@@ -451,7 +456,7 @@ class _Directory:
             yield Problem(ProblemKind.DATABASE_EMPTY, self.path)
 
     def _has_no_record(self, name: str, manifest: _Manifest) -> bool:
-        """Whether a log is empty, contains only zeros, or is an older log that its engine is about to write over."""
+        """Checks whether a log is empty, has only zeros, or is an older log that its engine is about to overwrite."""
         if name not in self._no_record:
             self._no_record[name] = self._is_without_record(name, manifest)
         return self._no_record[name]
@@ -460,7 +465,7 @@ class _Directory:
         if not (log_len := self._len(name)):
             return log_len == 0
         number, path = _table_or_log_number(name), self._path(name)
-        # A reader would warn of the older log. Most logs have a first record, and are read no further.
+        # A reader would log a warning about the older log. Most logs have a first record, and are read no further.
         with suppress(CordwoodError, FileNotFoundError):
             if not verify(path, end=1).record_count and (report := verify(path)).ok and not report.record_count:
                 is_newest = number == max(map(_table_or_log_number, self._matching(_LOG)))
@@ -469,15 +474,15 @@ class _Directory:
         return False
 
     def _written_logs(self, manifest: _Manifest) -> list[tuple[int, str]]:
-        """Those of the needed logs that have a record."""
+        """Returns the needed logs that have a record."""
         logs = self._needed_logs(manifest)
         return [(number, path) for number, path in logs if not self._has_no_record(os.path.basename(path), manifest)]
 
     def _missing_writes(self, manifest: _Manifest) -> Iterator[Problem]:
-        """The newest log, if the logs end before the last sequence number of the MANIFEST, but after their first one.
+        """Yields the newest log if the logs end before the last sequence number that the MANIFEST states.
 
-        The engine writes a number to a log before it states it in the MANIFEST. The disk may keep them otherwise, and
-        RocksDB also counts writes without a log.
+        The engine writes a sequence number to a log before it states it in the MANIFEST. But the disk may not keep
+        this order, and RocksDB also counts writes without a log.
         """
         logs = self._written_logs(manifest)
         last = manifest.numbers.get("last_sequence", 0)
@@ -490,9 +495,9 @@ class _Directory:
             yield Problem(ProblemKind.LOG_BEHIND, logs[-1][1], (end, last))
 
     def _batches(self, logs: list[tuple[int, str]]) -> Iterator[tuple[int, int]]:
-        """Of each write batch in these logs, the first sequence number, and the one after the last."""
+        """Yields the first sequence number of each write batch in these logs, and the one after its last."""
         for _, path in logs:
-            # It may have other contents, or a live database has removed it.
+            # The log may have other contents, or a live database may have removed it.
             with (
                 suppress(CordwoodError, FileNotFoundError, struct.error),
                 Reader(path, on_corruption="skip") as reader,
@@ -503,12 +508,12 @@ class _Directory:
                         yield start, start + count
 
     def _cut_logs(self, manifest: _Manifest) -> Iterator[Problem]:
-        """The logs that are cut off, empty or torn, although a newer log has later writes.
+        """Yields the logs that are cut off, empty or torn, although a newer log has later writes.
 
-        LevelDB starts a log once the one before is complete, and the sequence numbers continue: a gap is a loss. An
-        empty log may leave no gap, since a flush without writes ends one, and since the MANIFEST may state a number
-        that is later than its writes. But a table that is newer than the next log contains the writes of the empty one,
-        unless LevelDB has recovered the next log meanwhile.
+        LevelDB starts a log once the one before is complete, and the sequence numbers continue. So a gap is a loss.
+        An empty log may leave no gap, because a flush without writes ends a log, and because the MANIFEST may state a
+        number that is later than its writes. But a table that is newer than the next log contains the writes of the
+        empty one, unless LevelDB has recovered the next log since.
         """
         from cordwood.payload.write_batch import WriteBatch, sequence_numbers
 
@@ -518,7 +523,7 @@ class _Directory:
         infos = [text for name in ("LOG", "LOG.old") if (text := self._lines(name))]
         end = manifest.numbers["last_sequence"] + 1
         earlier: list[tuple[str, bool, ProblemKind | None]] = []
-        # Nearly always, only one log is needed, and it is not read here.
+        # Usually, only one log is needed, and then it is not read here.
         for number, path in logs if len(logs) > 1 else ():
             try:
                 with Reader(path, dialect="leveldb", on_corruption="skip") as reader:
@@ -541,11 +546,11 @@ class _Directory:
             earlier.append((path, found.start is not None, kind))
 
     def _torn_logs(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
-        """The logs of RocksDB and Pebble that end in an incomplete record, although a newer log follows.
+        """Yields the logs of RocksDB and Pebble that end in an incomplete record, although a newer log follows.
 
-        Unless its options skip or tolerate such a record, RocksDB reads a newer log only if the sequence numbers
-        continue in it, as they do after a crash. If not, it refuses the database, or opens it without the newer logs.
-        With absolute consistency, it always refuses, and so does Pebble.
+        RocksDB reads the newer log only if the sequence numbers continue in it, as they do after a crash, or if its
+        options skip or tolerate incomplete records. Otherwise, it refuses the database, or opens it without the newer
+        logs. With absolute consistency, it always refuses, and so does Pebble.
         """
         from cordwood.payload.write_batch import WriteBatch
 
@@ -568,7 +573,7 @@ class _Directory:
                         start = WriteBatch(first).sequence
                         is_cut = is_refused or (is_strict and start != end)
                         kind = ProblemKind.LOG_CUT if is_cut else ProblemKind.LOG_TORN
-                        # One that has become longer was still being written.
+                        # A log that has become longer was still being written.
                         yield from (
                             Problem(kind, log) for log, old_len in torn if self._len(os.path.basename(log)) == old_len
                         )
@@ -586,23 +591,24 @@ class _Directory:
                 return  # It has other contents, or a live database has removed it.
 
     def _needed_logs(self, manifest: _Manifest) -> list[tuple[int, str]]:
-        """The numbers and the paths of the logs that the engine reads, in their order."""
+        """Returns the numbers and the paths of the logs that the engine reads, in order."""
         numbered = [(_table_or_log_number(name), name) for name in self._matching(_LOG) if self._len(name) is not None]
         oldest = manifest.oldest_log_number
         return [(number, self._path(name)) for number, name in sorted(numbered) if number >= oldest]
 
     def _unlisted_tables(self, manifest: _Manifest, engine: Engine) -> list[str]:
-        """The tables that the engine removes because the last edits of the MANIFEST are gone.
+        """Returns the tables that the engine removes because the last edits of the MANIFEST are gone.
 
-        A crash leaves tables that are newer than the last edit, too. But then the log to which the engine wrote at the
-        time of that edit is still there: only a later edit lets it be removed. LevelDB's edit names this log.
-        RocksDB's may name one that was never made, and older versions of it have a log with a number after the edit's.
-        Pebble may have no log.
+        A crash also leaves tables that are newer than the last edit. But then the log to which the engine wrote at
+        the time of that edit still exists, because the engine removes it only after a later edit. LevelDB's edit
+        names this log. RocksDB's edit may name a log that was never made, and older versions of RocksDB have a log
+        with a number after the edit's. Pebble may have no log.
 
-        RocksDB starts a log before it writes the table of the log before. So if its MANIFEST ends with a whole edit, or
-        the next log had been started before the last edit that is left, only the sequence numbers show the missing
-        edits: the log of the last edit is gone, and the writes between it and the first log are neither in a log nor in
-        a listed table. Writes without a log leave such a gap, too, but not with that log.
+        RocksDB starts a log before it writes the table of the previous log. Its MANIFEST may end with a whole edit,
+        or the next log may have been started before the last remaining edit. In these cases, only the sequence
+        numbers show that edits are missing. The log of the last edit is gone, and the writes between that edit and
+        the first log are neither in a log nor in a listed table. Writes without a log leave such a gap too, but then
+        the log still exists.
         """
         next_number, oldest = manifest.numbers["next_file_number"], manifest.oldest_log_number
         listed = {table["file_number"] for _, _, table in manifest.tables}
@@ -617,7 +623,7 @@ class _Directory:
             return []
         else:
             start, _ = next(self._batches(self._written_logs(manifest)), (0, 0))
-            # The first edit names no log: the first one has a smaller number than the next file.
+            # The first edit names no log, but the number of the first log is smaller than that of the next file.
             is_gone = oldest not in logs if oldest else min(logs, default=0) >= next_number
             if is_gone and start > manifest.numbers["last_sequence"] + 1:
                 return [names[number] for number in sorted(names.keys() - listed) if number > oldest]
@@ -625,11 +631,11 @@ class _Directory:
         return [] if has_log else [names[number] for number in newer]
 
     def _newer_table(self, next_number: int) -> str | None:
-        """The newest table of LevelDB that shows that a log may be missing.
+        """Returns LevelDB's newest table if it shows that a log may be missing.
 
-        `next_number` is the number of the next file, by the MANIFEST. LevelDB numbers files in turn. It makes a log,
-        then a table of the older log's writes, then the edit that names both. A compaction makes tables only, so no
-        number before theirs is missing.
+        `next_number` is the number of the next file according to the MANIFEST. LevelDB numbers files consecutively.
+        It makes a log, then a table of the older log's writes, then the edit that names both. A compaction makes only
+        tables, so it leaves no missing number before theirs.
         """
 
         def numbered(pattern: re.Pattern[str]) -> dict[int, str]:
@@ -638,7 +644,7 @@ class _Directory:
 
         tables = numbered(_TABLE)
         without = next((number for number in itertools.count(next_number) if number not in tables), 0)
-        # The list of the directory is older than the log may be.
+        # The log may be newer than the list of the directory.
         has_log = numbered(_LOG) or self._len(_file_name(without, "log")) is not None
         return None if has_log or max(tables, default=0) < without else tables[max(tables)]
 
@@ -648,7 +654,7 @@ _POINTERS = {"Git LFS pointer": ProblemKind.GIT_LFS_POINTER, "git-annex pointer"
 
 
 def _pointer_kind(path: str) -> ProblemKind | None:
-    """Which program has left a pointer in place of a file; `None` if it is no pointer."""
+    """Returns which program has left a pointer in place of a file, or `None` if the file is not a pointer."""
     try:
         if os.path.isfile(path):  # Opening a pipe may take forever.
             detect(path)
@@ -660,18 +666,18 @@ def _pointer_kind(path: str) -> ProblemKind | None:
 
 
 def _own_directory(info: str) -> str | None:
-    """The directory of the database when RocksDB wrote this info log."""
+    """Returns the directory that the database had when RocksDB wrote this info log."""
     found = _OWN_DIRECTORY.search(info)
     return found and found[1].rstrip(_SEPARATORS)
 
 
 def log_number(name: str) -> int | None:
-    """The number of a log that has this name; `None` if it is not that of a log of a database."""
+    """Returns the log number in this name, or `None` if it is not the name of a database's log."""
     return _table_or_log_number(name) if _LOG.fullmatch(name) else None
 
 
 def _number(name: str) -> int:
-    """The number at the end of the name of a MANIFEST or a file of options."""
+    """Returns the number at the end of the name of a MANIFEST or an options file."""
     return int(name.rpartition("-")[2])
 
 
@@ -700,7 +706,7 @@ _CURRENT_TEXTS = {
 
 
 def _current_texts(database: Database, names: Mapping[ProblemKind, list[str]]) -> list[str]:
-    """The faults of `CURRENT`, and the MANIFEST that it should name, in words."""
+    """Describes the faults of `CURRENT`, and the MANIFEST that it should name."""
     texts = [text.format(database.manifest) for kind, text in _CURRENT_TEXTS.items() if names[kind]]
     if database.newest_manifest:
         texts.append(f"{database.newest_manifest} is intact and the newest")
@@ -724,13 +730,13 @@ _OF_LOGS = {
         "{{}} torn, and a newer log has later writes: {} would refuse the database",
     ),
 }
-"""What an engine does with a log that is damaged, and with one that lacks its end."""
+"""The way in which each engine treats a damaged log, and a log without its end."""
 
 
 def database_lines(database: Database, *, is_brief: bool = False) -> list[tuple[str, str, bool]]:
-    """A database in words: lines of a label, a text, and whether the text is about a fault.
+    """Describes a database in lines, each with a label, a text, and whether the text is about a fault.
 
-    With `is_brief`, the MANIFEST and the number of tables have a line only if there is more to say about them.
+    With `is_brief`, the MANIFEST and the tables get a line only if they have a fault or a peculiarity.
     """
     lines: list[tuple[str, str, bool]] = []
     names: dict[ProblemKind, list[str]] = {kind: [] for kind in ProblemKind}
@@ -783,6 +789,6 @@ def database_lines(database: Database, *, is_brief: bool = False) -> list[tuple[
 
 
 def _listed(names: list[str]) -> str:
-    """The first of these names, and the verb."""
+    """Joins the first of these names, and adds the verb."""
     more = f" and {len(names) - _NAMES_MAX:,} more" if len(names) > _NAMES_MAX else ""
     return f"{', '.join(names[:_NAMES_MAX])}{more} {'is' if len(names) == 1 else 'are'}"

@@ -1,4 +1,4 @@
-"""The results for the files of a source, together: what every function and every verb for many logs counts."""
+"""Combines the results for the files of a source, for every function and every verb that takes many logs."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ T = TypeVar("T")
 
 
 class Fold:
-    """The results for the files of a source, together.
+    """Combines the results for the files of a source.
 
     Attributes:
         files: The files.
-        failures: The name, or the `Split`, of each file that could not be read, and the exception.
-        others: The same of each file in a directory that is not a log, and its format.
-        damaged: The damaged logs, if the results are reports, or have one.
-        record_counts: How many records were read from each of these logs.
-        databases: The databases among the files, once they have been judged.
-        exports: The exports of Datastore or Firestore among the files, once they have been judged.
+        failures: The name or the `Split` of each file that could not be read, and the exception.
+        others: The name or the `Split` of each file in a directory that is not a log, and its format.
+        damaged: The names of the damaged logs, if the results are reports or contain one.
+        record_counts: The number of records read from each log that has a report.
+        databases: The databases among the files, once `judge` has been called.
+        exports: The exports of Datastore or Firestore among the files, once `judge` has been called.
     """
 
     def __init__(self, files: Sequence[Input]) -> None:
@@ -38,7 +38,7 @@ class Fold:
         self.exports: list[Export] = []
 
     def take(self, results: Iterable[Result[T]]) -> Iterator[Result[T]]:
-        """The results of `each`, which are added."""
+        """Adds the results of `each`, and yields them unchanged."""
         for file, found in results:
             name = file.source if isinstance(file.source, Split) else file.name
             report = getattr(found, "report", found)
@@ -52,7 +52,10 @@ class Fold:
             yield file, found
 
     def judge(self, *, has_all_records: bool = True) -> None:
-        """Judges the databases and the exports, once all results are taken. What cannot be read is a failure."""
+        """Judges the databases and the exports. Call this once all results are taken.
+
+        Directories that cannot be read are added to the failures.
+        """
         not_whole = [*self.damaged, *(name for name, _ in self.others)]
         self.databases, failures = databases_of(self.files, not_whole)
         counts = self.record_counts if has_all_records else None

@@ -1,4 +1,7 @@
-"""`async for` and `async with` of a `Follower`. Apart, so that `asyncio` is imported only when it is used."""
+"""Implements `async for` and `async with` for a `Follower`.
+
+This is a separate module so that `asyncio` is imported only when it is used.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,14 @@ if TYPE_CHECKING:
     from cordwood._native import Follower, Record
 
 _PAUSE_MAX = 0.1
-"""The longest sleep, in seconds, without a look whether the follower has been closed."""
+"""The longest sleep, in seconds, between two checks whether the follower has been closed."""
 
 
 class FollowerRecords:
     """The records of a follower, as `bytes` or with their offsets.
 
-    It sleeps and reads in the event loop, at most a MiB at a time: when a waiting task is cancelled, no thread remains
-    and no record is lost.
+    It sleeps and reads in the event loop, at most 1 MiB at a time. When a waiting task is cancelled, no thread
+    remains and no record is lost.
     """
 
     def __init__(self, follower: Follower, has_offsets: bool) -> None:  # noqa: FBT001 - called in Rust
@@ -32,19 +35,19 @@ class FollowerRecords:
 
 
 async def entered(follower: Follower) -> Follower:
-    """The result of `__aenter__`."""
+    """Implements `Follower.__aenter__`."""
     return follower.__enter__()
 
 
 async def left(follower: Follower) -> None:
-    """The result of `__aexit__`."""
+    """Implements `Follower.__aexit__`."""
     follower.close()
 
 
 async def _next(follower: Follower) -> Record:
     """Waits for a record as `Follower.__next__` does. If none comes, the iteration ends."""
-    # Other tasks get their turn even if the next record is always there. No record is held across an await: a task that
-    # is cancelled there would lose it.
+    # Other tasks get a turn even if the next record is always available. No record is held across an await, because a
+    # task that is cancelled there would lose it.
     await asyncio.sleep(0)
     clock = asyncio.get_running_loop().time
     deadline = None if follower.timeout is None else clock() + follower.timeout
@@ -55,7 +58,7 @@ async def _next(follower: Follower) -> Record:
                 break
             until = min(until, deadline)
         while True:
-            # Once at least, so that other tasks get their turn even without a delay.
+            # Sleep at least once, so that other tasks get a turn even without a delay.
             await asyncio.sleep(min(until - clock(), _PAUSE_MAX))
             if clock() >= until or follower.closed:
                 break

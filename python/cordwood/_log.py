@@ -1,4 +1,7 @@
-"""The logger `cordwood`. A separate module, so that `logging` is imported only when there is a message to log."""
+"""The logger `cordwood`.
+
+This is a separate module so that `logging` is imported only when there is a message to log.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ _logger.addHandler(logging.NullHandler())
 
 
 def log_skipped(region: SkippedRegion, path: str | None) -> None:
-    """Logs skipped damage, which is reported nowhere else: the policy is not to raise."""
+    """Logs skipped damage. It is reported nowhere else, because the policy is not to raise."""
     _logger.warning("%s: skipped %s", path or "log", region)
 
 
@@ -30,17 +33,17 @@ def log_other_log(own: int, other: int, path: str | None) -> None:
 
 
 def log_left(offset: int, length: int, path: str) -> None:
-    """Logs the rest at the end of a file that is no longer followed because another file has its name."""
+    """Logs the incomplete end of a file that is no longer followed, because another file has its name."""
     _logger.warning(
         "%s: rotated: the old file ends with %d bytes at offset %d that are not a whole record", path, length, offset
     )
 
 
 def log_summary(count: int, length: int, path: str | None) -> None:
-    """Logs, at the end of a reading, how much was skipped beyond the regions that were logged one by one."""
+    """Logs how much was skipped in addition to the regions that were logged one by one. Called after reading."""
     _logger.warning("%s: skipped %d more regions, %d bytes", path or "log", count, length)
 
 
 def log_fault(place: str, text: str) -> None:
-    """Logs a fault of several files together, which no reading of one of them finds."""
+    """Logs a fault that concerns several files together. Reading a single one of them does not show it."""
     _logger.warning("%s: %s", place, text)

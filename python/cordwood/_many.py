@@ -1,4 +1,4 @@
-"""Functions for one log that also take many: a directory, a pattern, or a list."""
+"""The functions for one log that also take many: a directory, a pattern, or a list."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ U = TypeVar("U")
 class Results(Mapping[str | Split, T], Generic[T]):
     """The results of `verify`, `stat`, `map` and `salvage` for a directory, a pattern or a list.
 
-    A mapping from the path or the URL of each log, or from the `Split`, to its result, in the order of the logs: for
-    `verify`, to a `Report`. Files that could not be read, and files in directories that are not logs, are not among its
-    keys.
+    This is a mapping, in the order of the logs. It maps the path, the URL or the `Split` of each log to its result.
+    For `verify`, the result is a `Report`. The keys do not include files that could not be read, or files in
+    directories that are not logs.
 
     >>> import os
     >>> os.mkdir("directory")
@@ -70,25 +70,25 @@ class Results(Mapping[str | Split, T], Generic[T]):
         self._exports = exports
 
     def __getitem__(self, name: str | Split) -> T:
-        """The result for the log of this name."""
+        """Returns the result for the log of this name."""
         return self._results[name]
 
     def __iter__(self) -> Iterator[str | Split]:
-        """The names of the logs."""
+        """Iterates over the names of the logs."""
         return iter(self._results)
 
     def __len__(self) -> int:
-        """The number of logs."""
+        """Returns the number of logs."""
         return len(self._results)
 
     @staticmethod
     def of(read: Callable[..., U], source: Any, /, **options: Any) -> U | Results[U]:
-        """The result of a function for a log, or the `Results` for many.
+        """Calls a function for one log and returns its result, or calls it for many and returns their `Results`.
 
         Args:
             read: The function. It is called with the source of each log, and with the options.
-            source: A log; or a directory, a pattern or a list, for many.
-            options: The options. With `dialect`, a file in a directory is read in it if it is a log.
+            source: A log. For many logs, a directory, a pattern or a list.
+            options: The options. If they have a `dialect`, the logs in a directory are read in that dialect.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     _ = writer.append(b"one")
@@ -121,8 +121,8 @@ class Results(Mapping[str | Split, T], Generic[T]):
     def ok(self) -> bool:
         """Whether there is a log, a database or an export, all could be read, and no log has a fault.
 
-        Damage is a fault, and so is a log that belongs to another log. For `verify`, all `databases` and `exports` must
-        be `ok`, too.
+        Damage is a fault, and so is a file that belongs to another log. For `verify`, all `databases` and `exports`
+        must be `ok`, too.
         """
         is_whole = all(directory.ok for directory in self.databases + self.exports) and not self.errors
         is_any = bool(self._results or self._databases or self.exports)
@@ -143,7 +143,7 @@ class Results(Mapping[str | Split, T], Generic[T]):
 
 
 def _is_ok(name: str | Split, result: Any) -> bool:
-    """Whether a `Report` or a `Stat` says that its log has no fault, or a `LogMap` says that it is not damaged."""
+    """Checks whether a log has no fault by its `Report` or `Stat`, or no damage by its `LogMap`."""
     if not isinstance(result, Report):
         return getattr(result, "ok", not result.damaged_len)
     # A split after the start may contain only an older log.
@@ -152,7 +152,7 @@ def _is_ok(name: str | Split, result: Any) -> bool:
 
 
 def files_of(source: Any) -> list[Input] | None:
-    """The files, if `source` stands for many logs; `None` if it is one log, or cannot be read at all."""
+    """Returns the files if `source` names many logs, or `None` if it is one log or cannot be read at all."""
     if isinstance(source, bytes | Split):
         return None
     if is_path(source):
@@ -187,10 +187,11 @@ def _name_or_input(item: Any) -> str | Input:
 def logs_of(
     sources: object, decode: str | None, options: Mapping[str, Any]
 ) -> tuple[list[tuple[object, Split | None]], bool]:
-    """Called by the native `scan`: each source with its `Split`, if it has one, and whether `sources` stands for many.
+    """Returns each source with its `Split`, if it has one, and whether `sources` names many logs.
 
-    Files in directories that are not logs are left out. If `decode` names a kind of records, so are logs in directories
-    whose first record is of another kind, and the metadata of exports.
+    The native `scan` calls this. Files in directories that are not logs are left out. If `decode` names a kind of
+    records, the metadata of exports is left out too, and so are logs in directories whose first record is of another
+    kind.
 
     Raises:
         OSError: A directory, or a file in it, cannot be read.
@@ -208,7 +209,7 @@ def logs_of(
     def is_other_kind(file: Input, *_: object) -> bool:
         if not file.is_in_directory:
             return False
-        # A file with the name of a log can be of another format, such as a text.
+        # A file with the name of a log can have another format, such as text.
         detect(file.opened)
         return wanted is not None and other_kind(file.name, wanted, **options) is not None
 
@@ -236,11 +237,11 @@ def logs_of(
 
 
 def for_many(one: Callable[..., T], *own: str, judges_directories: bool = False) -> Callable[..., Any]:
-    """A function like `one` that also takes many logs, and then returns `Results`.
+    """Returns a function like `one` that also takes many logs, for which it returns `Results`.
 
     Args:
         one: A function for one log.
-        own: Its options, among `"threads"`, `"progress"` and `"start"`; with the last, it takes splits.
+        own: The options of `one`, out of `"threads"`, `"progress"` and `"start"`. With `"start"`, it takes splits.
         judges_directories: Whether the results include the databases and the exports in directories, and each `Report`
             considers the files beside its log.
     """
@@ -273,7 +274,7 @@ def for_many(one: Callable[..., T], *own: str, judges_directories: bool = False)
 
 
 def _named_like(one: Callable[..., T], function: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a function that takes many logs the name, the help and the signature of that for one."""
+    """Gives a function for many logs the name, the help and the signature of the function for one."""
     wraps(one)(function)
     function.__module__ = "cordwood"
     function.__annotations__ = {"return": object}
@@ -290,7 +291,7 @@ def _results_of(
     judges_directories: bool = False,
     **options: Any,
 ) -> Results[T]:
-    """The results of a function for these files, with its options."""
+    """Calls a function with its options for each of these files, and returns the results."""
     names = Counter(file.name for file in files if not isinstance(file.source, Split))
     for file in files:
         if not (file.source is None or isinstance(file.source, Split) or file.is_requested):
@@ -314,7 +315,7 @@ def _results_of(
     found_of = each(files, read, threads, dialect=named, shown=lambda _: nullcontext(called))
     for file, found in fold.take(found_of):
         if raised:
-            # It is an exception of the caller's code, whatever its class, and not about the file.
+            # The caller's code raised this exception. It says nothing about the file, whatever its class.
             raise raised[0]
         if not isinstance(found, str | Exception):
             results[file.source if isinstance(file.source, Split) else file.name] = found
@@ -324,7 +325,7 @@ def _results_of(
 
 
 def _salvaged(source: Any, files: list[Input], directory: str, options: dict[str, Any]) -> Results[Any]:
-    """Salvages each log to a directory, where it keeps its path below the directory or the pattern that was named."""
+    """Salvages each log to a directory. A log keeps its path relative to the directory or the pattern in `source`."""
     check_new_directory(
         directory, [fsdecode(name) for name in ([source] if is_path(source) else source) if is_path(name)]
     )

@@ -14,23 +14,24 @@ from cordwood.typing import CompressionName, DialectName, RangeReadable, Sink, S
 
 
 class Split(NamedTuple):
-    """The bytes `[start, end)` of a log: `cordwood.open(split)` returns the records that start there.
+    """The bytes `[start, end)` of a log. `cordwood.open(split)` returns the records that start in this range.
 
     Attributes:
-        path: The file: a path, or a URL.
-        start: File offset of the first byte, in bytes; the start of a block.
-        end: File offset after the last byte, in bytes. A record that starts before it may end after it.
-        dialect: How the bytes are laid out; `None` if it could not be detected. Default: `None`.
-        log_number: The number of the log; `None` if the dialect has none or it is not known. Default: `None`.
+        path: The path or the URL of the file.
+        start: The file offset of the first byte, in bytes. It is the start of a block.
+        end: The file offset after the last byte, in bytes. A record that starts before it may end after it.
+        dialect: How the bytes are laid out. `None` if it could not be detected. Default: `None`.
+        log_number: The number of the log. `None` if the dialect has none or it is not known. Default: `None`.
         compression: How each record is compressed: `"zstd"`, or `None` if it is not. Default: `None`.
-        file_len: The length of the file, in bytes, when the splits were planned; `None` if it is not known. Whoever
-            reads the split of a remote file does not ask for it again. Default: `None`.
-        position: The position at the start of the log, by which whoever reads the split recognises the log: another
-            one under the path is a `LogChangedError`. `None` if no byte of the log was read, and no store stated its
-            version. Default: `None`.
-        source: The object in a store, if it was planned of one, which is read in place of the path. Default: `None`.
+        file_len: The length of the file, in bytes, when the splits were planned. `None` if it is not known. If it is
+            given, readers do not request the length of a remote file again. Default: `None`.
+        position: The position at the start of the log. Readers use it to recognise the log, and raise a
+            `LogChangedError` if the path names another one. `None` if no byte of the log was read and no store stated
+            its version. Default: `None`.
+        source: The object in a store from which the split was planned, if any. It is read in place of the path.
+            Default: `None`.
 
-    A split can be pickled, with its absolute path, or with the object.
+    You can pickle a split. The pickle contains the absolute path, or the object.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -60,7 +61,7 @@ class Split(NamedTuple):
 
 
 def part_of(split: Split, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The source of a split for a function that reads a log, and the options, with those of the split.
+    """Returns the source of a split for a function that reads a log, and the options merged with the split's own.
 
     Raises:
         ValueError: An option differs from the split.
@@ -69,7 +70,7 @@ def part_of(split: Split, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]
     file_len, position, own = split.file_len, split.position, split._asdict()
     del own["path"], own["file_len"], own["position"], own["source"]
     if split.dialect is None:
-        # The format was not detected: it is that of the options.
+        # The format was not detected, so the options decide.
         own = {name: value for name, value in own.items() if value is not None}
     for name, value in own.items():
         given = options.get(name)
@@ -153,12 +154,12 @@ def open(  # noqa: A001
     """Opens a log to read or to write records.
 
     Args:
-        source: To read: a path, also that of the directory of a segmented log; a URL; an object with `read`; any other
-            source of `Reader`; or a `Split`, which itself specifies its range. Bytes or any other buffer (such as
-            `mmap`) are the content of a log, never its path: `b"name.log"` is a log of eight bytes. To write: a path,
-            with `segment_len` that of a directory, or an object with `write`.
+        source: To read, pass a path, a URL, an object with `read`, any other source of `Reader`, or a `Split`, which
+            specifies its own range. The path can be the directory of a segmented log. Bytes or any other buffer (such
+            as `mmap`) are the content of a log, never its path: `b"name.log"` is a log of eight bytes. To write, pass
+            a path or an object with `write`. With `segment_len`, the path is that of a directory.
         mode: `"r"` reads. `"w"` writes a new file in place of any existing one, `"x"` writes a new file and fails if
-            one exists, `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same: a log is never text.
+            one exists, `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same, because a log is never text.
             Default: `"r"`.
         dialect: How the bytes are laid out, as for `Reader` and `Writer`. Default: `None`: that of the file, or
             `"leveldb"` for a new one.
@@ -168,10 +169,10 @@ def open(  # noqa: A001
         record_len_max: Refuse a record longer than this, in bytes, as for `Reader` and `Writer`. Default: 1 GiB.
 
     Options for reading:
-        on_corruption: The treatment of damage, as for `Reader`. Default: `"raise"`.
-        start: Return only the records that start at or after this file offset, in bytes, or log offset, for a
-            segmented log; or at or after this `Position`, in the same log. Default: 0, the start, also of a log
-            whose oldest segments were pruned.
+        on_corruption: How to treat damage, as for `Reader`. Default: `"raise"`.
+        start: Return only the records that start at or after this offset, in bytes. It is a file offset, or a log
+            offset for a segmented log. Or pass a `Position` in the same log. Default: 0, the start, even if the
+            oldest segments of the log were pruned.
         end: Return only the records that start before this file offset, in bytes. Default: `None`, the end of
             the file.
         storage_options: For a URL: the arguments of its file system, as for `Reader`. Default: `None`.
@@ -182,17 +183,17 @@ def open(  # noqa: A001
             `"append"` for a path.
         sync: When to wait until records are on the disk, as for `Writer`. Default: `"never"`.
         sync_interval: Sync with the first append at least this many seconds after the last sync. Default: `None`.
-        on_torn_tail: To append: the treatment of a file that does not end with a whole record, as for `Writer`.
+        on_torn_tail: For appending, how to treat a file that does not end with a whole record, as for `Writer`.
             Default: `"refuse"`.
-        checkpoint: To append: the file offset, in bytes, from which the file is read, as for `Writer`.
+        checkpoint: For appending, the file offset, in bytes, from which the file is read, as for `Writer`.
             Default: `None`, the start.
-        segment_len: To append: the log is a directory of files, its segments, each of at most this many bytes, as for
-            `Writer`, whose `rotate` starts one and whose `prune_before` removes the oldest. Default: `None`: it is
-            one file.
-        retention_bytes: To append to a segmented log: with each segment that is started, remove the oldest ones, as
-            long as this many bytes are left before it, as for `Writer`. Default: `None`: all are kept.
-        retention_time: The same for segments whose files were last changed more than this many seconds ago.
-            Default: `None`: all are kept.
+        segment_len: For appending, the log is a directory of files, called segments, of at most this many bytes each,
+            as for `Writer`. `Writer.rotate` starts a segment, and `Writer.prune_before` removes the oldest ones.
+            Default: `None`: the log is one file.
+        retention_bytes: For appending to a segmented log. Each time a segment is started, remove the oldest segments,
+            but keep at least this many bytes before the new one, as for `Writer`. Default: `None`: all are kept.
+        retention_time: For appending to a segmented log. Each time a segment is started, remove the oldest segments
+            whose files were last changed more than this many seconds ago. Default: `None`: all are kept.
 
     Returns:
         A `Reader` for `"r"`, otherwise a `Writer`. Both are context managers.
@@ -200,17 +201,18 @@ def open(  # noqa: A001
     Raises:
         OSError: The error of the operating system, with the path: `FileNotFoundError`, `PermissionError`,
             `IsADirectoryError`, ...
-        FileExistsError: For `"x"`, the file exists.
+        FileExistsError: The mode is `"x"` and the file exists.
         ModuleNotFoundError: `source` is a URL, and fsspec, or a package that it needs for this URL, is not installed.
         BlockingIOError: Another writer has the file open.
-        TornTailError: For `"a"`, if the file does not end with a whole record.
-        CorruptionError: For `"a"`, if the file is damaged, or a segment is missing between two others.
-        LogChangedError: To read: `start` is a position in another log, or the `Split` is one of another log.
-        LogTruncatedError: To read: the segments in which `start` is were pruned.
-        DialectError: For `"a"`, if the file is not a log, is not in the given dialect, or is never appended to.
+        TornTailError: The mode is `"a"` and the file does not end with a whole record.
+        CorruptionError: The mode is `"a"` and the file is damaged, or a segment is missing between two others.
+        LogChangedError: When reading, `start` is a position in another log, or the `Split` is from another log.
+        LogTruncatedError: When reading, the segments that contained `start` were pruned.
+        DialectError: The mode is `"a"` and the file is not a log, is not in the given dialect, or cannot be appended
+            to.
         TypeError: `source` is none of the above, or an option for writing is given for reading, or vice versa. The
             message lists the options of the mode.
-        ValueError: The mode is unknown; an option has an invalid value, or makes no sense in the dialect, or differs
+        ValueError: The mode is unknown, or an option has an invalid value, makes no sense in the dialect, or differs
             from the `Split`.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -236,7 +238,7 @@ def open(  # noqa: A001
         try:
             return Reader(source, **options)  # type: ignore[arg-type]  # Reader names the types that it accepts.
         except FileNotFoundError as error:
-            # A pattern, which the functions for many logs take.
+            # The path looks like a pattern, which only the functions for many logs take.
             if isinstance(source, str | PathLike) and not {*"*?["}.isdisjoint(fsdecode(source)):
                 _add_hint(error, Hint.READ_DIRECTORY)
             raise
@@ -272,35 +274,35 @@ def follow(
     retry_time: float = 0.1,
     record_len_max: int = 1073741824,
 ) -> Follower:
-    """Follows a log that is still being written: returns each record once all of it is there.
+    """Follows a log that is still being written, and returns each record once it is complete.
 
     The writer may be another process, or this one.
 
     Args:
-        path: The file; it must exist, and may be empty. Or the directory of a segmented log, in which no rotation is
-            ever raised and no record is missed.
-        start: Return only the records that start at or after this: the `Follower.position` of an earlier run, by which
-            the log is recognised; or a file offset, in bytes. Default: 0.
-        timeout: A step of the iteration waits at most this long for a record, in seconds; then the iteration ends, and
-            a new one over the same follower continues. 0 returns the records that are there and never waits. Default:
-            `None`, forever.
-        dialect: As for `Reader`; it is detected as soon as there is a file header or a whole fragment.
-            `"wandb_old"` is never detected: name it.
+        path: The file, which must exist and may be empty. Or the directory of a segmented log, for which no rotation
+            is ever raised and no record is missed.
+        start: Return only the records that start at or after this. Pass the `Follower.position` of an earlier run, by
+            which the log is recognised, or a file offset in bytes. Default: 0.
+        timeout: A step of the iteration waits at most this long for a record, in seconds. Then the iteration ends. A
+            new iteration over the same follower continues there. 0 returns the records that exist and never waits.
+            Default: `None`, forever.
+        dialect: As for `Reader`. It is detected once the file has a file header or a whole fragment. `"wandb_old"` is
+            never detected, so you must pass it.
             Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
-        on_corruption: As for `Reader`; not `"salvage"`. Default: `"raise"`.
-        on_rotation: The reaction once the path names another file, or none, and all of the old one has been returned:
-            `"raise"`, raise a `LogRotatedError`; `"reopen"`, continue with the next file under the path, from its
-            start, and miss any file that had the path only between two polls; or `"stop"`, end the iteration. See
-            `Follower`. Default: `"raise"`.
+        on_corruption: As for `Reader`, except that `"salvage"` is not allowed. Default: `"raise"`.
+        on_rotation: What to do once the path names another file, or none, and all records of the old file have been
+            returned. `"raise"` raises a `LogRotatedError`. `"reopen"` continues with the next file under the path,
+            from its start, but misses a file that had the path only between two polls. `"stop"` ends the iteration.
+            See `Follower`. Default: `"raise"`.
         poll_interval: How long to sleep before looking at the file again, in seconds. Default: 0.05.
-        retry_time: Apparent damage with no valid block after it is read again for at least this long, in seconds, and
-            at least three times, before it is reported. 0 reports it at once. Default: 0.1.
+        retry_time: If no valid block follows apparent damage, it is read again before it is reported. This lasts at
+            least this long, in seconds, and takes at least three readings. 0 reports it at once. Default: 0.1.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 
     Returns:
-        A `Follower`: an iterator of `bytes`, also for `async for`.
+        A `Follower`, which is an iterator of `bytes` for both `for` and `async for`.
 
     Raises:
         OSError: The file cannot be opened, or is not a regular file.
@@ -317,5 +319,5 @@ def follow(
     [b'one']
     [b'two'] 20
     """
-    # Its parameters are the same.
+    # `Follower` has the same parameters.
     return Follower(**locals())

@@ -1,4 +1,4 @@
-"""The packages of the extras."""
+"""Imports the optional packages that the extras install."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 _WHY_LEN_MAX = 200
-"""As much of the message of a package is repeated."""
+"""The maximum length of a package's own message in an error."""
 
 
 def imported(name: str, need: str, extra: str, *, without: str = "") -> Any:
@@ -14,13 +14,13 @@ def imported(name: str, need: str, extra: str, *, without: str = "") -> Any:
 
     Args:
         name: The name of the module.
-        need: Who needs it: the start of the message.
+        need: The start of the message, which says who needs the module.
         extra: The extra.
-        without: What works without it, after a semicolon.
+        without: The features that work without it, after a semicolon.
 
     Raises:
-        ModuleNotFoundError: It is not installed.
-        ImportError: It is installed, but cannot be imported.
+        ModuleNotFoundError: The package is not installed.
+        ImportError: The package is installed, but cannot be imported.
     """
     package = name.partition(".")[0]
     try:
@@ -29,7 +29,8 @@ def imported(name: str, need: str, extra: str, *, without: str = "") -> Any:
         text = f"{need} the package {package}: pip install 'cordwood[{extra}]'{without} ({error})"
         raise ModuleNotFoundError(text, name=error.name) from error
     except Exception as error:
-        # Whatever its own code raises, as with another release of numpy. Its message may have many lines.
+        # A package can raise any exception when it is imported, for example with an incompatible numpy. The message
+        # may have many lines.
         from textwrap import shorten
 
         why = shorten(str(error), _WHY_LEN_MAX, placeholder=" ...")

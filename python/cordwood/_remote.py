@@ -1,4 +1,4 @@
-"""Sources that are read in ranges, such as objects in a store, as file objects that read ahead.
+"""Wraps sources that are read in ranges, such as objects in a store, as file objects that read ahead.
 
 The binding calls `file_of` for each source that is neither a path nor a buffer. The packages that a kind of source
 needs are imported with the first source of that kind.
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
     from cordwood.typing import RangeReadable, ReadableBuffer
 
 RANGE_LENS = (1 << 20, 4 << 20, 16 << 20)
-"""The lengths of the first ranges; all others have the last length. A look at the start should not cost 16 MiB."""
+"""The lengths of the first ranges. All others have the last length. Reading the start should not cost 16 MiB."""
 
 AHEAD_MAX = 4
-"""The most ranges that are requested before they are needed, each by its own thread."""
+"""The maximum number of ranges that are requested before they are needed. Each uses its own thread."""
 
 read_ahead_len = AHEAD_MAX * RANGE_LENS[-1]
-"""The value of `set_read_ahead`."""
+"""The current value of `set_read_ahead`."""
 
 
 def set_read_ahead(length: int) -> None:
     """Limits how much of each remote file is requested before it is needed, in this process.
 
-    It applies to files that are opened afterwards: URLs, and other sources that are read in ranges. A lower limit needs
-    less memory, where many are read at a time, and more requests.
+    The limit applies to files that are opened afterwards: URLs, and other sources that are read in ranges. A lower
+    limit needs less memory when many files are read at a time, but more requests.
 
     Args:
-        length: Bytes, at least 131,072: four blocks. The default is 64 MiB.
+        length: The limit in bytes, at least 131,072, which is four blocks. The default is 64 MiB.
 
     Raises:
-        ValueError: It is less.
+        ValueError: `length` is less than four blocks.
 
     >>> cordwood.set_read_ahead(64 << 20)
     """
@@ -68,7 +68,7 @@ _PACKAGES = {
 
 
 def is_url(name: str) -> bool:
-    """Whether it is a URL for fsspec, such as `s3://...` or `simplecache::s3://...`, and not a path.
+    """Checks whether a name is a URL for fsspec, such as `s3://...` or `simplecache::s3://...`, and not a path.
 
     A single letter is a drive.
     """
@@ -76,42 +76,42 @@ def is_url(name: str) -> bool:
 
 
 _URL = re.compile(r"(?s)((?:[\w+.-]{2,}::)*)([\w+.-]{2,}://.*?)(::.*)?")
-"""The caches before the first URL of a chain, that URL, and the rest: for a member of an archive, the archive."""
+"""Matches a chain: the caches before the first URL, that URL, and the rest, such as the archive of a member."""
 
 
 def local_path(name: str) -> str | None:
-    """The path of the file that is read for a path or a URL, or of its archive; `None` for a URL that is not local."""
+    """Returns the path of the file or archive that is read for a name, or `None` for a URL that is not local."""
     if not is_url(name):
         return name
-    # The last part of a chain is where the bytes come from.
+    # The bytes come from the last part of a chain.
     protocol, _, path = name.rpartition("::")[2].partition("://")
     return path if protocol in ("file", "local") else None
 
 
 def own_path(name: str) -> str | None:
-    """The path of the file of which a path or a URL is a name; `None` for one in a store or in an archive."""
+    """Returns the path of the file that a path or a URL names, or `None` if it is in a store or an archive."""
     url = _URL.fullmatch(name)
     # A cache passes on the bytes as they are, but an archive has several members.
     return None if url and "://" in (url[3] or "") else local_path(name)
 
 
 def base_name(name: str) -> str:
-    """The last part of a path or of a URL; for a member of an archive, the last part of its path there."""
+    """Returns the last part of a path or a URL. For a member of an archive, this is the last part of its path."""
     url = _URL.fullmatch(name)
     return os.path.basename(url[2] if url else name)
 
 
 class _Url(str):
-    """A URL with the arguments of its file system, which stay with it in lists, splits and pickles."""
+    """A URL with the arguments of its file system. Lists, splits and pickles keep them with the URL."""
 
     storage_options: Mapping[str, Any]
 
 
 def with_options(source: Any, storage_options: Mapping[str, Any] | None) -> Any:
-    """The source, or the list of them, in which each URL has the arguments of its file system.
+    """Returns the source, or the list of sources, with the arguments of the file system added to each URL.
 
     Raises:
-        ValueError: It contains no URL.
+        ValueError: The source contains no URL.
     """
     if not storage_options:
         return source
@@ -135,20 +135,20 @@ def with_options(source: Any, storage_options: Mapping[str, Any] | None) -> Any:
 
 
 def beside(url: str, name: str) -> str:
-    """Another URL, on the same file system."""
+    """Returns another URL with the file system arguments of this one."""
     found: str = with_options(name, getattr(url, "storage_options", None))
     return found
 
 
 def source_of(source: object) -> RangeReadable | None:
-    """The source as ranges, or `None` if it cannot be read in ranges. No byte is requested.
+    """Returns the source as ranges, or `None` if it cannot be read in ranges. No byte is requested.
 
     Args:
         source: A URL, or another source that is neither a path nor a buffer.
 
     Raises:
         ImportError: A package that reads such a URL is not installed.
-        TypeError: It is an `fsspec.OpenFile` that decompresses.
+        TypeError: The source is an `fsspec.OpenFile` that decompresses.
         ValueError: No file system is known for the URL.
     """
     if isinstance(source, str):
@@ -163,9 +163,9 @@ def source_of(source: object) -> RangeReadable | None:
 
 
 def file_of(source: object, start: int, end: int | None, position: Position | None = None) -> RangeFile | None:
-    """The source as a file object for a reader of `[start, end)`, or `None` if `source_of` returns `None`.
+    """Returns the source as a file object for a reader of `[start, end)`, or `None` if `source_of` returns `None`.
 
-    With a position, it must be the same log.
+    If a position is given, the source must be the same log.
     """
     if isinstance(source, RangeFile):
         return source
@@ -174,19 +174,19 @@ def file_of(source: object, start: int, end: int | None, position: Position | No
 
 
 def _about(url: str, kind: type[Exception], message: str, **attributes: Any) -> Exception:
-    """An error about a URL. Its attribute `message` does not name the URL, as that of a `CordwoodError`."""
+    """Returns an error about a URL. Its attribute `message` does not name the URL, as in a `CordwoodError`."""
     error: Any = kind(f"{url}: {message}", **attributes)
     error.message = message
     return cast("Exception", error)
 
 
 def ranges_of_url(url: str, file_len: int | None = None, version: str | None = None) -> RangeReadable:
-    """The file that a URL names, as ranges. No byte is requested, nor is its length if that is given.
+    """Returns the file that a URL names, as ranges. No byte is requested, and no length if `file_len` is given.
 
     Args:
         url: The URL.
         file_len: The length of the file, in bytes, if it is known.
-        version: Its version when it had this length, if that is known.
+        version: The version of the file when it had this length, if it is known.
 
     Raises:
         ModuleNotFoundError: A package that reads such a URL is not installed.
@@ -196,27 +196,29 @@ def ranges_of_url(url: str, file_len: int | None = None, version: str | None = N
 
 
 def ranges_read_twice(url: str, file_len: int | None, version: str | None) -> RangeReadable:
-    """The same for a file that is opened more than once: its length and the bytes of its start are kept."""
+    """Like `ranges_of_url`, for a file that is opened more than once. Its length and its first bytes are kept."""
     return _ReadTwice(*_filesystem_of(url), url, file_len, version)
 
 
 def is_listed(name: str) -> bool:
-    """Whether it is a URL that stands for files: a pattern, or a directory, which ends in a slash.
+    """Checks whether a name is a URL that stands for several files: a pattern, or a directory that ends in a slash.
 
-    A web server has no lists of its files, and its URLs may contain any character.
+    URLs of web servers are never such names. A web server does not list its files, and its URLs may contain any
+    character.
     """
     return is_url(name) and not name.startswith(("http:", "https:")) and ("*" in name or name.endswith("/"))
 
 
 def listed(url: str) -> list[tuple[str, str, bool, int, str | None]]:
-    """The files in a directory or that a pattern matches, in sorted order.
+    """Returns the files in a directory, or those that match a pattern, in sorted order.
 
-    For each: its URL, in the same caches or the same archive; its path below the directory, or below the last directory
-    of the pattern without wildcards, which does not lead out of that directory; whether it was found in a directory,
-    rather than matched; and its length in bytes.
+    Each file is returned as a tuple of five values: its URL, in the same caches or the same archive. Its path below
+    the directory, or below the last directory of the pattern without wildcards, which does not lead out of that
+    directory. Whether it was found in a directory, rather than matched. Its length in bytes. Its version, if the
+    store states one.
 
     Raises:
-        OSError: They cannot be listed, or there are none.
+        OSError: The files cannot be listed, or there are none.
         ModuleNotFoundError, ValueError: As for `ranges_of_url`.
     """
     fs, path = _filesystem_of(url)
@@ -236,14 +238,14 @@ def listed(url: str) -> list[tuple[str, str, bool, int, str | None]]:
     files: list[tuple[str, str, bool, int, str | None]] = []
     for name, info in sorted(found.items()):
         parts = [part for part in name[directory_len:].split("/") if part not in ("", ".", "..")]
-        # The file system does not know the caches and the archive.
+        # The file system does not know about the caches and the archive.
         own_url = beside(url, f"{chain[1]}{fs.unstrip_protocol(name)}{chain[3] or ''}")
         files.append((own_url, "/".join(parts), name not in matched, info["size"] or 0, _version_of(info)))
     return files
 
 
 def _filesystem_of(url: str) -> tuple[Any, str]:
-    """The fsspec file system of a URL, and the path on it."""
+    """Returns the fsspec file system of a URL, and the path on it."""
     protocol = url.partition("://")[0].rpartition("::")[2]
     packages = " ".join(["fsspec", *filter(None, [_PACKAGES.get(protocol)])])
     try:
@@ -261,14 +263,14 @@ def _filesystem_of(url: str) -> tuple[Any, str]:
     except ValueError as error:
         raise _about(url, ValueError, str(error)) from error
     except Exception:
-        # File systems raise any class: that of an archive opens it here, others reject their options.
+        # File systems raise exceptions of any class. An archive is opened here, and others reject their options.
         with _os_errors_of(url):
             raise
     return fs, path
 
 
 def _of_fsspec(file: object) -> _OnFilesystem | None:
-    """For an `OpenFile` or a `UPath`, which have the same two attributes."""
+    """Returns the file of an `OpenFile` or a `UPath`. Both have the same two attributes."""
     fs: Any = getattr(file, "fs", None)
     path: Any = getattr(file, "path", None)
     if path is None or not hasattr(fs, "cat_file"):
@@ -282,13 +284,13 @@ _VERSIONS = (
     *("ETag", "etag", "generation", "VersionId", "version_id", "blob_id", "content_md5", "md5Hash", "Content-MD5"),
     *("Last-Modified", "LastModified", "last_modified", "mtime", "modified", "created"),
 )
-"""The names under which stores state the version of an object. The first of these changes with the bytes."""
+"""The names under which stores state the version of an object. The first name that is present is used."""
 
 
 def _version_of(info: dict[str, Any]) -> str | None:
-    """The version that a file system of fsspec states for a file."""
+    """Returns the version that an fsspec file system states for a file."""
     found = next((info[name] for name in _VERSIONS if info.get(name)), None)
-    # The same time is a number in a listing, and a datetime of a single file.
+    # The same time is a number in a listing, but a datetime for a single file.
     return None if found is None else str(found.timestamp() if hasattr(found, "timestamp") else found)
 
 
@@ -306,7 +308,7 @@ class _OnFilesystem:
         if self._file_len is not None:
             return self._file_len
         info = self._info()
-        # The length of a directory is 0, as that of an empty log is.
+        # A directory has the length 0, like an empty log.
         if info.get("type") == "directory":
             error = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self.name)
             _add_hint(error, Hint.READ_DIRECTORY)
@@ -322,7 +324,7 @@ class _OnFilesystem:
         return _version_of(self._info())
 
     def _info(self) -> dict[str, Any]:
-        # A listing that the file system has cached may be older than the file.
+        # The file may be newer than a listing that the file system has cached.
         self._fs.invalidate_cache(self._path)
         info: dict[str, Any] = self._fs.info(self._path)
         return info
@@ -333,7 +335,7 @@ class _OnFilesystem:
 
 
 class _ReadTwice(_OnFilesystem):
-    """A file that is opened more than once. Its length and its start are requested once."""
+    """A file that is opened more than once. Its length and its start are requested only once."""
 
     _start: memoryview | None = None
 
@@ -376,7 +378,7 @@ class _Range(NamedTuple):
 
 
 def _body(source: RangeReadable, start: int, end: int) -> memoryview:
-    """A range, which must be complete: the end of the file is known."""
+    """Reads a range, which must be complete because the length of the file is known."""
     body = memoryview(source.read_range(start, end)).cast("B")
     if len(body) != end - start:
         raise OSError(f"{end - start} bytes at offset {start} were requested, and {len(body)} were received")
@@ -384,19 +386,19 @@ def _body(source: RangeReadable, start: int, end: int) -> memoryview:
 
 
 class RangeFile:
-    """Ranges as a seekable file object, which reads ahead.
+    """A seekable file object that reads ranges ahead.
 
-    Within `[start, end)`, and in the length of a block before and after it, where the block that contains `start` may
-    start and the last record may end, ranges are requested before they are needed. Elsewhere, only the bytes to be read
-    are requested, so that little more than `[start, end)` is transferred.
+    Ranges are requested before they are needed if they are within `[start, end)`, or at most a block before or after
+    it. The block that contains `start` may start there, and the last record may end there. Elsewhere, only the bytes
+    to be read are requested, so that little more than `[start, end)` is transferred.
 
-    Two requests may be answered with the bytes of two objects, if one replaces the other in between. So the version of
-    the object is compared before the last range is returned. If it is another one, bytes of all ranges are compared,
-    since a log that has grown is still the same.
+    If an object is replaced between two requests, they return bytes of two different objects. So the version of the
+    object is compared before the last range is returned. If it has changed, bytes of all ranges are compared, because
+    a log that has grown is still the same.
 
     Attributes:
         source: The source that is read.
-        name: Its name, for errors and reports; `None` if it has none.
+        name: The name of the source, for errors and reports. `None` if it has none.
     """
 
     def __init__(self, source: RangeReadable, start: int, end: int | None, position: Position | None = None) -> None:
@@ -406,25 +408,25 @@ class RangeFile:
         self._pid = os.getpid()
         with _os_errors_of(self.name):
             self._len = source.size()
-        # The bytes and the version of the log when it was planned, or else the version now.
+        # The bytes and the version of the log when it was planned. Otherwise the version now.
         self._planned: list[tuple[int, int, int]] | None = None
         self._version: str | None = None
         if position:
             self._planned, self._version = marks_of(position)
         self._version = self._version or getattr(source, "version", None)
-        # The bytes of the ranges that were received, by where the ranges start.
+        # The marks of the received ranges, by the offsets at which the ranges start.
         self._marks: dict[int, tuple[int, int, int]] = {}
         self._is_compared = False
         self._start = max(0, start - BLOCK_LEN)
         if end is not None and end - start > RANGE_LENS[0]:
-            # The last record may need the block after the end. A look at the start does not.
+            # The last record may need the block after the end. Reading the start does not.
             end += BLOCK_LEN
         self._end = self._len if end is None else min(end, self._len)
         self._range_len_max = read_ahead_len // AHEAD_MAX
         self._position = 0
-        # Adjacent ranges; the first may be the one before the range that contains the position.
+        # Adjacent ranges. The first may be the one before the range that contains the position.
         self._ranges: deque[_Range] = deque()
-        # How many ranges were requested since the last seek elsewhere.
+        # The number of ranges requested since the last seek elsewhere.
         self._count = 0
 
     def __len__(self) -> int:
@@ -441,7 +443,7 @@ class RangeFile:
         return position
 
     def read(self, size: int) -> bytes:
-        """At most `size` of the next bytes: fewer at the end of a range, none only at the end of the file."""
+        """Returns at most `size` of the next bytes: fewer at the end of a range, none only at the end of the file."""
         position = self._position
         size = min(size, self._len - position)
         if size <= 0:
@@ -455,7 +457,8 @@ class RangeFile:
             try:
                 body = request.result()
             except Exception:
-                # The next read requests it again. The request refers to the error, and the error to this frame.
+                # The next read requests the range again. The request refers to the error, and the error to this
+                # frame.
                 self._forget()
                 del request
                 raise
@@ -465,7 +468,7 @@ class RangeFile:
         return data
 
     def _received(self, start: int, body: memoryview) -> None:
-        """Keeps a mark of a range, and compares the version when it is the last one."""
+        """Keeps a mark of a range, and compares the version if it is the last range."""
         if start in self._marks or not self._start <= start < self._end:
             return
         if self._end <= start + len(body) and not self._is_compared:
@@ -475,14 +478,14 @@ class RangeFile:
         self._marks[start] = (start + len(body) - len(end), len(end), crc32c(end))
 
     def _compare(self) -> None:
-        """Checks that all ranges so far, and those that were planned, are of the object as it is now.
+        """Checks that all ranges received so far, and the planned ones, are from the object as it is now.
 
         Raises:
-            LogChangedError: They are of another one.
+            LogChangedError: They are from another object.
         """
         current: Any = getattr(self.source, "current_version", None)
         if self._planned is None and not (current and self._marks):
-            # The bytes of one request are of one object.
+            # The bytes of one request are from one object.
             return
         version = current() if current else None
         if version is not None and version == self._version:
@@ -498,7 +501,7 @@ class RangeFile:
         return LogChangedError(text, path=self.name, offset=offset, length=length, hint=Hint.START_AGAIN)
 
     def close(self) -> None:
-        """Cancels the requests. A request that has started ends on its own, and its thread with it."""
+        """Cancels the requests. A request that has started ends on its own, and then so does its thread."""
         if self._pool and self._pid == os.getpid():
             self._forget()
             self._pool.shutdown(wait=False)
@@ -507,7 +510,7 @@ class RangeFile:
     __del__ = close
 
     def _range_at(self, position: int, size: int) -> _Range:
-        """The range that contains the position. It is requested unless it was before, as are others after it."""
+        """Returns the range that contains the position. Requests it and later ranges if they were not before."""
         ranges = self._ranges
         if not (ranges and ranges[0].start <= position < ranges[-1].end):
             is_next = bool(ranges) and position == ranges[-1].end
@@ -517,7 +520,7 @@ class RangeFile:
             elif not self._start <= position < self._end:
                 self._request(position, position + size)
         current = next((at for at, range_ in enumerate(ranges) if position < range_.end), 0)
-        # The range before it is kept: two readers of one file take turns.
+        # The range before it is kept, because two readers of one file take turns.
         for _ in range(current - 1):
             ranges.popleft()
         current = min(current, 1)
@@ -536,7 +539,7 @@ class RangeFile:
 
             self._pool = ThreadPoolExecutor(AHEAD_MAX, "cordwood")
         try:
-            # The threads refer only to the source, and end when this object is collected.
+            # The threads refer only to the source, so they end when this object is collected.
             body = self._pool.submit(_body, self.source, start, end)
         except RuntimeError as error:
             # The system has no more threads, or the program is ending.
@@ -552,13 +555,15 @@ class RangeFile:
 
 
 def looked_at(ranges: RangeFile) -> tuple[LogFormat | None, Position]:
-    """The format of a log, and the position at its start: with one request, unless its start does not show it.
+    """Returns the format of a log, and the position at its start.
+
+    This takes one request, unless the start of the log does not show its format.
 
     Raises:
-        DialectError: It is not a log.
-        OSError: It cannot be read.
+        DialectError: The file is not a log.
+        OSError: The file cannot be read.
     """
-    # As much as `detect` reads. The range is kept until `detect` closes the file.
+    # `detect` reads this many bytes. The range is kept until `detect` closes the file.
     start = ranges.read(3 * BLOCK_LEN)
     found = detect(cast("RangeReadable", ranges))
     version: str | None = getattr(ranges.source, "version", None)
@@ -568,10 +573,10 @@ def looked_at(ranges: RangeFile) -> tuple[LogFormat | None, Position]:
 
 @contextlib.contextmanager
 def _os_errors_of(name: str | None) -> Generator[None]:
-    """Raises the error of a source as an `OSError` that names it, of the same class if it is one.
+    """Raises the error of a source as an `OSError` that names the source.
 
-    An `OSError` whose class is not Python's own is raised as it is: such a class may take other arguments. So is one
-    with a hint, which names the source.
+    An error that is already an `OSError` keeps its class. It is raised unchanged if its class is not built in,
+    because such a class may take other arguments, or if it has a hint, because then it names the source.
     """
     try:
         yield
@@ -589,7 +594,7 @@ def _os_errors_of(name: str | None) -> Generator[None]:
 
 
 def _first_line(text: str) -> str:
-    """Without the list of places in which a library was looked for, which may be of thousands of lines."""
+    """Returns the first line. Further lines may list thousands of places in which a library was searched for."""
     return text.partition("\n")[0]
 
 

@@ -1,4 +1,4 @@
-"""`cordwood.plan_splits`: logs cut into byte ranges that workers can read independently."""
+"""Implements `cordwood.plan_splits`, which cuts logs into byte ranges that workers can read independently."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ def plan_splits(
     compression: CompressionName | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> list[Split]:
-    """Cuts logs into byte ranges that workers can read independently, each record in exactly one of them.
+    """Cuts logs into byte ranges that workers can read independently. Each record is in exactly one range.
 
-    Only the length of each file is read, unless it is given, and the start if `dialect` is not given; of remote
-    files, several at a time. A log of a dialect with log numbers or compression (`"rocksdb"`, `"pebble"`,
-    `"recyclable"`) cannot be read in parts: it is one range.
+    Only the length of each file is read, unless you pass it, and its start, unless you pass `dialect`. Several remote
+    files are read at a time. A log of a dialect with log numbers or compression (`"rocksdb"`, `"pebble"`,
+    `"recyclable"`) cannot be read in parts, so it is a single range.
 
-    A file that has several of the names, such as a link to another one, is cut once, under the first of them; so is a
-    URL that occurs more than once. A file in a directory is cut if it is a log.
+    If several names refer to the same file, for example by a link, it is cut once, under the first name. A repeated
+    URL is also cut once. A file in a directory is cut if it is a log.
 
     Args:
-        sources: A path or a URL; a directory, for all logs in it and in its subdirectories; a pattern, such as
-            `"*.log"`; or several of these, also of objects in stores. A file whose length in bytes is known can be a
-            tuple of its path or URL and the length.
-        split_len: Bytes in a range, at least 1; rounded up to whole blocks of 32 KiB.
-        dialect: As for `Reader`, for all the files. Default: `None`: it is detected for each.
+        sources: A path, a URL, a directory, a pattern such as `"*.log"`, or several of these and of objects in
+            stores. A directory includes all logs in it and in its subdirectories. If you know the length of a file in
+            bytes, you can pass a tuple of its path or URL and the length.
+        split_len: The number of bytes in a range, at least 1. It is rounded up to whole blocks of 32 KiB.
+        dialect: As for `Reader`, for all files. Default: `None`: it is detected for each file.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
-        storage_options: As for `Reader`. The splits keep them, also when they are pickled. Default: `None`.
+        storage_options: As for `Reader`. The splits keep these options, even when they are pickled. Default: `None`.
 
     Returns:
-        The ranges, file by file and in the order of the offsets. The ranges of a file cover it; an empty file has none.
+        The ranges, file by file and in the order of the offsets. The ranges cover each file. An empty file has none.
 
     Raises:
         DialectError: A file is not a log.
         OSError: A file is missing, or its length or its content cannot be read.
-        TypeError: A source is not a path, nor a tuple of a path and a length, nor an object that reads ranges.
-        ValueError: `split_len` is less than 1; a length is negative; or an option has an invalid value, or makes no
+        TypeError: A source is not a path, a tuple of a path and a length, or an object that reads ranges.
+        ValueError: `split_len` is less than 1, a length is negative, or an option has an invalid value or makes no
             sense in the dialect.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -104,7 +104,7 @@ def plan_splits(
 
 
 def _format_of(name: str, named: LogFormat | None) -> tuple[LogFormat | None, Position | None]:
-    """The format of a log, and the position at its start. No byte is read if the format is named."""
+    """Returns the format of a log, and the position at its start. No byte is read if the format is named."""
     if named:
         return named, None
     found = detect(name)
@@ -112,9 +112,9 @@ def _format_of(name: str, named: LogFormat | None) -> tuple[LogFormat | None, Po
 
 
 def _planned(named: LogFormat | None, file: Input, *_: object) -> tuple[int, int, LogFormat | None, Position | None]:
-    """Where a log starts and ends, its format, and the position at its start.
+    """Returns where a log starts and ends, its format, and the position at its start.
 
-    A remote file is asked for its length once, if it is not known.
+    The length of a remote file is requested once, if it is not known.
     """
     if file.source is not None or is_url(file.name):
         source = file.source or ranges_of_url(file.name, file.file_len or None, file.version)
@@ -125,20 +125,22 @@ def _planned(named: LogFormat | None, file: Input, *_: object) -> tuple[int, int
         return 0, len(ranges), named, start_of(b"", None, None, None, version)
     first, file_len = 0, file.file_len
     if segments := file.segments or segments_in(file.name):
-        # Ranges are those of the log, whose first segments may have been pruned.
+        # The ranges are offsets in the log, whose first segments may have been pruned.
         first, file_len = segments[0][0], sum(segments[-1])
     return first, file_len or os.stat(file.name).st_size, *_format_of(file.name, named)
 
 
 def group_splits(splits: Iterable[Split], group_len: int) -> list[list[Split]]:
-    """Groups splits, so that a worker gets many small files at once: `verify`, `stat` and `scan` take a group.
+    """Groups splits so that a worker gets many small files at once.
+
+    `verify`, `stat` and `scan` accept a group.
 
     Args:
-        splits: The splits, such as `plan_splits` returns them.
-        group_len: Bytes in a group, at least 1. A longer split is a group of its own.
+        splits: The splits, as `plan_splits` returns them.
+        group_len: The maximum number of bytes in a group, at least 1. A longer split is a group of its own.
 
     Returns:
-        The groups, in which the splits keep their order.
+        The groups. The splits keep their order.
 
     Raises:
         ValueError: `group_len` is less than 1.

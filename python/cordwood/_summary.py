@@ -1,4 +1,4 @@
-"""The findings of one reading of a log: everything that a verb prints, and that `--strict` and the status need."""
+"""The findings of one reading of a log, for the output of a verb, for `--strict`, and for the exit status."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cordwood.types import (
 )
 
 _HEADER_LEN_MIN = 7
-"""No record is shorter than the shortest header. Between two regions, fewer bytes are the trailer of a block."""
+"""The length of the shortest header. Fewer bytes than this between two regions are the trailer of a block."""
 
 
 _HIDES_NO_DATA = {
@@ -30,9 +30,9 @@ _HIDES_NO_DATA = {
 
 
 def suspect_regions(report: Report) -> list[SkippedRegion]:
-    """The listed regions that records may have been lost in: damage, zeros, and a torn tail.
+    """Returns the listed regions in which records may have been lost: damage, zeros, and a torn tail.
 
-    Zeros that are taken for padding at the end are not among them.
+    They do not include zeros that are taken for padding at the end.
     """
     zeros = zeros_of(report)
     end_offset = zeros.offset if zeros and zeros.is_padding else report.outcome.offset + 1
@@ -40,7 +40,7 @@ def suspect_regions(report: Report) -> list[SkippedRegion]:
 
 
 def zeros_inside_text(length: int) -> str:
-    """How many zeros a record follows, and their possible origin."""
+    """Says how many zeros are followed by a record, and where they may come from."""
     return f"{quantity(length, 'byte')} of zeros before more records: never written, or lost"
 
 
@@ -54,8 +54,10 @@ class ZerosAtEnd(NamedTuple):
     offset: int
     length: int
     is_padding: bool
-    """Whether they fill the block of the last record, which is whole, in a file of whole blocks, as App Engine's writer
-    leaves it."""
+    """Whether they fill the block after a complete last record in a file of whole blocks.
+
+    App Engine's writer leaves such a file.
+    """
     is_all: bool
     """Whether the file consists of zeros only."""
 
@@ -67,9 +69,9 @@ class ZerosAtEnd(NamedTuple):
 def zeros_at_end(
     offset: int | None, file_len: int, *, has_records: bool, follow_damage: bool = False
 ) -> ZerosAtEnd | None:
-    """The zeros at the end of a log, which start at this offset, if there are any.
+    """Returns the zeros at the end of a log, which start at this offset, if there are any.
 
-    If they follow damage, they are part of a record that never reached the disk, and no padding.
+    Zeros that follow damage are not padding. They are part of a record that never reached the disk.
     """
     if offset is None:
         return None
@@ -79,7 +81,7 @@ def zeros_at_end(
 
 
 def zeros_inside(report: Report) -> list[SkippedRegion]:
-    """The zeros, among the regions skipped up to the file offset `end`, that a record follows."""
+    """Returns the skipped regions of zeros that are followed by a record."""
     end = report.outcome.offset
     found: list[SkippedRegion] = []
     has_record = False
@@ -92,7 +94,7 @@ def zeros_inside(report: Report) -> list[SkippedRegion]:
 
 
 def zeros_of(report: Report) -> ZerosAtEnd | None:
-    """The zeros at the end of a log."""
+    """Returns the zeros at the end of a log."""
     end = report.outcome
     follow_damage = end.zeros_offset is not None and any(
         region.severity == Severity.CORRUPTION and region.end_offset >= end.zeros_offset for region in report.skipped
@@ -105,37 +107,40 @@ def _has_records(report: Report) -> bool:
 
 
 def is_cut(report: Report) -> bool:
-    """Whether there are more skipped regions than are listed."""
+    """Checks whether the report lists only some of the skipped regions."""
     return sum(region.length for region in report.skipped) < report.skipped_len
 
 
 def is_torn(report: Report) -> bool:
-    """Whether a log ends with an incomplete record."""
+    """Checks whether a log ends with an incomplete record."""
     return report.outcome.kind == OutcomeKind.TORN_TAIL
 
 
 def is_empty_run(report: Report) -> bool:
-    """Whether it is the log of a run, by its name, and has no byte."""
-    # Reading can also stop at damage in front of the first record.
+    """Checks whether a log has no bytes, and the name of a run's log."""
+    # Reading can also stop at damage before the first record.
     return not report.skipped and dialect_of_empty_run(report.path or "", report.outcome.offset) is not None
 
 
 def is_incomplete(report: Report) -> bool:
-    """Whether `--strict` fails on a log, damaged or not."""
+    """Checks whether `--strict` fails on a log, even if it is not damaged."""
     zeros = zeros_of(report)
     has_zeros = zeros is not None and not zeros.is_padding
     return is_torn(report) or has_zeros or bool(zeros_inside(report)) or is_empty_run(report)
 
 
 def has_no_dialect(report: Report) -> bool:
-    """Whether it is damaged, and its dialect could not be detected: it may be another than the one it was read in."""
+    """Checks whether a log is damaged and its dialect could not be detected.
+
+    Such a log may have been read in the wrong dialect.
+    """
     return not (report.ok or _has_records(report) or report.dialect_known or _shows_flip(report.skipped))
 
 
 def report_of(reader: Reader, record_count: int) -> Report:
-    """The report of a reading that has returned this many records.
+    """Returns the report of a reading that has returned this many records.
 
-    Its `salvaged_count` are the records after damage in their block, which were left out by LevelDB's rule.
+    Its `salvaged_count` is the number of records after damage in their block, which LevelDB's rule leaves out.
     """
     left_out_count, len_by_reason = left_out(reader)
     return Report(
@@ -155,15 +160,15 @@ def report_of(reader: Reader, record_count: int) -> Report:
 
 
 def _shows_flip(regions: Sequence[SkippedRegion]) -> bool:
-    """Whether a flipped bit outside of a length explains a region.
+    """Checks whether a flipped bit that is not in a length explains a region.
 
-    In another dialect, headers have other lengths, and the same bytes can look as if a bit of a length had been
-    flipped. A flipped bit elsewhere shows the dialect.
+    Headers have other lengths in another dialect. If the dialect is wrong, bytes can look as if a bit of a length
+    were flipped. A flipped bit elsewhere shows that the dialect is right.
     """
     flips = (region.bit_flip for region in regions)
     return any(flip and flip.part != FragmentPart.LENGTH for flip in flips)
 
 
 def format_of(report: Report) -> LogFormat:
-    """Which log was read."""
+    """Returns the format in which the log was read."""
     return LogFormat(report.dialect, report.log_number, report.compression)

@@ -1,8 +1,8 @@
 """Logs in pipelines of Apache Beam: `pip install 'cordwood[beam]'`.
 
-`ReadFromLog` reads the logs that a pattern matches, `ReadAllFromLog` those of a `PCollection`, and `WriteToLog` writes
-new ones. A log is cut into ranges of blocks, which workers read independently, and which a runner may cut again while
-they are read: each record is returned once, by the worker that has the block in which it starts.
+`ReadFromLog` reads the logs that a pattern matches. `ReadAllFromLog` reads the logs of a `PCollection`. `WriteToLog`
+writes new logs. A log is cut into ranges of blocks, which workers read independently. A runner may cut a range again
+while it is read. Each record is returned once, by the worker that has the block in which the record starts.
 
 >>> import apache_beam
 >>> from cordwood.beam import ReadFromLog, WriteToLog
@@ -14,7 +14,7 @@ they are read: each record is returned once, by the worker that has the block in
 3
 """
 
-# Beam need not be installed where types are checked, and then has none.
+# Beam need not be installed where types are checked. Without it, its types are unknown.
 # pyright: basic, reportMissingImports=false
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from cordwood.typing import CompressionName, DecoderName, DialectName
 if TYPE_CHECKING:
 
     class PTransform:
-        """Beam's class, as a type checker sees it if Beam is not installed."""
+        """A substitute for Beam's class, for type checkers if Beam is not installed."""
 
         def __or__(self, right: Any) -> Any: ...
         def __ror__(self, left: Any) -> Any: ...
@@ -68,7 +68,7 @@ else:
 __all__ = ["LogOutputs", "ReadAllFromLog", "ReadFromLog", "WriteToLog"]
 
 Policy: TypeAlias = Literal["raise", "skip", "salvage"]
-"""The treatment of damage. Under `"stop"` of `cordwood.Reader`, each range of a log would end at its own damage."""
+"""What to do about damage. With `"stop"` of `cordwood.Reader`, each range of a log would end at its own damage."""
 
 _DAMAGE = "damage"
 """The tag of the second output."""
@@ -79,9 +79,9 @@ class LogOutputs(NamedTuple):
 
     Attributes:
         records: A `PCollection` of the elements that the transform makes without `with_damage`.
-        damage: A `PCollection` of a tuple for each region that was not returned: the path of its file, and the
-            `cordwood.SkippedRegion`. Regions that lie next to each other may be one element or several, depending on
-            how the log was cut; their bytes are always the same.
+        damage: A `PCollection` with a tuple for each region that was not returned: the path of the file, and the
+            `cordwood.SkippedRegion`. Adjacent regions may be one element or several, depending on how the log was
+            cut. Together, they always have the same bytes.
     """
 
     records: Any
@@ -89,15 +89,15 @@ class LogOutputs(NamedTuple):
 
 
 class _Log(NamedTuple):
-    """A file that is to be read.
+    """A file to be read.
 
     Attributes:
-        path: Its path.
-        file_len: Its length in bytes.
-        compression_type: How Beam's file system decompresses it.
-        format: How it is laid out; `None` if that could not be detected.
-        place_len: Bytes in each of the parts that can be read independently.
-        position: The position at its start; `None` if no byte of it has been read.
+        path: The path of the file.
+        file_len: The length of the file in bytes.
+        compression_type: How Beam's file system decompresses the file.
+        format: The format of the log, or `None` if it could not be detected.
+        place_len: The length in bytes of a part that can be read independently.
+        position: The position at the start of the file, or `None` if no byte has been read.
     """
 
     path: str
@@ -109,37 +109,37 @@ class _Log(NamedTuple):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of `Reader` that say how it is laid out."""
+        """The options of `Reader` for the format of the log."""
         return self.format._asdict() if self.format else {}
 
     @contextmanager
     def source(self) -> Generator[Any]:
-        """The open file, as a source of `Reader`, with its path for errors and messages."""
+        """Opens the file as a source for `Reader`, with its path for errors and messages."""
         with FileSystems.open(self.path, compression_type=self.compression_type) as file:
             if self.compression_type == CompressionTypes.UNCOMPRESSED:
                 methods = {name: getattr(file, name) for name in ("read", "seek", "tell", "seekable")}
             else:
-                # Beam can only read on in a file that it decompresses.
+                # Beam cannot seek in a file that it decompresses.
                 methods = {"read": partial(self._decompressed, file)}
             yield SimpleNamespace(cordwood_path=self.path, **methods)
 
     def _decompressed(self, file: Any, size: int) -> bytes:
-        """The next bytes of a file that Beam decompresses, which takes one that is cut for a shorter one.
+        """Returns the next bytes of a file that Beam decompresses. Beam itself takes a cut file for a shorter one.
 
         Raises:
             EOFError: The file is cut.
         """
         data: bytes = file.read(size)
-        # It is the only place where Beam says so.
+        # Only this private attribute shows that the file is cut.
         if size and not data and not getattr(file._decompressor, "eof", True):  # noqa: SLF001
             raise EOFError(f"{self.path}: the compressed file ends early")
         return data
 
     def check(self) -> None:
-        """Checks that the path names the same log as when it was found.
+        """Checks that the path still names the log that was found there.
 
         Raises:
-            LogChangedError: It names another one.
+            LogChangedError: The path names another log.
         """
         marks, _ = marks_of(self.position) if self.position else ([], None)
         for start, length, checksum in marks:
@@ -151,7 +151,7 @@ class _Log(NamedTuple):
 
     @contextmanager
     def open(self, on_corruption: Policy, start: int, end: int) -> Generator[Reader]:
-        """A reader of a range."""
+        """Opens a reader of a range."""
         with (
             self.source() as source,
             Reader(source, start=start, end=end, on_corruption=on_corruption, **self.options) as reader,
@@ -211,14 +211,16 @@ class _Detect(beam.DoFn):
 
 
 def _matches(pattern: str) -> list[Any]:
-    """The `FileMetadata` of a file, even if its name has the form of a pattern, or of all files that a pattern matches.
+    """Returns the `FileMetadata` of a file or of all files that match a pattern.
+
+    If a file has the pattern itself as its name, only this file is returned.
 
     Raises:
-        FileNotFoundError: There is no such file.
-        OSError: It is a segmented log, or the pattern matches segments of one.
+        FileNotFoundError: The file does not exist.
+        OSError: The path is that of a segmented log, or the pattern matches segments of one.
     """
     if _is_local(pattern) and not os.path.dirname(pattern):
-        # Beam finds no file in the current directory without it.
+        # Without a directory, Beam finds no file in the current directory.
         pattern = os.path.join(os.curdir, pattern)
     if (is_pattern := has_magic(pattern)) and FileSystems.exists(pattern):
         return [FileSystems.get_filesystem(pattern).metadata(pattern)]
@@ -236,14 +238,14 @@ def _is_local(path: str) -> bool:
 
 
 _TRACKER = beam.DoFn.RestrictionParam()
-"""The default of the parameter to which a runner passes the tracker of the restriction."""
+"""The default value that marks the parameter to which a runner passes the tracker of the restriction."""
 
 
 class _Read(beam.DoFn, beam.transforms.core.RestrictionProvider):
-    """Turns each `_Log` into batches of its records. A restriction is a range of places, which are claimed one by one.
+    """Turns each `_Log` into batches of its records. A restriction is a range of places, claimed one by one.
 
     Args:
-        of_batch: Makes an element of the first records of a batch.
+        of_batch: Returns an element with the first records of a batch.
     """
 
     def __init__(
@@ -284,7 +286,7 @@ class _Read(beam.DoFn, beam.transforms.core.RestrictionProvider):
             record_len += batch.offsets[count] - batch.offsets[0]
             yield self._named(element, self._of_batch(batch, count))
         element.check()
-        # A runner that has cut the range off has taken over the rest.
+        # If a runner has shortened the range, another worker reads the rest.
         found = claimed.findings(tracker.current_restriction().stop)
         _count("records", record_count)
         _count("record_bytes", record_len)
@@ -296,10 +298,10 @@ class _Read(beam.DoFn, beam.transforms.core.RestrictionProvider):
 
 
 class _Decode(_Read):
-    """Turns each `_Log` into Arrow batches of the contents of its records. A place is a range, and read as a whole.
+    """Turns each `_Log` into Arrow batches of the contents of its records. A place is a range that is read whole.
 
     Args:
-        table: The options of `scan` that say which columns there are.
+        table: The options of `scan` that determine the columns.
         options: As for `_Read`.
     """
 
@@ -350,41 +352,43 @@ def _damage(log: _Log, skipped: Iterable[SkippedRegion]) -> Iterator[Any]:
 
 
 def _count(name: str, number: int) -> None:
-    """Adds to one of the counters: once for a range, since it costs as much as a record."""
+    """Adds to a counter. This is done once for each range, because it takes as long as a record."""
     Metrics.counter("cordwood", name).inc(number)
 
 
 class ReadAllFromLog(PTransform):
     """Reads the logs of a `PCollection` of paths, patterns or Beam's `FileMetadata`.
 
-    A path that ends in `/` stands for the files in that directory. A `FileMetadata`, such as `fileio.MatchAll` returns,
-    is read as it is, whatever characters are in its name. The length of a file is that at the time when it is found.
+    A path that ends in `/` stands for the files in that directory. A `FileMetadata`, as `fileio.MatchAll` returns it,
+    is always read as a single file, whatever characters its name contains. A file is read up to the length that it
+    has when it is found.
 
-    A segmented log is refused, and so are its files, unless you name each: a missing one would not be noticed.
+    A segmented log is refused. Its files are also refused unless you name each of them, because a missing file would
+    not be noticed.
 
-    Counters of the namespace `cordwood`: `records`; `record_bytes`, the bytes of the records; and `skipped_bytes`, the
-    bytes of all regions in the output `damage`.
+    The namespace `cordwood` has these counters: `records`; `record_bytes`, the bytes of the records; and
+    `skipped_bytes`, the bytes of all regions in the output `damage`.
 
     Args:
-        desired_bundle_size: Bytes of a log in each range that a worker reads; rounded down to blocks of 32 KiB, but to
-            at least one. Default: 64 MiB.
-        min_bundle_size: Bytes in the last range of a file, at least. Default: 0.
-        compression_type: One of `CompressionTypes` of Beam, how files are decompressed. A compressed file cannot be
-            split, nor can a log of a dialect with log numbers. One that ends early is an `EOFError` under every policy.
-            Default: `"auto"`: by the end of the name.
+        desired_bundle_size: The bytes of a log in each range that a worker reads. They are rounded down to whole
+            blocks of 32 KiB, but to at least one. Default: 64 MiB.
+        min_bundle_size: The minimum number of bytes in the last range of a file. Default: 0.
+        compression_type: How files are decompressed: one of Beam's `CompressionTypes`. A compressed file cannot be
+            split, and neither can a log in a dialect with log numbers. A compressed file that ends early raises an
+            `EOFError` under every policy. Default: `"auto"`, which decides by the end of the name.
         with_filename: Whether an element is a tuple of the path and the record or list. Default: `False`.
-        as_batches: Whether an element is a list of records, of about 256 KiB, which takes half of the time; or, with
-            `"arrow"`, a `pyarrow.RecordBatch` of as many, with the columns `offset` and `record`. Default: `False`: it
-            is a record.
-        decode: As for `cordwood.scan`: an element is a `pyarrow.RecordBatch` of the contents of records. The ranges
-            of `"raw"`, `"write-batch"`, `"entity"` and `"json"` are not cut again; with the others, one worker reads
-            all of a log, since a row may depend on other records. Under a policy other than `"raise"`, the counter
-            `left_out` counts the records that are of another kind, up to 1,000 of a range. Default: `None`: bytes.
+        as_batches: With `True`, an element is a list of records of about 256 KiB, which takes half of the time. With
+            `"arrow"`, it is a `pyarrow.RecordBatch` of the same size with the columns `offset` and `record`. Default:
+            `False`: an element is a record.
+        decode: As for `cordwood.scan`. An element is a `pyarrow.RecordBatch` of the contents of records. With
+            `"raw"`, `"write-batch"`, `"entity"` and `"json"`, ranges are not cut again. With other values, one worker
+            reads the whole log, because a row may depend on other records. Under a policy other than `"raise"`, the
+            counter `left_out` counts the records of another kind, up to 1,000 in each range. Default: `None`: bytes.
         columns: With `decode`: as for `cordwood.scan`. Default: `None`.
-        schema: With `decode`: as for `cordwood.scan`. Where the columns depend on the records, as in JSON, it must be
-            given, since all logs have the same. Default: `None`.
-        with_damage: Whether the result is a `LogOutputs`: the elements, and the regions that were not returned.
-            Default: `False`.
+        schema: With `decode`: as for `cordwood.scan`. If the columns depend on the records, as in JSON, you must pass
+            a schema, because all logs must have the same columns. Default: `None`.
+        with_damage: Whether the result is a `LogOutputs`, which has the elements and the regions that were not
+            returned. Default: `False`.
         dialect: As for `cordwood.Reader`. Default: `None`: it is detected for each file.
         on_corruption: As for `cordwood.Reader`: `"raise"`, `"skip"` or `"salvage"`. Default: `"raise"`: damage makes
             the pipeline fail.
@@ -460,13 +464,13 @@ class ReadAllFromLog(PTransform):
         Returns:
             A `PCollection`, or the `LogOutputs`.
         """
-        # One worker lists the files, and many look at their starts.
+        # One worker lists the files. Many workers detect their formats.
         files = pcoll | "Match" >> beam.ParDo(_Match()) | "Reshuffle" >> beam.Reshuffle()
         logs = files | "Detect" >> beam.ParDo(self._detect)
         outputs = logs | "Read" >> beam.ParDo(self._read).with_outputs(_DAMAGE, main="batches")
         records = outputs.batches
         if not self._as_batches:
-            # In the same stage: a list costs as much as a record to pass on.
+            # This is in the same stage. Passing a list to another stage would cost as much as passing a record.
             records |= "Records" >> (
                 beam.FlatMap(_with_path).with_output_types(tuple[str, bytes])
                 if self._with_filename
@@ -486,7 +490,7 @@ def _check_text(name: str, path: object) -> None:
 
 
 def _check(table: dict[str, Any]) -> None:
-    """Refuses options for the columns that a scan would refuse, or that would let them differ from log to log."""
+    """Refuses options that a scan would refuse, or with which the columns could differ between logs."""
     scan(b"", **table)
     if table["schema"] is None and PAYLOADS[table["decode"]].columns is None:
         raise ValueError(f"the columns of {table['decode']!r} depend on the records: pass schema")
@@ -505,14 +509,14 @@ class ReadFromLog(PTransform):
     """Reads the logs that a pattern matches.
 
     Args:
-        file_pattern: A path on one of Beam's file systems, or a pattern in which `*`, `?` and `[...]` stand for
-            characters of a name, and `**` for directories. A file of that very name takes precedence.
+        file_pattern: A path on one of Beam's file systems, or a pattern. In a pattern, `*`, `?` and `[...]` stand for
+            characters of a name, and `**` stands for directories. A file with exactly this name takes precedence.
         min_bundle_size: As for `ReadAllFromLog`. Default: 0.
-        validate: Whether to look for such a file when the pipeline is made. Default: `True`.
+        validate: Whether to check that a file matches when the pipeline is made. Default: `True`.
         options: The other options of `ReadAllFromLog`.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: No file matches.
         TypeError: `file_pattern` is not text, or as for `ReadAllFromLog`.
         ValueError: As for `ReadAllFromLog`.
 
@@ -547,7 +551,7 @@ class ReadFromLog(PTransform):
 
 
 class _Sink(FileBasedSink):
-    """Writes each bundle, or each shard, to a file of its own, which gets its name once all of them are complete."""
+    """Writes each bundle or shard to its own file. The files get their names once all of them are complete."""
 
     def __init__(
         self,
@@ -598,36 +602,36 @@ class _Sink(FileBasedSink):
     def finalize_windowed_write(self, *results: Any) -> Iterator[str]:
         yield from super().finalize_windowed_write(*results)
         if _is_local(self._prefix):
-            # The renamed files.
+            # Syncs the names of the renamed files.
             sync_directory(self._prefix + "-")
 
 
 class WriteToLog(PTransform):
-    """Writes the records of a `PCollection` to new logs, one for each shard. Its result is their paths.
+    """Writes the records of a `PCollection` to new logs, one for each shard. The result is the paths of the logs.
 
-    The logs have their names once all of them are complete: a bundle that fails and is tried again leaves no record
-    twice, and no part of a log. On a local file system, they are then on the disk, and so are their names. Logs that
-    have such names already are removed first. A `PCollection` without a record makes an empty log.
+    The logs get their names once all of them are complete. If a bundle fails and is retried, it leaves no duplicate
+    record and no partial log. On a local file system, the logs and their names are on the disk by then. Existing logs
+    with such names are removed first. A `PCollection` without records makes an empty log.
 
-    Each window of an unbounded `PCollection` has logs of its own, which are complete once the watermark has passed the
-    end of the window. They replace those of the same names, and no others.
+    Each window of an unbounded `PCollection` has its own logs. They are complete once the watermark has passed the
+    end of the window. They replace only logs with the same names.
 
     Args:
         file_path_prefix: The start of the paths, on one of Beam's file systems.
-        file_name_suffix: Their end, such as `".log"`. Default: `""`.
-        num_shards: How many logs there are. Default: 0: the runner decides, and windows have one log each.
-        shard_name_template: The middle of the paths, in which `S` stands for a digit of the number of the shard, `N`
-            for one of their count, and `W` for the window. With `""`, there is one log. Default: `None`:
+        file_name_suffix: The end of the paths, such as `".log"`. Default: `""`.
+        num_shards: The number of logs. Default: 0: the runner decides, and each window has one log.
+        shard_name_template: The middle of the paths. `S` stands for a digit of the number of the shard, `N` for a
+            digit of the number of shards, and `W` for the window. With `""`, there is one log. Default: `None`:
             `"-SSSSS-of-NNNNN"`, and `"-W-SSSSS-of-NNNNN"` for windows.
         triggering_frequency: The length of the windows of an unbounded `PCollection`, in seconds. Default: `None`:
-            those that it has; the global window never ends, and is refused.
+            the windows of the `PCollection` are kept. The global window is refused, because it never ends.
         dialect: As for `cordwood.Writer`. Default: `None`: `"leveldb"`.
         compression: As for `cordwood.Writer`. Default: `None`.
 
     Raises:
-        TypeError: A path is not text; when the pipeline runs, a record is not `bytes`.
-        ValueError: `file_path_prefix` contains `*`, `?` or `[`, which Beam does not find again; the template has no
-            `S` or, for windows, no `W`; or an option has an invalid value.
+        TypeError: A path is not text. When the pipeline runs: a record is not `bytes`.
+        ValueError: `file_path_prefix` contains `*`, `?` or `[`, so that Beam would not find the files again; the
+            template has no `S` or, for windows, no `W`; or an option has an invalid value.
 
     >>> import apache_beam, cordwood
     >>> from cordwood.beam import WriteToLog
@@ -682,7 +686,7 @@ class WriteToLog(PTransform):
             if sink.shard_name_template == DEFAULT_SHARD_NAME_TEMPLATE:
                 sink = self._sink_for(DEFAULT_WINDOW_SHARD_NAME_TEMPLATE)
             elif "W" not in sink.shard_name_template:
-                # The logs of a window would replace those of the window before.
+                # The logs of a window would replace the logs of the previous window.
                 raise ValueError(
                     f"the shard_name_template of a stream needs a W, for the window: {sink.shard_name_template!r}"
                 )

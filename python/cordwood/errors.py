@@ -14,7 +14,7 @@
     ├── RecordTooLargeError    a record longer than `record_len_max`
     └── TornTailError          a log that ends in an incomplete record was opened for appending
 
-Errors of the operating system remain `OSError`; a wrong argument is a `TypeError` or a `ValueError`.
+Errors of the operating system remain `OSError`. A wrong argument is a `TypeError` or a `ValueError`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from cordwood.types import Hint, PayloadReason, Reason
 
 
 class CordwoodError(Exception):
-    """A fault of a log, with its place: the base of all exceptions here.
+    """The base of all exceptions in this module: a fault of a log, and where it is.
 
-    `str(error)` starts with the path. The attribute `hint` is advice; a traceback shows it in words.
+    `str(error)` starts with the path. The attribute `hint` gives advice, which a traceback shows in words.
 
     Attributes:
         path: The file, or `None` if the source has no path.
-        offset: The file offset concerned, in bytes; for a region, that of its first byte. 0 if the whole file is
-            concerned.
+        offset: The file offset of the fault, in bytes. For a region, it is the offset of the first byte. 0 if the
+            fault concerns the whole file.
         message: The fault, without the path.
         hint: Advice, or `None`.
 
@@ -49,10 +49,11 @@ class CordwoodError(Exception):
     hint: Hint | None = None
 
     def __init__(self, message: str, *, hint: Hint | None = None, **attributes: Any) -> None:
-        """An error with these attributes of its class; the others have their defaults."""
+        """Creates an error with these attributes of its class. The other attributes keep their defaults."""
         self.message = message
         self.__dict__.update(attributes)
-        # With the path, since others make a new error of the arguments, as Apache Beam does to add the name of a step.
+        # The argument includes the path because other programs build a new error from the arguments. Apache Beam does
+        # so to add the name of a step.
         super().__init__(str(self))
         if hint is not None:
             _add_hint(self, hint)
@@ -60,7 +61,7 @@ class CordwoodError(Exception):
     def __str__(self) -> str:
         if self.path is None:
             return self.message
-        # A name may contain line breaks, and bytes that no encoding has.
+        # A name may contain line breaks, and bytes that are invalid in every encoding.
         place = self.path if self.path.isprintable() else repr(self.path)
         return f"{place}: {self.message}"
 
@@ -83,11 +84,11 @@ class ClosedError(CordwoodError, ValueError):
 
 
 class _RegionError(CordwoodError):
-    """A fault of a region of a log.
+    """A fault in a region of a log.
 
     Attributes:
-        length: Bytes concerned, from `offset` on.
-        reason: Why, as in `SkippedRegion.reason`.
+        length: The number of bytes concerned, from `offset` on.
+        reason: The reason, as in `SkippedRegion.reason`.
     """
 
     length: int
@@ -95,17 +96,18 @@ class _RegionError(CordwoodError):
 
 
 class CorruptionError(_RegionError):
-    """Bytes that no complete write can have left there. The reader stays usable: the next step continues after them.
+    """A log contains bytes that no complete write can have left there.
 
-    `pack` also raises it for an incomplete record at the end, and for zeros that are not padding.
+    The reader stays usable, and its next step continues after these bytes. `pack` also raises this error for an
+    incomplete record at the end, and for zeros that are not padding.
 
     Attributes:
         path: The file, or `None` if the source has no path.
         offset: The file offset of the first byte concerned.
-        length: Bytes concerned, from `offset` on.
-        reason: Why, as in `SkippedRegion.reason`.
-        stored_crc: The checksum that the file states, if the reason is `checksum_mismatch`; otherwise `None`.
-        computed_crc: The checksum of the data, if the reason is `checksum_mismatch`; otherwise `None`.
+        length: The number of bytes concerned, from `offset` on.
+        reason: The reason, as in `SkippedRegion.reason`.
+        stored_crc: The checksum that the file states, if the reason is `checksum_mismatch`. Otherwise `None`.
+        computed_crc: The checksum of the data, if the reason is `checksum_mismatch`. Otherwise `None`.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -123,31 +125,31 @@ class CorruptionError(_RegionError):
 
 
 class DialectError(CordwoodError):
-    """A file that is not a log, a log that cannot be appended to or packed, or a log of a later version.
+    """A file is not a log, a log cannot be appended to or packed, or a log has a later version.
 
     To read an unrecognised file as a log, pass `dialect`.
 
     Attributes:
         path: The file, or `None` if the source has no path.
-        offset: 0; in a packed log, where this release does not know the version or the codec; in a log that is never
-            packed, where the metadata of an engine is, if that is why.
+        offset: Usually 0. In a packed log, the offset of the version or the codec that this release does not know. In
+            a log that cannot be packed because of an engine's metadata, the offset of that metadata.
         format: The format: `"gzip"`, `"ZIP"`, `"SQLite"`, `"Parquet"`, `"LevelDB table"`, `"Git LFS pointer"`,
-            `"text"`, ...; the name of its dialect, if it is a log; or `"unknown"`.
+            `"text"`, ... If the file is a log, this is the name of its dialect. Otherwise it may be `"unknown"`.
     """
 
     format: str
 
 
 class OtherLogError(CordwoodError):
-    """A file to be salvaged belongs entirely to a different log from the one that its name or `log_number` states.
+    """A file to be salvaged belongs entirely to another log than its name or `log_number` states.
 
-    `cordwood.open(path, log_number=error.other_log_number)` reads it.
+    To read it, call `cordwood.open(path, log_number=error.other_log_number)`.
 
     Attributes:
         path: The file, or `None` if the source has no path.
         offset: Always 0.
-        log_number: The number in the file's name, or the one that was given.
-        other_log_number: The number in its fragments.
+        log_number: The number in the file's name, or the number that you passed.
+        other_log_number: The number in the file's fragments.
     """
 
     log_number: int
@@ -155,20 +157,22 @@ class OtherLogError(CordwoodError):
 
 
 class RecordTooLargeError(_RegionError):
-    """A record longer than `record_len_max`. The reader stays usable: the next step continues after it.
+    """A record is longer than `record_len_max`.
 
-    Or, under every policy, a record of a compressed log that decompresses to too many bytes: see `Reader`. The reader
-    then stays before it, and every further step raises the same error.
+    A `Reader` stays usable, and its next step continues after the record.
 
-    From a `Writer`: a record longer than its `record_len_max`. It is not written, and the writer stays usable; `offset`
-    is the length of the log, and `length` is the length of the record.
+    A reader of a compressed log also raises this error for a record that decompresses to too many bytes, under every
+    policy. It then stays before the record, and every further step raises the same error. See `Reader`.
+
+    A `Writer` does not write a record that is longer than its `record_len_max`, and stays usable. Then `offset` is
+    the length of the log, and `length` is the length of the record.
 
     Attributes:
         path: The file, or `None` if the source has no path.
         offset: The file offset of the record's first fragment.
-        length: Bytes concerned, from `offset` on.
+        length: The number of bytes concerned, from `offset` on.
         reason: `Reason.RECORD_TOO_LARGE`.
-        record_len_max: The smallest limit that suffices for the record; `None` if its length is not known.
+        record_len_max: The smallest limit that suffices for the record. `None` if its length is not known.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"longer", b"short"])
@@ -187,13 +191,13 @@ class RecordTooLargeError(_RegionError):
 class TornTailError(_RegionError):
     """A log that ends in an incomplete record, or in zeros, was opened for appending.
 
-    Records written after such an end would be lost to every reader up to the next block.
+    Every reader would lose the records written after such an end, up to the next block.
 
     Attributes:
         path: The file.
         offset: The file offset after the last complete record.
-        length: Bytes from there to the end of the file.
-        reason: Why they are not a record, as in `SkippedRegion.reason`.
+        length: The number of bytes from `offset` to the end of the file.
+        reason: Why these bytes are not a record, as in `SkippedRegion.reason`.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -211,13 +215,13 @@ class TornTailError(_RegionError):
 
 
 class PayloadError(CordwoodError, ValueError):
-    """A record that cannot be decoded, or a value that such a record cannot contain.
+    """A record cannot be decoded, or cannot contain a value.
 
     Attributes:
-        path: `None`. A payload is the bytes of one record, which may come from anywhere.
-        offset: Where in the record, in bytes: the start of the unreadable part. Not a file offset.
-        length: Bytes concerned, from `offset` on.
-        reason: Their fault.
+        path: Always `None`. A payload is the bytes of one record, which may come from anywhere.
+        offset: The offset of the unreadable part from the start of the record, in bytes. This is not a file offset.
+        length: The number of bytes concerned, from `offset` on.
+        reason: Why these bytes cannot be decoded.
 
     >>> from cordwood.payload import PayloadError, WriteBatch
     >>> try:
@@ -240,15 +244,15 @@ class _ChangedError(CordwoodError):
 class LogTruncatedError(_ChangedError):
     """A log ends before the offset at which reading was to start, or starts after it.
 
-    That is the `start` of a reader, the target of a `seek`, or how far a follower has read. The file was cut short, or
-    it is another file, in which the offset has no meaning. Or a segmented log starts after that offset, because its
-    oldest segments were pruned: `first_offset` says where.
+    The offset is the `start` of a reader, the target of a `seek`, or how far a follower has read. The file was cut
+    short, or it is another file, in which the offset has no meaning. A segmented log may start after the offset
+    because its oldest segments were pruned. In this case, `first_offset` is where it starts.
 
     Attributes:
-        path: The path of the log; `None` if the source has no path.
+        path: The path of the log. `None` if the source has no path.
         offset: The file offset at which reading was to start.
-        file_len: The length of the file, in bytes; `None` if it is not known, as for an object with `read`.
-        first_offset: Where the log starts, if segments before that offset were pruned; otherwise `None`.
+        file_len: The length of the file, in bytes. `None` if it is not known, as for an object with `read`.
+        first_offset: Where the log starts, if segments at its start were pruned. Otherwise `None`.
     """
 
     first_offset: int | None = None
@@ -257,13 +261,13 @@ class LogTruncatedError(_ChangedError):
 class LogChangedError(CordwoodError):
     """The path names another log than the one that was read, planned or indexed before.
 
-    It was replaced, or written again from its start. A log that has only grown is the same log, and so is a copy of
-    it. To read the other log, start at offset 0; make the index or the splits again.
+    The log was replaced, or written again from its start. A log that has only grown is still the same log, and so is
+    a copy of it. To read the other log, start at offset 0, or make the index or the splits again.
 
     Attributes:
         path: The path of the log.
         offset: The file offset of the first byte that differs or is missing.
-        length: How many bytes these are.
+        length: The number of bytes that differ or are missing.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -281,10 +285,11 @@ class LogChangedError(CordwoodError):
 
 
 class LogRotatedError(_ChangedError):
-    """The path of a followed log names another file, or none; everything in the old file has been returned.
+    """The path of a followed log names another file, or none, and all records of the old file have been returned.
 
-    If more is written to the old file, the follower's next step returns it. To read the new file, start a new follower;
-    with `on_rotation="reopen"`, the same follower continues with it. There may have been other files in between.
+    If more is written to the old file, the follower's next step returns it. To read the new file, start a new
+    follower. With `on_rotation="reopen"`, the same follower continues with the new file. There may have been other
+    files in between.
 
     Attributes:
         path: The path of the log.
@@ -320,10 +325,10 @@ _WORDS = {
     "plan_splits take directories",
     Hint.OTHER_NAME: "give the new log another name",
 }
-"""Each hint in words, as the note of an exception."""
+"""The words of each hint, which become a note of the exception."""
 
 
 def _add_hint(error: BaseException, hint: Hint) -> None:
-    """Adds a hint to an exception: as the attribute `hint`, and as a note, which the traceback shows."""
+    """Adds a hint to an exception, both as the attribute `hint` and as a note, which the traceback shows."""
     error.hint = hint  # type: ignore[attr-defined]
     error.add_note(_WORDS[hint])

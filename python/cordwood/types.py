@@ -1,6 +1,7 @@
-"""Values: the identity of a log, the findings in it, and the stable words that describe them.
+"""The values that cordwood returns: the format of a log, the findings in it, and the words that describe them.
 
-The values are named tuples. They can be made by hand, compared, hashed, copied, pickled and matched.
+The words are stable. The values are named tuples. You can make them by hand, compare, hash, copy, pickle and match
+them.
 """
 
 from enum import StrEnum
@@ -11,15 +12,15 @@ from cordwood._text import damaged_text, quantity
 from cordwood.typing import CompressionName, DialectName
 
 BLOCK_LEN: Final = 32_768
-"""Bytes in a block of a log. Ranges of a log that are read separately start at multiples of it."""
+"""The number of bytes in a block of a log. A range that is read separately starts at a multiple of this number."""
 
 
 class DetectedDialect(str):
-    """The name of a dialect that was detected, where a log in it may also contain RocksDB's metadata.
+    """The name of a detected dialect whose logs may also contain RocksDB's metadata.
 
-    It is equal to the name, and is the `dialect` of readers, of their reports and of `cordwood.detect` for
-    `"leveldb"` and `"recyclable"`. Passed as an option, also after it was pickled, it stands for the detected dialect;
-    the name alone stands for the dialect without that metadata, in which LevelDB sees damage.
+    It compares equal to the plain name. Readers, their reports and `cordwood.detect` return it as the `dialect` for
+    `"leveldb"` and `"recyclable"`. When you pass it as an option, even after pickling, it stands for the detected
+    dialect. The plain name stands for the dialect without that metadata, which LevelDB treats as damage.
 
     >>> cordwood.detect(bytes.fromhex("dd5fb37a030001666f6f")).dialect
     'leveldb'
@@ -28,16 +29,16 @@ class DetectedDialect(str):
     __slots__ = ()
 
     def __new__(cls, name: DialectName) -> Self:
-        """Marks the name of a dialect as that of a detected one."""
+        """Marks the name of a dialect as detected."""
         return super().__new__(cls, name)
 
 
 class LogFormat(NamedTuple):
-    """The format of a log: the result of `cordwood.detect`. Its fields are options of all readers and writers.
+    """The format of a log, as `cordwood.detect` returns it. All readers and writers take its fields as options.
 
     Attributes:
         dialect: How the bytes are laid out.
-        log_number: The number of the log; `None` if the dialect has none or it is not known. Default: `None`.
+        log_number: The number of the log. `None` if the dialect has none or it is not known. Default: `None`.
         compression: How each record is compressed: `"zstd"`, or `None` if it is not. Default: `None`.
 
     >>> with cordwood.open("example.log", "w", dialect="rocksdb", log_number=7) as writer:
@@ -58,39 +59,39 @@ class Reason(StrEnum):
     """Why a region of a file was not returned.
 
     Attributes:
-        BAD_LENGTH: The length in a header extends past the end of the block, or is proved wrong at the end of the file.
+        BAD_LENGTH: The length in a header extends past the end of the block, or the end of the file proves it wrong.
         CHECKSUM_MISMATCH: The checksum does not match the data. The rest of the block is not trusted.
         UNKNOWN_KIND: A fragment with a valid checksum and an unknown type.
         MISSING_START: A fragment of a record whose first fragment is missing.
         MISSING_END: A record whose last fragment is missing.
-        INTERRUPTED_RECORD: A record in the middle of which other bytes were skipped.
-        ZERO_HEADER: A header of zeros, which means zeros up to the end of the block, followed by bytes that are not
-            zero.
+        INTERRUPTED_RECORD: A record that is incomplete because bytes in its middle were skipped.
+        ZERO_HEADER: A header of zeros, followed by bytes that are not zero. Such a header should be followed by zeros
+            up to the end of the block.
         RECORD_TOO_LARGE: A record longer than `record_len_max`.
         TOO_LARGE_REST: The rest of a record that was too large.
-        ZERO_FILL: Zeros up to the end of the block or of the file: space that was never written, padding, or data that
-            was lost.
-        NONZERO_TRAILER: The last bytes of a block, too few for a header, are not zero. No engine looks at them.
-        EMPTY_FIRST: A first fragment without data that no fragment continues, as old versions of LevelDB wrote. No data
-            is missing.
+        ZERO_FILL: Zeros up to the end of the block or of the file. They are space that was never written, padding, or
+            lost data.
+        NONZERO_TRAILER: The last bytes of a block, too few for a header, are not zero. No engine reads them.
+        EMPTY_FIRST: A first fragment that has no data and that no fragment continues. Old versions of LevelDB wrote
+            such fragments. No data is missing.
         TORN_TAIL: The incomplete end that a crash leaves.
         FILE_HEADER: The first bytes of a file of this dialect.
-        UNKNOWN_VERSION: The file header, in a version that is not known. The records after it are read.
-        BAD_FILE_HEADER: Other bytes where a file of this dialect has its header, or a version that the first record
-            shows to be wrong.
+        UNKNOWN_VERSION: The file header states an unknown version. The records after it are read.
+        BAD_FILE_HEADER: The bytes in place of the file header are not one, or the first record proves that its
+            version is wrong.
         METADATA: A record that the engine wrote for its own use.
         BAD_METADATA: Metadata whose content or position no engine writes.
         IGNORED_KIND: A fragment of an unknown type that is marked as safe to ignore.
         END_TRAILER: The header that closes a log.
-        STALE: After the end of the log: the rest of an older log in a recycled file.
-        LOST_WRITE: A part of an older log in the middle of this one: the data written here never reached the disk.
+        STALE: The rest of an older log in a recycled file, after the end of this log.
+        LOST_WRITE: A part of an older log in the middle of this one. The data written here never reached the disk.
         UNSUPPORTED_COMPRESSION: A record whose compression this build cannot read.
         BAD_COMPRESSION: A record, or a container of records, that cannot be decompressed.
-        BAD_CONTAINER: A container of records, in a packed log, that is not as any writer writes it. None of its
+        BAD_CONTAINER: A container of records, in a packed log, that no writer writes in this form. None of its
             records is returned.
-        MISSING_SEGMENT: The bytes of a segmented log that none of its files has: a file was removed or cut.
+        MISSING_SEGMENT: Bytes of a segmented log that none of its files contains. A file was removed or cut.
         GROWN_SEGMENT: The end of a file of a segmented log, after the offset at which the next file starts.
-        NOT_READ: After the damage at which the policy `"stop"` ended the file.
+        NOT_READ: The bytes after the damage at which the policy `"stop"` ended the file.
     """
 
     BAD_LENGTH = "bad_length"
@@ -124,7 +125,7 @@ class Reason(StrEnum):
 
     @property
     def severity(self) -> "Severity":
-        """How severe it is that a region is skipped for this reason."""
+        """The severity of a region that is skipped for this reason."""
         return Severity(SEVERITIES[self])
 
 
@@ -135,25 +136,25 @@ class Hint(StrEnum):
 
     Attributes:
         ON_CORRUPTION: Continue after the damage, or salvage the log.
-        CHECK_OFFSET: The offset of a `seek` may not be that of a record.
+        CHECK_OFFSET: Check the offset passed to `seek`. No record may start there.
         RAISE_RECORD_LEN_MAX: If you trust the data, raise `record_len_max`. Above 1 GiB, readers and writers need it.
-        LOWER_RECORD_LEN_MAX: Try again, or lower `record_len_max` to skip records for which there is no memory.
-        NAME_DIALECT: If the file is a log nevertheless, pass `dialect`.
+        LOWER_RECORD_LEN_MAX: Try again, or lower `record_len_max` to skip records that do not fit in memory.
+        NAME_DIALECT: If you are sure that the file is a log, pass `dialect`.
         NAME_DETECTED_DIALECT: Pass the `dialect` that was detected, or none.
         NAME_LOG_NUMBER: Pass the `log_number` that the fragments carry.
         OMIT_LOG_NUMBER: Pass no `log_number`, or a `dialect` that has one.
         OMIT_COMPRESSION: Pass no `compression`, or a `dialect` that has one.
-        ENABLE_ZSTD: This build lacks zstd.
-        ON_TORN_TAIL: Pass another `on_torn_tail`: both others apply.
+        ENABLE_ZSTD: Use a build with zstd.
+        ON_TORN_TAIL: Pass another `on_torn_tail`. Both `"truncate"` and `"pad"` apply.
         PAD: Pass `on_torn_tail="pad"`, or salvage the log.
-        PAD_WITH_DIALECT: Pass `dialect` and `on_torn_tail="pad"`, if the file is a log.
+        PAD_WITH_DIALECT: If the file is a log, pass `dialect` and `on_torn_tail="pad"`.
         SALVAGE: Salvage the readable records.
         CREATE_LOG: Create a new log.
         REOPEN: Open the log again.
-        START_AT_FIRST_OFFSET: Start at `first_offset`: the records before it are gone.
-        START_AGAIN: Start at the start of the log, which is not the one that was read before.
+        START_AT_FIRST_OFFSET: Start at `first_offset`. The records before it are gone.
+        START_AGAIN: Read from the start. This is not the log that was read before.
         OWN_DIRECTORY: Give the segmented log a directory of its own.
-        SEGMENT_LEN: Pass `segment_len`, to append to a segmented log.
+        SEGMENT_LEN: To append to a segmented log, pass `segment_len`.
         READ_DIRECTORY: Call a function that reads all logs in a directory.
         OTHER_NAME: Give the new log another name.
     """
@@ -183,15 +184,14 @@ class Hint(StrEnum):
 
 
 class Severity(StrEnum):
-    """How severe it is that a region was skipped.
+    """The severity of a skipped region.
 
     Attributes:
         INFO: Not damage: padding, an engine's metadata, or bytes that the options exclude. Zeros
-            (`Reason.ZERO_FILL`) may be space that was never written, or data that was lost: the file does not show
-            which.
+            (`Reason.ZERO_FILL`) may be space that was never written, or lost data. The file does not show which.
         TORN_TAIL: The incomplete end of a file.
-        CORRUPTION: Bytes that no complete write can have left there, or a limit that was exceeded. `on_corruption`
-            decides.
+        CORRUPTION: Bytes that no complete write can have left there, or a record over a limit. `on_corruption`
+            decides how a reader treats them.
     """
 
     INFO = "info"
@@ -200,13 +200,13 @@ class Severity(StrEnum):
 
 
 class OutcomeKind(StrEnum):
-    """How reading a log ended, or that it has not.
+    """How reading a log ended, or that it has not ended yet.
 
     Attributes:
-        UNFINISHED: Not yet: there may be more.
-        CLEAN: Between two records: at the end of the file or of the range.
-        TORN_TAIL: In an incomplete record, as a crash leaves it.
-        STOPPED: At damage, under the policy `"stop"`.
+        UNFINISHED: Reading has not ended. There may be more records.
+        CLEAN: Reading ended after a complete record, at the end of the file or of the range.
+        TORN_TAIL: Reading ended in an incomplete record, as a crash leaves it.
+        STOPPED: Reading ended at damage, under the policy `"stop"`.
     """
 
     UNFINISHED = "unfinished"
@@ -220,14 +220,15 @@ class WaitReason(StrEnum):
 
     Attributes:
         IDLE: Everything in the file has been returned.
-        INCOMPLETE: A record has started and is not complete: it is being written, or its writer was killed.
-        ZEROS: Zeros: the space that a writer has preallocated, or a hole that is still to be filled.
-        STALE: The next bytes belong to another log, or look damaged in a log that has a number, and so may have been
-            left by an older log: this one is written over it. If no record at all is returned, the file may have been
-            renamed: readers go by the number in its name.
+        INCOMPLETE: A record has started and is not complete. It is being written, or its writer was killed.
+        ZEROS: The next bytes are zeros: space that a writer has preallocated, or a hole that is still to be filled.
+        STALE: The next bytes may have been left by an older log, which this log overwrites. They belong to another
+            log, or they look damaged in a log that has a number. If no record is ever returned, the file may have
+            been renamed: readers take the log's number from its name.
         SUSPECT: The next bytes look damaged. They are read again before damage is reported.
-        DAMAGED: The rest of a block whose damage has been reported. Reading continues at the next block or, after
-            damage at the start of the file, once the bytes after it show which log it is.
+        DAMAGED: The next bytes are the rest of a block whose damage has been reported. Reading continues at the next
+            block. After damage at the start of the file, it continues once the bytes that follow show which log it
+            is.
     """
 
     IDLE = "idle"
@@ -261,30 +262,30 @@ class FragmentPart(StrEnum):
 
 
 class FragmentKind(StrEnum):
-    """The kind of a fragment, by its type byte and the dialect; or a gap in a block that is not a fragment.
+    """The kind of a fragment, which depends on its type byte and the dialect. Some kinds are gaps between fragments.
 
     Attributes:
         FULL: A complete record: type 1.
         FIRST: The first part of a record: type 2.
         MIDDLE: A middle part of a record: type 3.
         LAST: The last part of a record: type 4.
-        RECYCLABLE_FULL: `FULL` with the number of the log: type 5 of RocksDB and Pebble.
-        RECYCLABLE_FIRST: `FIRST` with that number: type 6.
-        RECYCLABLE_MIDDLE: `MIDDLE` with that number: type 7.
-        RECYCLABLE_LAST: `LAST` with that number: type 8.
-        WAL_SYNC_FULL: `FULL` with the number of the log and the synced offset: type 9 of Pebble.
-        WAL_SYNC_FIRST: `FIRST` with these: type 10.
-        WAL_SYNC_MIDDLE: `MIDDLE` with these: type 11.
-        WAL_SYNC_LAST: `LAST` with these: type 12.
-        SET_COMPRESSION: How the records of a RocksDB log are compressed: type 9.
-        TIMESTAMP_SIZES: The lengths of timestamps in a RocksDB log: types 10 and 11.
-        PREDECESSOR: Which log a RocksDB log continues: types 130 and 131.
+        RECYCLABLE_FULL: A `FULL` fragment with the number of the log: type 5 of RocksDB and Pebble.
+        RECYCLABLE_FIRST: A `FIRST` fragment with the number of the log: type 6.
+        RECYCLABLE_MIDDLE: A `MIDDLE` fragment with the number of the log: type 7.
+        RECYCLABLE_LAST: A `LAST` fragment with the number of the log: type 8.
+        WAL_SYNC_FULL: A `FULL` fragment with the number of the log and the synced offset: type 9 of Pebble.
+        WAL_SYNC_FIRST: A `FIRST` fragment with the number and the synced offset: type 10.
+        WAL_SYNC_MIDDLE: A `MIDDLE` fragment with the number and the synced offset: type 11.
+        WAL_SYNC_LAST: A `LAST` fragment with the number and the synced offset: type 12.
+        SET_COMPRESSION: States how the records of a RocksDB log are compressed: type 9.
+        TIMESTAMP_SIZES: States the lengths of timestamps in a RocksDB log: types 10 and 11.
+        PREDECESSOR: States which log a RocksDB log continues: types 130 and 131.
         PACKED_FULL: A container of records, in a packed log: type 0x40.
         PACKED_FIRST: The first part of a container: type 0x42.
         PACKED_MIDDLE: A middle part of a container: type 0x44.
         PACKED_LAST: The last part of a container: type 0x46.
         PACKED_MARK: The start of a packed log: type 0x48.
-        ZERO: Type 0: space that was never written.
+        ZERO: Space that was never written: type 0.
         UNKNOWN: A type that the dialect does not know.
         END_TRAILER: The end of a closed Pebble log.
         FILE_HEADER: Not a fragment: the first bytes of a file of this dialect.
@@ -327,18 +328,18 @@ class PayloadReason(StrEnum):
 
     Attributes:
         TRUNCATED: The record, or a field in it, ends inside a number or a string.
-        BAD_VARINT: A variable-length number that does not end.
-        NON_CANONICAL: A form that an engine would read but none writes, such as a number with more bytes than it needs.
-        UNKNOWN_TAG: A tag that the engine does not know, or one that is not allowed in such a record.
+        BAD_VARINT: A variable-length number does not end.
+        NON_CANONICAL: A field has a form that engines read but never write, such as a number with unnecessary bytes.
+        UNKNOWN_TAG: A tag that the engine does not know, or that is not allowed in such a record.
         BAD_LENGTH: A field whose length does not fit its content.
         BAD_KEY: An internal key without room for its sequence number and its type.
-        WRONG_COUNT: The number of operations in the batch is not the one in its header.
-        BAD_WIRE_TYPE: In a protocol buffer: an invalid wire type, or one that does not match the field.
-        MISSING_FIELD: In a protocol buffer: a required field is missing.
+        WRONG_COUNT: The number of operations in the batch differs from the number in its header.
+        BAD_WIRE_TYPE: A wire type in a protocol buffer is invalid, or does not match the field.
+        MISSING_FIELD: A required field of a protocol buffer is missing.
         NOT_UTF8: Text that is not UTF-8.
         RESERVED_NAME: A property of an entity has a reserved name: `__key__` or `__other_fields__`.
-        TOO_DEEP: More levels of nesting than any program writes.
-        TOO_LARGE: More than the format has room for, or an integer in JSON with more digits than Python accepts.
+        TOO_DEEP: The record has more levels of nesting than any program writes.
+        TOO_LARGE: A value is too large for the format, or an integer in JSON has more digits than Python accepts.
     """
 
     TRUNCATED = "truncated"
@@ -357,7 +358,7 @@ class PayloadReason(StrEnum):
 
 
 def _short(value: "BitFlip | SkippedRegion | Outcome | NotYet | Fragment") -> str:
-    """The `repr`: without the attributes that have their defaults, and with checksums in hexadecimal."""
+    """Returns a `repr` that omits attributes with default values and shows checksums in hexadecimal."""
     fields = [
         f"{name}={_text(name, item)}"
         for name, item in value._asdict().items()
@@ -368,19 +369,19 @@ def _short(value: "BitFlip | SkippedRegion | Outcome | NotYet | Fragment") -> st
 
 def _text(name: str, item: object) -> str:
     if isinstance(item, str):
-        return repr(str(item))  # Of an enum, only the word.
+        return repr(str(item))  # Shows only the word of an enum.
     return f"{item:#010x}" if name.endswith("_crc") else repr(item)
 
 
 class BitFlip(NamedTuple):
-    """The one bit that explains damage: flipped back, it makes the fragment's checksum valid.
+    """A single flipped bit that explains damage. Flipping it back makes the fragment's checksum valid.
 
-    It is the value of `SkippedRegion.bit_flip`.
+    `SkippedRegion.bit_flip` returns it.
 
     Attributes:
-        offset: File offset of the byte.
-        bit: Which bit of the byte: 0 is the lowest, 7 the highest.
-        part: The part of the fragment to which the byte belongs, or the file header.
+        offset: The file offset of the byte.
+        bit: The position of the bit in the byte: 0 is the lowest, 7 the highest.
+        part: The part of the fragment that the byte belongs to, or the file header.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -401,20 +402,21 @@ class BitFlip(NamedTuple):
 class SkippedRegion(NamedTuple):
     """A region of a file that was not returned as a record: the bytes `[offset, end_offset)`, and why.
 
-    `Reader.skipped`, `Follower.skipped` and `Report.skipped` list them. `str(region)` describes it in a sentence.
+    `Reader.skipped`, `Follower.skipped` and `Report.skipped` list these regions. `str(region)` describes a region in
+    a sentence.
 
     Attributes:
-        offset: File offset of the first byte.
-        end_offset: File offset after the last byte.
+        offset: The file offset of the first byte.
+        end_offset: The file offset after the last byte.
         reason: Why these bytes were not returned.
-        stored_crc: The checksum that the file states, if the reason is `checksum_mismatch`; else `None`.
-        computed_crc: The checksum of the data, if the reason is `checksum_mismatch`; else `None`.
-        stated_len: The length in bytes that the header states, if the reason is `bad_length`; else `None`.
-        type_byte: The type byte, if the reason is `unknown_kind`, `ignored_kind`, `metadata` or `bad_metadata`; else
-            `None`.
-        version: The version that the file header states, if the reason is `unknown_version`; else `None`.
-        bit_flip: The one flipped bit that explains the region, if `verify` or `salvage` found one. `salvage` flips it
-            back with `repair_bit_flips`.
+        stored_crc: The checksum that the file states, if the reason is `checksum_mismatch`. Otherwise `None`.
+        computed_crc: The checksum of the data, if the reason is `checksum_mismatch`. Otherwise `None`.
+        stated_len: The length in bytes that the header states, if the reason is `bad_length`. Otherwise `None`.
+        type_byte: The type byte, if the reason is `unknown_kind`, `ignored_kind`, `metadata` or `bad_metadata`.
+            Otherwise `None`.
+        version: The version that the file header states, if the reason is `unknown_version`. Otherwise `None`.
+        bit_flip: The single flipped bit that explains the region, if `verify` or `salvage` found one. `salvage` flips
+            it back if you pass `repair_bit_flips`.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
@@ -440,7 +442,7 @@ class SkippedRegion(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Its length in bytes; `len(region)` is the number of its attributes."""
+        """The length of the region in bytes. `len(region)` is the number of its attributes."""
         return self.end_offset - self.offset
 
     @property
@@ -462,15 +464,15 @@ class SkippedRegion(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How reading a log ended, or that it has not yet: the `outcome` of a reader, follower or report.
+    """How reading a log ended, or that it has not ended yet. Readers, followers and reports have an `outcome`.
 
     Attributes:
         kind: `"clean"`, `"torn_tail"`, `"stopped"` or `"unfinished"`.
-        offset: The file offset, in bytes, that goes with `kind`. For each kind in turn: the end of the file (or of the
-            range), the start of the torn tail, the start of the damage, or how far reading has got.
-        zeros_offset: The file offset at which zeros start that extend to the end of the file. They are space that was
-            never written, padding, or data that was lost. `None` if the file does not end in zeros, or was not read to
-            its end; always `None` for a follower.
+        offset: A file offset in bytes, whose meaning depends on `kind`. In the order above, it is the end of the file
+            (or of the range), the start of the torn tail, the start of the damage, or the offset reached so far.
+        zeros_offset: The file offset of the first zero, if zeros extend to the end of the file. They are space that
+            was never written, padding, or lost data. `None` if the file does not end in zeros, or was not read to its
+            end. Always `None` for a follower.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -487,9 +489,9 @@ class Outcome(NamedTuple):
 
 
 class NotYet(NamedTuple):
-    """Where and why there is no record yet: the value of `Follower.waiting`.
+    """Where a follower waits, and why it has no record yet. `Follower.waiting` returns it.
 
-    It distinguishes a writer that is idle from one that is stuck.
+    Use it to distinguish an idle writer from a stuck one.
 
     Attributes:
         reason: The reason for waiting.
@@ -509,7 +511,7 @@ class NotYet(NamedTuple):
 
     @property
     def pending_len(self) -> int:
-        """Bytes of the file after `offset`, including zeros that a writer has preallocated."""
+        """The number of bytes in the file after `offset`, including zeros that a writer has preallocated."""
         return max(0, self.file_len - self.offset)
 
     def __repr__(self) -> str:
@@ -520,19 +522,22 @@ class Fragment(NamedTuple):
     """A fragment of a log, or a gap between fragments. `cordwood.fragments` returns them.
 
     Attributes:
-        offset: File offset of the first byte.
-        end_offset: File offset after the last byte. After damage, the start of the next fragment found.
-        kind: Its kind: `"full"`, `"first"`, `"trailer"`, ...
-        block: The index of its block, from 0.
-        type_byte: The type byte; `None` if there is no header.
-        payload_len: Bytes of payload as stated by the header, right or wrong; `None` if there is no header.
-        stored_crc: The checksum that the header states, without the mask; `None` if there is no header.
-        computed_crc: The checksum computed from the bytes; `None` if that extends past the end of block or file.
-        log_number: The number of the log, if headers of this type carry one; else `None`.
-        synced_offset: How far the file had been synced, in bytes, if headers of this type state it; else `None`.
+        offset: The file offset of the first byte.
+        end_offset: The file offset after the last byte. After damage, it is the start of the next fragment found.
+        kind: The kind of the fragment: `"full"`, `"first"`, `"trailer"`, ...
+        block: The index of the block that contains the fragment, from 0.
+        type_byte: The type byte. `None` if there is no header.
+        payload_len: The length of the payload in bytes, as the header states it, right or wrong. `None` if there is
+            no header.
+        stored_crc: The checksum that the header states, without the mask. `None` if there is no header.
+        computed_crc: The checksum computed from the bytes. `None` if the fragment extends past the end of the block
+            or the file.
+        log_number: The number of the log, if headers of this type carry one. Otherwise `None`.
+        synced_offset: How far the file had been synced, in bytes, if headers of this type state it. Otherwise `None`.
         reason: Why these bytes were not returned as part of a record. `None` if they were, and for trailers.
-        record_offset: File offset of the record that contains it, if that record was returned; else `None`.
-        salvaged: Whether the record that contains it starts after damage in the same block. Only the policy
+        record_offset: The file offset of the record that contains the fragment, if that record was returned.
+            Otherwise `None`.
+        salvaged: Whether the record that contains the fragment starts after damage in the same block. Only the policy
             `"salvage"` returns such a record.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -558,12 +563,12 @@ class Fragment(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Its length in bytes; `len(fragment)` is the number of its attributes."""
+        """The length of the fragment in bytes. `len(fragment)` is the number of its attributes."""
         return self.end_offset - self.offset
 
     @property
     def severity(self) -> Severity | None:
-        """The severity of the reason; `None` if there is none."""
+        """The severity of the reason. `None` if there is none."""
         return None if self.reason is None else Reason(self.reason).severity
 
     def __repr__(self) -> str:
@@ -573,39 +578,42 @@ class Fragment(NamedTuple):
 class Report(NamedTuple):
     """The contents of a log and its damage, as `verify` and `salvage` return them.
 
-    Two reports are equal if everything except their paths is. A notebook shows a report as a table.
+    Two reports are equal if they differ at most in their paths. A notebook shows a report as a table.
 
     Attributes:
         dialect: The dialect of the log, such as `"leveldb"`.
-        record_count: Records that were returned.
-        payload_len: Bytes of data in the records, without headers and trailers.
-        file_len: The length of the whole file, including the bytes outside the range; of a segmented log, the offset
-            of its end. `None` if it is not known: for an object with `read` that was not read to its end.
+        record_count: The number of records returned.
+        payload_len: The bytes of data in the records, without headers and trailers.
+        file_len: The length of the whole file, including the bytes outside the range. For a segmented log, it is the
+            offset of its end. `None` if it is not known, because an object with `read` was not read to its end.
         outcome: How reading ended.
-        len_by_reason: Bytes in the regions with each reason that occurs, listed or not.
-        log_number: The number of the log; `None` if the dialect has none or if it is not known.
-        compression: How each record is compressed: `"zstd"`, or `None` for not at all.
-        salvaged_count: Returned records that start after damage in the same block. LevelDB and the policy `"skip"` drop
-            these, and return the others.
-        repaired_count: Records that `salvage` wrote with a bit flipped back; 0 without `repair_bit_flips`.
-        skipped: The regions that were not returned, in order of offset: the first 100,000. A region that one flipped
-            bit explains has a `bit_flip`. Adjacent regions are merged if their reasons are the same in all details and
-            no flipped bit explains either region.
-        repaired: The fragments that `salvage` wrote with a bit flipped back: the first 100,000. Each is listed as a
-            reader would skip it, with the `bit_flip`. It is a fragment of a record, metadata of the engine, the file
-            header, or the trailer of a closed log.
-        other_log_number: The number of another log, if the whole file belongs to that log; else `None`. The file's name
-            or `log_number` states a different number: the file was recycled and no record has been written to the log
-            with that number yet, or the file was renamed or copied.
-        not_kept: The properties that `salvage` could not keep in the new log; empty after `verify`. `"synced_offsets"`:
-            how far the file had been synced, which some Pebble records state. `"bad_metadata"` and `"ignored_kinds"`:
-            metadata in a form that no engine writes, or of an unknown type. `"timestamp_sizes"` and `"predecessor"`:
-            records of RocksDB's own that are damaged, if one flipped bit shows their contents, or that follow damage in
-            their block. Without the first, RocksDB takes keys with timestamps for keys without. `"version_edit"`: an
-            edit of a MANIFEST without which no engine opens the database.
-        dialect_known: Whether the dialect was named, or detected. If not, the dialect could not be detected, and the
-            log was read as `"leveldb"`.
-        path: The path, the URL, or the `name` of an object with `read_range`; else `None`.
+        len_by_reason: The number of bytes in the regions with each reason that occurs, including regions that are not
+            listed.
+        log_number: The number of the log. `None` if the dialect has none or it is not known.
+        compression: How each record is compressed: `"zstd"`, or `None` if it is not.
+        salvaged_count: The number of returned records that start after damage in the same block. LevelDB and the
+            policy `"skip"` drop these, and return the others.
+        repaired_count: The number of records that `salvage` wrote with a bit flipped back. 0 without
+            `repair_bit_flips`.
+        skipped: The first 100,000 regions that were not returned, in order of offset. A region that one flipped bit
+            explains has a `bit_flip`. Adjacent regions are merged if their reasons are the same in all details and no
+            flipped bit explains either region.
+        repaired: The first 100,000 fragments that `salvage` wrote with a bit flipped back. Each is listed as a reader
+            would skip it, with the `bit_flip`. It is a fragment of a record, metadata of the engine, the file header,
+            or the trailer of a closed log.
+        other_log_number: The number of another log, if the whole file belongs to that log. Otherwise `None`. The
+            file's name or `log_number` states a different number. Either the file was recycled and no record has been
+            written to the new log yet, or the file was renamed or copied.
+        not_kept: The properties that `salvage` could not keep in the new log. Empty after `verify`.
+            `"synced_offsets"`: how far the file had been synced, which some Pebble records state. `"bad_metadata"`
+            and `"ignored_kinds"`: metadata in a form that no engine writes, or of an unknown type.
+            `"timestamp_sizes"` and `"predecessor"`: RocksDB's metadata records that are damaged, if one flipped bit
+            shows their contents, or that follow damage in their block. Without the first, RocksDB takes keys with
+            timestamps for keys without. `"version_edit"`: an edit of a MANIFEST without which no engine opens the
+            database.
+        dialect_known: Whether the dialect was named or detected. If not, it could not be detected, and the log was
+            read as `"leveldb"`.
+        path: The path, the URL, or the `name` of an object with `read_range`. Otherwise `None`.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
@@ -643,12 +651,12 @@ class Report(NamedTuple):
 
     @property
     def skipped_len(self) -> int:
-        """Bytes in all regions, listed or not."""
+        """The number of bytes in all regions, including regions that are not listed."""
         return sum(self.len_by_reason.values())
 
     @property
     def len_by_severity(self) -> dict[Severity, int]:
-        """Bytes in the regions of each severity that occurs."""
+        """The number of bytes in the regions of each severity that occurs."""
         lens = dict.fromkeys(Severity, 0)
         for reason, length in self.len_by_reason.items():
             lens[Reason(reason).severity] += length
@@ -656,7 +664,7 @@ class Report(NamedTuple):
 
     @property
     def damaged_len(self) -> int:
-        """Damaged bytes: those in regions of `Severity.CORRUPTION`."""
+        """The number of damaged bytes, which are the bytes in regions of `Severity.CORRUPTION`."""
         return self.len_by_severity.get(Severity.CORRUPTION, 0)
 
     def __eq__(self, other: object) -> bool:
@@ -682,42 +690,44 @@ class Report(NamedTuple):
 
 
 class Stat(NamedTuple):
-    """The contents of a log in numbers, as `stat` returns them.
+    """Statistics about the contents of a log, as `stat` returns them.
 
-    `stored_len`, `header_len`, `trailer_len` and `skipped_len` add up to `file_len`. Two are equal if everything except
-    their paths is. A notebook shows one as a table.
+    `stored_len`, `header_len`, `trailer_len` and `skipped_len` add up to `file_len`. Two `Stat`s are equal if they
+    differ at most in their paths. A notebook shows a `Stat` as a table.
 
     Attributes:
         dialect: The dialect of the log, such as `"leveldb"`.
-        record_count: Records that were returned.
-        payload_len: Bytes of data in the records.
-        file_len: The length of the file in bytes; of a segmented log, the offset of its end. `None` if it is not
-            known.
+        record_count: The number of records returned.
+        payload_len: The bytes of data in the records.
+        file_len: The length of the file in bytes. For a segmented log, it is the offset of its end. `None` if it is
+            not known.
         outcome: How reading ended.
-        log_number: The number of the log; `None` if the dialect has none or if it is not known.
-        compression: How each record is compressed: `"zstd"`, or `None` for not at all.
-        salvaged_count: Returned records that start after damage in the same block: as `Report.salvaged_count`.
-        stored_len: Bytes of payload in the records' fragments. Only in a compressed or a packed log, these are not
-            `payload_len`.
-        header_len: Bytes of the headers of the records' fragments.
-        record_len_min: Length of the shortest record in bytes; `None` if there are no records.
-        record_len_max: Length of the longest record in bytes; `None` if there are no records.
-        full_count: FULL fragments of the records: records in one piece.
-        first_count: FIRST fragments of the records.
-        middle_count: MIDDLE fragments of the records.
-        last_count: LAST fragments of the records.
-        container_count: Containers of a packed log; each is one or more of these fragments.
-        container_len: Bytes of the containers as they are stored, without headers.
-        packed_count: Records that are in containers.
-        packed_len: Bytes of data in these records.
-        trailer_len: Bytes of trailers: the ends of blocks, too short for a header.
-        skipped_len: Bytes that were not returned, for any reason; `verify` reports the reasons.
-        damaged_len: Skipped bytes in regions of `Severity.CORRUPTION`.
-        zeros_inside_len: Bytes of zeros that a record follows: space that was never written, padding, or lost data.
-        other_log_number: The number of another log, if the whole file belongs to that log; else `None`: as
-            `Report.other_log_number`.
+        log_number: The number of the log. `None` if the dialect has none or it is not known.
+        compression: How each record is compressed: `"zstd"`, or `None` if it is not.
+        salvaged_count: The number of returned records that start after damage in the same block, as in
+            `Report.salvaged_count`.
+        stored_len: The bytes of payload in the records' fragments. This differs from `payload_len` only in a
+            compressed or a packed log.
+        header_len: The bytes of headers in the records' fragments.
+        record_len_min: The length of the shortest record in bytes. `None` if there are no records.
+        record_len_max: The length of the longest record in bytes. `None` if there are no records.
+        full_count: The number of FULL fragments of the records, each of which is a record in one piece.
+        first_count: The number of FIRST fragments of the records.
+        middle_count: The number of MIDDLE fragments of the records.
+        last_count: The number of LAST fragments of the records.
+        container_count: The number of containers in a packed log. Each consists of one or more of these fragments.
+        container_len: The bytes of the containers as they are stored, without headers.
+        packed_count: The number of records in containers.
+        packed_len: The bytes of data in these records.
+        trailer_len: The bytes of trailers, which are the ends of blocks that are too short for a header.
+        skipped_len: The bytes that were not returned, for any reason. `verify` reports the reasons.
+        damaged_len: The skipped bytes in regions of `Severity.CORRUPTION`.
+        zeros_inside_len: The bytes of zeros that a record follows. They are space that was never written, padding, or
+            lost data.
+        other_log_number: The number of another log, if the whole file belongs to that log, as in
+            `Report.other_log_number`. Otherwise `None`.
         ok: Whether no damage was found: no region of severity `"corruption"`. Torn tails do not count.
-        path: The path, the URL, or the `name` of an object with `read_range`; else `None`.
+        path: The path, the URL, or the `name` of an object with `read_range`. Otherwise `None`.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
@@ -759,14 +769,14 @@ class Stat(NamedTuple):
 
     @property
     def record_len_mean(self) -> float | None:
-        """Mean length of a record in bytes; `None` if there are no records."""
+        """The mean length of a record in bytes. `None` if there are no records."""
         return self.payload_len / self.record_count if self.record_count else None
 
     @property
     def block_count(self) -> int | None:
-        """Blocks of 32 KiB in the file, including a partial last one; `None` if `file_len` is `None`.
+        """The number of 32 KiB blocks in the file, including a partial last one. `None` if `file_len` is `None`.
 
-        Of a segmented log, as if its offsets were those of one file.
+        A segmented log is counted as if it were one file.
         """
         return None if self.file_len is None else -(-self.file_len // BLOCK_LEN)
 
@@ -823,39 +833,40 @@ class ProblemKind(StrEnum):
         CURRENT_NO_NEWLINE: `CURRENT` does not end with a newline.
         CURRENT_MORE_LINES: `CURRENT` has more than one line.
         CURRENT_INVALID: `CURRENT` does not contain the name of a MANIFEST.
-        CURRENT_CRLF: `CURRENT` ends with CR LF, as Git may write it on Windows.
+        CURRENT_CRLF: `CURRENT` ends with CR LF. Git may write it so on Windows.
         CURRENT_OTHER: `CURRENT` has a fault, but goleveldb opens the database by this file. LevelDB does not.
         MANIFEST_MISSING: The MANIFEST that `CURRENT` or Pebble's marker names is missing.
         MANIFEST_DAMAGED: That MANIFEST is damaged, or is not a log.
         MANIFEST_EMPTY: That MANIFEST is empty, or contains no edit that states a number.
-        MANIFEST_INCOMPLETE: That MANIFEST lacks an edit without which no engine opens it.
+        MANIFEST_INCOMPLETE: That MANIFEST lacks an edit that every engine needs to open it.
         MANIFEST_UNKNOWN: That MANIFEST has an edit that cordwood does not decode, so its tables are not known.
         TABLE_MISSING: A table that the MANIFEST lists is missing.
         TABLE_SHORT: A table is shorter than the MANIFEST states.
-        TABLE_ELSEWHERE: A table is not in this directory, and the engine may keep it in another.
+        TABLE_ELSEWHERE: A table is not in this directory. The engine may keep it in another one.
         LOG_MISSING: A log that the MANIFEST needs is missing.
-        LOG_SHORT: A log is shorter than its synced part, whose length the MANIFEST states.
-        LOG_CUT: A log of LevelDB lacks its last writes, or all: a newer log has later ones. LevelDB does not report it.
-            Or a log of RocksDB ends in an incomplete record, and a newer log does not start with the next write: by
-            default, RocksDB refuses the database, or opens it without the newer log. With absolute consistency, it
-            refuses each such log, and so does Pebble.
+        LOG_SHORT: A log is shorter than its synced part. The MANIFEST states how much was synced.
+        LOG_CUT: A LevelDB log lacks its last writes, or all of them, and a newer log has later writes. LevelDB does
+            not report this. Or a RocksDB log ends in an incomplete record, and a newer log does not start with the
+            next write. By default, RocksDB refuses the database, or opens it without the newer log. With absolute
+            consistency, it refuses every such log, as Pebble does.
         LOG_TORN: A log ends in an incomplete record, and a newer log follows. Writes may have been lost.
         LOG_ABSENT: The oldest log that RocksDB or Pebble would read is missing. It may never have been written.
         LOG_DAMAGED: A log that the engine reads is damaged, or is not a log. LevelDB drops the rest of each damaged
-            block. RocksDB refuses the database, or drops the writes that follow, or only damaged ones, by its
-            `wal_recovery_mode`. Pebble refuses the database, or drops the writes that follow.
+            block. RocksDB refuses the database, drops the writes that follow, or drops only the damaged writes. Its
+            `wal_recovery_mode` decides which. Pebble refuses the database, or drops the writes that follow.
         LOG_BEHIND: The newest log ends before the last sequence number that the MANIFEST states. The writes with the
-            numbers between, `missing_sequences`, were lost, as after a loss of power, or RocksDB wrote them without a
-            log.
-        LOG_EMPTY: A log has no record: it has no byte, or contains only zeros; or the newest one is an older log that
-            RocksDB or Pebble is about to write over. No write may have reached it, or its writes were lost.
-        DATABASE_EMPTY: The MANIFEST lists no table, and there is no log: no key was written, or all were lost.
-        TABLE_NEWER: LevelDB made this table after the last edit of the MANIFEST, and the log that it made before the
+            numbers in between, `missing_sequences`, were lost, for example in a power failure, or RocksDB wrote them
+            without a log.
+        LOG_EMPTY: A log has no record. It has no bytes, or contains only zeros, or the newest one is an older log
+            that RocksDB or Pebble is about to overwrite. Either no write has reached it, or its writes were lost.
+        DATABASE_EMPTY: The MANIFEST lists no table, and there is no log. No key was written, or all were lost.
+        TABLE_NEWER: LevelDB made this table after the last edit of the MANIFEST. The log that it made before the
             table may be missing.
         TABLE_UNLISTED: This table is newer than the last edit of the MANIFEST, and the log from before the table is
-            gone: so are the last edits, or the log was lost. The engine removes the table when it opens the database.
+            gone. Either the last edits are gone too, or the log was lost. The engine removes the table when it opens
+            the database.
         GIT_LFS_POINTER: Git LFS has not fetched this file, and left a pointer in its place. There is no other problem.
-        GIT_ANNEX_POINTER: The same of git-annex.
+        GIT_ANNEX_POINTER: git-annex has not fetched this file, and left a pointer in its place.
     """
 
     CURRENT_MISSING = "current_missing"
@@ -893,9 +904,10 @@ class Problem(NamedTuple):
     """A fault of a database, or a peculiarity worth knowing.
 
     Attributes:
-        kind: Which fault or peculiarity.
+        kind: The fault or the peculiarity.
         path: The path of the file, which may be missing.
-        missing_sequences: For `LOG_BEHIND`, the first and the last sequence number that is in no log; else `None`.
+        missing_sequences: For `LOG_BEHIND`, the first and the last sequence number that no log contains. Otherwise
+            `None`.
     """
 
     kind: ProblemKind
@@ -904,7 +916,7 @@ class Problem(NamedTuple):
 
     @property
     def severity(self) -> Severity:
-        """`CORRUPTION` if the engine refuses the database, or loses data when it opens it; else `INFO`."""
+        """`CORRUPTION` if the engine refuses the database, or loses data when it opens it. Otherwise `INFO`."""
         return Severity.INFO if self.kind in _NOTES else Severity.CORRUPTION
 
 
@@ -919,19 +931,19 @@ _NOTES = frozenset(
 
 
 class Database(NamedTuple):
-    r"""The directory of a database, as its engine would find it. The contents of tables are not read.
+    r"""The directory of a database, judged as its engine would see it. The contents of tables are not read.
 
     Attributes:
         path: The directory.
         engine: The engine, by the files in the directory.
-        manifest: The name of the MANIFEST that `CURRENT` or Pebble's marker names; `None` if they name none.
-        newest_manifest: The name of the newest MANIFEST that an engine can open. `None` if there is none, or if
-            `manifest` has no fault: the others are then not read.
-        table_count: How many tables the MANIFEST lists: `manifest` or, if it is unusable, `newest_manifest`. `None` if
-            it is not known.
+        manifest: The name of the MANIFEST that `CURRENT` or Pebble's marker names. `None` if they name none.
+        newest_manifest: The name of the newest MANIFEST that an engine can open. `None` if there is none. Also `None`
+            if `manifest` has no fault, because the others are then not read.
+        table_count: The number of tables that the MANIFEST lists. This is `manifest` or, if it is unusable,
+            `newest_manifest`. `None` if the number is not known.
         problems: The faults, and the peculiarities worth knowing.
-        log_number_min: The engine does not read a log with a smaller number, whose writes are in tables. `None` if the
-            number is not known.
+        log_number_min: The engine reads no log with a smaller number, because the writes of such a log are in tables.
+            `None` if the number is not known.
 
     >>> from cordwood.types import Database, Engine, Problem, ProblemKind
     >>> problem = Problem(ProblemKind.CURRENT_EMPTY, "db/CURRENT")
@@ -950,7 +962,7 @@ class Database(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether the engine opens it and loses no more than an incomplete last write in the newest log.
+        """Whether the engine opens the database and loses at most an incomplete last write in the newest log.
 
         Only `info`, `verify` of a directory and `evidence` read the logs. Tables are not read.
         """
@@ -958,7 +970,10 @@ class Database(NamedTuple):
 
     @property
     def right_current(self) -> str | None:
-        """The text that repairs `CURRENT`: the name of a MANIFEST and a newline; `None` if it is right or not known."""
+        """The text that repairs `CURRENT`: the name of a MANIFEST and a newline.
+
+        `None` if `CURRENT` is right, or if the right text is not known.
+        """
         is_wrong = any(problem.kind in OF_CURRENT for problem in self.problems)
         return f"{self.newest_manifest}\n" if is_wrong and self.newest_manifest else None
 
@@ -969,22 +984,22 @@ OF_CURRENT = frozenset(
         *(ProblemKind.MANIFEST_MISSING, ProblemKind.MANIFEST_EMPTY, ProblemKind.MANIFEST_INCOMPLETE),
     )
 )
-"""The faults that another name in `CURRENT` repairs."""
+"""The faults that you can repair by another name in `CURRENT`."""
 
 
 class Export(NamedTuple):
     """An export of Datastore or Firestore, and whether its files are complete. Their contents are not read.
 
     Attributes:
-        path: The metadata that lists the files: `*.overall_export_metadata`, or `*.export_metadata` if no such file
-            lists that.
+        path: The path of the metadata that lists the files: a `*.overall_export_metadata`, or an `*.export_metadata`
+            that no such file lists.
         files: The paths of the listed files, which contain the entities.
-        file_len: Bytes in these files.
-        missing_files: The paths of those that are missing, and of lists of files that are missing or cannot be read.
-        empty_files: The paths of those without a byte, and of such lists.
-        stated_entity_count: Entities in the files, as the metadata states it; `None` if it does not.
-        stated_len: Bytes in the files, as the metadata states it; `None` if it does not.
-        entity_count: Entities that were found in the files; `None` if they were not all read.
+        file_len: The number of bytes in these files.
+        missing_files: The paths of missing files, and of lists of files that are missing or cannot be read.
+        empty_files: The paths of files and of lists that have no bytes.
+        stated_entity_count: The number of entities in the files that the metadata states. `None` if it states none.
+        stated_len: The number of bytes in the files that the metadata states. `None` if it states none.
+        entity_count: The number of entities found in the files. `None` if not all files were read.
 
     >>> from cordwood.types import Export
     >>> Export("x.overall_export_metadata", ("output-0",), 107, stated_len=214).ok
@@ -1002,21 +1017,25 @@ class Export(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether no listed file is missing or empty, and there are as many entities as stated, and no fewer bytes."""
+        """Whether the export is complete.
+
+        No listed file is missing or empty, the number of entities is as stated, and there are no fewer bytes than
+        stated.
+        """
         counts = self.entity_count, self.stated_entity_count
         is_other = None not in counts and counts[0] != counts[1]
         return not (self.missing_files or self.empty_files or is_other or self.file_len < (self.stated_len or 0))
 
 
 class Run(NamedTuple):
-    """A run of Weights & Biases, or one of SwanLab whose log has no byte.
+    """A run of Weights & Biases, or a run of SwanLab whose log has no bytes.
 
     Attributes:
-        path: The path of its log.
-        record_count: Records that can be read.
-        first_time: When its first step was logged: seconds of Unix time; `None` if no step has a time.
-        last_time: When its last step was logged; `None` if no step has a time.
-        state: `"ok"`, `"torn"` if it ends in an incomplete record, `"damaged"`, or `"empty"` if its log has no byte.
+        path: The path of the run's log.
+        record_count: The number of records that can be read.
+        first_time: When the first step was logged, in seconds of Unix time. `None` if no step has a time.
+        last_time: When the last step was logged. `None` if no step has a time.
+        state: `"ok"`, `"torn"` if the log ends in an incomplete record, `"damaged"`, or `"empty"` if it has no bytes.
     """
 
     path: str
@@ -1027,36 +1046,36 @@ class Run(NamedTuple):
 
 
 class Info(NamedTuple):
-    """A file or a directory in a few numbers: the result of `cordwood.info`.
+    """A summary of a file or a directory, as `cordwood.info` returns it.
 
     Attributes:
-        path: The file, directory, pattern or URL; several are separated by spaces.
+        path: The file, directory, pattern or URL. Several are separated by spaces.
         what: The kind of source, in words: `"a log"`, `"a database of LevelDB"`, `"a directory"` and so on.
-        log_count: Logs that were read.
-        log_count_by_dialect: How many logs there are of each dialect.
-        log_count_by_compression: How many logs there are with each compression: `"zstd"`, or `"none"`.
-        log_count_by_payload: How many logs there are with each kind of records, going by the first record: a value of
-            `decode` of `cordwood.scan`, `"export-metadata"`, or `"other"`.
-        record_count: Records that can be read.
-        salvaged_count: How many of these start after damage in their block.
-        payload_len: Bytes of data in the records.
-        file_len: Bytes in the logs.
-        damaged_len: Damaged bytes: those of severity `CORRUPTION`.
-        torn_count: Logs that end in an incomplete record.
-        zeros_count: Logs that end in zeros which are not padding.
-        zeros_len: Bytes of these zeros.
-        zeros_inside_len: Bytes of zeros that a record follows.
-        runs: The runs of Weights & Biases, and those of SwanLab whose logs have no byte.
+        log_count: The number of logs read.
+        log_count_by_dialect: The number of logs of each dialect.
+        log_count_by_compression: The number of logs with each compression: `"zstd"`, or `"none"`.
+        log_count_by_payload: The number of logs with each kind of records, judged by the first record. The kind is a
+            value of `decode` of `cordwood.scan`, `"export-metadata"`, or `"other"`.
+        record_count: The number of records that can be read.
+        salvaged_count: The number of these records that start after damage in their block.
+        payload_len: The bytes of data in the records.
+        file_len: The bytes in the logs.
+        damaged_len: The damaged bytes, which are the bytes of severity `CORRUPTION`.
+        torn_count: The number of logs that end in an incomplete record.
+        zeros_count: The number of logs that end in zeros which are not padding.
+        zeros_len: The bytes of these zeros.
+        zeros_inside_len: The bytes of zeros that a record follows.
+        runs: The runs of Weights & Biases, and the runs of SwanLab whose logs have no bytes.
         databases: The databases in a directory.
         exports: The exports of Datastore or Firestore in a directory.
-        unlisted_logs: The paths of logs of entities in a directory that the metadata of no export lists: missing
-            entities would not be noticed.
+        unlisted_logs: The paths of logs of entities in a directory that no export's metadata lists. Missing entities
+            in these logs would not be noticed.
         damaged_logs: The paths of damaged logs.
-        damaged_manifests: The paths of those that list the live files of a database.
-        misnamed_logs: The logs whose records all belong to another log than their name says: the path, the number in
-            the name, and the number in the log.
-        other_file_count_by_format: How many files in a directory are not logs, by their format.
-        failures: The files that could not be read: the path, and the exception.
+        damaged_manifests: The paths of the damaged logs that list the live files of a database.
+        misnamed_logs: The logs whose records all belong to a different log from the one in their name. Each has the
+            path, the number in the name, and the number in the log.
+        other_file_count_by_format: The number of files in a directory that are not logs, by their format.
+        failures: The files that could not be read, each with its path and the exception.
         report: The result of `cordwood.verify`, if the source is a single log.
     """
 
@@ -1090,8 +1109,8 @@ class Info(NamedTuple):
     def ok(self) -> bool:
         """Whether there is a log, a database or an export, all could be read, and none has a fault.
 
-        Damage is a fault, and so is a log of which all belongs to another log, or a database or an export that is not
-        `ok`.
+        Damage is a fault. A log that belongs entirely to another log is a fault too, and so is a database or an
+        export that is not `ok`.
         """
         is_whole = all(directory.ok for directory in self.databases + self.exports)
         is_whole &= not (self.damaged_logs or self.misnamed_logs or self.failures)
@@ -1110,7 +1129,7 @@ class Info(NamedTuple):
 
     @property
     def first_time(self) -> float | None:
-        """When the first step of the runs was logged: seconds of Unix time; `None` if no step has a time."""
+        """When the first step of the runs was logged, in seconds of Unix time. `None` if no step has a time."""
         return min((run.first_time for run in self.runs if run.first_time is not None), default=None)
 
     @property
@@ -1123,18 +1142,18 @@ class KeyChange(NamedTuple):
     """A key of a write-ahead log that an operation deletes or overwrites.
 
     Attributes:
-        key: The key, at most its first 256 bytes; of a deleted range, the first key.
+        key: At most the first 256 bytes of the key. For a deleted range, this is the first key.
         key_len: The length of the whole key in bytes.
-        end_key: Of a deleted range, the exclusive end, at most its first 256 bytes; else `None`.
-        column_family: The number of the column family; 0 is the default one.
-        sequence: The sequence number of the operation; `None` if it has none.
-        offset: The file offset of its record.
-        old_sequence: The sequence number with which the old value was put; `None` if this log does not contain it.
-        old_offset: The file offset of the record that contains the old value; `None` if this log does not contain it.
+        end_key: For a deleted range, at most the first 256 bytes of its exclusive end. Otherwise `None`.
+        column_family: The number of the column family. 0 is the default one.
+        sequence: The sequence number of the operation. `None` if it has none.
+        offset: The file offset of the operation's record.
+        old_sequence: The sequence number with which the old value was put. `None` if this log does not contain it.
+        old_offset: The file offset of the record that contains the old value. `None` if this log does not contain it.
         is_certain: Whether the old value is certainly the last one before, or, if none was found, certainly not in this
-            log. It is not after an interruption between the two records, or before this one: damage, zeros, a gap in
-            the sequence numbers, a salvaged record, one that is not a write batch, or an operation that is neither a
-            put nor the deletion of one key.
+            log. It is uncertain after an interruption between the two records, or before this one. An interruption is
+            damage, zeros, a gap in the sequence numbers, a salvaged record, a record that is not a write batch, or an
+            operation that is neither a put nor the deletion of one key.
     """
 
     key: bytes
@@ -1152,13 +1171,13 @@ class KeyChanges(NamedTuple):
     """The keys that the write batches of a log delete and overwrite.
 
     Attributes:
-        deleted_count: How many deletions there are.
-        deleted: The first 1,000 of them.
-        overwritten_count: How many values are overwritten in this log.
-        overwritten: The first 1,000 of them.
-        faulty_batch_count: How many records are not write batches, or damaged ones.
-        are_all_followed: Whether the older value of each key was looked for. If there are more than a million different
-            keys, or keys of more than 128 MiB, it was looked for only for the first ones.
+        deleted_count: The number of deletions.
+        deleted: The first 1,000 deletions.
+        overwritten_count: The number of values that are overwritten in this log.
+        overwritten: The first 1,000 overwritten values.
+        faulty_batch_count: The number of records that are damaged write batches, or not write batches at all.
+        are_all_followed: Whether the log was searched for the older value of each key. If it has more than a million
+            different keys, or more than 128 MiB of keys, only the first ones were searched for.
     """
 
     deleted_count: int
@@ -1170,11 +1189,11 @@ class KeyChanges(NamedTuple):
 
 
 class RegionEvidence(NamedTuple):
-    """A region of a log that no record was read from.
+    """A region of a log from which no record was read.
 
     Attributes:
-        region: The region, with its reason, and the flipped bit that explains it, if one does.
-        first_bytes: Its first 16 bytes; `None` for a URL, or if its file was pruned meanwhile.
+        region: The region, with its reason and any flipped bit that explains it.
+        first_bytes: The first 16 bytes of the region. `None` for a URL, or if its file has been pruned since.
     """
 
     region: SkippedRegion
@@ -1187,13 +1206,14 @@ class LogEvidence(NamedTuple):
     Attributes:
         path: The path or URL.
         report: The report of `verify`.
-        modified: When the file was last modified, in UTC, as `2026-11-22T23:09:06.123456Z`; of a segmented log, the
-            last time at which any of its files was. `None` for a URL.
-        sha256: The SHA-256 of the file, in hexadecimal; of a segmented log, of its files, one after another. `None`
-            for a URL.
-        is_changed: Whether the file changed while it was read. Then report and SHA-256 may be of different states.
-        regions: The first 1,000 skipped regions: those that are damaged or torn come first.
-        keys: For a log of write batches, the deleted and overwritten keys; `None` for any other log.
+        modified: When the file was last modified, in UTC, as `2026-11-22T23:09:06.123456Z`. For a segmented log, this
+            is the time of its most recently modified file. `None` for a URL.
+        sha256: The SHA-256 of the file, in hexadecimal. For a segmented log, it covers all files in order. `None` for
+            a URL.
+        is_changed: Whether the file changed while it was read. If it did, the report and the SHA-256 may describe
+            different states.
+        regions: The first 1,000 skipped regions. Damaged and torn regions come first.
+        keys: The deleted and overwritten keys in a log of write batches. `None` for any other log.
         svg: The picture of the log, as `map` draws it.
     """
 
@@ -1207,5 +1227,5 @@ class LogEvidence(NamedTuple):
     svg: str = ""
 
     def __repr__(self) -> str:
-        # The picture has kilobytes, and the regions may be many.
+        # Leaves out the picture, which takes kilobytes, and the regions, because there may be many.
         return f"<cordwood.types.LogEvidence: {self.path}, {self.report!r}>"

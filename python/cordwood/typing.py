@@ -8,18 +8,18 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as ReadableBuffer  # noqa: PLC0414 - it is public here
 else:
     ReadableBuffer = bytes | bytearray | memoryview
-    """An object that shows its bytes without a copy: `bytes`, a `bytearray`, a `memoryview`, an array, an `mmap`."""
+    """An object that exposes its bytes without a copy: `bytes`, `bytearray`, `memoryview`, an array, or an `mmap`."""
 
 DialectName: TypeAlias = Literal[
     "leveldb", "rocksdb", "pebble", "recyclable", "wandb", "wandb_old", "swanlab", "packed"
 ]
-"""How the bytes of a log are laid out: `cordwood.Reader` explains each name."""
+"""The name of a dialect, which is how the bytes of a log are laid out. `cordwood.Reader` explains each name."""
 
 CompressionName: TypeAlias = Literal["zstd"]
-"""How each record of a log is compressed."""
+"""The name of the compression of each record in a log."""
 
 ColumnName: TypeAlias = Literal["offset", "record", "end_offset", "length", "path", "salvaged"]
-"""A column of a table of records: `cordwood.scan` describes the contents of each."""
+"""The name of a column in a table of records. `cordwood.scan` describes each column."""
 
 DecoderName: TypeAlias = Literal[
     "raw",
@@ -41,46 +41,46 @@ DecoderName: TypeAlias = Literal[
 
 
 class Readable(Protocol):
-    """An object that returns the bytes of a file piece by piece: an open binary file, a socket's file, a response."""
+    """An object that returns the bytes of a file in pieces: an open binary file, a socket's file, or a response."""
 
     def read(self, size: int, /) -> ReadableBuffer:
         """Reads the next bytes.
 
         Args:
-            size: How many bytes to read at most.
+            size: The maximum number of bytes to read.
 
         Returns:
-            The bytes: at most `size`; none at the end of the file, and only there.
+            At most `size` bytes. None at the end of the file, and only there.
         """
         ...
 
 
 class Writable(Protocol):
-    """An object that accepts the bytes of a file piece by piece."""
+    """An object that accepts the bytes of a file in pieces."""
 
     def write(self, data: memoryview, /) -> int | None:
         """Writes the bytes, or only the first of them.
 
         Args:
-            data: The bytes, read-only. They may be kept: they never change.
+            data: The bytes, read-only. You may keep them, because they never change.
 
         Returns:
-            How many were written; `None` means all.
+            The number of bytes written. `None` means all of them.
         """
         ...
 
 
 class ArrowArrayExportable(Protocol):
-    """An object that exports an array of Arrow, such as a `pyarrow.Array`."""
+    """An object that exports an Arrow array, such as a `pyarrow.Array`."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
-        """Exports it by the Arrow C data interface.
+        """Exports the array through the Arrow C data interface.
 
         Args:
             requested_schema: A capsule of the schema that the consumer prefers. Default: `None`.
 
         Returns:
-            The capsules of its schema and of its content.
+            The capsules of the schema and of the content.
         """
         ...
 
@@ -89,7 +89,7 @@ class ArrowStreamExportable(Protocol):
     """An object that exports a stream of Arrow arrays, such as a `pyarrow.ChunkedArray` or a `polars.Series`."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Exports it by the Arrow C stream interface.
+        """Exports the stream through the Arrow C stream interface.
 
         Args:
             requested_schema: A capsule of the schema that the consumer prefers. Default: `None`.
@@ -103,23 +103,23 @@ class ArrowStreamExportable(Protocol):
 class RangeReadable(Protocol):
     """A file from which any range can be read, such as an object in a store.
 
-    It may have an attribute `name`, a `str`, for errors and reports. Ranges are requested ahead, by several threads at
-    once.
+    It may have an attribute `name`, a `str` that errors and reports show. Several threads request ranges ahead at the
+    same time.
     """
 
     def size(self) -> int:
-        """The length of the file in bytes. It is requested once, when the file is opened."""
+        """Returns the length of the file in bytes. It is requested once, when the file is opened."""
         ...
 
     def read_range(self, start: int, end: int, /) -> ReadableBuffer:
         """Reads the bytes `[start, end)`.
 
         Args:
-            start: File offset of the first byte.
-            end: File offset after the last byte; not after the end of the file.
+            start: The file offset of the first byte.
+            end: The file offset after the last byte. It is never after the end of the file.
 
         Returns:
-            All of the bytes: returning fewer is an error, as is raising an exception. There are no retries.
+            All of the bytes. It is an error to return fewer, or to raise an exception. There are no retries.
         """
         ...
 
@@ -134,7 +134,7 @@ class FsspecFile(Protocol):
 
     @property
     def path(self) -> str:
-        """The path on it."""
+        """The path on the file system."""
         ...
 
 
@@ -142,13 +142,13 @@ class ObjectStore(Protocol):
     """An obstore store, such as `obstore.store.S3Store`."""
 
     def head(self, path: str, /) -> Mapping[str, Any]:
-        """Looks an object up.
+        """Looks up an object.
 
         Args:
-            path: Its path in the store.
+            path: The path of the object in the store.
 
         Returns:
-            Its metadata: its length is `"size"`.
+            The metadata of the object, with its length as `"size"`.
         """
         ...
 
@@ -156,7 +156,7 @@ class ObjectStore(Protocol):
         """Reads the bytes `[start, end)` of an object.
 
         Args:
-            path: Its path in the store.
+            path: The path of the object in the store.
             start: The offset of the first byte.
             end: The offset after the last byte.
 
@@ -169,7 +169,7 @@ class ObjectStore(Protocol):
 Source: TypeAlias = (
     str | PathLike[str] | ReadableBuffer | Readable | RangeReadable | FsspecFile | tuple[ObjectStore, str]
 )
-"""A path or a URL; the content of a file in memory; an object with `read` or `read_range`; or a file in a store."""
+"""A path, a URL, the content of a file in memory, an object with `read` or `read_range`, or a file in a store."""
 
 Sink: TypeAlias = str | PathLike[str] | Writable
 """A path, or an object with `write`."""

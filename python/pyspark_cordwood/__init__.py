@@ -1,10 +1,10 @@
 """Logs as a data source of Apache Spark: `spark.read.format("cordwood")`, and `readStream`, `write`, `writeStream`.
 
-Spark finds this package by its name, without registration, wherever `cordwood[spark]` is installed. These classes
-only pass on its calls: `cordwood._spark` does the work. https://spark.apache.org/docs/latest/api/python/tutorial/sql/python_data_source.html
+Spark finds this package by its name, without registration, if `cordwood[spark]` is installed. These classes only pass
+on Spark's calls to `cordwood._spark`, which does the work. https://spark.apache.org/docs/latest/api/python/tutorial/sql/python_data_source.html
 """
 
-# Spark need not be installed where types are checked, and then has none.
+# Spark need not be installed where types are checked. Without it, its types are unknown.
 # pyright: basic, reportMissingImports=false
 
 from __future__ import annotations
@@ -39,28 +39,28 @@ class DefaultSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name for `format`."""
+        """Returns the name for `format`."""
         return "cordwood"
 
     def schema(self) -> StructType:
-        """The columns, if the job names none."""
+        """Returns the columns if the job names none."""
         return from_arrow_schema(reading.schema_of(options_of(self.options)))
 
     def reader(self, schema: StructType) -> LogReader:
-        """Reads a table."""
+        """Returns a reader of a table."""
         return LogReader(options_of(self.options), schema)
 
     def streamReader(self, schema: StructType) -> LogStreamReader:  # noqa: N802 - Spark names it.
-        """Reads a stream."""
+        """Returns a reader of a stream."""
         return LogStreamReader(options_of(self.options, is_stream=True), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> LogWriter:  # noqa: FBT001 - Spark calls it.
-        """Writes a table."""
+        """Returns a writer of a table."""
         _check_written(schema)
         return LogWriter(job_of(paths_of(self.options), uuid4().hex, dialect_of(self.options)), overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> LogStreamWriter:  # noqa: FBT001, N802
-        """Writes a stream."""
+        """Returns a writer of a stream."""
         _check_written(schema)
         if overwrite:
             raise ValueError("a log is only appended to: the output mode must be 'append'")
@@ -68,7 +68,7 @@ class DefaultSource(DataSource):
 
 
 class _Batches:
-    """The rows of a partition, of a table or of a stream."""
+    """Reads the rows of a partition of a table or of a stream."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         reading.check_columns(schema.names, options)
@@ -76,7 +76,7 @@ class _Batches:
         self._schema = schema
 
     def read(self, partition: InputPartition) -> Iterator[reading.RecordBatch]:
-        # Without a partition, Spark makes one of its own, which has no value.
+        # If there is no partition, Spark makes one without a value.
         return reading.batches(partition.value or [], to_arrow_schema(self._schema, timezone="UTC"), self._options)
 
 
@@ -84,7 +84,7 @@ class LogReader(_Batches, DataSourceReader):
     """Reads a table."""
 
     def partitions(self) -> list[InputPartition]:
-        """A partition for each group of splits."""
+        """Returns a partition for each group of splits."""
         return [InputPartition(splits) for splits in reading.planned(self._options)]
 
 
@@ -94,30 +94,30 @@ class LogStreamReader(_Batches, DataSourceStreamReader, SupportsTriggerAvailable
     _left: set[str] | None = None
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """How many logs are in a batch."""
+        """Returns the maximum number of logs in a batch."""
         max_files = self._options.max_files
         return ReadMaxFiles(max_files) if max_files else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Keeps the logs that the query reads, each to its end, once."""
+        """Remembers the logs that exist now. The query reads each of them once, to its end."""
         self._left = following.paths_of_logs(self._options)
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802
-        """The start of all logs."""
+        """Returns the offset before the first record of all logs."""
         return {}
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
-        """The end of the last record of each log, or of as many logs as are in a batch."""
+        """Returns the end of the last record of each log, or of at most as many logs as a batch may have."""
         options = self._options._replace(max_files=getattr(limit, "max_files", None))
         return following.ends_of(options, start, self._left)
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[InputPartition]:
-        """A partition for each group of splits of a batch."""
+        """Returns a partition for each group of splits of a batch."""
         return [InputPartition(splits) for splits in following.planned_between(self._options, start, end)]
 
 
 class LogWritten(WriterCommitMessage):
-    """The log that a task has written."""
+    """The log that a task wrote."""
 
     def __init__(self, job: Job, part: Part) -> None:
         self.job = job
@@ -138,7 +138,7 @@ class LogWriter(DataSourceArrowWriter):
         return _written(self._job, iterator)
 
     def commit(self, messages: Sequence[LogWritten | None]) -> None:
-        """Shows the logs of all tasks."""
+        """Makes the logs of all tasks visible."""
         self._job.commit([message.part for message in messages if message], overwrite=self._overwrite)
 
     def abort(self, messages: Sequence[LogWritten | None]) -> None:  # noqa: ARG002
@@ -147,7 +147,7 @@ class LogWriter(DataSourceArrowWriter):
 
 
 class LogStreamWriter(DataSourceStreamArrowWriter):
-    """Writes a stream: each of its batches is a job, which a restarted query may repeat."""
+    """Writes a stream. Each batch is a job, which a restarted query may repeat."""
 
     def __init__(self, paths: tuple[str, ...], dialect: DialectName) -> None:
         self._paths = paths
@@ -158,11 +158,11 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
         """Writes the log of a task."""
         task = TaskContext.get()
         query, batch = (task.getLocalProperty(name) for name in ("sql.streaming.queryId", "streaming.sql.batchId"))
-        # Both are the same when the batch is repeated, also by another program.
+        # Both are the same if the batch is repeated, even by another program.
         return _written(job_of(self._paths, f"{query}-{int(batch):09}", self._dialect), iterator)
 
     def commit(self, messages: Sequence[LogWritten | None], batchId: int) -> None:  # noqa: ARG002, N803
-        """Shows the logs of a batch, unless they have been shown before."""
+        """Makes the logs of a batch visible, unless they already are."""
         for job in {message.job for message in messages if message}:
             job.commit([message.part for message in messages if message])
 

@@ -1,4 +1,4 @@
-"""`cordwood.evidence`: the contents and the damage of logs, as one value that is a page and JSON."""
+"""`cordwood.evidence`, which reports the contents and the damage of logs as a page and as JSON."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ def evidence(
     storage_options: Mapping[str, Any] | None = None,
     command: str | None = None,
 ) -> Evidence:
-    """Reads logs and keeps the findings, for a report that can be filed: a page, or JSON.
+    """Reads logs and returns the findings as evidence: a report that can be filed, as a page or as JSON.
 
-    For each log: size, time of modification, SHA-256, dialect, counts, a picture, the damaged regions with the reason,
-    the offsets, the flipped bit and the first bytes, and, for a log of write batches, the keys that are deleted or
-    overwritten, with their sequence numbers. Each log is read several times. The lists have limits, which the page
-    states.
+    For each log, the evidence has the size, the time of modification, the SHA-256, the dialect, counts and a picture.
+    It lists the damaged regions with the reason, the offsets, the flipped bit and the first bytes. For a log of write
+    batches, it also lists the keys that are deleted or overwritten, with their sequence numbers. Each log is read
+    several times. The lists have limits, which the page states.
 
     Args:
         source: A path, a directory, a pattern such as `"*.log"`, a URL, or several of these.
-        threads: How many logs are read at a time, and how many threads read a long one. Default: 1.
+        threads: The number of logs that are read at a time, and of threads that read a long log. Default: 1.
         dialect: As for `Reader`. Default: `None`: it is detected.
         log_number: As for `Reader`. Default: `None`.
         storage_options: As for `Reader`. Default: `None`.
-        command: The command to be stated in the page. Default: `None`.
+        command: The command that the page states. Default: `None`.
 
     Returns:
-        The evidence. A file that cannot be read is in its `failed`.
+        The evidence. Files that cannot be read are listed in `failed`.
 
     Raises:
         TypeError: A source is not a path.

@@ -1,7 +1,7 @@
 """Evidence as an HTML page, and as JSON.
 
-Names, keys and messages come from files that nobody vouches for: all text is escaped, control and bidirectional
-characters are shown by their numbers, and the policy of the page allows no script and no request.
+Names, keys and messages come from untrusted files. Therefore, all text is escaped. Control characters and
+bidirectional characters are shown by their numbers. The security policy of the page allows no script and no request.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _STATES = ("damaged", "incomplete", "ok")
 
 
 _SUMMARY_MAX = 10_000
-"""At most this many logs, and this many files that could not be read, have a line."""
+"""At most this many logs, and at most this many files that could not be read, get a line each."""
 
 _LIMITS = (
     f"This page is limited. It lists at most {_SUMMARY_MAX:,} logs, and describes the first {limits.DETAILED_MAX}: "
@@ -63,7 +63,7 @@ _LIMITS = (
 )
 
 _CAT = ("cordwood", "cat", "--as", "write-batch", "--on-corruption", "salvage", "-n", "1", "--start", "OFFSET")
-"""The keys are read with the policy salvage: another one may drop the record."""
+"""The keys are read with the policy `salvage`, because another policy may drop the record."""
 
 _ZEROS = "zeros: space that was never written, padding, or data that was lost"
 
@@ -77,19 +77,19 @@ _SEVERITIES = {Severity.CORRUPTION: "damage", Severity.TORN_TAIL: "torn tail", S
 
 
 class Evidence(NamedTuple):
-    """The findings in logs: the result of `cordwood.evidence`. A notebook shows it as a page.
+    """The findings about logs, returned by `cordwood.evidence`. A notebook shows them as a page.
 
     Attributes:
-        logs: The logs: the damaged ones first, then the incomplete ones. Regions, keys and pictures are there for the
-            first 50.
+        logs: The logs. Damaged logs come first, then incomplete ones. Only the first 50 have regions, keys and
+            pictures.
         databases: The databases in directories, and whether their engines find everything that they need.
         exports: The exports of Datastore or Firestore in directories, and whether they are complete.
-        failed: The files that could not be read, with the reason. A log that disappeared after it was verified is also
-            among the `logs`.
+        failed: The files that could not be read, with the reason. A log that disappeared after it was verified is in
+            `logs`, too.
         other_files: The files in directories that are not logs, with their kind.
-        command: The command that the page states; `None` if it states none.
-        examined: When the logs had been read, in UTC, as `2026-11-22T23:09:06.123456Z`.
-        directory: The current directory then, where relative paths start; `None` if it had been removed.
+        command: The command that the page states, or `None` if it states none.
+        examined: The time in UTC after all logs had been read, as in `2026-11-22T23:09:06.123456Z`.
+        directory: The current directory at that time, where relative paths start, or `None` if it had been removed.
         version: The version of cordwood that read the logs.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -114,35 +114,39 @@ class Evidence(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether there is a log or a database, all could be read, none is damaged, and all exports are complete."""
+        """Whether there is a log or a database, all could be read, none is damaged and all exports are complete."""
         directories = self.databases + self.exports
         is_whole = all(rank(log.report) for log in self.logs) and all(directory.ok for directory in directories)
         return is_whole and not self.failed and bool(self.logs or self.databases)
 
     @property
     def html(self) -> str:
-        """An HTML page that needs no other file, no script and no network."""
+        """The evidence as an HTML page that needs no other file, no script and no network."""
         return page(self)
 
     @property
     def json(self) -> str:
-        """The same as one JSON object, without the pictures."""
+        """The evidence as one JSON object, without the pictures."""
         return json_of(self)
 
     def _repr_html_(self) -> str:
-        # In a frame of its own: the style of the page is not for the notebook.
+        # The page is in a frame, so that its style does not affect the notebook.
         return f'<iframe srcdoc="{escape(self.html)}" style="width:100%;height:40em;border:0"></iframe>'
 
 
 def rank(report: Report) -> int:
-    """0 for a damaged log, or one of which all belongs to another log; 1 for an incomplete one; 2 for a whole one."""
+    """Returns the rank of a log for sorting.
+
+    It is 0 for a damaged log and for a file that belongs entirely to another log, 1 for an incomplete log, and 2
+    otherwise.
+    """
     if not report.ok or report.other_log_number is not None:
         return 0
     return 1 if is_incomplete(report) else 2
 
 
 def page(evidence: Evidence) -> str:
-    """The evidence as an HTML page."""
+    """Returns the evidence as an HTML page."""
     logs = evidence.logs
     title = f"Evidence: {counts_text(evidence)}"
     facts = [("version", f"cordwood {evidence.version}")]
@@ -180,7 +184,7 @@ def page(evidence: Evidence) -> str:
 
 
 def counts_text(evidence: Evidence) -> str:
-    """How many logs, databases and exports there are, and how many of them are damaged or incomplete."""
+    """Returns the numbers of logs, databases and exports, and how many of them are damaged or incomplete."""
     logs, databases, exports = evidence.logs, evidence.databases, evidence.exports
     states = Counter(_STATES[rank(log.report)] for log in logs)
     incomplete = f", {states['incomplete']:,} incomplete" if states["incomplete"] else ""
@@ -305,7 +309,7 @@ def _key_row(change: KeyChange) -> Sequence[str]:
 
 
 def _key(key: bytes) -> str:
-    """A key as text, or else as Python writes bytes that are not text."""
+    """Returns a key as text. If it is not valid text, returns it as Python writes bytes."""
     try:
         text = key.decode()
     except UnicodeDecodeError:
@@ -332,7 +336,7 @@ def _code(text: str) -> str:
 
 
 def _facts(facts: Iterable[tuple[str, str]]) -> str:
-    """A list of terms. The values are HTML."""
+    """Returns an HTML list of terms. The values are HTML."""
     return "<dl>" + "".join(f"<dt>{term}</dt><dd>{value}</dd>" for term, value in facts) + "</dl>"
 
 
@@ -345,7 +349,7 @@ def _table(
     *,
     is_cut: bool = False,
 ) -> str:
-    """A table about `count` things, and how many of its rows are not listed. The cells are HTML."""
+    """Returns an HTML table about `count` things. It says how many rows are not listed. The cells are HTML."""
     listed = list(islice(rows, _SUMMARY_MAX))
     heading = f"<h3>{caption}: {'more than ' if is_cut else ''}{count:,}</h3>" if caption else ""
     if not listed:
@@ -358,7 +362,7 @@ def _table(
 
 
 def json_of(evidence: Evidence) -> str:
-    """The evidence as JSON, with the names that `cordwood verify --json` has."""
+    """Returns the evidence as JSON. The names are those of `cordwood verify --json`."""
     logs: list[dict[str, object]] = []
     for path, report, modified, sha256, is_changed, regions, keys, _ in evidence.logs:
         counts = {name: value for name, value in report._asdict().items() if name not in _NOT_IN_JSON}

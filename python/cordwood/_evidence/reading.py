@@ -1,4 +1,4 @@
-"""From logs to evidence."""
+"""Reads logs and makes evidence of them."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _WITHOUT_EFFECT = {OperationKind.LOG_DATA, OperationKind.NOOP}
 
 
 def reads(**log: Any) -> Callable[[Input, int, Progress], LogEvidence]:
-    """Returns the function with which `each` reads a log: counts, times and the SHA-256.
+    """Returns the function with which `each` reads the counts, the times and the SHA-256 of a log.
 
     Args:
-        log: The options that say which log it is, as far as they are given.
+        log: The given options of the format of the log.
     """
 
     def read(file: Input, threads: int, progress: Progress) -> LogEvidence:
@@ -56,13 +56,13 @@ def reads(**log: Any) -> Callable[[Input, int, Progress], LogEvidence]:
 
 
 def _stats(path: str | None) -> list[tuple[str, int, int]]:
-    """The path, the length and the time of modification of each file of a log."""
+    """Returns the path, the length and the time of modification of each file of a log."""
     files = files_of(path) if path else []
     return [(name, stat.st_size, stat.st_mtime_ns) for _, name in files for stat in (os.stat(name),)]
 
 
 def evidence_of(fold: Fold, logs: list[LogEvidence], command: str | None) -> Evidence:
-    """The evidence, once all results are taken."""
+    """Returns the evidence. Must be called after all results were taken."""
     inputs = {file.name: file for file in fold.files}
     fold.judge()
     failed = [(name, _reason(error)) for name, error in fold.failures]
@@ -80,7 +80,7 @@ def evidence_of(fold: Fold, logs: list[LogEvidence], command: str | None) -> Evi
                 regions=regions_of(log), keys=key_changes(log.path, log.report), svg=document(pictures)
             )
         except (OSError, CordwoodError, MemoryError) as error:
-            # A live database may have removed the log: its report stays.
+            # A live database may have removed the log. Its report is kept.
             if not is_gone(inputs[log.path], error):
                 failed.append((log.path, _reason(error)))
     directory = None
@@ -99,13 +99,13 @@ def evidence_of(fold: Fold, logs: list[LogEvidence], command: str | None) -> Evi
 
 
 def _reason(error: Exception) -> str:
-    """Why a file could not be read."""
+    """Returns why a file could not be read."""
     reason = error.strerror if isinstance(error, OSError) else getattr(error, "message", None)
     return reason or str(error)
 
 
 def utc(time_ns: int) -> str | None:
-    """A time in nanoseconds since 1970 as text; `None` if it is outside of the years 1 to 9999."""
+    """Returns a time in nanoseconds since 1970 as text, or `None` if it is outside the years 1 to 9999."""
     try:
         time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time_ns // 1000)
     except OverflowError:
@@ -114,14 +114,14 @@ def utc(time_ns: int) -> str | None:
 
 
 def regions_of(log: LogEvidence) -> tuple[RegionEvidence, ...]:
-    """The regions that are listed, each with its first bytes."""
+    """Returns the regions to be listed, each with its first bytes."""
     skipped = sorted(log.report.skipped, key=lambda region: region.severity == Severity.INFO)[: limits.LISTED_MAX]
     path = own_path(log.path)
     if path is None:
         return tuple(RegionEvidence(region, None) for region in skipped)
     first_bytes: dict[SkippedRegion, bytes] = {}
     left = sorted(skipped)
-    # From the last file of the log to the first: one that is pruned meanwhile is not among them.
+    # The files are read from the last to the first. `files_of` no longer returns a file that was pruned meanwhile.
     for start, name in reversed(files_of(path)):
         here: list[SkippedRegion] = []
         while left and left[-1].offset >= start:
@@ -135,7 +135,7 @@ def regions_of(log: LogEvidence) -> tuple[RegionEvidence, ...]:
 
 
 def key_changes(path: str, report: Report) -> KeyChanges | None:
-    """The keys that a log deletes and overwrites; `None` if its records are not write batches."""
+    """Returns the keys that a log deletes and overwrites, or `None` if its records are not write batches."""
     changes = _Changes()
     faulty_count = 0
     has_batch = False
@@ -167,7 +167,7 @@ def key_changes(path: str, report: Report) -> KeyChanges | None:
                 changes.interrupt()
             if batch:
                 next_sequence = batch.sequence + batch.count
-            # The operations before a fault are there.
+            # The operations before a fault can still be read.
             with suppress(PayloadError):
                 for operation in batch or ():
                     changes.add(operation, record.offset)
@@ -183,7 +183,7 @@ def key_changes(path: str, report: Report) -> KeyChanges | None:
 
 
 class _Value(NamedTuple):
-    """The place of a value, and how many interruptions there were before it."""
+    """The place of a value, and the number of interruptions before it."""
 
     sequence: int | None
     offset: int | None
@@ -191,7 +191,7 @@ class _Value(NamedTuple):
 
 
 class _Changes:
-    """The changes to the keys of a log so far, and the place of the value of each key."""
+    """Collects the changes to the keys of a log, and keeps the place of the value of each key."""
 
     def __init__(self) -> None:
         self.deleted: list[KeyChange] = []
@@ -203,7 +203,7 @@ class _Changes:
         self._interruption_count = 0
 
     def interrupt(self) -> None:
-        """From here on, no earlier value is certainly the last one of its key."""
+        """Records an interruption. After it, an earlier value is not certain to be the last value of its key."""
         self._interruption_count += 1
 
     def add(self, operation: Operation, offset: int) -> None:
@@ -223,13 +223,13 @@ class _Changes:
             absent = _Value(None, None, 0 if self.are_complete else -1)
             self._append("deleted", operation, key, offset, self._values.pop(name, absent))
         elif operation.kind not in _WITHOUT_EFFECT:
-            # It may change any key: a merge, a deleted range, a part of a transaction.
+            # The operation may change any key. It is a merge, a deleted range or a part of a transaction.
             self.interrupt()
             if operation.kind == OperationKind.DELETE_RANGE:
                 self._append("deleted", operation, key, offset, _Value(None, None, -1))
 
     def _append(self, change: str, operation: Operation, key: bytes, offset: int, old: _Value) -> None:
-        """Counts a change, and keeps it unless the list is full."""
+        """Counts a change. Keeps it unless the list is full."""
         self.counts[change] += 1
         changes: list[KeyChange] = getattr(self, change)
         if len(changes) < limits.LISTED_MAX:

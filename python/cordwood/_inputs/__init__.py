@@ -1,6 +1,6 @@
-"""The files that names, directories, patterns and URLs stand for.
+"""Finds the files that names, directories, patterns and URLs stand for.
 
-* `input` describes one of them,
+* `input` describes one file,
 * `files` lists them, and decides which names are those of one file,
 * `kind` decides which files are not logs, and names their formats,
 * `stores` names the directories by URL that are not judged as a whole,

@@ -1,4 +1,4 @@
-"""Where the copies of many logs go."""
+"""Decides where the copies of many logs go."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ T = TypeVar("T")
 
 
 def destinations(names: Sequence[str], files: Sequence[Input], destination: str) -> dict[str, str]:
-    """The new log for each source. Its directory is not created here.
+    """Returns the path of the new log for each source. Its directory is not created here.
 
-    Whether the destination is a directory depends on the names, not on how many logs they turn out to be.
+    Whether the destination is a directory depends on the names, not on the number of logs that they refer to.
 
     Raises:
-        ValueError: Several logs would go to one file, or into the directory that they are from.
+        ValueError: Several logs would go to one file, or to the directory that they are from.
     """
     is_several = not is_one_file(names)
-    # A trailing slash is that of a directory, and hides a file that has the name without it.
+    # A trailing slash means a directory, and hides a file that has the name without it.
     bare = destination.rstrip(os.sep + (os.altsep or ""))
     is_directory = is_several or bare != destination or os.path.isdir(destination)
     if not destination or not is_directory:
@@ -38,12 +38,13 @@ def destinations(names: Sequence[str], files: Sequence[Input], destination: str)
 
 
 def check_new_directory(directory: str, sources: Iterable[str], *, why: str = "") -> None:
-    """Checks that a directory can get the new files: it is a directory, but not of segments, or does not exist.
+    """Checks that new files can be written to a directory.
 
-    Nor may it be in one that is read.
+    It must be a directory, but not that of a segmented log, or must not exist. It must not be inside a directory that
+    is read.
 
     Raises:
-        ValueError: It cannot, and `why` says why a directory is needed.
+        ValueError: No files can be written there. `why` says why a directory is needed.
     """
     if not directory:
         raise ValueError("the name of the directory is empty")
@@ -60,10 +61,10 @@ def check_new_directory(directory: str, sources: Iterable[str], *, why: str = ""
 
 
 def make_directory(path: str, source: str) -> list[str]:
-    """Creates a directory and those above it. Returns those that did not exist, the topmost first.
+    """Creates a directory and its parents. Returns the directories that did not exist, the topmost first.
 
-    They are as open to others as the directory of `source`, the log that is copied to it: a private directory protects
-    the logs in it, with any modes of their own.
+    Their permissions for others are the same as those of the directory of `source`, the log to be copied. A private
+    directory protects the logs in it, whatever their own modes are.
     """
     mode = 0o777
     if (log := local_path(source)) is not None:
@@ -75,26 +76,26 @@ def make_directory(path: str, source: str) -> list[str]:
         above = os.path.dirname(above)
     for directory in missing:
         with contextlib.suppress(FileExistsError):
-            # Without the bits for the owner, no file could be written there.
+            # Without the owner's bits, no file could be written there.
             os.mkdir(directory, mode | 0o700)
     return missing
 
 
 @contextlib.contextmanager
 def new_directories() -> Generator[Callable[[str, str], None]]:
-    """Returns `make_directory`. The new directories to which no file is written are removed at the end."""
+    """Yields `make_directory`. At the end, the new directories to which no file was written are removed."""
     created: list[str] = []
     try:
         yield lambda path, source: created.extend(make_directory(path, source))
     finally:
         for directory in reversed(created):
-            # It is not empty.
+            # The directory is not empty.
             with contextlib.suppress(OSError):
                 os.rmdir(directory)
 
 
 def sync_directory(path: str) -> None:
-    """Syncs the name of a file, whose content is already on the disk."""
+    """Syncs the name of a file whose content is already on the disk."""
     sync_names(os.path.dirname(os.path.realpath(path)))
 
 

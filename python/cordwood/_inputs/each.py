@@ -1,4 +1,4 @@
-"""The result of a function for each of several files: in their order, with several files read at a time."""
+"""Calls a function for each of several files. The results keep the order, but several files are read at a time."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Progress: TypeAlias = Callable[[int], object] | None
-"""Called with the number of bytes of each read; `None` if nobody watches."""
+"""A function that is called with the number of bytes of each read. `None` if the progress is not shown."""
 
 Read: TypeAlias = Callable[[Input, int, Progress], T]
-"""Reads a file with a number of threads. It raises a `DialectError` for a file that is not a log."""
+"""A function that reads a file with a number of threads. It raises a `DialectError` if the file is not a log."""
 
 Result: TypeAlias = tuple[Input, T | str | Exception]
 """A file with its `result_of`."""
 
 THREADS_MAX = 256
-"""The functions for one log accept no more."""
+"""The maximum number of threads that the functions for one log accept."""
 
 REQUESTS_MAX = 16
-"""How many files of a store are looked at together, before they are read."""
+"""The number of files in a store whose starts are read at a time, before the files are read."""
 
 LEN_MIN = 1 << 21
-"""A shorter file on a disk is read when its turn comes: handing it to a thread takes longer than reading it."""
+"""A shorter file on a disk is read when its turn comes. Passing it to a thread takes longer than reading it."""
 
 _LISTINGS_MAX = 10
-"""How often a directory is listed if files disappear from it each time."""
+"""The maximum number of times that a directory is listed if files keep disappearing from it."""
 
 _POLL_SECONDS = 0.1
 """How often the progress of the current file is reported."""
@@ -48,9 +48,10 @@ _POLL_SECONDS = 0.1
 def result_of(
     file: Input, read: Read[T], *, threads: int = 1, dialect: str | None = None, progress: Progress = None
 ) -> T | str | Exception:
-    """The result for one file; for a file in a directory that is not a log, its format; or the exception of the file.
+    """Returns the result for one file, or the exception that it raised.
 
-    With a `dialect`, a named file is read in it, and a file in a directory is read in it if it is a log.
+    For a file in a directory that is not a log, returns its format. If a `dialect` is given, named files are read in
+    it, and so are files in a directory if they are logs.
 
     Raises:
         Exception: An exception that is not about the file: an option is invalid, or Python code failed.
@@ -72,14 +73,15 @@ def result_of(
             detect(file.opened)
         return read(file, threads, progress)
     except DialectError as error:
-        # Another file in the directory of a segmented log: the log is not read, and must not count as no log.
+        # There is another file in the directory of a segmented log. The log is not read, but must not be taken for a
+        # file that is not a log.
         return error.format if file.is_in_directory and not os.path.isdir(file.name) else error
     except (OSError, CordwoodError, MemoryError) as error:
         return error
 
 
 def is_gone(file: Input, found: object) -> bool:
-    """Whether a file that was found in a directory is missing now. A live database removes files."""
+    """Checks whether a file that was found in a directory is now missing. A live database removes files."""
     is_listed = file.is_in_directory and file.error is None and isinstance(found, FileNotFoundError)
     return is_listed and "://" not in file.name and not os.path.lexists(file.name)
 
@@ -92,20 +94,20 @@ def each(
     dialect: str | None = None,
     shown: Callable[[str], AbstractContextManager[Progress]] | None = None,
 ) -> Iterator[Result[T]]:
-    """Each file with its `result_of`, in their order.
+    """Yields each file with its `result_of`, in order.
 
     A file that `is_gone` is left out. Its directory is listed again, and the new files in it follow.
 
-    Long files, and all in a store, are read in a pool of threads before their turn comes, and a file gets as many
-    threads of its own as its share of the bytes: a single file gets all. Each other file, and each file in a directory
-    that does not have the name of a log, is read when its turn comes.
+    Long files and all files in a store are read in a pool of threads before their turn comes. The number of threads
+    of a file depends on its share of the bytes, and a single file gets all threads. All other files are read when
+    their turn comes, and so are files in a directory that do not have the name of a log.
 
     Args:
         files: The files.
         read: Reads a file. It is called in other threads, and must not print.
-        threads: How many files are read at a time, and how many threads read a single file.
+        threads: The number of files read at a time, and the number of threads that read a single file.
         dialect: As for `result_of`.
-        shown: Starts to show the progress of the file whose turn it is. Default: `None`, it is not shown.
+        shown: Starts to show the progress of the file whose turn it is. Default: `None`: it is not shown.
 
     Raises:
         ValueError: `threads` is not from 1 to `THREADS_MAX`.
@@ -127,7 +129,7 @@ def each(
 
 
 def each_start(files: Sequence[Input], look: Read[T], dialect: str | None = None) -> Iterator[Result[T]]:
-    """The same for a look at the start of each file, several in a store at a time."""
+    """Like `each`, for a function that reads only the start of a file. Reads several files in a store at a time."""
     threads = REQUESTS_MAX if any(file.is_requested for file in files) else 1
     return each(files, look, threads, dialect=dialect)
 
@@ -160,13 +162,13 @@ def _each_once(
     with ThreadPoolExecutor(threads) as pool:
         try:
             for file in files:
-                # More than there are threads, so that no thread is idle while a result is printed.
+                # Start more files than threads, so that no thread is idle while a result is printed.
                 while waiting and len(started) < 2 * threads:
                     job, next_file = _Job(), waiting.popleft()
                     try:
                         started.append((next_file, job, pool.submit(result, next_file, job)))
                     except RuntimeError:
-                        # The system has no more threads: this file and all after it are read when their turn comes.
+                        # The system has no more threads. This file and all later ones are read when their turn comes.
                         job.is_cancelled = True
                         waiting.clear()
                 with shown(file.name) if shown else nullcontext() as progress:

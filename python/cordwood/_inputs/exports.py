@@ -1,9 +1,9 @@
-"""The metadata in an export of Datastore or Firestore: which files it consists of, and how many entities they contain.
+"""Reads the metadata in an export of Datastore or Firestore: the list of its files, and the number of entities.
 
-Each directory with entities has a file `*.export_metadata`, a single protocol buffer message that lists the files
-`output-0`, `output-1` and so on. The directory of the whole export has `*.overall_export_metadata`, a log of two
-records: a version, and a message with those lists and the number of entities. The field numbers were taken from exports
-of the Firestore emulator.
+Each directory with entities has a file `*.export_metadata`. It is a single protocol buffer message that lists the
+files `output-0`, `output-1` and so on. The directory of the whole export has a file `*.overall_export_metadata`. It
+is a log of two records: a version, and a message with those lists and the number of entities. The field numbers come
+from exports of the Firestore emulator.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ _VERSION = b"3"
 """The first record of `*.overall_export_metadata`."""
 
 _LEN_MAX = 1 << 20
-"""The longest message that is read, in bytes: it lists about 50,000 files."""
+"""The length of the longest message that is read, in bytes. It lists about 50,000 files."""
 
 _MISSING_MAX = 10
-"""This many of the missing files that a list names have an error each, and the rest have one together."""
+"""The number of missing files in a list that get an error each. The rest share one error."""
 
 
 def compared(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Identity | None]]:
-    """The files in a directory, compared with the metadata of the exports among them.
+    """Returns the files in a directory, compared with the metadata of the exports among them.
 
-    A file that is listed must be there, and must be a log: it is like one that the command line names. Those that are
-    missing are added, each with an error. A list that cannot be read has an error, too: it cannot show which files are
+    A listed file must exist and must be a log, like a file that is named in the command line. Missing files are
+    added, each with an error. A list that cannot be read has an error too, because it cannot show which files are
     missing.
     """
     files: list[tuple[Input, Identity | None]] = []
-    # For each listed file, by its real path: the index of the list, and the path as it is reported.
+    # Maps the real path of each listed file to the index of the list and to the path that is reported.
     listed: dict[str, tuple[int, str]] = {}
     for file, identity in found:
         judged, names = _judged(file)
@@ -60,7 +60,7 @@ def compared(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Id
         name = os.path.basename(files[by][0].name)
         paths.sort()
         for path, real in paths[:_MISSING_MAX]:
-            # It has no identity of its own.
+            # A missing file has no identity, so its real path is used.
             files.append((_missing(path, f"missing, and {name} lists it"), real))
         if more := paths[_MISSING_MAX + 1 :]:
             path, real = paths[_MISSING_MAX]
@@ -74,7 +74,7 @@ def _missing(path: str, text: str) -> Input:
 
 
 def _judged(file: Input) -> tuple[Input, list[str]]:
-    """A file in a directory, with its contents if it is metadata, and the paths that it lists."""
+    """Returns a file in a directory, marked if it is metadata, and the paths that it lists."""
     if not is_of_export(file.name) or is_in_archive(file.name) or file.format not in (None, EMPTY):
         return file, []
     try:
@@ -91,20 +91,20 @@ def _judged(file: Input) -> tuple[Input, list[str]]:
 
 
 def named_metadata(file: Input) -> Input:
-    """A named file. If it is the metadata of an export, the export is judged; if not, it is read as a log."""
+    """Returns a named file, marked if it is the metadata of an export. If it is not, it is read as a log."""
     judged, _ = _judged(file)
     return file if judged.error else judged
 
 
 def listed_files(path: str) -> list[str] | None:
-    """The paths of the files named in the metadata of an export, relative to its directory.
+    """Returns the paths of the files in the metadata of an export, relative to its directory.
 
     Returns:
-        The paths; `None` if the file is a log of another kind.
+        The paths. `None` if the file is a log of another kind.
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It is empty, or neither a log nor such metadata.
+        ValueError: The file is empty, or neither a log nor such metadata.
     """
     if _len(path) == 0:
         raise ValueError("it is empty")
@@ -127,22 +127,22 @@ def listed_files(path: str) -> list[str] | None:
 
 
 def _listed(message: bytes) -> list[str]:
-    """The paths in the message of `*.export_metadata`."""
+    """Returns the paths in the message of `*.export_metadata`."""
     if len(message) > _LEN_MAX:
         raise ValueError("too long")
-    # The name of the export and its times. There may be no files.
+    # The message has the name of the export and its times. There may be no files.
     if not _messages(message, 1):
         raise ValueError("the name of the export is missing")
     return _paths(message, 2)
 
 
 def _paths(message: bytes, entries: int) -> list[str]:
-    """The paths in the entries of a list, which are the values of this field."""
+    """Returns the paths in the entries of a list. The entries are the values of the field `entries`."""
     return [_path(name) for entry in _messages(message, entries) for name in _messages(entry, 2)]
 
 
 def _path(name: bytes) -> str:
-    """A path in the metadata."""
+    """Returns a path in the metadata as text."""
     text = os.fsdecode(name)
     if not text or text.startswith(("/", "\\")) or ".." in re.split(r"[/\\]", text) or "\0" in text:
         raise ValueError(f"{text!r} is not the name of a file")
@@ -152,16 +152,16 @@ def _path(name: bytes) -> str:
 def exports_of(
     files: Iterable[Input], counts: Mapping[str, int] | None = None
 ) -> tuple[list[Export], list[tuple[str, Exception]]]:
-    """The exports of Datastore or Firestore whose metadata is among these files, which were found in directories.
+    """Returns the exports of Datastore or Firestore whose metadata is among these files.
 
-    A named file without a byte belongs to the export whose list beside it names the file.
+    A named file without bytes belongs to the export whose list in the same directory names the file.
 
     Args:
         files: The files.
-        counts: How many records were read from each log, by its path.
+        counts: The number of records read from each log, by its path.
 
     Returns:
-        The exports, and the path and the exception of each metadata that cannot be read any more.
+        The exports, and the path and the exception of each metadata file that can no longer be read.
     """
     metadata: dict[str, None] = {}
     for file in files:
@@ -176,7 +176,7 @@ def exports_of(
     in_others: set[str] = set()
     exports: list[Export] = []
     failures: list[tuple[str, Exception]] = []
-    # Lists first: the others consist of them.
+    # Lists come first, because the other metadata consists of lists.
     for path in sorted(metadata, key=lambda path: not path.endswith(LIST_SUFFIX)):
         try:
             if path.endswith(LIST_SUFFIX):
@@ -210,7 +210,7 @@ def exports_of(
 
 
 def _lists_of(path: str) -> Iterator[str]:
-    """The lists beside a file that name it."""
+    """Yields the lists in a file's directory that name the file."""
     directory, own = os.path.dirname(path), os.path.realpath(path)
     with contextlib.suppress(OSError):
         for name in os.listdir(directory or os.curdir) if os.path.isfile(path) else ():
@@ -223,7 +223,7 @@ def _lists_of(path: str) -> Iterator[str]:
 
 
 def export_text(export: Export) -> str:
-    """How much an export contains, and how much it should contain."""
+    """Says how much an export contains, and how much it should contain."""
     count, stated_count = export.entity_count, export.stated_entity_count
     is_as_stated = export.stated_len == export.file_len and (None in (count, stated_count) or count == stated_count)
     if is_as_stated or (export.stated_len is None and stated_count is None):
@@ -247,7 +247,7 @@ def _of_stated(found: int, stated: int | None, noun: str) -> str:
 
 
 def _in_state(paths: Sequence[str], state: str) -> str:
-    """Which listed files are in this state, after a semicolon."""
+    """Says which listed files are in this state, after a semicolon."""
     if not paths:
         return ""
     more = f" and {quantity(len(paths) - 1, 'more listed file')} are" if len(paths) > 1 else " is"
@@ -255,9 +255,10 @@ def _in_state(paths: Sequence[str], state: str) -> str:
 
 
 def _beside(path: str, names: Iterable[str]) -> list[str]:
-    """The paths of the files that the metadata of an export names. A link is in another directory than these.
+    """Returns the paths of the files that the metadata of an export names.
 
-    The Firestore emulator on Windows separates directories by backslashes, which a name elsewhere may contain.
+    If the metadata is a link, the files are in the directory of its target. The Firestore emulator on Windows
+    separates directories by backslashes. On other systems, a name may contain them.
     """
     if is_url(path):
         return [beside(path, f"{path.rpartition('/')[0]}/{name.replace(chr(92), '/')}") for name in names]
@@ -275,20 +276,20 @@ def _export(path: str, files: Iterable[str], stated: tuple[int, int] = (0, 0)) -
     lens = {name: _len(name) for name in files}
     missing = tuple(name for name, length in lens.items() if length is None)
     empty = tuple(name for name, length in lens.items() if length == 0)
-    # Not all exporters count the entities. Of an export without a file, there are none.
+    # Not all exporters state the number of entities. An export without files has none.
     count, stated_len = (number or (0 if path.endswith(OVERALL_SUFFIX) and not lens else None) for number in stated)
     return Export(path, tuple(lens), sum(filter(None, lens.values())), missing, empty, count, stated_len)
 
 
 def _entity_count(export: Export, counts: Mapping[str, int]) -> int | None:
-    """The number of entities in the files; `None` if one that has bytes was not read."""
+    """Returns the number of entities in the files, or `None` if a file that has bytes was not read."""
     without = {*export.missing_files, *export.empty_files}
     found = [counts.get(os.path.realpath(name)) for name in export.files if name not in without]
     return None if None in found else sum(filter(None, found))
 
 
 def _len(path: str) -> int | None:
-    """The length of a file in bytes; `None` if there is none."""
+    """Returns the length of a file in bytes, or `None` if there is no such file."""
     if is_url(path):
         with contextlib.suppress(OSError):
             return ranges_of_url(path).size()
@@ -301,11 +302,11 @@ def _len(path: str) -> int | None:
 
 
 def overall_message(path: str) -> bytes | None:
-    """The message in `*.overall_export_metadata`; `None` if the log is of another kind.
+    """Returns the message in `*.overall_export_metadata`, or `None` if the log is of another kind.
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It is not a log, or a record of it is missing, damaged or too long.
+        ValueError: The file is not a log, or one of its records is missing, damaged or too long.
     """
     try:
         with Reader(path, on_corruption="skip", record_len_max=_LEN_MAX) as reader:
@@ -323,10 +324,10 @@ def overall_message(path: str) -> bytes | None:
 
 
 def stated(message: bytes) -> tuple[int, int]:
-    """The number of entities, and of the bytes in their files, that the message of `*.overall_export_metadata` states.
+    """Returns the numbers of entities and of bytes that the message of `*.overall_export_metadata` states.
 
     Raises:
-        ValueError: It is not such a message.
+        ValueError: The message is of another kind.
     """
     directories = [dict(_fields(directory)) for directory in _messages(message, 1)]
     return sum(_number(directory.get(3)) for directory in directories), sum(
@@ -335,19 +336,19 @@ def stated(message: bytes) -> tuple[int, int]:
 
 
 def _number(value: int | bytes | None) -> int:
-    """The value of a number field. A field whose value is 0 may be absent."""
+    """Returns the value of a number field. A field whose value is 0 may be absent."""
     if isinstance(value, bytes):
         raise ValueError("not a number field")  # noqa: TRY004 - the message is wrong, not an argument
     return value or 0
 
 
 def _messages(message: bytes, wanted: int) -> list[bytes]:
-    """The values of one field of strings or messages."""
+    """Returns the values of one field of strings or messages."""
     return [value for number, value in _fields(message) if number == wanted and isinstance(value, bytes)]
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a message, each with its number and its value."""
+    """Yields the number and the value of each field of a message."""
     at = 0
     value: int | bytes
     while at < len(message):
@@ -366,7 +367,7 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
-    """A variable-length number, and where it ends."""
+    """Returns a variable-length number, and the offset at which it ends."""
     value = 0
     for index, byte in enumerate(message[at : at + 10]):
         value |= (byte & 0x7F) << 7 * index
@@ -376,4 +377,4 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
 
 
 _FIXED_LENS = {1: 8, 5: 4}
-"""The lengths in bytes of the wire types that have one."""
+"""The lengths, in bytes, of the wire types with a fixed length."""

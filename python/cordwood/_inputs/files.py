@@ -1,4 +1,4 @@
-"""The files that names, patterns, directories and URLs stand for, each once, however many names it has."""
+"""Lists the files that names, patterns, directories and URLs stand for. Each file is listed only once."""
 
 from __future__ import annotations
 
@@ -18,23 +18,29 @@ from cordwood._remote import base_name, is_listed, is_url, listed, own_path, sou
 
 
 def is_one_file(names: Sequence[str]) -> bool:
-    """Whether these names are a single file, rather than several, a pattern or a directory."""
+    """Checks whether these names are a single file, rather than several files, a pattern or a directory."""
     [name, *more] = names
     return not (more or _is_pattern(name) or ("://" in name and is_listed(name)) or is_directory_of_logs(name))
 
 
 def is_directory_of_logs(name: str) -> bool:
-    """Whether it is a directory, but not one of segments, which is one log."""
+    """Checks whether a name is a directory, but not that of a segmented log, which counts as one log."""
     return os.path.isdir(name) and not _listed_segments(name)
 
 
 def segments_in(directory: str) -> list[tuple[int, int]]:
-    """The files of a segmented log: where in the log each starts, and its length. Empty for all other names."""
+    """Returns the offset in the log at which each file of a segmented log starts, and its length.
+
+    Returns an empty list for all other names.
+    """
     return [(offset, _segment_len(path)) for offset, path in _listed_segments(directory)]
 
 
 def _listed_segments(directory: str) -> list[tuple[int, str]]:
-    """The segments of a log, in their order: where in the log each starts, and its path. Empty for all other names."""
+    """Returns the offset in the log at which each segment starts, and its path, in order.
+
+    Returns an empty list if the name is not that of a segmented log.
+    """
     try:
         names = os.listdir(directory)
     except (OSError, ValueError):
@@ -44,7 +50,7 @@ def _listed_segments(directory: str) -> list[tuple[int, str]]:
 
 
 def _segment_len(path: str) -> int:
-    """The length of a file; 0 if it was pruned meanwhile, or is a dangling link, which readers report."""
+    """Returns the length of a file, or 0 if it has been pruned since or is a dangling link, which readers report."""
     try:
         return os.stat(path).st_size
     except OSError:
@@ -52,21 +58,21 @@ def _segment_len(path: str) -> int:
 
 
 def len_on_disk(path: str) -> int:
-    """The length of a log, in bytes: of all its files, if it is in segments."""
+    """Returns the length of a log in bytes. For a segmented log, this is the length of all its files."""
     segments = segments_in(path)
     return sum(length for _, length in segments) if segments else os.path.getsize(path)
 
 
 def files_of(log: str) -> list[tuple[int, str]]:
-    """The files of a log, and where in the log each starts: a file itself at 0, or all those of a segmented log."""
+    """Returns the files of a log, and the offset in the log at which each starts. A single file starts at 0."""
     return _listed_segments(log) or [(0, log)]
 
 
 def sha256_of(log: str, end: int | None, progress: Callable[[int], object] | None = None) -> str | None:
-    """The SHA-256 of a log up to an offset; of one in segments, that of its files, one after another.
+    """Returns the SHA-256 of a log up to an offset. For a segmented log, it covers all files in order.
 
-    `None` if it is not on the disk, has become shorter, or was pruned meanwhile. After each read, `progress` is called
-    with 0.
+    Returns `None` if the log is not on the disk, has become shorter, or has been pruned since. After each read,
+    `progress` is called with 0.
     """
     if end is None or log == "-":
         return None
@@ -95,16 +101,16 @@ def sha256_of(log: str, end: int | None, progress: Callable[[int], object] | Non
 
 
 def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] | None = None) -> list[Input]:
-    """The named files, in the order in which they are named, each once, even if it has several names.
+    """Returns the named files, in the order of their names. A file with several names is returned once.
 
-    A pattern is replaced by its matches, in sorted order, as in many shells, and a directory by all files in it and in
-    its subdirectories, in the order of their paths. A file that is named or matched as well as found in a directory
-    counts as named. An `Input` among the names stands for itself.
+    A pattern is replaced by its matches, in sorted order, as in many shells. A directory is replaced by all files in
+    it and in its subdirectories, in the order of their paths. A file that is both named or matched and found in a
+    directory counts as named. An `Input` among the names stands for itself.
 
-    A file of a segmented log is left out if the directory of that log is named too, or found.
+    A file of a segmented log is left out if the directory of that log is also named or found.
 
-    `same` is called for each file that is named, rather than matched or found, and left out: with its name, and that of
-    the same file or of the segmented log.
+    `same` is called for each file that is left out although its own name was given. It gets this name, and the name
+    of the same file or of the segmented log.
     """
     names = list(names)
     own_names = {name for name in names if isinstance(name, str)}
@@ -129,18 +135,18 @@ def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] |
 
 
 def is_path(source: object) -> TypeGuard[str | os.PathLike[str]]:
-    """Whether it is a path or a URL."""
-    # The path of a `UPath` is one on its file system.
+    """Checks whether a source is a path or a URL."""
+    # The path of a `UPath` is a path on its own file system.
     return not hasattr(source, "fs") and isinstance(source, str | os.PathLike)
 
 
 def is_plain_file(source: object) -> TypeGuard[str | os.PathLike[str]]:
-    """Whether it is the path of a regular file: the most common source, which needs no further look."""
+    """Checks whether a source is the path of a regular file. This most common source needs no expansion."""
     return is_path(source) and "://" not in os.fsdecode(source) and os.path.isfile(source)
 
 
 def list_of_export(source: object) -> list[Input] | None:
-    """The file, if it is the list of the files of an export: it is no log, and is judged with these."""
+    """Returns the file if it lists the files of an export. It is not a log, and is judged with these files."""
     if not (is_plain_file(source) and os.fsdecode(source).endswith(LIST_SUFFIX)):
         return None
     files = expand([os.fsdecode(source)])
@@ -148,7 +154,9 @@ def list_of_export(source: object) -> list[Input] | None:
 
 
 def named_files(sources: Any) -> list[Input]:
-    """The files that a path or a URL, a directory, a pattern, several of these, or tuples of path and length stand for.
+    """Returns the files that the sources stand for.
+
+    A source is a path or a URL, a directory, a pattern, several of these, or a tuple of a path and a length.
 
     Raises:
         TypeError: A source is none of these.
@@ -175,7 +183,10 @@ def named_files(sources: Any) -> list[Input]:
 
 
 def identity_of(name: str) -> Identity | None:
-    """The identity of the file that a path or a URL names. `None` if the file is missing, or as for `file_identity`."""
+    """Returns the identity of the file that a path or a URL names.
+
+    Returns `None` if the file is missing, or in the same cases as `file_identity`.
+    """
     path = own_path(name) if "://" in name else name
     if path is None:
         return name
@@ -186,17 +197,17 @@ def identity_of(name: str) -> Identity | None:
 
 
 def file_identity(status: os.stat_result) -> Identity | None:
-    """The identity of a file; `None` if it may be read more than once, as a pipe may, or has no inode."""
+    """Returns the identity of a file, or `None` if it has no inode or may be read more than once, like a pipe."""
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) and status.st_ino else None
 
 
 def is_stream(name: str) -> bool:
-    """Whether it is a pipe or a device: it can be read only once, and reading more may take forever."""
+    """Checks whether a name is a pipe or a device. It can be read only once, and reading more may take forever."""
     return not is_url(name) and os.path.exists(name) and not (os.path.isfile(name) or os.path.isdir(name))
 
 
 def _is_pattern(name: str) -> bool:
-    # A file of that name takes precedence.
+    # A file with this name takes precedence.
     return has_magic(name) and not os.path.lexists(name) and not is_url(name)
 
 
@@ -215,41 +226,41 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
                 if segments := segments_in(match):
                     yield _of_segments(match, relative or os.path.basename(os.path.abspath(match)), segments)
                 elif os.path.isdir(match):
-                    # `**` also matches what is in the directory.
+                    # `**` also matches the contents of the directory.
                     if "**" not in name:
                         yield from _in_directory(match, relative)
                 elif is_stream(match):
                     yield Input(match, relative, is_in_directory=True, format=NO_FILE), None
                 else:
-                    # Alone, `-` is the name of stdin to a command.
+                    # On its own, `-` means stdin in a command.
                     yield _named("./-" if match == "-" else match, relative)
         else:
             yield from _at(name)
 
 
 def _with_whole_logs(matches: list[str]) -> list[str]:
-    """The matches, with the directory of a segmented log in place of the files in it."""
+    """Returns the matches, with the directory of a segmented log in place of its files."""
     directories = {os.path.dirname(match) for match in matches if is_segment(match)}
     whole = (os.path.dirname(match) if os.path.dirname(match) in directories else match for match in matches)
     return list(dict.fromkeys(name or os.curdir for name in whole))
 
 
 def is_segment(path: str) -> bool:
-    """Whether it has the name of a file of a segmented log."""
+    """Checks whether a path has the name of a file of a segmented log."""
     try:
         return segment_offset(base_name(path)) is not None
-    except ValueError:  # No file has a name that cannot be encoded.
+    except ValueError:  # A name that cannot be encoded is not the name of a file.
         return False
 
 
 def segmented_elsewhere(path: str) -> OSError:
-    """The error for a segmented log, or files of one, where only single files are read."""
+    """Returns the error for a segmented log, or for its files, where only single files are read."""
     text = "a segmented log is read only from a local directory: copy it there, or name its files to read each as a log"
     return OSError(errno.EOPNOTSUPP, text, path)
 
 
 def _at(name: str) -> list[tuple[Input, Identity | None]]:
-    """The files that a path stands for, or a URL that cannot be listed."""
+    """Returns the files that a path stands for, or a URL that cannot be listed."""
     if segments := segments_in(name):
         return [_of_segments(name, os.path.basename(name), segments)]
     if os.path.isdir(name):
@@ -258,13 +269,13 @@ def _at(name: str) -> list[tuple[Input, Identity | None]]:
 
 
 def _on_filesystem(url: str) -> Iterator[tuple[Input, Identity | None]]:
-    """The files in a directory on a file system of fsspec, or those that a pattern matches."""
+    """Yields the files in a directory on an fsspec file system, or those that match a pattern."""
     try:
         files = listed(url)
     except OSError as error:
         yield Input(url, "", error=error), url
     except (ValueError, ModuleNotFoundError):
-        # Reading it raises the same.
+        # Reading the URL raises the same error.
         yield Input(url, ""), url
     else:
         directories = dict.fromkeys(file[0].rpartition("/")[0] for file in files if is_segment(file[0]))
@@ -279,7 +290,10 @@ def _on_filesystem(url: str) -> Iterator[tuple[Input, Identity | None]]:
 
 
 def has_magic(name: str) -> bool:
-    """Whether it has a character of a pattern: like `glob.has_magic`, whose module is imported only for patterns."""
+    """Checks whether a name has a character of a pattern.
+
+    This is like `glob.has_magic`, but the module `glob` is imported only for patterns.
+    """
     return not _MAGIC.isdisjoint(name)
 
 
@@ -287,7 +301,7 @@ _MAGIC = frozenset("*?[")
 
 
 def _matches(pattern: str) -> list[str]:
-    """The paths that a pattern matches, in sorted order."""
+    """Returns the paths that match a pattern, in sorted order."""
     return sorted(set(_unsorted_matches(pattern)))
 
 
@@ -298,7 +312,7 @@ def _unsorted_matches(pattern: str) -> Iterator[str]:
     if not two_stars:
         yield from glob.glob(pattern)
         return
-    # `glob` itself goes through links that `**` matches, in circles, too. A shell does not.
+    # `glob` follows the links that `**` matches, even in circles. A shell does not.
     above, below = two_stars.groups("*")
     for top in glob.glob(above) if above else [""]:
         for path, directories, _ in _walk(top or os.curdir):
@@ -311,7 +325,7 @@ _SEPARATOR = f"[{re.escape(os.sep + (os.altsep or ''))}]"
 
 
 def _without_magic(pattern: str) -> str:
-    """The directory that contains everything that a pattern can match."""
+    """Returns the directory that contains all possible matches of a pattern."""
     directory = os.path.dirname(pattern)
     while has_magic(directory):
         directory = os.path.dirname(directory)
@@ -322,7 +336,7 @@ def _named(name: str, relative: str) -> tuple[Input, Identity | None]:
     try:
         status = os.stat(name)
     except (OSError, ValueError):
-        # A file that is missing is reported when it is opened.
+        # A missing file is reported when it is opened.
         return Input(name, relative), identity_of(name)
     file_len = status.st_size if stat.S_ISREG(status.st_mode) else 0
     file = Input(name, relative, file_len=file_len)
@@ -334,21 +348,21 @@ def _named(name: str, relative: str) -> tuple[Input, Identity | None]:
 def _of_segments(
     directory: str, relative: str, segments: list[tuple[int, int]], *, is_in_directory: bool = False
 ) -> tuple[Input, Identity | None]:
-    """A segmented log. The files in it are not inputs of their own."""
+    """Returns a segmented log. Its files are not inputs of their own."""
     file_len = sum(length for _, length in segments)
     file = Input(directory, relative, is_in_directory, file_len=file_len, segments=tuple(segments))
     return file, os.path.realpath(directory)
 
 
 def _directory_of_segment(name: str) -> Identity | None:
-    """The identity of the segmented log that a file belongs to, if it has the name of one of its files."""
+    """Returns the identity of the segmented log that a file belongs to, if it has the name of a segment."""
     return os.path.realpath(os.path.dirname(name)) if is_segment(name) else None
 
 
 def _walk(
     top: str, unreadable: Callable[[OSError], object] | None = None
 ) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Like `os.walk`, which in Python 3.11 calls itself for each level, and cannot go down 1,000 of them."""
+    """Walks a tree like `os.walk`, which in Python 3.11 is recursive and fails at 1,000 levels."""
     below = [top]
     while below:
         for path, directories, names in islice(os.walk(below.pop(), onerror=unreadable), 1):
@@ -358,9 +372,9 @@ def _walk(
 
 
 def _in_directory(directory: str, above: str) -> list[tuple[Input, Identity | None]]:
-    """All files in a directory, and those that the metadata of an export in it lists.
+    """Returns all files in a directory, and the files that the metadata of an export in it lists.
 
-    Links to directories are not followed, nor links to files that are found there anyway.
+    Links to directories are not followed. Links to files that are found there anyway are left out.
     """
     found: list[tuple[Input, Identity | None]] = []
     links: list[tuple[Input, Identity | None]] = []
@@ -406,12 +420,12 @@ def _in_directory(directory: str, above: str) -> list[tuple[Input, Identity | No
 
 
 def _with_exports(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Identity | None]]:
-    """The files in a directory, compared with the lists of the exports among them."""
+    """Returns the files in a directory, compared with the lists of the exports among them."""
     if not any(is_of_export(file.name) for file, _ in found):
         return found
     return compared(found)
 
 
 def listed_beside(file: Input) -> list[Input]:
-    """The files that are now in the directory in which this one was found, and below it."""
+    """Returns the files that are now in the directory in which this one was found, or below it."""
     return [found for found, _ in _in_directory(os.path.dirname(file.name), os.path.dirname(file.relative))]

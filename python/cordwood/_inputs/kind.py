@@ -1,4 +1,4 @@
-"""Which files are not logs, by their content."""
+"""Decides by their content which files are not logs."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from cordwood.types import OutcomeKind, Report
 from cordwood.typing import DialectName
 
 NO_FRAGMENT = "no valid fragment"
-"""A file in a directory that may be a log, but has no readable fragment, and whose name is not that of a log."""
+"""A file in a directory that may be a log, but has no readable fragment and not the name of a log."""
 
 ONLY_ZEROS = "only zeros"
-"""Such a file that contains only zeros."""
+"""A file like this that contains only zeros."""
 
 
 def without_fragment(name: str, source: Any) -> str | None:
-    """`NO_FRAGMENT` or `ONLY_ZEROS`, if a file has no valid fragment, nor the name of a log.
+    """Returns `NO_FRAGMENT` or `ONLY_ZEROS` if a file has neither a valid fragment nor the name of a log.
 
-    `source` is the value by which the file is read.
+    `source` is the value that is passed to readers of the file.
 
     Raises:
-        DialectError: It is known to be of another format.
+        DialectError: The file is known to have another format.
     """
     # The names of segments show that their directory is a log.
     if os.path.isdir(name) or is_log_name(name) or detect(source) is not None:
         return None
-    # Detection looks only at the start of a file, and at the starts of its blocks.
+    # Detection reads only the start of a file and the starts of its blocks.
     is_valid = any(
         fragment.stored_crc is not None and fragment.stored_crc == fragment.computed_crc
         for dialect in get_args(DialectName)
@@ -44,15 +44,15 @@ def without_fragment(name: str, source: Any) -> str | None:
 
 
 def may_be_damaged_log(path: str) -> bool:
-    """Whether a file without a detected dialect may be a log.
+    """Checks whether a file without a detected dialect may be a log.
 
-    It has the name of a log, its only record is incomplete, or one bit is wrong.
+    It may be one if it has the name of a log, if its only record is incomplete, or if one bit is wrong.
     """
     if is_log_name(path):
         return True
     report = verify(path)
     if report.outcome.kind == OutcomeKind.TORN_TAIL:
-        # A short text can look like one, but the header of a record is hardly ever text.
+        # A short text can look like an incomplete record, but the header of a record is hardly ever text.
         with open(path, "rb") as file:
             return re.search(_CONTROL, file.read(_HEADER_LEN_MAX)) is not None
     return _has_flipped_bit(report)
@@ -62,9 +62,9 @@ _HEADER_LEN_MAX = 11
 """The length of a header with a log number."""
 
 _CONTROL = rb"[\0-\x08\x0b\x0e-\x1f]"
-"""Bytes that no text has."""
+"""Bytes that do not occur in text."""
 
 
 def _has_flipped_bit(report: Report) -> bool:
-    """Whether one flipped bit explains a skipped region: by chance, that is rare."""
+    """Checks whether one flipped bit explains a skipped region, which rarely happens by chance."""
     return any(region.bit_flip for region in report.skipped)

@@ -1,6 +1,6 @@
-"""Directories by URL: those that are not judged as a whole, although each log in them is read.
+"""Finds the directories by URL that are not judged as a whole, although each log in them is read.
 
-Only exports are: the lengths of their files are enough.
+Only exports are judged as a whole, because the lengths of their files are enough.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ _OF_DATABASE = re.compile(r"CURRENT|MANIFEST-[0-9]+|marker\.manifest\..*")
 
 
 def is_in_archive(name: str) -> bool:
-    """Whether it is a URL with another one in it, as of a member of an archive: a file beside it has no simple name."""
+    """Checks whether a name is a URL that contains another one, as for a member of an archive.
+
+    A file beside such a member has no simple name.
+    """
     return "://" in name and "::" in name
 
 
 def unjudged(files: Iterable[Input]) -> list[tuple[str, OSError]]:
-    """The directories by URL that are a database or an export, each with an error that says so.
+    """Returns the directories by URL that are a database or an export, each with an error that says so.
 
-    Their logs are read one by one: a missing file would not be noticed.
+    Their logs are read one by one, so a missing file would not be noticed.
     """
     found: dict[str, str] = {}
     for file in files:
@@ -46,7 +49,7 @@ def unjudged(files: Iterable[Input]) -> list[tuple[str, OSError]]:
 
 
 def _kind(path: str, name: str) -> str | None:
-    """The kind of the directory in which there is a file of this name; `None` if it has none, or is judged."""
+    """Returns the kind of a directory that contains a file of this name, or `None` if it has none or is judged."""
     if _OF_DATABASE.fullmatch(name):
         return "a database"
     return "an export" if is_of_export(name) and is_in_archive(path) else None

@@ -1,4 +1,4 @@
-"""`cordwood.map`: the picture of a log."""
+"""`cordwood.map`, which draws a log."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from cordwood.typing import CompressionName, DialectName, FsspecFile, ObjectStor
 
 
 class LogMap(NamedTuple):
-    """The picture of a log, which a notebook shows: the result of `cordwood.map`.
+    """A picture of a log, returned by `cordwood.map`. A notebook shows it.
 
     Attributes:
-        path: The path; `None` if the source has none.
+        path: The path of the log, or `None` if the source has none.
         dialect: How the bytes of the log are laid out.
-        file_len: Bytes of the log.
-        damaged_len: Bytes that are damaged, or lost with them: of severity `"corruption"`.
-        torn_len: Bytes of the torn tail.
-        svg: The picture: an SVG document in one `<svg>` element, to be written to a file or put into a page.
+        file_len: The length of the log in bytes.
+        damaged_len: The number of bytes of severity `"corruption"`: damaged bytes, and bytes that are lost with them.
+        torn_len: The number of bytes in the torn tail.
+        svg: The picture as an SVG document in one `<svg>` element. You can write it to a file or put it into a page.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -75,20 +75,21 @@ def map(  # noqa: A001
 ) -> LogMap | cordwood.Results[LogMap]:
     """Draws a log: where its records are, and where the damage is.
 
-    It reads the log twice with the policy `"salvage"`, which takes about a second per GiB, and no more memory for a
-    long log. The picture is that of `cordwood map --svg`: it needs no script and no other file, and is as wide as the
-    page allows.
+    It reads the log twice with the policy `"salvage"`. This takes about a second per GiB. A long log needs no more
+    memory than a short one. The picture is the same as that of `cordwood map --svg`. It needs no script and no other
+    file, and it is as wide as the page allows.
 
     Args:
-        source: A path or a URL; the content of a file in memory; a file in a store. Not an open file. Or many logs: a
-            directory, for all logs in it and in its subdirectories; a pattern, such as `"*.log"`; or a list of these.
+        source: A path or a URL; the content of a file in memory; or a file in a store. It cannot be an open file. For
+            many logs: a directory, which stands for all logs in it and in its subdirectories; a pattern, such as
+            `"*.log"`; or a list of these.
         dialect: As for `Reader`. Default: `None`: it is detected.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
         storage_options: As for `Reader`. Default: `None`.
 
     Returns:
-        The picture. For many logs, a `Results`, a mapping from the name of each log to its picture.
+        The picture. For many logs, a `Results`, which maps the name of each log to its picture.
 
     Raises:
         DialectError: The file is not a log.

@@ -1,4 +1,4 @@
-"""The contents of a picture of a log, without drawing: its bytes in cells of equal length, and the damaged regions."""
+"""The contents of a picture of a log: its bytes in cells of equal length, and its damaged regions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from cordwood.typing import Source
 
 Run = tuple[int, int, str, str | None, str | None, int]
-"""Offset, end offset, name, reason, severity, number of fragments: as `next_run` of `fragments` returns it."""
+"""Offset, end offset, name, reason, severity and number of fragments, as `next_run` of `fragments` returns them."""
 
 
 class Category(IntEnum):
-    """The kind of bytes, in a picture."""
+    """The kinds of bytes in a picture."""
 
     WHOLE = 0
     """Records of one fragment."""
@@ -29,17 +29,20 @@ class Category(IntEnum):
     ZEROS = 3
     """Space that was never written."""
     STALE = 4
-    """The rest of an older log."""
+    """Bytes that are left over from an older log."""
     TORN = 5
-    """The incomplete end."""
+    """The torn tail."""
     LOST = 6
-    """Valid fragments of a record that lacks others."""
+    """Valid fragments of a record whose other fragments are lost."""
     DAMAGE = 7
-    """Bytes that differ from the written ones."""
+    """Bytes that differ from the bytes that were written."""
 
 
 SHOWN_FIRST = (Category.DAMAGE, Category.LOST, Category.TORN)
-"""Shown however few bytes of a cell they are. Of the others, the one with the most bytes is shown."""
+"""A cell shows the first of these that it contains, even if only a few bytes have this category.
+
+Otherwise, it shows the category with the most bytes.
+"""
 
 _LOST = ("missing_start", "missing_end", "interrupted_record")
 
@@ -68,7 +71,7 @@ class Region(NamedTuple):
 
 
 def category_of(name: str, reason: str | None, severity: str | None) -> Category:
-    """The category of a fragment."""
+    """Returns the category of a fragment."""
     if severity == "corruption":
         return Category.LOST if reason in _LOST else Category.DAMAGE
     if severity == "torn_tail":
@@ -83,25 +86,25 @@ def category_of(name: str, reason: str | None, severity: str | None) -> Category
 
 
 class Cells:
-    """The bytes of a log in cells of equal length, which doubles whenever there would be too many cells.
+    """The bytes of a log in cells of equal length. The length doubles whenever there would be too many cells.
 
-    The length of the log therefore need not be known beforehand, and a picture of any log takes the same memory.
+    Therefore, the length of the log need not be known in advance, and a picture of any log takes the same memory.
 
     Attributes:
-        sums: For each cell, its bytes by category.
-        totals: The bytes of the log by category.
+        sums: The number of bytes of each category, for each cell.
+        totals: The number of bytes of each category in the log.
         regions: The damaged and torn regions, up to a limit.
-        region_count: How many regions there are, listed or not.
-        zeros_inside_len: Bytes of zeros that a record follows.
-        zeros_offset: Where the zeros at the end of the log start; `None` if it does not end in zeros.
-        has_records: Whether the log has any.
+        region_count: The number of all regions, including those that are not listed.
+        zeros_inside_len: The number of zeros that come before a record.
+        zeros_offset: Where the zeros at the end of the log start, or `None` if the log does not end in zeros.
+        has_records: Whether the log has any records.
         damage_end: Where the last damage ends.
-        salvaged_count: How many of its records are after damage in their block.
-        log: Which log it is.
-        other_log_number: The number of another log, if all of it belongs to that.
+        salvaged_count: The number of records that follow damage in their block.
+        log: The format of the log.
+        other_log_number: The number of another log, if the whole file belongs to that log.
     """
 
-    # Not a `dataclass`: importing `dataclasses` takes longer than drawing a small log.
+    # This is not a `dataclass`, because importing `dataclasses` takes longer than drawing a small log.
     def __init__(self, cell_len: int, count_max: int) -> None:
         self.cell_len: int = cell_len
         self.count_max = count_max
@@ -118,7 +121,7 @@ class Cells:
 
     @classmethod
     def of(cls, found: Iterable[Run], *, cell_len: int, count_max: int) -> Cells:
-        """The cells of a log, from runs that tile it."""
+        """Returns the cells of a log, given runs that cover the log without gaps."""
         cells = cls(cell_len, count_max)
         last: Region | None = None
         zeros: list[tuple[int, int]] = []
@@ -128,7 +131,7 @@ class Cells:
             if severity == "corruption":
                 cells.damage_end = end
             if reason == "zero_fill":
-                # Those of adjacent blocks are one.
+                # The zeros of adjacent blocks are merged.
                 zeros.append((zeros.pop()[0] if zeros and zeros[-1][1] == start else start, end))
             elif category in (Category.WHOLE, Category.PART):
                 cells.has_records = True
@@ -167,12 +170,12 @@ class Cells:
         self.cell_len *= 2
 
     def categories(self) -> list[Category]:
-        """The category of each cell."""
+        """Returns the category of each cell."""
         return [category_of_cell(sums) for sums in self.sums]
 
     @property
     def block_count(self) -> int:
-        """Blocks in the log, including an incomplete last one."""
+        """The number of blocks in the log, including an incomplete last one."""
         return -(-self.file_len // BLOCK_LEN)
 
     @property
@@ -182,12 +185,14 @@ class Cells:
 
 
 def cells_of(source: Source, log: dict[str, Any], columns: int, row_count_max: int) -> Cells:
-    """The cells of a log, for rows of this many: a row is a block; more for a long log, less for a short one.
+    """Returns the cells of a log for rows of `columns` cells.
+
+    A row is a block. For a long log it is several blocks, and for a short log it is a part of one.
 
     Args:
-        source: The log, which is read once.
-        log: The options that say which log it is, as far as they are given.
-        columns: Cells in a row, a power of two.
+        source: The log. It is read once.
+        log: The given options of the format of the log.
+        columns: The number of cells in a row, which is a power of two.
         row_count_max: The maximum number of rows.
     """
     found = fragments(source, **log)
@@ -201,7 +206,7 @@ def cells_of(source: Source, log: dict[str, Any], columns: int, row_count_max: i
 
 
 def category_of_cell(sums: list[int]) -> Category:
-    """The category of a cell with this many bytes of each category."""
+    """Returns the category of a cell, given its number of bytes of each category."""
     for category in SHOWN_FIRST:
         if sums[category]:
             return category
@@ -209,7 +214,7 @@ def category_of_cell(sums: list[int]) -> Category:
 
 
 def size(length: int) -> str:
-    """A number of bytes, in the largest unit in which it is a whole number."""
+    """Returns a number of bytes in the largest unit in which it is a whole number."""
     for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
         if length >= unit and length % unit == 0:
             return f"{length // unit:,} {name}"
@@ -217,20 +222,20 @@ def size(length: int) -> str:
 
 
 def rows(row_len: int) -> str:
-    """How much of a log a row is."""
+    """Returns how much of a log a row shows."""
     if row_len < BLOCK_LEN:
         return size(row_len)
     return f"{quantity(row_len // BLOCK_LEN, 'block')} ({size(row_len)})"
 
 
 def summary(cells: Cells) -> str:
-    """One line about the log."""
+    """Returns a line about the log."""
     counts = f"{quantity(cells.block_count, 'block')}, {quantity(cells.fragment_count, 'fragment')}"
     return f"{size(cells.file_len)}, {counts}, dialect {cells.log.dialect}"
 
 
 def damage_summary(cells: Cells) -> str:
-    """One line about its state."""
+    """Returns a line about the damage in the log."""
     lens = (cells.totals[category] for category in SHOWN_FIRST)
     states = ("damaged", "lost with it", "of a torn tail")
     found = (f"{quantity(length, 'byte')} {state}" for length, state in zip(lens, states, strict=True) if length)

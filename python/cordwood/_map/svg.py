@@ -1,8 +1,8 @@
-"""From logs to their pictures: one SVG document.
+"""Draws logs as one SVG document.
 
-It needs no script and no other file: the browser shows each `<title>` when the pointer rests on it, and `<style>` has
-the colours for light and for dark backgrounds. They are those of Okabe and Ito, which people with any kind of colour
-vision can distinguish; damage is also hatched and marked in the margin.
+The document needs no script and no other file. The browser shows each `<title>` when the pointer rests on it.
+`<style>` has colours for light and for dark backgrounds. The colours are those of Okabe and Ito, which people with
+any kind of colour vision can distinguish. Damage is also hatched and marked in the margin.
 """
 
 from __future__ import annotations
@@ -32,17 +32,18 @@ if TYPE_CHECKING:
 ROW_COUNT_MAX = 64
 COLUMNS = 128
 FRAGMENTS_MAX = 4000
-"""With more in a document, cells are drawn in place of fragments."""
+"""If a document would have more fragments, cells are drawn instead."""
 REGIONS_MAX = 16
 
-# In units that the browser scales: a document is as wide as the page allows. At 500 pixels, letters still have 9.
+# The browser scales these units, because a document is as wide as the page allows. On a page of 500 pixels, letters
+# still have 9 pixels.
 _WIDTH = 720
 _LEFT, _BARS = 126, 560
 _TOP, _ROW, _BAR, _LINE = 106, 20, 15, 23
 _TITLE_LEN_MAX = 56
 _LINE_LEN_MAX = 78
 
-# A document may be part of a page: no other part of the page has these names.
+# A document may be part of a page, so no other part of the page may use these names.
 _STYLE = """
 .cordwood-map { max-width: 900px; height: auto; display: block; background: #fff; color-scheme: light dark; }
 .cordwood-map text { fill: #1c2430; font: 15px ui-sans-serif, system-ui, "Segoe UI", Helvetica, Arial, sans-serif; }
@@ -76,7 +77,7 @@ _STYLE = """
 
 
 class Box(NamedTuple):
-    """Bytes `[start, end)` that are drawn as one, and their description."""
+    """Bytes `[start, end)` that are drawn as one box, and their description."""
 
     start: int
     end: int
@@ -85,7 +86,7 @@ class Box(NamedTuple):
 
 
 def _fragment_boxes(source: Callable[[], Source], log: LogFormat, fragments_max: int) -> list[Box] | None:
-    """A box for each fragment; `None` if there are too many."""
+    """Returns a box for each fragment, or `None` if there are too many."""
     boxes = [
         Box(
             fragment.offset,
@@ -99,7 +100,7 @@ def _fragment_boxes(source: Callable[[], Source], log: LogFormat, fragments_max:
 
 
 def _title(fragment: Fragment) -> str:
-    """The text shown while the pointer rests on a fragment."""
+    """Returns the text that is shown while the pointer rests on a fragment."""
     lines = [f"{fragment.kind}, {quantity(fragment.length, 'byte')}, {fragment.offset:,} to {fragment.end_offset:,}"]
     if fragment.payload_len is not None:
         lines.append(f"type {fragment.type_byte}, payload {quantity(fragment.payload_len, 'byte')}")
@@ -118,7 +119,7 @@ def _title(fragment: Fragment) -> str:
 
 
 def boxes_of_cells(cells: Cells, columns: int) -> Iterator[Box]:
-    """Cells as boxes: adjacent cells of a row that have the same category are one box."""
+    """Yields boxes for cells. Adjacent cells of a row with the same category are one box."""
     categories = cells.categories()
     start = 0
     for index in range(1, len(categories) + 1):
@@ -143,17 +144,17 @@ class Picture(NamedTuple):
     height: int
     elements: list[str]
     fragment_count: int = 0
-    """Fragments that are drawn individually; 0 if there are too many."""
+    """The number of fragments that are drawn individually, or 0 if there are too many."""
 
 
 def picture_of(source: Callable[[], Source], log: dict[str, Any], title: str, fragments_max: int) -> Picture:
-    """The picture of a log. If there are more fragments than `fragments_max`, cells are drawn in their place.
+    """Returns the picture of a log. If there are more than `fragments_max` fragments, cells are drawn instead.
 
     Args:
-        source: Opens the log, as often as it is called.
-        log: The options that say which log it is, as far as they are given.
-        title: The heading above it.
-        fragments_max: How many fragments are drawn individually.
+        source: Opens the log. It is called several times.
+        log: The given options of the format of the log.
+        title: The heading above the picture.
+        fragments_max: The maximum number of fragments that are drawn individually.
     """
     cells = cells_of(source(), log, COLUMNS, ROW_COUNT_MAX)
     boxes = _fragment_boxes(source, cells.log, fragments_max)
@@ -163,9 +164,9 @@ def picture_of(source: Callable[[], Source], log: dict[str, Any], title: str, fr
 
 
 def document(pictures: Sequence[Picture]) -> str:
-    """The pictures in one document, each below the previous one."""
+    """Returns the pictures in one document, one below the other."""
     height = sum(picture.height for picture in pictures)
-    # The hatching is the same in each document of a page.
+    # All documents of a page may use the same hatching.
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="cordwood-map" viewBox="0 0 {_WIDTH} {height}" width="100%">',
         f"<title>{pictures[0].title if len(pictures) == 1 else quantity(len(pictures), 'log')}</title>",
@@ -181,7 +182,7 @@ def document(pictures: Sequence[Picture]) -> str:
 
 
 def draw(cells: Cells, boxes: Iterable[Box], *, title: str, row_len: int) -> Picture:
-    """The picture of a log. A row shows `row_len` bytes."""
+    """Returns the picture of a log. A row shows `row_len` bytes."""
     row_count = max(-(-cells.file_len // row_len), 1)
     marks = {Category.DAMAGE: "mark", Category.LOST: "mark", Category.TORN: "mark2"}
     state = "bad" if cells.is_damaged else "q"
@@ -225,27 +226,27 @@ def draw(cells: Cells, boxes: Iterable[Box], *, title: str, row_len: int) -> Pic
 
 
 def _headline(y: int, style: str, text: str) -> str:
-    """A line about the log: drawn narrower if it is too long."""
+    """Returns a line about the log. It is drawn narrower if it is too long."""
     narrower = f' textLength="{_WIDTH - 32}" lengthAdjust="spacingAndGlyphs"' if len(text) > _LINE_LEN_MAX else ""
     return f'<text x="16" y="{y}" class="{style}"{narrower}>{text}</text>'
 
 
 def _shortened(title: str) -> str:
-    """The title, shortened to fit in a line. The end of a path says more than its start."""
+    """Returns the title, shortened to fit in a line. It keeps more of the end of a path than of its start."""
     start = _TITLE_LEN_MAX // 4
     end = _TITLE_LEN_MAX - start - 1
     return title if len(title) <= _TITLE_LEN_MAX else f"{title[:start]}\N{HORIZONTAL ELLIPSIS}{title[-end:]}"
 
 
 def _box(box: Box, row_len: int) -> Iterator[str]:
-    """The box, cut where rows end. Never so thin that it cannot be seen."""
+    """Yields the parts of a box in each row. Damage is never so thin that it cannot be seen."""
     start = box.start
     while start < box.end:
         row = start // row_len
         end = min(box.end, (row + 1) * row_len)
         x = _LEFT + (start % row_len) * _BARS / row_len
         width = (end - start) * _BARS / row_len
-        # A gap separates one fragment from the next, where there is room for it.
+        # A gap separates a fragment from the next one if there is room for it.
         width = width - 0.8 if width > 2.4 else width
         if box.category in SHOWN_FIRST:
             width = max(width, 2.5)
@@ -258,7 +259,7 @@ def _box(box: Box, row_len: int) -> Iterator[str]:
 
 
 def _legend(category: Category, length: int, y: int) -> Iterator[str]:
-    """One line of the legend: how a category is drawn, and how many bytes belong to it."""
+    """Yields a line of the legend, which shows how a category is drawn and how many bytes belong to it."""
     place = f'x="{_LEFT}" y="{y}" width="18" height="{_BAR}"'
     yield f'<rect class="{category.name.lower()}" {place}/>'
     if category is Category.DAMAGE:
@@ -269,7 +270,7 @@ def _legend(category: Category, length: int, y: int) -> Iterator[str]:
 
 
 def _listed(y: int, offset: str, length: str, reason: str, style: str) -> str:
-    """One line of the list of regions."""
+    """Returns a line of the list of regions."""
     return (
         f'<text x="{_LEFT + 140}" y="{y + 13}" class="{style}" text-anchor="end">{offset}</text>'
         f'<text x="{_LEFT + 290}" y="{y + 13}" class="{style}" text-anchor="end">{length}</text>'
@@ -282,7 +283,7 @@ def _number(value: float) -> str:
 
 
 def _text(text: str) -> str:
-    """Text for XML, which has no way to write most control characters."""
+    """Returns text for XML. Most control characters are replaced, because XML cannot represent them."""
     printable = "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
     # `html.escape` would import all HTML entities.
     return printable.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

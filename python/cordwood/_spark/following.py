@@ -1,4 +1,4 @@
-"""Logs that grow as a stream of Spark, whose offsets are the text of the `Follower.position` of each log."""
+"""Growing logs as a Spark stream. The offset of the stream has the `Follower.position` of each log, as text."""
 
 from __future__ import annotations
 
@@ -18,24 +18,27 @@ from cordwood.errors import DialectError, LogChangedError, LogRotatedError, LogT
 from cordwood.types import BLOCK_LEN, WaitReason
 
 _GONE = "gone "
-"""How the position of a log starts that was missing in the batch before. It is dropped if it is still missing."""
+"""The prefix of the position of a log that was missing in the previous batch.
+
+If the log is still missing in the next batch, its position is dropped.
+"""
 
 
 def paths_of_logs(options: Options) -> set[str]:
-    """The logs that there are now."""
+    """Returns the paths of the logs that exist now."""
     return {os.path.realpath(file.name) for file in named_files(options.paths)}
 
 
 def ends_of(options: Options, start: Mapping[str, str], left: set[str] | None = None) -> dict[str, str]:
-    """The position in each log after its last record, for the logs that have one: those of `start`, moved on.
+    """Advances the positions in `start` to the end of the last record of each log. Adds logs that are new.
 
-    Of the logs with new records, at most `options.max_files` are moved on: those that were written longest ago. With
-    `left`, only the logs in it are, each once; they are removed from it.
+    At most `options.max_files` logs with new records are advanced, beginning with the log that was modified longest
+    ago. With `left`, only the logs in that set are advanced, each of them once. They are removed from the set.
 
     Raises:
-        CorruptionError: A log is damaged, under the policy `"raise"`.
-        LogChangedError: Another log has the path of a log in `start`.
-        LogRotatedError: A log in `start` was renamed: its records would be delivered again.
+        CorruptionError: A log is damaged, and the policy is `"raise"`.
+        LogChangedError: Another log now has the path of a log in `start`.
+        LogRotatedError: A log in `start` was renamed, so its records would be delivered again.
         LogTruncatedError: A log is shorter than its position in `start`.
         OSError: A log cannot be read.
         ValueError: A path is a URL.
@@ -58,7 +61,7 @@ def ends_of(options: Options, start: Mapping[str, str], left: set[str] | None = 
         except (LogChangedError, LogTruncatedError):
             if options.fails_on_data_loss:
                 raise
-            # The next batch reads it from its start.
+            # The next batch reads the log from its start.
             moved[path] = None
             continue
         if left is not None:
@@ -73,7 +76,7 @@ def ends_of(options: Options, start: Mapping[str, str], left: set[str] | None = 
 
 
 def _logs(options: Options) -> Iterator[tuple[Input, str]]:
-    """The files that may be logs, and their real paths: however they are spelled, through whichever links they lead."""
+    """Yields the files that may be logs, with their real paths. A real path does not depend on spelling or links."""
     files = [(file, os.path.realpath(file.name)) for file in named_files(options.paths)]
     if options.max_files:
         files.sort(key=lambda found: os.stat(found[1]).st_mtime_ns if os.path.exists(found[1]) else 0)
@@ -86,7 +89,7 @@ def _logs(options: Options) -> Iterator[tuple[Input, str]]:
 
 
 def _end_of(name: str, position: Position | None, options: Options) -> str | None:
-    """The position after the last record of a log; `None` if that is where it starts."""
+    """Returns the position after the last record of a log, or `None` if there is no new record."""
     policy: Any = "skip" if options.on_corruption == "skip" else "raise"
     with Follower(name, start=position or 0, timeout=0, on_corruption=policy, **options.log) as follower:
         _read_all(follower)
@@ -94,10 +97,10 @@ def _end_of(name: str, position: Position | None, options: Options) -> str | Non
 
 
 def _check_not_renamed(path: str, missing: Mapping[str, str]) -> None:
-    """Checks that a new log is none of those whose files are missing now.
+    """Checks that a new log is not one of the missing logs under another name.
 
     Raises:
-        LogRotatedError: It is one of them.
+        LogRotatedError: It is one of the missing logs.
     """
     if not missing or os.path.isdir(path):
         return
@@ -115,7 +118,7 @@ def _checksum_at(file: BinaryIO, offset: int, length: int) -> int:
 
 
 def _is_log(path: str) -> bool:
-    """Whether the start of a file shows a log, as it does once there is a whole fragment."""
+    """Checks whether the start of a file is that of a log. This requires a whole fragment."""
     try:
         return detect(path) is not None
     except DialectError:
@@ -123,7 +126,7 @@ def _is_log(path: str) -> bool:
 
 
 def _read_all(follower: Follower) -> None:
-    """Reads the records that are there. At apparent damage, it waits until the follower has read it often enough."""
+    """Reads all available records. At apparent damage, waits until the follower has read it often enough."""
     for _ in follower:
         pass
     while follower.waiting and follower.waiting.reason == WaitReason.SUSPECT:
@@ -136,7 +139,7 @@ _POLL_INTERVAL = 0.05
 
 
 def planned_between(options: Options, start: Mapping[str, str], end: Mapping[str, str]) -> list[list[Split]]:
-    """The splits of each partition of a batch: the records from one position in each log to the next."""
+    """Returns the splits of each partition of a batch, which has the records from `start` to `end` in each log."""
     splits: list[Split] = []
     for path, text in end.items():
         position = Position(text.removeprefix(_GONE))
@@ -147,7 +150,7 @@ def planned_between(options: Options, start: Mapping[str, str], end: Mapping[str
         given = {name: value for name, value in options.log.items() if value != "auto"}
         log = None if "dialect" in given else detect(path)
         own: dict[str, Any] = (log._asdict() if log else {}) | given
-        # As in `plan_splits`: parts start with a block, and a log with numbers has one.
+        # As in `plan_splits`, each part starts with a block, and a log with log numbers has only one part.
         step = (
             last
             if own.get("dialect") in NUMBERED_DIALECTS

@@ -1,4 +1,4 @@
-"""The options of `spark.read.format("cordwood")` and its like, which Spark passes as text."""
+"""The options of `spark.read.format("cordwood")` and similar calls. Spark passes them as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cordwood.types import BLOCK_LEN
 from cordwood.typing import DecoderName, DialectName
 
 PARTITION_LEN = 128 << 20
-"""As for Spark's own files: `spark.sql.files.maxPartitionBytes`."""
+"""The default of `spark.sql.files.maxPartitionBytes`, which Spark applies to its own files."""
 
 
 class Options(NamedTuple):
@@ -22,15 +22,15 @@ class Options(NamedTuple):
 
     Attributes:
         paths: The arguments of `load`: files, directories, patterns and URLs, as absolute paths.
-        table: The rows: `"records"`, `"skipped"` for the regions that readers skip, or `"left_out"` for the records
-            that are not of the kind that `decode` names.
+        table: The kind of rows: `"records"`, `"skipped"` for the regions that readers skip, or `"left_out"` for the
+            records that do not have the kind that `decode` names.
         decode: The contents of the records, as for `cordwood.scan`.
-        on_corruption: The treatment of damage.
-        partition_len: Bytes in a partition.
+        on_corruption: What to do about damage.
+        partition_len: The length of a partition in bytes.
         log: `dialect`, `log_number` and `compression`, as for `cordwood.plan_splits`.
-        max_files: The most logs in a batch of a stream.
-        storage_options: What fsspec passes to the file systems of URLs.
-        fails_on_data_loss: Whether a log that was pruned, truncated or replaced ends a stream.
+        max_files: The maximum number of logs in a batch of a stream.
+        storage_options: The options that fsspec passes to the file systems of URLs.
+        fails_on_data_loss: Whether a stream fails if a log was pruned, truncated or replaced.
     """
 
     paths: tuple[str, ...]
@@ -45,16 +45,16 @@ class Options(NamedTuple):
 
 
 def options_of(options: Mapping[str, str], *, is_stream: bool = False) -> Options:
-    """The options of a job that reads a table, or a stream.
+    """Returns the options of a job that reads a table or a stream.
 
     Raises:
-        ValueError: There is no such option, or it has an invalid value.
+        ValueError: An option does not exist or has an invalid value.
     """
     values = _checked(options, _READ)
     log = {name: values.pop(name) for name in _LOG if name in values}
     given = {_FIELDS.get(name, name): value for name, value in values.items()}
     found = Options(paths_of(options), **given, log=log)
-    # Refuses values that no reader would accept.
+    # This refuses values that no reader accepts.
     Reader(b"", on_corruption=found.on_corruption, **log).close()
     if found.table == "skipped" and (found.decode or found.on_corruption != "raise" or is_stream):
         raise ValueError("the table of skipped regions is about whole logs: no decode, no on_corruption, no stream")
@@ -69,27 +69,27 @@ def options_of(options: Mapping[str, str], *, is_stream: bool = False) -> Option
 
 
 def dialect_of(options: Mapping[str, str]) -> DialectName:
-    """The dialect of the logs that a job writes.
+    """Returns the dialect of the logs that a job writes.
 
     Raises:
-        ValueError: There is no such option, or a log of this dialect cannot be written by a job.
+        ValueError: An option does not exist, or a job cannot write logs of this dialect.
     """
     dialect: DialectName = _checked(options, _WRITE).get("dialect", "leveldb")
     return dialect
 
 
 def paths_of(options: Mapping[str, str]) -> tuple[str, ...]:
-    """The paths and URLs of a job.
+    """Returns the paths and URLs of a job.
 
     Raises:
-        ValueError: There is none.
+        ValueError: There is no path.
     """
     paths = json.loads(options["paths"]) if "paths" in options else [options["path"]] if "path" in options else []
     if not paths:
         raise ValueError(f"load and save need the path of a log or of a directory; {_NO_TABLE}")
-    # Spark also writes file:/directory, which is no URL.
+    # Spark also passes file:/directory, which is not a URL.
     names = (path.removeprefix("file:") if "://" not in path else path for path in paths)
-    # Workers have other working directories.
+    # Workers run in other working directories.
     return tuple(name if (local := local_path(name)) is None else os.path.abspath(local) for name in names)
 
 
@@ -142,7 +142,7 @@ def _partition_len(text: str) -> int:
 
 
 _OF_SPARK = {"path", "paths", "checkpointlocation", "queryname"}
-# It has an owner when it is made, and no options at all when it is read.
+# Spark passes an owner when a table is created, and no options at all when it is read.
 _NO_TABLE = (
     "Spark keeps no path for a table in its catalog: CREATE TEMPORARY VIEW name USING cordwood OPTIONS (path '...')"
 )
@@ -154,7 +154,7 @@ _READ: dict[str, Callable[[str], Any]] = {
     "partition_len": _partition_len,
     "storage_options": _object,
     **_LOG,
-    # Of streams. Spark asks for the columns of a table with the same options.
+    # The options of streams. Spark also passes them when it asks for the columns.
     "maxfilespertrigger": _count,
     "failondataloss": lambda text: _one_of("true", "false")(text) == "true",
 }

@@ -1,4 +1,4 @@
-"""Logs as tables of Spark: the partitions of a table, and the batches of each. It needs pyarrow."""
+"""Logs as Spark tables: plans the partitions of a table and reads the batches of each. Requires pyarrow."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def _schema(**columns: Any) -> Schema:
 
 
 RECORDS = _schema(path=pa.string(), offset=pa.int64(), record=pa.binary())
-"""The columns of records, unless the job names others."""
+"""The default columns of records."""
 
 MORE_COLUMNS = ("end_offset", "length", "salvaged")
-"""The columns of records that a job can name besides."""
+"""Additional columns of records that a job can name."""
 
 SKIPPED = _schema(path=pa.string(), offset=pa.int64(), end_offset=pa.int64(), reason=pa.string(), severity=pa.string())
 """The columns of skipped regions."""
@@ -38,14 +38,14 @@ LEFT_OUT = _schema(path=pa.string(), offset=pa.int64(), error=pa.string())
 _TABLES = {"records": RECORDS, "skipped": SKIPPED, "left_out": LEFT_OUT}
 
 _LEFT_OUT_MAX = 1_000
-"""A scan lists this many records of a split at most."""
+"""A scan lists at most this many records of a split."""
 
 _SKIPPED_MAX = 100_000
-"""A report lists this many regions at most."""
+"""A report lists at most this many regions."""
 
 
 def schema_of(options: Options) -> Schema:
-    """The columns of a job that names none, with the types that Spark has. With `decode`, it may read all logs once."""
+    """Returns the columns of a job that names none, with Spark's types. With `decode`, it may read all logs once."""
     if not options.decode or options.table != "records":
         return _TABLES[options.table]
     reading: dict[str, Any] = {"on_corruption": options.on_corruption, "storage_options": options.storage_options}
@@ -57,17 +57,17 @@ def check_columns(names: Iterable[str], options: Options) -> None:
     """Checks the columns that a job names.
 
     Raises:
-        ValueError: There is no such column.
+        ValueError: A column does not exist.
     """
     if options.decode and options.table == "records":
-        # A name that no record has is that of an empty column.
+        # If no record has a column with this name, the column is empty.
         return
     more = MORE_COLUMNS if options.table == "records" else ()
     check_columns_known(names, [*_TABLES[options.table].names, *more])
 
 
 def planned(options: Options) -> list[list[Split]]:
-    """The splits of each partition."""
+    """Returns the splits of each partition."""
     is_whole = options.decode and not PAYLOADS[options.decode].is_by_record
     split_len = 1 << 62 if is_whole else options.partition_len
     splits = plan_splits(options.paths, split_len, storage_options=options.storage_options, **options.log)
@@ -75,7 +75,7 @@ def planned(options: Options) -> list[list[Split]]:
 
 
 def batches(splits: list[Split], schema: Schema, options: Options) -> Iterator[RecordBatch]:
-    """The rows of a partition, with exactly this schema."""
+    """Yields the rows of a partition with exactly this schema."""
     if not splits:
         return
     if options.table == "skipped":
@@ -88,10 +88,10 @@ def batches(splits: list[Split], schema: Schema, options: Options) -> Iterator[R
         table = scan(splits, decode=options.decode, schema=schema, on_corruption=options.on_corruption)
     else:
         table = scan(splits, columns=schema.names, on_corruption=options.on_corruption)
-    # Asks for 32-bit offsets, which Spark has.
+    # This asks for the 32-bit offsets of Spark's types.
     stream = pa.RecordBatchReader.from_stream(table, schema=RECORDS if "record" in schema.names else None)
     for batch in stream:
-        # It casts a column of another type, and refuses a value that would change.
+        # This casts columns of another type, and refuses values that the cast would change.
         yield pa.RecordBatch.from_arrays([batch.column(name) for name in schema.names], schema=schema)
 
 
@@ -132,6 +132,6 @@ def _left_out(splits: list[Split], schema: Schema, options: Options) -> Iterator
 
 def _type_in_spark(data_type: Any) -> Any:
     if pa.types.is_uint64(data_type):
-        # Offsets and sequence numbers are less.
+        # Offsets and sequence numbers always fit.
         return pa.int64()
     return data_type.value_type if pa.types.is_dictionary(data_type) else data_type

@@ -1,4 +1,4 @@
-"""The logs that a job of Spark writes: hidden until all of its tasks have succeeded, then visible at once."""
+"""The logs that a Spark job writes. They are hidden until all of its tasks have succeeded."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from cordwood.typing import DialectName
 
 
 class Part(NamedTuple):
-    """The log that one attempt of a task has written.
+    """The log that one attempt of a task wrote.
 
     Attributes:
-        name: The name of its file.
-        record_count: How many records it has.
+        name: The name of the file.
+        record_count: The number of its records.
     """
 
     name: str
@@ -29,13 +29,13 @@ class Part(NamedTuple):
 class Job(NamedTuple):
     """A job that writes a table, or a batch of a stream, to a directory of logs.
 
-    Its tasks write into a hidden directory beside the target, on the same file system. A commit moves the logs of the
-    attempts that Spark counts into a second one, and renames that into the target: it is there as a whole or not at
-    all, and without the files of attempts that failed, or that still run.
+    The tasks write to a hidden directory next to the target, on the same file system. A commit moves the logs of the
+    attempts that Spark accepts to a second hidden directory, and renames that directory into the target. The target
+    therefore gets all logs of the job or none. It gets no files of attempts that failed or are still running.
 
     Attributes:
         target: The directory of logs.
-        name: The name of this job's directory in it.
+        name: The name of the directory of this job in the target.
         dialect: The dialect of the logs.
     """
 
@@ -44,7 +44,7 @@ class Job(NamedTuple):
     dialect: DialectName = "leveldb"
 
     def write(self, partition: int, attempt: int, batches: Iterable[Any]) -> Part:
-        """Writes the records of a task: the only column of these batches. They are on the disk when it returns.
+        """Writes the records of a task to its log. The batches have only one column. Syncs the log before it returns.
 
         Raises:
             OSError: The log cannot be written.
@@ -64,11 +64,11 @@ class Job(NamedTuple):
         return Part(name, count)
 
     def commit(self, parts: Sequence[Part], *, overwrite: bool = False) -> None:
-        """Shows the logs of these parts, and removes all other files of the job. A second commit has no effect.
+        """Makes the logs of these parts visible. Removes all other files of the job. A second commit has no effect.
 
         Raises:
-            OSError: A log is missing, for example because a worker has written it to a disk of its own; or the target
-                cannot be changed.
+            OSError: A log is missing, for example because a worker wrote it to its own disk, or the target cannot be
+                changed.
         """
         target = os.path.join(self.target, self.name)
         if not os.path.exists(target):
@@ -86,12 +86,12 @@ class Job(NamedTuple):
         self.abort()
 
     def abort(self) -> None:
-        """Removes the files of the job that are not visible."""
+        """Removes the hidden files of the job."""
         for use in ("tasks", "new"):
             shutil.rmtree(self._hidden(use), ignore_errors=True)
 
     def check_replaceable(self) -> None:
-        """Checks that the target contains only logs of such jobs, which overwriting removes.
+        """Checks that the target contains only logs of Spark jobs, because overwriting removes all of its files.
 
         Raises:
             FileExistsError: It contains another file.
@@ -108,11 +108,11 @@ class Job(NamedTuple):
         if os.listdir(made):
             os.rename(made, target)
             sync_names(self.target)
-            # The target may be new.
+            # The target may be a new directory.
             sync_names(os.path.dirname(self.target))
 
     def _put(self, made: str) -> None:
-        """Puts a new directory in the place of the target. Between the two renames, there is none."""
+        """Replaces the target with a new directory. Between the two renames, the target does not exist."""
         sync_names(made)
         old = self._hidden("old")
         if os.path.exists(self.target):
@@ -121,7 +121,7 @@ class Job(NamedTuple):
         try:
             os.rename(made, self.target)
         except BaseException:
-            # The old logs are the target again, unless another program has made one meanwhile.
+            # Restores the old logs, unless another program has created a new target.
             with suppress(OSError):
                 os.rename(old, self.target)
             raise
@@ -134,13 +134,13 @@ class Job(NamedTuple):
 
 
 PREFIX = "part-"
-"""How the names of the directories of jobs start."""
+"""The prefix of the directories of jobs."""
 
 _LOG_NAME = re.compile(r"\d{5,}\.log")
 
 
 def _is_of_job(path: str) -> bool:
-    """Whether a path is a directory that a job has added. Other programs also write files named `part-...`."""
+    """Checks whether a path is a directory that a job added. Other programs also write files named `part-...`."""
     return (
         os.path.basename(path).startswith(PREFIX)
         and os.path.isdir(path)
@@ -149,14 +149,14 @@ def _is_of_job(path: str) -> bool:
 
 
 def job_of(paths: tuple[str, ...], name: str, dialect: DialectName) -> Job:
-    """The job with this name that writes to the only one of these paths.
+    """Returns the job with this name that writes to the only path.
 
     Raises:
-        ValueError: It is a URL, a file or a segmented log, or there are several paths.
+        ValueError: There are several paths, or the path is a URL, a file or a segmented log.
     """
     if len(paths) != 1 or "://" in paths[0]:
         raise ValueError(f"the logs are written to one directory that all workers see, not to {', '.join(paths)}")
-    # A link stays, and the hidden directories are on the file system of the logs.
+    # This keeps a link, and puts the hidden directories on the file system of the logs.
     target = os.path.realpath(paths[0])
     check_new_directory(target, ())
     return Job(target, PREFIX + name, dialect)

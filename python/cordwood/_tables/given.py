@@ -1,4 +1,4 @@
-"""Tables with the columns of a given schema. A value that would be changed is an error."""
+"""Makes tables with the columns of a given schema. It is an error if a value would be changed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ if TYPE_CHECKING:
 
 
 class GivenTable(Table):
-    """A table with the columns of a schema. All else in rows is left out.
+    """A table with the columns of a schema. Everything else in the rows is left out.
 
-    The native module makes columns of other types, which pyarrow casts: it only takes values that stay the same.
+    The native module makes columns of other types, which pyarrow casts. The native module takes only values that the
+    cast does not change.
     """
 
     def __new__(cls, payload: Payload, schema: Any) -> Self:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """A table of a `pyarrow.Schema`."""
+        """Creates a table with the columns of a `pyarrow.Schema`."""
         table = super().__new__(cls, payload, "arrow", columns_of(schema))
         table.schema = schema
         return table
@@ -29,7 +30,7 @@ class GivenTable(Table):
 
 
 def columns_of(schema: Any) -> dict[str, ColumnType]:
-    """The types of the columns of a `pyarrow.Schema`.
+    """Returns the types of the columns of a `pyarrow.Schema`.
 
     Raises:
         SameNamesError: Two columns, or two fields of one, have the same name.
@@ -39,7 +40,7 @@ def columns_of(schema: Any) -> dict[str, ColumnType]:
 
 
 def _type_of(path: str, field: Any) -> GivenAs:  # noqa: PLR0911 - one for each type
-    """The type of a column, of its items, which are `path[]`, or of a field, which is `path.name`."""
+    """Returns the type of a column, of its items (`path[]`), or of a field in it (`path.name`)."""
     types: Any = import_module("pyarrow").types
     kind = field.type
 
@@ -53,7 +54,7 @@ def _type_of(path: str, field: Any) -> GivenAs:  # noqa: PLR0911 - one for each 
     if types.is_map(kind):
         pair = StructOf(tuple((name, _type_of(f"{path}[]", inside)) for name, inside in _pair_of(kind).items()))
         return given(ListOf(pair), "map")
-    # Lists of all kinds.
+    # This applies to lists of all kinds.
     if hasattr(kind, "value_field"):
         items = ListOf(_type_of(f"{path}[]", kind.value_field))
         return given(items, "count", kind.list_size) if types.is_fixed_size_list(kind) else given(items)
@@ -82,9 +83,9 @@ def _pair_of(kind: Any) -> dict[str, Any]:
 
 
 def _cast(array: Any, kind: Any) -> Any:  # noqa: PLR0911 - one for each type
-    """Casts an array that the native module made for a type.
+    """Casts an array from the native module to a type.
 
-    pyarrow itself cannot cast to all types that contain others, nor to one without nulls.
+    pyarrow cannot cast to all types that contain others, or to a type without nulls.
     """
     pa: Any = import_module("pyarrow")
     types, compute = pa.types, import_module("pyarrow.compute")
@@ -105,7 +106,7 @@ def _cast(array: Any, kind: Any) -> Any:  # noqa: PLR0911 - one for each type
         return of(array.buffers()[:2], pairs)
     if hasattr(kind, "value_field"):
         if types.is_fixed_size_list(kind):
-            # A null has items, too.
+            # A null also has items.
             return of(array.buffers()[:1], _cast(array.values, kind.value_field.type))
         items = _cast(array.values, kind.value_field.type)
         validity, offsets = array.buffers()[0], array.offsets
@@ -115,7 +116,7 @@ def _cast(array: Any, kind: Any) -> Any:  # noqa: PLR0911 - one for each type
         if types.is_list_view(kind) or types.is_large_list_view(kind):
             buffers.append(compute.subtract(offsets[1:], offsets[:-1]).buffers()[1])
         return of(buffers, items)
-    # Also to types that no value has.
+    # This also works for types that no value has.
     if array.null_count == len(array):
         return pa.nulls(len(array), kind)
     try:

@@ -1,6 +1,6 @@
-"""The contents of records: an entry for each name that `--as` of the command and `decode=` of `scan` accept.
+"""Lists the kinds of payloads, one for each name that `--as` of the command and `decode=` of `scan` accept.
 
-The native module decodes the records: an entry says what its tables are like.
+The native module decodes the records. An entry describes the tables of a payload.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ class Kind(NamedTuple):
     title: str
     """The name of one record."""
     plural: str
-    """The name of several."""
+    """The name of several records."""
     best: str
-    """The payload that shows most of it."""
+    """The payload that shows most of a record."""
     starts_with: bytes | None = None
-    """The bytes with which each record starts; `None` if a record does not show its kind."""
+    """The bytes at the start of each record. `None` if a record does not show its kind."""
     dialects: tuple[str, ...] = ()
-    """Logs in these dialects contain only this kind."""
+    """The dialects whose logs contain only this kind."""
     file_name: str | None = None
     """A pattern of the names that databases give to their logs of this kind."""
 
     def is_name(self, path: str) -> bool:
-        """Whether a file has the name that a database gives to its logs of this kind."""
+        """Checks whether a file has the name that a database gives to its logs of this kind."""
         name = os.path.basename(path)
         return self.file_name is not None and re.fullmatch(self.file_name, name) is not None
 
 
 class Payload(NamedTuple):
-    """What the records of a log are taken for in a table. The native module has a decoder of the same name."""
+    """A way to show the records of a log in a table. The native module has a decoder of the same name."""
 
     name: str
     help: str
     """A description of a row, and its most important columns."""
     kind: Kind | None
-    """The kind of records that it is about; `None` for all."""
+    """The kind of records that it shows, or `None` for all kinds."""
     columns: Mapping[str, ColumnType] | None = None
     """The columns, if they are the same in every log."""
     always: Mapping[str, ColumnType] = {}
-    """Otherwise, the columns that come first, even if no row has a value."""
+    """If the columns differ, the columns that come first, even if no row has a value."""
     has_offset: bool = False
     """Whether rows have the `offset` of their record."""
     has_value: bool = True
@@ -57,12 +57,12 @@ class Payload(NamedTuple):
     origin: str = "path"
     """The column that says which of several logs a row is from."""
     is_by_record: bool = False
-    """Whether the rows of a record depend on no other, so that a log can be decoded in parts."""
+    """Whether the rows of a record depend on no other record, so that a log can be decoded in parts."""
     is_part: bool = False
-    """Whether records of its kind that have no values for it are skipped."""
+    """Whether records of this kind are skipped if they have no values for the table."""
 
     def known_columns(self, on_corruption: str) -> dict[str, ColumnType] | None:
-        """The columns, if they are known before a log is read.
+        """Returns the columns, if they are known before a log is read.
 
         Under the policy "salvage", rows with the `offset` of a record say whether it starts after damage in its block.
         """
@@ -120,7 +120,7 @@ KEY = StructOf(
 
 
 def _columns(text: str) -> Mapping[str, ColumnType]:
-    """Columns whose types contain no others: `name:type`, separated by white space."""
+    """Returns columns with simple types. They are written as `name:type`, separated by white space."""
     return dict(column.split(":") for column in text.split())
 
 
@@ -228,11 +228,14 @@ KINDS: tuple[Kind, ...] = tuple(dict.fromkeys(payload.kind for payload in _ALL i
 
 
 def kinds_of(record: bytes, dialect: str | None) -> list[Kind]:
-    """The kinds of which a record can be: none for an empty record. Some dialects decide it."""
+    """Returns the possible kinds of a record.
+
+    Some dialects have only one kind. In other dialects, an empty record has none.
+    """
     for kind in KINDS:
         if dialect in kind.dialects:
             return [kind]
-    # An empty record would also be a version edit. Any digits would also be JSON.
+    # An empty record would also be a version edit. Digits alone would also be JSON.
     return [
         kind
         for kind in KINDS
@@ -244,10 +247,10 @@ def kinds_of(record: bytes, dialect: str | None) -> list[Kind]:
 
 
 def kind_by_content(path: str, first: bytes | None, dialect: str | None) -> Kind | None:
-    """The kind of the records of a log; `None` for bytes.
+    """Returns the kind of the records of a log, or `None` for bytes.
 
-    It is a kind of which the first record can be. If there are several, the name of the file decides, if a database
-    gave it.
+    The first record must be possible in this kind. If there are several such kinds, the name of the file decides, if
+    it is one that databases use.
     """
     fits = kinds_of(first or b"", dialect)
     named = [kind for kind in fits if kind.is_name(path)]
@@ -255,15 +258,16 @@ def kind_by_content(path: str, first: bytes | None, dialect: str | None) -> Kind
 
 
 def kind_of_records(path: str, reader: Reader) -> tuple[Kind | None, Record | None]:
-    """The kind of the records of a log, going by the first that its reader returns, and that record, if any."""
+    """Returns the kind of the records of a log, judged by the first one that its reader returns, and that record."""
     first = next(reader.records(), None)
     return kind_by_content(path, first.data if first else None, reader.dialect), first
 
 
 def other_kind(path: str, wanted: Kind, **options: Any) -> Kind | None:
-    """The kind of the first record of a log, read with these options of `Reader`; `None` if it is wanted or unknown.
+    """Returns the kind of the first record of a log, or `None` if it is wanted or unknown.
 
-    A database has write batches in one file and version edits in another, and neither is a fault.
+    The log is read with these options of `Reader`. A database has write batches in one file and version edits in
+    another, and neither is a fault.
     """
     with Reader(path, on_corruption="skip", **options) as reader:
         found, _ = kind_of_records(path, reader)
@@ -271,9 +275,9 @@ def other_kind(path: str, wanted: Kind, **options: Any) -> Kind | None:
 
 
 def origin_of(path: str, column: str) -> str:
-    r"""The value of an `origin` column: the path, or the ID of a run, from the name that wandb gives its file.
+    r"""Returns the value of an `origin` column: the path, or the ID of a run from the name that wandb gives its file.
 
-    A name need not be valid text. Each of its other bytes is six characters: `\udcff`.
+    A name need not be valid text. Each byte that is not becomes six characters, such as `\udcff`.
     """
     name = os.path.basename(path)
     if column == "run_id" and (match := re.fullmatch(r"run-(.+)\.wandb", name)):

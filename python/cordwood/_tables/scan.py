@@ -1,4 +1,4 @@
-"""The result of `scan` with `decode=`: the same rows and columns as in the tables of `cordwood convert`."""
+"""The result of `scan` with `decode=`. It has the same rows and columns as the tables of `cordwood convert`."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _BATCH_LEN = 1 << 20
 _LEFT_OUT_MAX = 1_000
 
 _KEPT_LEN_MAX = 64 << 20
-"""A stream that has to learn the columns first keeps the batches that are made meanwhile, up to this many bytes.
+"""The maximum number of bytes in batches that a stream keeps while it learns the columns.
 
-Beyond, it reads the logs again.
+A stream with more bytes reads the logs again.
 """
 
 _Reopened: TypeAlias = tuple[Any, int | None, bool, Split | None]
-"""The argument for `Reader`, the position to seek to first, whether it can be read only once, and its `Split`."""
+"""The argument for `Reader`, the first position to seek to, whether it can be read only once, and its `Split`."""
 
 
 class DecodedScan:
-    """The decoded records of logs as a table, for everything that reads Arrow: the result of `scan` with `decode=`.
+    """The decoded records of logs as a table, for every program that reads Arrow. `scan` with `decode=` returns it.
 
-    Its rows and columns are those of `cordwood convert --as`. It is made by pyarrow, which must be installed. Where the
-    columns differ from log to log, they are found by reading the sources, when they are first needed. A stream that
-    finds them reads short sources only once.
+    The table has the same rows and columns as `cordwood convert --as`. It is made by pyarrow, which must be
+    installed. If the columns differ from log to log, the sources are read to find them when they are first needed. A
+    stream that finds the columns reads short sources only once.
     """
 
     def __init__(
@@ -61,22 +61,22 @@ class DecodedScan:
         )
         self._given = schema
         if schema is not None:
-            # It raises the errors in the schema.
+            # Raises the errors of the schema early.
             columns_of(schema)
         self._known: dict[str, ColumnType] | None = None
         self._lock = Lock()
         self._latest: list[_Log] = []
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The table as a stream of Arrow batches: a capsule of the Arrow C stream interface.
+        """Returns the table as a stream of Arrow batches, in a capsule of the Arrow C stream interface.
 
         Args:
-            requested_schema: A capsule of an Arrow schema, to which pyarrow casts if it can. Default: `None`.
+            requested_schema: A capsule of an Arrow schema. pyarrow casts to it if it can. Default: `None`.
 
         Returns:
             The capsule, which reads the sources from their start.
         """
-        # Only for this stream: later, the sources may have changed.
+        # Only this stream uses the kept batches. Later, the sources may have changed.
         kept = self._find_columns(keeps=True)
         schema = self._schema()
         _check_exportable(schema)
@@ -84,7 +84,7 @@ class DecodedScan:
         return reader.__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
-        """The columns and their types: a capsule of the Arrow C schema interface.
+        """Returns the columns and their types, in a capsule of the Arrow C schema interface.
 
         Returns:
             The capsule.
@@ -100,19 +100,19 @@ class DecodedScan:
 
     @property
     def skipped(self) -> tuple[tuple[SkippedRegion, ...], ...]:
-        """The skipped regions: a tuple of `SkippedRegion` for each source, in their order.
+        """The skipped regions, as a tuple of `SkippedRegion` for each source, in order.
 
-        This covers the reading that started last, up to its position; empty if none has started.
+        This covers the reading that started last, up to its position. Empty if none has started.
         """
         return tuple(log.reader.skipped if log.reader else () for log in self._latest)
 
     @property
     def left_out(self) -> tuple[tuple[tuple[int, PayloadError], ...], ...]:
-        """The records that are not of the kind that `decode` names: for each source, their file offsets and faults.
+        """The records that are not of the kind that `decode` names, as file offsets and faults for each source.
 
-        This covers the reading that started last, up to its position; empty if none has started. The first 1,000 of
-        each source are listed. A value that cannot be read is left out of its row, and is also listed. With
-        `on_corruption="raise"`, the errors are raised instead.
+        This covers the reading that started last, up to its position. Empty if none has started. At most the first
+        1,000 records of each source are listed. A value that cannot be read is left out of its row, and is also
+        listed. With `on_corruption="raise"`, the errors are raised instead.
         """
         return tuple(tuple(log.left_out) for log in self._latest)
 
@@ -126,10 +126,10 @@ class DecodedScan:
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """How the reading of each source ended: an `Outcome` for each, in their order.
+        """How the reading of each source ended, as an `Outcome` for each, in order.
 
-        This covers the reading that started last; `"unfinished"` for a source whose end it has not reached. Empty if
-        none has started.
+        This covers the reading that started last. The outcome is `"unfinished"` for a source whose end it has not
+        reached. Empty if no reading has started.
         """
         unfinished = Outcome(kind=OutcomeKind.UNFINISHED, offset=self._options["start"])
         return tuple(log.reader.outcome if log.reader else unfinished for log in self._latest)
@@ -154,7 +154,7 @@ class DecodedScan:
         """Reads the sources if the columns are not known.
 
         Returns:
-            If `keeps`, the batches that were made meanwhile; `None` if these are not all, or are too long.
+            With `keeps`, the batches made during this reading. `None` if they are incomplete, or too long.
         """
         with self._lock:
             if self._given is not None or self._known is not None:
@@ -222,17 +222,17 @@ refuse(DecodedScan, "pass the arguments of scan, and call it there")
 
 
 def check_columns_known(names: Iterable[str], known: Collection[str]) -> None:
-    """Raises `ValueError` for a name that is not among the known columns."""
+    """Raises a `ValueError` for a name that is not among the known columns."""
     for name in names:
         if name not in known:
             raise ValueError(f"there is no column {name!r}, only {', '.join(map(repr, list(known)[:50]))}")
 
 
 def _check_exportable(schema: Any) -> None:
-    """Checks that Arrow's C interface, whose strings end at a NUL, leaves the schema as it is.
+    """Checks that Arrow's C interface does not change the schema. Strings in this interface end at a NUL.
 
     Raises:
-        ValueError: It does not.
+        ValueError: The interface changes the schema.
     """
     exported: Any = import_module("pyarrow").schema(schema)
     for field, other in zip(schema, exported, strict=True):
@@ -244,7 +244,7 @@ def _check_exportable(schema: Any) -> None:
 
 
 class _Source:
-    """A source of a scan, which each reading reads from its start."""
+    """A source of a scan. Each reading reads it from its start."""
 
     def __init__(
         self,
@@ -260,7 +260,7 @@ class _Source:
         self._opening_count = 0
 
     def open(self, options: Mapping[str, Any]) -> Reader:
-        """A reader of it, from its start."""
+        """Returns a reader that starts at the start of the source."""
         if self._is_read_once and self._opening_count:
             raise ValueError("the source was read once, and cannot seek: pass a path, or a file object that can")
         self._opening_count += 1
@@ -271,7 +271,7 @@ class _Source:
 
     @property
     def opening(self) -> int:
-        """Changes when another stream starts to read it, if that moves the position of this one."""
+        """A number that changes when another stream starts to read the source and moves the position of this one."""
         return 0 if self._start is None else self._opening_count
 
 
@@ -283,7 +283,7 @@ class _Kept(NamedTuple):
 
 
 class _Intact(NamedTuple):
-    """The findings in a source without skipped regions, in place of its reader: that takes kilobytes."""
+    """The findings in a source without skipped regions. They replace its reader, which takes kilobytes."""
 
     path: str | None
     outcome: Outcome
@@ -306,7 +306,7 @@ class _Log:
         return (self.reader and self.reader.path) or f"source {self._number}"
 
     def read(self, table: Table, origin: str | None) -> Iterator[Any]:
-        """The batches of a table, whose rows start with the `origin`, if there is one."""
+        """Yields the batches of a table. Its rows start with the `origin`, if there is one."""
         on_corruption = self._options["on_corruption"]
         with self._source.open(self._options) as reader:
             self.reader = reader
@@ -315,7 +315,7 @@ class _Log:
             read = table.read(reader, self._leave_out, first=first, on_corruption=on_corruption, target_len=_BATCH_LEN)
             try:
                 for _, batches in read:
-                    # Between two of them, and in other threads at any time.
+                    # Another stream may start between two batches, or in another thread at any time.
                     self._check_alone(opening)
                     yield from batches
                     self._check_alone(opening)
@@ -354,7 +354,7 @@ def decoded_scan(
     columns: Sequence[str] | None,
     **options: Any,
 ) -> DecodedScan:
-    """Called by the native `scan` if `decode` is given.
+    """Returns the result of `scan` with `decode`. The native `scan` calls this.
 
     Raises:
         ImportError: pyarrow is not installed, or cannot be imported.
@@ -377,7 +377,7 @@ def decoded_scan(
         raise ValueError("schema must name at least one column")
     origin = payload.origin if are_several else None
     known = payload.known_columns(options["on_corruption"])
-    # Where the columns depend on the records, a name that no record has is that of an empty column.
+    # If the columns depend on the records, a name that no record has becomes an empty column.
     if schema is not None and known is not None:
         check_columns_known(schema.names, [*known, *([origin] if origin else [])])
     return DecodedScan(sources, payload, schema=schema, columns=columns, origin=origin, options=options)

@@ -1,4 +1,4 @@
-"""The types that a column of a table can have."""
+"""Defines the types that a column of a table can have."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class ListOf(NamedTuple):
 
 
 class StructOf(NamedTuple):
-    """The type of a column of structures: the names and the types of their fields."""
+    """The type of a column of structures, with the names and the types of their fields."""
 
     fields: tuple[tuple[str, ColumnType], ...]
 
@@ -21,11 +21,11 @@ class GivenAs(NamedTuple):
     """The type of a column of a given schema."""
 
     name: str
-    """Its name in Arrow, for messages."""
+    """The name of the type in Arrow, for messages."""
     made_as: ColumnType
-    """The type as which the native module makes it."""
+    """The type with which the native module makes the column."""
     fits: str
-    """Which values fit, as in `cordwood_payload::table::Fits`."""
+    """The values that fit, as in `cordwood_payload::table::Fits`."""
     size: int
     is_nullable: bool
 
@@ -33,20 +33,20 @@ class GivenAs(NamedTuple):
 ColumnType: TypeAlias = str | ListOf | StructOf | GivenAs
 """`bool`, `int`, `uint`, `float`, `text`, `bytes`, `time` or `json`, or a type that contains others.
 
-`uint` occurs only in tables whose columns are known beforehand.
+`uint` occurs only in tables whose columns are known in advance.
 """
 
 
 class TooManyColumnsError(ValueError):
-    """A log whose table would have too many columns."""
+    """The table of a log would have too many columns."""
 
 
 class HasFirstError(ValueError):
-    """A log whose rows have a column with the name of one of those that each row starts with: its text."""
+    """The rows of a log have a column with the name of one that each row starts with. The text is this name."""
 
 
 class MisfitError(ValueError):
-    """A value that its column cannot have.
+    """A value does not fit its column.
 
     Attributes:
         offset: The file offset of the record, if it is known.
@@ -65,15 +65,15 @@ def utf8(text: str) -> str:
 
 
 def arrow_name(name: str) -> str:
-    r"""The name of a column or a field in Arrow, whose interface ends a name at a NUL: that is `\x00`."""
+    r"""Returns the name of a column or a field in Arrow. A NUL becomes `\x00`, because it would end the name."""
     return utf8(name.replace("\0", r"\x00"))
 
 
 def check_schema(schema: Any) -> None:
-    """Checks that no two columns of a `pyarrow.Schema`, and no two fields of one, have the same name.
+    """Checks that no two columns of a `pyarrow.Schema`, and no two fields of one column, have the same name.
 
     Raises:
-        SameNamesError: Two have.
+        SameNamesError: Two of them have the same name.
     """
     _check_names(schema.names, "columns")
     for field in schema:
@@ -81,12 +81,12 @@ def check_schema(schema: Any) -> None:
 
 
 def _check_type(kind: Any, path: str) -> None:
-    """Checks the type of a column, of its items, which are `path[]`, or of a field, which is `path.name`."""
+    """Checks the type of a column, of its items (`path[]`), or of a field in it (`path.name`)."""
     if hasattr(kind, "item_type"):
         for inside in (kind.key_type, kind.item_type):
             _check_type(inside, f"{path}[]")
     elif hasattr(kind, "value_type"):
-        # A list, or values that are stored once.
+        # The type is a list, or has values that are stored only once.
         _check_type(kind.value_type, f"{path}[]" if hasattr(kind, "value_field") else path)
     elif fields := list(kind) if hasattr(kind, "get_field_index") else []:
         _check_names([field.name for field in fields], f"fields of the column {path!r}")

@@ -1,4 +1,4 @@
-"""The one road from records to a table: `Table` has them decoded, learned and written by the native module."""
+"""Turns records into a table. `Table` uses the native module to decode records, learn the columns and write rows."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
     from cordwood._tables.payloads import Payload
 
 COLUMN_COUNT_MAX = 10_000
-"""The most columns, as in BigQuery: records with more do not have one form. Fields in columns also count."""
+"""The maximum number of columns, as in BigQuery. Records with more have no common form. Fields count too."""
 
 FIELD_COUNT_MAX = 1_000
-"""The most fields within one column: a column with more is a mapping whose keys are data."""
+"""The maximum number of fields in one column. A column with more is a mapping whose keys are data."""
 
 LEVEL_COUNT_MAX = 20
-"""The most levels of lists and structures in a column. Datastore itself allows no more."""
+"""The maximum number of levels of lists and structures in a column. Datastore allows no more."""
 
 ROW_COUNT_MAX = 1 << 16
-"""The most rows in an Arrow batch."""
+"""The maximum number of rows in an Arrow batch."""
 
 CELL_COUNT_MAX = 1 << 22
-"""The most cells in an Arrow batch of several rows: a column that is in any row takes room in each.
+"""The maximum number of cells in an Arrow batch of several rows. A column that occurs in one row takes room in all.
 
-With fewer, the table would need more room for Parquet's metadata about each column of each row group.
+With a lower limit, Parquet's metadata about each column of each row group would need more room.
 """
 
 
 class Fault(NamedTuple):
-    """A fault of a record that a table found."""
+    """A fault that a table found in a record."""
 
     part: Literal["record", "row", "value", "rest"]
-    """What is missing in the table: the record, one of its rows or values, or all after its first rows."""
+    """The part that the table lacks: the record, one of its rows or values, or everything after its first rows."""
     record: Record
     error: PayloadError
 
@@ -53,11 +53,11 @@ Report: TypeAlias = Callable[[Fault], None]
 
 
 class Table(NativeTable):
-    """A table of the records of logs, made a batch at a time.
+    """A table of the records of logs, which is made one batch at a time.
 
     Attributes:
-        stop_offset: Where reading stopped because there were enough rows: an offset in the last log; `None` if it did
-            not.
+        stop_offset: The offset in the last log at which reading stopped because there were enough rows. `None` if it
+            did not stop.
     """
 
     stop_offset: int | None = None
@@ -79,20 +79,19 @@ class Table(NativeTable):
         bytes_as: str = "object",
         escapes_formulas: bool = False,
     ) -> Self:
-        """A table with these columns, or with those that it learns, if that is `None`.
+        """Creates a table with these columns. If `columns` is `None`, the table learns its columns from the records.
 
         Args:
-            payload: What the records are.
+            payload: The kind of payload in the records.
             form: The form of the output.
             columns: The columns, if they are known.
-            first: The columns that each row starts with; `read` gets their values.
-            wanted: The columns that are wanted, in their order; `None` for all. `a.b` is the field `b` of the column
-                `a`.
-            limit: The most rows.
-            opens_early: Whether a table that learns its columns is opened with those of the first records.
+            first: The columns that each row starts with. `read` gets their values.
+            wanted: The wanted columns, in order, or `None` for all. `a.b` is the field `b` of the column `a`.
+            limit: The maximum number of rows.
+            opens_early: Whether a table that learns its columns is opened with the columns of the first records.
             bytes_as: How bytes become text: "object", "utf-8", "hex" or "base64". With "utf-8", a row with other bytes
                 is a fault.
-            escapes_formulas: Whether text in CSV that a spreadsheet takes for a formula gets an apostrophe.
+            escapes_formulas: Whether text in CSV gets an apostrophe if a spreadsheet would take it for a formula.
         """
         table = super().__new__(
             cls,
@@ -138,22 +137,22 @@ class Table(NativeTable):
         target_len: int,
         threads: int = 1,
     ) -> Iterator[tuple[int, list[Any]]]:
-        """Reads a log. Yields the number of records that were taken, and their output: `bytes`, or batches.
+        """Reads a log. Yields the number of records taken, and their output, which is `bytes` or batches.
 
         Args:
-            reader: The log.
-            report: Gets the faults.
-            starts: Gets the first record, after its faults.
-            notes: Gets the uncertain points.
-            taken: The first records, if they were taken from the reader before.
+            reader: The reader of the log.
+            report: Called with each fault.
+            starts: Called with the first record, after its faults.
+            notes: Called with a note about uncertain points.
+            taken: The first records, if they were already taken from the reader.
             first: The names and texts of the cells that each row starts with.
             on_corruption: The policy.
-            target_len: About this many bytes of records are read at a time.
+            target_len: The approximate number of bytes of records to read at a time.
             threads: As for `record_batches`.
 
         Raises:
-            HasFirstError: A row has a column with which each row starts.
-            MisfitError: A value does not fit its column, or is in none.
+            HasFirstError: A row has one of the columns that each row starts with.
+            MisfitError: A value does not fit its column, or belongs to no column.
             TooManyColumnsError: There are too many columns.
         """
         self.start(reader, first or {}, on_corruption=on_corruption)
@@ -170,7 +169,7 @@ class Table(NativeTable):
         yield from self.end(report)
 
     def start(self, reader: Reader, first: Mapping[str, str | None], *, on_corruption: str) -> None:
-        """Starts a log, as `read` does."""
+        """Starts to read a log, as `read` does."""
         payload = self._payload
         self._last = None
         self.start_log(
@@ -184,8 +183,8 @@ class Table(NativeTable):
     def sources(
         self, reader: Reader, *, target_len: int, threads: int, on_corruption: str
     ) -> Iterable[RecordBatch | list[Record]]:
-        """The records of a log, many at a time; with a limit, no more of them than are needed."""
-        # A batch has no place for where each record ends, and for whether it is salvaged.
+        """Yields the records of a log, many at a time. With a limit, yields only as many as are needed."""
+        # A batch does not store where each record ends, or whether it is salvaged.
         has_place = self._payload.name == "raw" or (on_corruption == "salvage" and self._payload.has_offset)
         if has_place or self._limit is not None:
             return self._records(reader, target_len)
@@ -194,7 +193,7 @@ class Table(NativeTable):
     def feed(
         self, source: RecordBatch | list[Record], report: Report, only: list[int] | None = None
     ) -> Iterator[tuple[int, list[Any]]]:
-        """Takes records of a log that has started, or `only` those with these indices. Yields as `read` does."""
+        """Takes records of a started log, or `only` the records with these indices. Yields the same as `read`."""
         decoded = _messages(source, report) if self._payload.name == "wandb" else source
         start, count = 0, len(decoded if only is None else only)
         # Messages that cannot be decoded count as records.
@@ -212,9 +211,9 @@ class Table(NativeTable):
             start = end
 
     def end(self, report: Report) -> Iterator[tuple[int, list[Any]]]:
-        """Makes the rows that are complete only at the end of a log. Yields as `read` does.
+        """Makes the rows that are complete only at the end of a log. Yields the same as `read`.
 
-        Their faults are those of the last record.
+        Faults in these rows are reported for the last record.
         """
         is_all = False
         while not is_all and not self.is_full:
@@ -224,7 +223,7 @@ class Table(NativeTable):
             yield 0, self._whole(made)
 
     def rest(self) -> Iterator[Any]:
-        """Makes the rows that are held back until all logs were read."""
+        """Makes the rows that are held back until all logs have been read."""
         is_all = False
         while not is_all:
             is_all, made, *_ = self.take_held()
@@ -246,13 +245,13 @@ class Table(NativeTable):
             yield some
 
     def _whole(self, made: list[Any]) -> list[Any]:
-        """The output, where batches have all columns. Those without a value share one array for each type."""
+        """Returns the output with all columns in each batch. Columns without values share one array for each type."""
         return made if self._form != "arrow" else [self._batch(*batch) for batch in made]
 
     def _batch(self, numbers: list[int], row_count: int, capsules: tuple[object, object]) -> Any:
         pa: Any = import_module("pyarrow")
         if not self.schema.names:
-            # Without an array, only this says how many rows there are.
+            # Without an array, only this states the number of rows.
             return pa.RecordBatch.from_struct_array(pa.array([{}] * row_count, pa.struct([])))
         made = dict(zip(numbers, pa.record_batch(_Capsules(capsules)).columns, strict=True))
         nulls: Callable[[Any], Any] = functools.cache(functools.partial(pa.nulls, row_count))
@@ -277,7 +276,7 @@ class _Capsules:
 
 
 def _pass_on(report: Report, faults: Iterable[Fault], more_count: int) -> None:
-    """Reports faults. A record can have millions of them: the last stands for `more_count` others."""
+    """Reports faults. A record can have millions of them, so the last fault is repeated `more_count` times."""
     fault = None
     for fault in faults:
         report(fault)
@@ -286,7 +285,7 @@ def _pass_on(report: Report, faults: Iterable[Fault], more_count: int) -> None:
 
 
 def record_of(source: RecordBatch | list[Record], index: int) -> Record:
-    """A record of several."""
+    """Returns the record with this index."""
     if not isinstance(source, RecordBatch):
         return source[index]
     offset = source.record_offsets[index]
@@ -294,7 +293,7 @@ def record_of(source: RecordBatch | list[Record], index: int) -> Record:
 
 
 def _messages(source: RecordBatch | list[Record], report: Report) -> list[Record]:
-    """The messages in records of wandb, as JSON text in their place."""
+    """Returns the records of wandb with their messages as JSON text."""
     from cordwood.payload.wandb import to_dict
 
     messages: list[Record] = []
@@ -312,9 +311,9 @@ def _messages(source: RecordBatch | list[Record], report: Report) -> list[Record
 
 
 def _is_run(reader: Reader) -> bool:
-    """Whether the dialect says that this is a run, which may have been killed before its first record.
+    """Checks whether the dialect shows that this is a run, which may have been killed before its first record.
 
-    Of a file without a byte, the name says so: wandb writes the file header with the first records.
+    For a file without bytes, the name shows this, because wandb writes the file header with the first records.
     """
     if reader.dialect in ("wandb", "wandb_old"):
         return True
@@ -324,7 +323,7 @@ def _is_run(reader: Reader) -> bool:
 
 
 def _family_names(path: str) -> dict[int, bytes]:
-    """The names of the column families, from the MANIFESTs beside a log; none if there is only the default one."""
+    """Returns the names of the column families from the MANIFESTs beside a log. Empty if only the default exists."""
     directory = os.path.dirname(path) or os.curdir
     names: dict[int, bytes] = {}
     # A directory that cannot be listed, or a file that cannot be read, has no names.
@@ -338,23 +337,23 @@ def _family_names(path: str) -> dict[int, bytes]:
 
 
 def _read_families(manifest: str, *_state: int) -> dict[int, bytes]:
-    """The names of the column families that a MANIFEST in this state adds; none if it is not a log."""
+    """Returns the names of the column families that a MANIFEST in this state adds. Empty if it is not a log."""
     try:
         return dict(_families_of(Reader(manifest, on_corruption="salvage")))
     except DialectError:
         return {}
 
 
-# The logs of a directory have the same MANIFESTs, and a MANIFEST may be longer than all of them.
+# The logs of a directory share their MANIFESTs, and a MANIFEST may be longer than all these logs.
 _families_in = functools.lru_cache(maxsize=8)(_read_families)
 
 
 def _families_of(manifest: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """The column families that the records of a MANIFEST add: their numbers and names."""
+    """Yields the numbers and names of the column families that the records of a MANIFEST add."""
     from cordwood.payload.version_edit import FieldKind, VersionEdit
 
     for record in manifest:
-        # Most edits need not be decoded: they lack the tag that adds a column family.
+        # Most edits need not be decoded, because they lack the tag that adds a column family.
         if _ADDS_FAMILY in record:
             with contextlib.suppress(PayloadError):
                 fields = {field.kind: field.value for field in VersionEdit(record)}

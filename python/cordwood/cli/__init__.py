@@ -33,11 +33,11 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "pack": ("compress",),
     "evidence": ("report",),
 }
-"""Words that other tools have for a verb."""
+"""Other tools' words for each verb."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit status. A wrong command line raises `SystemExit`, as `--help` does.
+    """Runs one command and returns its exit status. `--help` and a wrong command line raise `SystemExit`.
 
     Args:
         arguments: The arguments of the command, without `cordwood` itself. Default: `sys.argv[1:]`.
@@ -54,7 +54,7 @@ def _run(arguments: Sequence[str]) -> int:
     try:
         open_streams()
         if not arguments:
-            # The command had no effect, and a script that relies on this is wrong.
+            # A command without arguments does nothing, so a script that runs it has a mistake.
             make_parser().print_help(sys.stderr)
             return Status.USAGE
         if arguments[0] == "help":
@@ -68,7 +68,7 @@ def _run(arguments: Sequence[str]) -> int:
         if not verbs and first not in {"-V", "--version"}:
             parser.error(f"there is no verb {first!r}{_verb_like(first)}")
         options = parser.parse_args(arguments)
-        # For a page that states how it was made.
+        # `evidence` states the command in its page.
         options.command = ["cordwood", *arguments]
         _messages.is_quiet = getattr(options, "quiet", False)
         status: int = options.run(options)
@@ -77,13 +77,13 @@ def _run(arguments: Sequence[str]) -> int:
         # The reader of our output has closed it, as `head` does.
         drop_failed()
         return Status.BROKEN_PIPE
-    # A package of one of the extras is not installed, or cannot be imported: the message names it.
+    # `ImportError` means that a package of an extra is not installed or cannot be imported. Its message names it.
     except (OSError, MemoryError, cordwood.CordwoodError, ImportError, Failure) as error:
         complain(error)
         drop_failed()
         return Status.FAILURE
     except ValueError as error:
-        # Options that make no sense together, such as an end before the start.
+        # The options contradict each other, for example an end before the start.
         complain(error)
         print(f"  see: cordwood {first} --help", file=sys.stderr)
         return Status.USAGE
@@ -91,12 +91,12 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _is_file(word: str) -> bool:
-    """Whether the first word of a command line is the name of a file, directory or pattern, or a URL."""
+    """Checks whether the first word of a command line names a file or a directory, or is a pattern or a URL."""
     return not word.startswith("-") and (any(sign in word for sign in "/\\.*?[") or os.path.lexists(word))
 
 
 def _verb_like(word: str) -> str:
-    """The verb that may have been meant, as the end of a message."""
+    """Returns the end of a message, which suggests the verb that the user may have meant."""
     if is_option(word):
         return "; options come after the verb"
     verb = next((verb for verb, words in SYNONYMS.items() if word in words), None)

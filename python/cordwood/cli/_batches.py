@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
 
 class Batches(NamedTuple):
-    """The findings in the batches of a log."""
+    """The findings about the write batches of a log."""
 
     numbers: SequenceNumbers
     fault_count: int
-    """How many records are not write batches, or damaged ones."""
+    """The number of records that are not valid write batches."""
     faults: list[str]
-    """The first of them."""
+    """A message for each of the first faults."""
     note: str | None
-    """The uncertain point."""
+    """A note about the engine of the log, if it is uncertain."""
     suspect_before: int | None
-    """The offset of the first region that records may have been lost in before the first batch."""
+    """The offset of the first region before the first batch in which records may have been lost."""
     suspect_after: int | None
-    """The same after the last batch."""
+    """The offset of the first such region after the last batch."""
 
     def fields(self) -> dict[str, Any]:
-        """The same as JSON."""
+        """Returns the findings as JSON."""
         numbers = self.numbers
         return {
             "faulty_batch_count": self.fault_count,
@@ -54,9 +54,9 @@ class Batches(NamedTuple):
         }
 
     def print(self) -> None:
-        """Prints them below a report."""
+        """Prints the findings below a report."""
         numbers = self.numbers
-        # One is enough if no record is a write batch.
+        # If no record is a write batch, one message is enough.
         faults = self.faults if numbers.start else self.faults[:1]
         for text in faults:
             print_folded(f"  {text}", is_damage=True)
@@ -94,7 +94,7 @@ def _gap_text(gap: SequenceGap) -> str:
 
 
 _KEY_MAX = 60
-"""How many characters of a key are printed."""
+"""At most this many characters of a key are printed."""
 
 
 def read_batches(
@@ -104,7 +104,7 @@ def read_batches(
     options: argparse.Namespace,
     progress: Progress,
 ) -> Batches | None:
-    """Reads the write batches of a log of which `verify` has returned a report; `None` for a log of other records."""
+    """Reads the write batches of a log after `verify` has checked it. Returns `None` if the log has other records."""
     from cordwood.payload.write_batch import WriteBatch, sequence_numbers
 
     faults: list[str] = []
@@ -135,7 +135,7 @@ def read_batches(
                     if fault_count <= REPORTED_MAX:
                         faults.append(f"the record at offset {offset:,}: {error}")
                     continue
-                # The first and the last.
+                # Only the first and the last offset are kept.
                 offsets[1:] = [offset]
                 yield WriteBatch(record, engine=engine)
 

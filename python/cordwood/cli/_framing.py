@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator
 from io import BufferedReader
 
 DELIMITERS = {"lines": b"\n", "nul": b"\0"}
-"""The forms that end each record with a byte, which a record must not contain."""
+"""The forms in which a delimiter byte ends each record. A record must not contain the delimiter."""
 
 RECORD_LEN_MAX = 1 << 30
-"""A longer record is not accepted from stdin: readers would refuse it."""
+"""The longest record that is accepted from stdin. Readers would refuse a longer one."""
 
 _CHUNK_LEN = 1 << 20
 
 
 def framed(records: Iterable[bytes], form: str) -> bytes:
-    """Records in one of the forms of `--format`."""
+    """Returns records in one of the forms of `--format`."""
     if form == "raw":
         return b"".join(records)
     if form == "len":
@@ -24,10 +24,12 @@ def framed(records: Iterable[bytes], form: str) -> bytes:
 
 
 def records_from(stream: BufferedReader, form: str) -> Iterator[list[bytes]]:
-    """The records in a stream, in lists: with a delimiter, all that one read has completed; with lengths, one.
+    """Yields the records in a stream as lists.
+
+    With a delimiter, a list contains all records that one read has completed. With lengths, it contains one record.
 
     Raises:
-        ValueError: The stream ends within a record that states its length, or a record is too long.
+        ValueError: The stream ends inside a record whose length it states, or a record is too long.
     """
     return _prefixed(stream) if form == "len" else _delimited(stream, DELIMITERS[form])
 

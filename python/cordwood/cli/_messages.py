@@ -17,47 +17,47 @@ class Status(IntEnum):
     """The exit statuses."""
 
     CLEAN = 0
-    """There is no fault."""
+    """No fault was found."""
     FAILURE = 1
-    """It could not be done."""
+    """The command failed."""
     USAGE = 2
-    """The command line is wrong. argparse itself exits with it."""
+    """The command line is wrong. argparse exits with this status, too."""
     DAMAGE = 3
-    """It was done, and damage was found or data was lost."""
+    """The command succeeded, but it found damage or data was lost."""
     INTERRUPTED = 130
-    """Ctrl-C, as a shell reports it: 128 and the number of the signal."""
+    """The user pressed Ctrl-C. Shells report this as 128 plus the number of the signal."""
     BROKEN_PIPE = 141
-    """The reader of stdout has closed it, as a shell reports it."""
+    """The reader of stdout has closed it. Shells report this number."""
 
 
 def worst(*statuses: Status) -> Status:
-    """The worst of these statuses: a failure is worse than damage."""
+    """Returns the worst of these statuses. A failure is worse than damage."""
     return Status.FAILURE if Status.FAILURE in statuses else max(statuses)
 
 
 class Failure(Exception):  # noqa: N818 - as in `Status.FAILURE`
-    """A failure that is not an error of the operating system or of a log; the message is complete."""
+    """A failure that is not an error of the operating system or of a log. Its message is complete."""
 
 
 class SourceFailure(cordwood.CordwoodError):
-    """One source fails, and others may not. The message does not name the source."""
+    """A failure of one source, after which others may still succeed. The message does not name the source."""
 
 
 NO_MEMORY = "not enough memory"
-"""The message for a `MemoryError`, whose own is for Python programs or empty."""
+"""The message for a `MemoryError`. Its own message is empty or written for Python programmers."""
 
 REPORTED_MAX = 10
-"""At most this many faults of a file are reported one by one on stderr, and the rest in one line."""
+"""At most this many faults of a file are reported individually on stderr. One line reports the rest."""
 
 is_quiet = False
-"""Whether progress and hints are not wanted: `--quiet`."""
+"""Whether `--quiet` suppresses progress and hints."""
 
 before_message: Callable[[], None] | None = None
 """Called before a message is printed, to remove a progress bar."""
 
 
 def complain(message: object, *, place: str | None = None) -> None:
-    """Reports a message on stderr. An error comes with its file, or else its `place`, and advice."""
+    """Reports a message on stderr. For an error, adds its file, or else `place`, and advice."""
     if isinstance(message, OSError) and message.strerror:
         file = "" if message.filename is None else f"{message.filename or repr('')}: "
         exists = isinstance(message, FileExistsError)
@@ -72,7 +72,7 @@ def complain(message: object, *, place: str | None = None) -> None:
     lines = [f"cordwood: {escaped(text)}"]
     if hint := hint_of(message):
         lines.append(f"  {hint}")
-    # On a terminal, earlier output comes first. If flushing fails, that is reported when it is tried again.
+    # On a terminal, earlier output must come first. If this flush fails, the next one reports the error.
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     if before_message:
@@ -100,15 +100,15 @@ _HINTS = {
 
 
 def hint_of(error: object) -> str | None:
-    """Advice after an error, in the words of the command. Where the command cannot help, `None`."""
+    """Returns advice about an error in terms of the command, or `None` if the command cannot help."""
     hint = getattr(error, "hint", None)
     return _HINTS.get(hint) if hint else None
 
 
 def reason_of(error: OSError) -> str:
-    """The message of the operating system, and advice.
+    """Returns the message of the operating system, and advice.
 
-    For a dangling link, that is where it points, since the named file is there.
+    For a dangling link, the advice is where it points, because the named file itself exists.
     """
     reason = error.strerror or str(error)
     if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
@@ -118,7 +118,7 @@ def reason_of(error: OSError) -> str:
 
 
 def guess(word: str, known: Iterable[str]) -> str:
-    """The word that may have been meant, as the end of a message; empty if none of the known words is close."""
+    """Returns the end of a message, which suggests a known word. It is empty if no known word is close."""
     from difflib import get_close_matches
 
     matches = get_close_matches(word, known, n=1)

@@ -19,11 +19,11 @@ from cordwood.cli._output import Output, stdout
 
 
 def check_destination(sources: Iterable[str], destination: str, *, overwrite: bool) -> None:
-    """Checks that a new file can have this name, before the logs are read, which may take long.
+    """Checks that a new file can have this name. This happens before the logs are read, which may take long.
 
     Raises:
-        FileExistsError: There is a file, and it is not to be replaced.
-        ValueError: It is one of the logs, or a URL, or the name is empty.
+        FileExistsError: The file exists, and `overwrite` is false.
+        ValueError: The name is that of one of the logs, a URL, or empty.
     """
     if not destination:
         raise ValueError("the name of the DESTINATION is empty")
@@ -33,7 +33,7 @@ def check_destination(sources: Iterable[str], destination: str, *, overwrite: bo
         return
     if not overwrite:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), destination)
-    # The identity is unknown for a dangling link, and for a missing source, which is reported when it is opened.
+    # A dangling link and a missing source have no identity. A missing source is reported when it is opened.
     replaced = identity_of(destination)
     for source in sources:
         log = file_identity(os.fstat(sys.stdin.fileno())) if source == "-" else identity_of(source)
@@ -42,16 +42,16 @@ def check_destination(sources: Iterable[str], destination: str, *, overwrite: bo
 
 
 def check_new_file(destination: str, what: str, files: Iterable[Input], *, overwrite: bool, advice: str = "") -> None:
-    """Checks that `what`, which is made of some files, can have this name, before they are read.
+    """Checks that `what` can have this name, before the files from which it is made are read.
 
     Raises:
-        FileExistsError: There is a file, and it is not to be replaced.
-        ValueError: It is a directory, one of these files, or a log, or a URL, or the name is empty.
+        FileExistsError: The file exists, and `overwrite` is false.
+        ValueError: The name is that of a directory, one of these files or a log, a URL, or empty.
     """
     if os.path.isdir(destination):
         raise ValueError(f"{destination} is a directory, and a {what} is a new file{advice}")
-    # A page or a picture in a directory is that of an earlier run, unless it is a log. By both names: else a log could
-    # be replaced through a link with the name of a page.
+    # A page or a picture in a directory comes from an earlier run, unless it is a log, so it may be replaced. Both
+    # names must be those of pages: otherwise, a log could be replaced through a link that has the name of a page.
     pages = (".html", ".json", ".svg")
     named = [
         file.name
@@ -64,14 +64,16 @@ def check_new_file(destination: str, what: str, files: Iterable[Input], *, overw
 
 
 def _check_no_log(destination: str, what: str, advice: str) -> None:
-    """Checks that the file to be replaced by `what` is not a log: a shell may have put one of several logs there.
+    """Checks that the file to be replaced by `what` is not a log.
+
+    A shell that expands a pattern may have put one of several logs in the place of the destination.
 
     Raises:
-        ValueError: It is one, or may be one: a flipped bit explains why its first fragment is not valid, its only
-            record is incomplete, or it has the name of a log.
+        ValueError: The file is a log, or it may be one. It may be one if a flipped bit explains why its first
+            fragment is not valid, if its only record is incomplete, or if it has the name of a log.
     """
     refusal = f"which --overwrite does not replace with a {what}{advice}"
-    # detect() raises for a file that is not a log or cannot be read; either may be replaced.
+    # detect() raises if a file is not a log or cannot be read. Such a file may be replaced.
     with contextlib.suppress(OSError, cordwood.CordwoodError):
         if not os.path.isfile(destination):
             return
@@ -83,10 +85,10 @@ def _check_no_log(destination: str, what: str, advice: str) -> None:
 
 @contextlib.contextmanager
 def new_file(name: str, sources: Iterable[Input], *, overwrite: bool = False) -> Generator[Output]:
-    """The file to be written, which gets its name once it is complete; for `-`, stdout.
+    """Opens a file that gets its name once it is complete. For `-`, returns stdout.
 
-    Only those who can read all the `sources` can read a new file. With `overwrite`, an existing file is replaced, and
-    keeps its mode; other files than regular ones, such as pipes, are written to.
+    Only users who can read all the `sources` can read a new file. With `overwrite`, an existing file is replaced, but
+    the new one has the same mode. A file that is not a regular file, such as a pipe, is written to directly.
     """
     if name == "-":
         yield stdout()
@@ -99,16 +101,17 @@ def new_file(name: str, sources: Iterable[Input], *, overwrite: bool = False) ->
             with open(path, "wb" if overwrite else "xb", opener=partial(os.open, mode=mode)) as file:
                 yield file
         except OSError as error:
-            # The error of a failed write has no file name. No read raises these.
+            # The error of a failed write has no file name. Reads never raise these errors.
             if error.errno in _NO_ROOM and error.filename is None:
                 error.filename = name
             raise
 
 
 def _mode_of(sources: Iterable[Input]) -> int:
-    """The mode of a new file that is made from these, before the system clears the bits of the umask.
+    """Returns the mode of a new file that is made from these, before the system clears the bits of the umask.
 
-    It is that of a single file, as with `cp`; of several, or of a segmented log, the permissions that all have.
+    For a single file, this is its own mode, as with `cp`. For several files, or for a segmented log, it consists of
+    the permissions that all of them have.
     """
     allowed: int | None = None
     for source in sources:
@@ -117,7 +120,7 @@ def _mode_of(sources: Iterable[Input]) -> int:
             with contextlib.suppress(OSError, ValueError):
                 for part in {path, *(part for _, part in files_of(path))}:
                     status = os.stat(part)
-                    # A directory is executable, and a file that is made from the log in it is not.
+                    # A directory is executable, but a file that is made from the log in it must not be.
                     mode = status.st_mode & (_READ_WRITE if stat.S_ISDIR(status.st_mode) else _PERMISSIONS)
                     allowed = mode if allowed is None else allowed & mode
     return _READ_WRITE if allowed is None else allowed
@@ -126,33 +129,33 @@ def _mode_of(sources: Iterable[Input]) -> int:
 _READ_WRITE = 0o666
 
 _PERMISSIONS = 0o777
-"""Without the setuid, setgid and sticky bits, which are for the program or directory that has them."""
+"""The permission bits. The setuid, setgid and sticky bits apply to one program or directory, not to a copy."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 
 @contextlib.contextmanager
 def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
-    """The name of a file to write. Once it is complete, it becomes the file `name`, in one step.
+    """Yields the path of a temporary file to write. Once it is complete, it becomes the file `name` atomically.
 
-    With `overwrite`, it replaces an existing file, and gets its mode; without, one that appeared in the meantime is an
-    error. The file is in a directory of its own, which nobody else can enter, and has the same base name, which may
-    state the number of a log.
+    With `overwrite`, it replaces an existing file and gets its mode. Without `overwrite`, a file that has appeared in
+    the meantime is an error. The temporary file is in a directory of its own, which no other user can enter. It has
+    the same base name, because the name may state the number of a log.
     """
     target = os.path.realpath(name)
     directory = os.path.join(os.path.dirname(target), f".cordwood-{os.urandom(8).hex()}.partial")
     new = os.path.join(directory, os.path.basename(os.path.normpath(name)))
 
     def remove() -> None:
-        # It may not be there, for example because its name is too long.
+        # The file may not exist, for example because its name is too long.
         with contextlib.suppress(OSError):
             os.unlink(new)
         with contextlib.suppress(FileNotFoundError):
             try:
                 os.rmdir(directory)
             except OSError:
-                # A signal has interrupted `cordwood.salvage`, whose temporary file is there. A directory is listed only
-                # then: it takes memory, and a lack of memory may be why there is a file to remove.
+                # A signal has interrupted `cordwood.salvage`, so its temporary file remains. The directory is listed
+                # only in this case: listing takes memory, and a lack of memory may have caused the failure.
                 for file in os.listdir(directory):
                     os.unlink(os.path.join(directory, file))
                 os.rmdir(directory)
@@ -176,9 +179,12 @@ def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
 
 
 def _rename_to_new(old: str, new: str) -> None:
-    """Renames a file, or, where the file system has links, gives it a second name. No file may have the new name."""
+    """Renames a file. If the file system has hard links, gives it a second name instead.
+
+    No file may have the new name.
+    """
     try:
-        # A link fails if the name exists; a rename would replace the existing file.
+        # A link fails if the name exists, whereas a rename would replace the existing file.
         os.link(old, new)
     except FileExistsError:
         raise
@@ -190,12 +196,12 @@ def _rename_to_new(old: str, new: str) -> None:
 
 @contextlib.contextmanager
 def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
-    """Makes SIGTERM and SIGHUP call `remove` before they end the process, which they otherwise do at once.
+    """Makes SIGTERM and SIGHUP call `remove` before they end the process. By default, they end it immediately.
 
-    Several files may be unfinished at a time: each of these functions is called.
+    Several files may be unfinished at the same time. The functions of all of them are called.
 
-    They raise no exception: that could come while a context manager is being left, and skip its last steps. A signal
-    that is ignored, as after `nohup`, or that a program which calls `main` handles itself, is left alone.
+    The signal handlers raise no exception, because it could interrupt the exit of a context manager and skip its last
+    steps. A signal is left alone if it is ignored, as after `nohup`, or if a program that calls `main` handles it.
     """
     import signal
 
@@ -204,10 +210,10 @@ def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
             for each in _removers:
                 each()
         finally:
-            # Whoever started the process sees by which signal it ended.
+            # The parent process can see which signal ended this one.
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-            # The first process of a container survives that.
+            # The first process of a container survives the signal.
             os._exit(128 + number)
 
     # Windows has no SIGHUP.
@@ -228,4 +234,4 @@ def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
 
 
 _removers: list[Callable[[], None]] = []
-"""Those of all unfinished files. The handlers belong to the first of them, which is complete last."""
+"""The functions of all unfinished files. The first file installs the handlers, and it is complete last."""

@@ -24,24 +24,24 @@ from cordwood.cli._sources import Tally, for_each_source, inputs_of
 
 
 class Copied(NamedTuple):
-    """A new log, and the words about it."""
+    """A new log, and the texts that describe it."""
 
     report: cordwood.Report
-    """About its source."""
+    """The report about the source."""
     text: str
-    """The contents of the new log."""
+    """The text about the contents of the new log."""
     fields: Mapping[str, Any] = {}
-    """Further fields of the JSON."""
+    """Additional fields of the JSON object."""
     notes: Sequence[str] = ()
-    """Messages."""
+    """Messages for stderr."""
 
 
 Copy: TypeAlias = Callable[[Input, str, Callable[[int], object]], Copied]
-"""Writes a new log of a source to a path, and reports its progress."""
+"""Writes a new log of a source to a path and reports its progress."""
 
 
 def add_new_log_arguments(parser: argparse.ArgumentParser) -> None:
-    """The sources, the destination, and `--overwrite`."""
+    """Adds the sources, the destination and `--overwrite`."""
     add_source_arguments(parser)
     parser.add_argument(
         "destination", metavar="DESTINATION", help="the new log; for several or a pattern, the directory for them"
@@ -51,12 +51,15 @@ def add_new_log_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="replace an existing log once the new one is complete; refuse to replace any other file",
     )
-    # All of each source is read, and the report is that of `verify` without --strict.
+    # Each source is read completely. The report is the same as that of `verify` without --strict.
     parser.set_defaults(start=0, strict=False)
 
 
 def write_each(options: argparse.Namespace, copy: Copy) -> Status:
-    """Writes a new log of each source, which gets its name once it is complete, and prints a report and the totals."""
+    """Writes a new log for each source, and prints a report about each and the totals.
+
+    A new log gets its name once it is complete.
+    """
     if options.destination == "-":
         raise ValueError("a new log is written to a file, not to stdout; ./- is a file")
     files = inputs_of(options.sources)
@@ -64,12 +67,12 @@ def write_each(options: argparse.Namespace, copy: Copy) -> Status:
     if options.overwrite and len(files) > 1:
         _check_no_source(files, places.values())
     tally = Tally(options.sources, files, as_json=options.json)
-    # The source of each new log, by the real path of the new one: two paths may lead to one file.
+    # Maps the real path of each new log to its source, because two paths may lead to the same file.
     written: dict[str, str] = {}
 
     def write(file: Input) -> Status:
         name, destination = file.name, places[file.name]
-        # No directory is created for a file that is not a log. One that can be read only once is not looked at in
+        # No directory is created for a file that is not a log. A source that can be read only once is not checked in
         # advance.
         if not (options.dialect or is_stream(name)):
             cordwood.detect(name)
@@ -108,7 +111,7 @@ def write_each(options: argparse.Namespace, copy: Copy) -> Status:
             return write(file)
         except cordwood.DialectError as error:
             if "new_dialect" in options:
-                # --dialect names that of the new log.
+                # Here, --dialect names the dialect of the new log, so the hint would be wrong.
                 error.hint = None
             raise
 
@@ -118,7 +121,7 @@ def write_each(options: argparse.Namespace, copy: Copy) -> Status:
 
 
 def _fields_of(destination: str) -> dict[str, object]:
-    """The JSON about a new log."""
+    """Returns the JSON fields about a new log."""
     length = len_on_disk(destination)
     sha256 = sha256_of(destination, length)
     return {"destination": destination, "destination_len": length, "destination_sha256": sha256}
@@ -128,12 +131,13 @@ def _check_place(name: str, destination: str, *, overwrite: bool) -> None:
     """Checks that the new log of a source can have this path.
 
     Raises:
-        FileExistsError: There is a file, and it is not to be replaced.
-        SourceFailure: It is not a log, maybe a damaged one, nor empty: nobody can have meant to replace it.
+        FileExistsError: The file exists, and `overwrite` is false.
+        SourceFailure: The existing file is neither empty nor a log, not even a damaged one. The user cannot have
+            meant to replace it.
         ValueError: As for `check_destination`.
     """
     if os.path.exists(destination) and not os.path.isfile(destination):
-        # A pipe or a device would be replaced by the new log.
+        # The new log would replace a pipe or a device.
         raise SourceFailure(f"{destination} is not a regular file, as the new log will be: choose another name")
     check_destination([name], destination, overwrite=overwrite)
     if not overwrite:
@@ -152,10 +156,10 @@ def _check_place(name: str, destination: str, *, overwrite: bool) -> None:
 
 
 def _check_no_source(files: Sequence[Input], new: Iterable[str]) -> None:
-    """Checks that no new log would replace a source, which might not have been read by then.
+    """Checks that no new log would replace a source that may not have been read yet.
 
     Raises:
-        ValueError: One would.
+        ValueError: A new log would replace a source.
     """
     read = {identity_of(file.name) for file in files} - {None}
     for destination in new:

@@ -15,24 +15,24 @@ from cordwood.typing import DialectName
 
 
 def rare(parser: Any) -> argparse.ArgumentParser:
-    """The options of a verb that few people need. Its help shows them last."""
+    """Returns the group of options that few people need. The help of a verb shows them last."""
     group: argparse.ArgumentParser = parser.rare
     return group
 
 
 def add_quiet_argument(parser: argparse.ArgumentParser, more: str = "") -> None:
-    """`-q`, for verbs that may take long. `more` names the other lines that are then not printed."""
+    """Adds `-q`, for verbs that may take long. `more` names the other lines that it suppresses."""
     parser.add_argument("-q", "--quiet", action="store_true", help=f"no progress bar{more}")
 
 
 def add_report_arguments(parser: argparse.ArgumentParser) -> None:
-    """`--json` and `-q`, for verbs whose output is a report about each log."""
+    """Adds `--json` and `-q`, for verbs whose output is a report about each log."""
     add_json_argument(parser)
     add_quiet_argument(parser, ", no lines for logs without damage, and no totals: silence is success")
 
 
 def add_json_argument(parser: argparse.ArgumentParser) -> None:
-    """`--json`, for verbs that print totals."""
+    """Adds `--json`, for verbs that print totals."""
     text = "one JSON object for each log, and one with the totals of several"
     parser.add_argument("--json", action="store_true", help=text)
 
@@ -43,7 +43,7 @@ def add_source_arguments(
     *,
     may_be_piped: bool = False,
 ) -> None:
-    """Adds the sources of a verb that accepts several. If it `may_be_piped`, a pipe on stdin is one without `-`."""
+    """Adds the sources of a verb that accepts several. With `may_be_piped`, a pipe on stdin is read without `-`."""
     if may_be_piped:
         parser.add_argument("sources", nargs="*", action=_Sources, metavar="SOURCE", help=what)
     else:
@@ -51,7 +51,7 @@ def add_source_arguments(
 
 
 class _Sources(argparse.Action):
-    """Takes stdin as the source if none is named, and stdin is a pipe or a file: a terminal would wait."""
+    """Reads stdin if no source is named and stdin is a pipe or a file. On a terminal, the command would wait."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any) -> None:
         if not values and not is_piped():
@@ -64,7 +64,7 @@ def add_dialect_argument(
     what: str = "how the log is laid out; detected from its content if not given",
     which: str = "the number of the log, if neither the file's name nor its first fragment states it",
 ) -> None:
-    """`--dialect` and `--log-number`."""
+    """Adds `--dialect` and `--log-number`."""
     options = rare(parser)
     options.add_argument("--dialect", choices=get_args(DialectName), metavar="NAME", help=f"{what}; one of %(choices)s")
     options.add_argument("--log-number", type=_log_number, metavar="NUMBER", help=which)
@@ -73,14 +73,15 @@ def add_dialect_argument(
 def _log_number(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,20}", text):
         raise argparse.ArgumentTypeError(f"not the number of a log: {text!r}")
-    # A header has room only for the low half.
+    # A header has room only for the low half of the number.
     return int(text) & 0xFFFFFFFF
 
 
 def reader_of(options: argparse.Namespace, source: Any, end: int | None) -> cordwood.Reader:
-    """A reader of the log `source`, as the options say, up to the file offset `end`.
+    """Returns a reader of `source` with these options, up to the file offset `end`.
 
-    By LevelDB's rule (`--on-corruption skip`), it leaves out the records after damage in their block, and counts them.
+    With `--on-corruption skip`, it follows LevelDB's rule: it leaves out records that follow damage in their block.
+    These are counted.
     """
     by_rule = options.on_corruption == "skip"
     policy: Any = "salvage" if by_rule else options.on_corruption
@@ -93,11 +94,11 @@ def reader_of(options: argparse.Namespace, source: Any, end: int | None) -> cord
 BYTES_HELP = (
     "in bytes: 4096, 0x1000 or, as reports print it, 4,096; with K, M, G or T (also 64KiB, ...), in powers of 1024"
 )
-"""How offsets and lengths are written on the command line."""
+"""The help text about how to write offsets and lengths on the command line."""
 
 
 def add_start_argument(parser: argparse.ArgumentParser) -> None:
-    """`--start`."""
+    """Adds `--start`."""
     parser.add_argument(
         "--start",
         type=parse_len,
@@ -116,7 +117,7 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_range_arguments(parser: argparse.ArgumentParser) -> None:
-    """`--start` and `--end`."""
+    """Adds `--start` and `--end`."""
     add_start_argument(parser)
     parser.add_argument(
         "--end", type=parse_len, metavar="OFFSET", help="only records that start before this file offset"
@@ -124,7 +125,7 @@ def add_range_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_record_len_max_argument(parser: argparse.ArgumentParser, what: str = "leave out a longer record") -> None:
-    """`--record-len-max`, for verbs that read records."""
+    """Adds `--record-len-max`, for verbs that read records."""
     rare(parser).add_argument(
         "--record-len-max",
         type=parse_len,
@@ -136,7 +137,7 @@ def add_record_len_max_argument(parser: argparse.ArgumentParser, what: str = "le
 
 
 def add_on_corruption_argument(parser: argparse.ArgumentParser) -> None:
-    """`--on-corruption`, for verbs that print records: `cat` and `convert`."""
+    """Adds `--on-corruption`, for the verbs that print records: `cat` and `convert`."""
     parser.add_argument(
         "--on-corruption",
         choices=("skip", "stop", "salvage"),
@@ -147,7 +148,7 @@ def add_on_corruption_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def add_strict_argument(parser: argparse.ArgumentParser) -> None:
-    """`--strict`, for verbs whose exit status says whether a log is damaged."""
+    """Adds `--strict`, for verbs whose exit status says whether a log is damaged."""
     parser.add_argument(
         "--strict",
         action="store_true",
@@ -157,7 +158,7 @@ def add_strict_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def add_threads_argument(parser: argparse.ArgumentParser) -> None:
-    """`--threads`."""
+    """Adds `--threads`."""
     rare(parser).add_argument(
         "--threads",
         type=_thread_count,
@@ -180,11 +181,11 @@ def processor_count() -> int:
 
 
 FILE_LEN_MAX = (1 << 63) - 1
-"""No file is longer."""
+"""The maximum length of a file."""
 
 
 def parse_len(text: str) -> int:
-    """A number of bytes: `10`, `0xa`, `97,150`, `64k`, `64KiB`, `1G`. The units are powers of 1024."""
+    """Parses a number of bytes: `10`, `0xa`, `97,150`, `64k`, `64KiB`, `1G`. The units are powers of 1024."""
     match = re.fullmatch(
         r"(?:(0x[0-9a-f]+)|(\d+|\d{1,3}(?:,\d{3})+)\s*(?:([kmgt])(?:ib)?|b)?)", text.strip(), re.ASCII | re.IGNORECASE
     )

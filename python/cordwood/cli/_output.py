@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Output(Protocol):
-    """Where data goes: a file, or stdout."""
+    """A destination for data: a file or stdout."""
 
     def write(self, data: bytes, /) -> int:
         """Writes all of the data."""
@@ -31,19 +31,19 @@ class Output(Protocol):
 
 
 STDOUT = "<stdout>"
-"""Its name in messages."""
+"""The name of stdout in messages."""
 
 
 class _Stdout(io.BufferedWriter):
-    """A buffer before stdout. `write` takes all of the data or raises an error, as `flush` does, that names stdout.
+    """A buffer for stdout. `write` takes all of the data. The errors of `write` and `flush` name stdout.
 
-    Once Ctrl-C has ended one of them, which may have waited for the reader of a full pipe, no more is written: whoever
-    closes a table, for example, would wait again.
+    `write` and `flush` may wait for the reader of a full pipe. After Ctrl-C has ended such a wait, no more data is
+    written. Otherwise, code that closes a table, for example, would wait again.
     """
 
     def __init__(self, old: io.TextIOWrapper) -> None:
         super().__init__(open(old.fileno(), "wb", buffering=0, closefd=False))  # noqa: SIM115
-        # It may close the descriptor when no object refers to it.
+        # A stream may close its descriptor once nothing refers to it.
         self._old = old
         self._is_interrupted = False
 
@@ -66,9 +66,9 @@ class _Stdout(io.BufferedWriter):
 
 
 def open_streams() -> None:
-    """Makes the standard streams ready for the command.
+    """Prepares the standard streams for the command.
 
-    A path need not be valid text: characters that cannot be shown are escaped.
+    Characters that a stream cannot encode are escaped, because a path need not be valid text.
     """
     _open_closed()
     _open_stdout()
@@ -78,9 +78,9 @@ def open_streams() -> None:
 
 
 def _open_closed() -> None:
-    """Opens streams that the shell has closed (`>&-`), so that using them fails and no other file gets their numbers.
+    """Opens the streams that the shell has closed (`>&-`). Using them fails, and no other file gets their numbers.
 
-    Python has `None` for such a stream. Messages to a closed stderr are lost.
+    Python represents a closed stream as `None`. Messages to a closed stderr are lost.
     """
     null = ("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w")
     for name, flags, mode in null:
@@ -91,12 +91,12 @@ def _open_closed() -> None:
 def _open_stdout() -> None:
     """Gives `sys.stdout` a buffer of its own.
 
-    With PYTHONUNBUFFERED, Python's stdout has none: a write may then take only a part of the data, as the last one
-    that fits on a disk does, and reports that only by its result, which neither `print` nor pyarrow looks at.
+    With PYTHONUNBUFFERED, Python's stdout has no buffer. A write may then take only a part of the data, for example
+    when the disk becomes full. It reports this only by its result, which neither `print` nor pyarrow checks.
     """
     is_text_of_bytes = isinstance(sys.stdout, io.TextIOWrapper)
     old = cast("io.TextIOWrapper", sys.stdout)
-    # The substitute of a notebook or a test may not write to a descriptor.
+    # The stdout of a notebook or a test may not write to a descriptor.
     if not is_text_of_bytes or isinstance(old.buffer, _Stdout):
         return
     with contextlib.suppress(io.UnsupportedOperation):
@@ -104,14 +104,14 @@ def _open_stdout() -> None:
             _Stdout(old),
             encoding=old.encoding,
             errors=old.errors,
-            # Unbuffered text is passed on at the end of each line, as on a terminal.
+            # If stdout was unbuffered, each line is passed on at its end, as on a terminal.
             line_buffering=old.line_buffering or old.write_through,
         )
         old.flush()
 
 
 def drop_failed() -> None:
-    """Drops output that cannot be written: Python flushes stdout again when it exits, and would fail again."""
+    """Drops output that cannot be written. Otherwise, Python would flush stdout again at its exit, and fail again."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -121,13 +121,13 @@ def drop_failed() -> None:
 def drop_pending() -> None:
     """Drops printed text that is still in a buffer.
 
-    Python flushes stdout and stderr when it exits, which would wait for the reader of a full pipe. A stream whose file
-    object is closed is not flushed; its descriptor stays open, for the stream that replaces it.
+    Python flushes stdout and stderr when it exits, and would wait for the reader of a full pipe. It does not flush a
+    stream whose file object is closed. The descriptor stays open for the stream that replaces the old one.
     """
     for name in "stdout", "stderr":
         old = getattr(sys, name)
         raw = getattr(getattr(old, "buffer", None), "raw", None)
-        # The substitute of a notebook or a test is left alone.
+        # The streams of a notebook or a test are left alone.
         if isinstance(old, io.TextIOWrapper) and isinstance(raw, io.FileIO) and not raw.closefd:
             new = open(raw.fileno(), "w", encoding=old.encoding, errors=old.errors, closefd=False)  # noqa: SIM115
             setattr(sys, name, new)
@@ -135,7 +135,7 @@ def drop_pending() -> None:
 
 
 def stdout() -> Output:
-    """stdout, for data. On a terminal, control characters and bytes that are not UTF-8 are escaped."""
+    """Returns stdout for data. On a terminal, control characters and bytes that are not UTF-8 are escaped."""
     return _Terminal() if sys.stdout.isatty() else sys.stdout.buffer
 
 
@@ -155,10 +155,10 @@ def print_json(value: object) -> None:
 
 
 def json_bytes(text: str) -> bytes:
-    """JSON as it is printed, in UTF-8. Parts of a path that are not valid text are escaped.
+    """Returns JSON as it is printed, in UTF-8. Parts of a path that are not valid text are escaped.
 
-    So are DEL and the C1 controls: JSON allows them in a string, and a terminal to which the line comes through a pipe
-    would obey them.
+    DEL and the C1 controls are escaped, too. JSON allows them in a string, but a terminal that gets the line through
+    a pipe would obey them.
     """
     if not text.isprintable():
         text = text.translate(_CONTROLS)

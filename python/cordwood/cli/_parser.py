@@ -24,7 +24,7 @@ VERBS = (
 )
 
 LOG_OPTIONS = ("dialect", "log_number", "record_len_max")
-"""The options of the same names of functions that read or write a log. Those that a verb has are in `options.log`."""
+"""The options for functions that read or write a log. `options.log` has those that the verb accepts."""
 
 EPILOG = """\
 also:
@@ -50,8 +50,8 @@ examples:
 
 
 def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
-    """The parser of a command line that knows some of the verbs. Each costs an import."""
-    # Otherwise, argparse would look up the width with `shutil`, for each option that is added.
+    """Returns a parser that knows some of the verbs. Each verb costs an import."""
+    # Otherwise, argparse would use `shutil` to look up the width for each option that is added.
     formatter_class = partial(_Formatter, width=terminal_width() - 2)
     parser = _Parser(
         prog="cordwood",
@@ -61,7 +61,7 @@ def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("-V", "--version", action="version", version=f"cordwood {cordwood.__version__}")
-    # Without `prog`, argparse would format the usage here, and import modules that only help needs.
+    # Without `prog`, argparse would format the usage here and import modules that only the help needs.
     subparsers = parser.add_subparsers(title="verbs", metavar="VERB", required=True, prog=parser.prog)
     parser.is_verb = False
     for verb in verbs:
@@ -83,7 +83,7 @@ def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
 class _Formatter(argparse.RawDescriptionHelpFormatter):
     """Help that fits in a terminal.
 
-    The paragraphs of a description are folded, but indented ones stay as they are: examples.
+    The paragraphs of a description are folded. Indented paragraphs are examples and are left as they are.
     """
 
     def _split_lines(self, text: str, width: int) -> list[str]:
@@ -104,12 +104,12 @@ def is_option(word: str) -> bool:
 
 
 class _Parser(argparse.ArgumentParser):
-    # Options that a verb does not know are reported by the verb, with its own usage.
+    # The parser of a verb reports unknown options itself, with its own usage.
     is_verb = True
 
     @cached_property
     def rare(self) -> Any:
-        """The group of the rare options: the last one, if a verb has any."""
+        """Returns the group for rare options, which is always the last one."""
         return self.add_argument_group("rare options")
 
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - one signature for all overloads
@@ -122,13 +122,13 @@ class _Parser(argparse.ArgumentParser):
             return options, unknown
         if hasattr(options, "sources"):
             if not any(is_option(word) for word in unknown):
-                # To argparse, the names of sources end at the first option that follows one of them.
+                # argparse ends the list of sources at the first option that follows one of them.
                 destination = getattr(options, "destination", None)
                 options.sources = [*options.sources, *([] if destination is None else [destination]), *unknown]
                 if destination is not None:
                     options.destination = options.sources.pop()
                 unknown = []
-            # In this package, `map` is the module of a verb, not the function of Python.
+            # `map` is not used here, because it is the module of a verb in this package.
             options.sources = [_path_before_url(name) for name in options.sources]
         for name in ("source", "destination"):
             if (value := getattr(options, name, None)) is not None:
@@ -141,7 +141,7 @@ class _Parser(argparse.ArgumentParser):
         return options, unknown
 
     def _check_options(self, words: Sequence[str]) -> None:
-        """Reports the options that the verb does not have: argparse would report a missing argument instead."""
+        """Reports unknown options. Without this check, argparse would report a missing argument instead."""
         words = words[: words.index("--")] if "--" in words else words
         known = [option for option in self._option_string_actions if option.startswith("--")]
         unknown = [word for word in words if word.startswith("--") and word.partition("=")[0] not in known]
@@ -150,12 +150,12 @@ class _Parser(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(unknown)}{guesses[0]}")
 
     def error(self, message: str) -> NoReturn:
-        """Reports a wrong command line in two lines, and exits: argparse would print the whole usage."""
+        """Reports a wrong command line in two lines and exits. By default, argparse prints the whole usage."""
         complain(message)
         self.exit(Status.USAGE, f"  see: {self.prog} --help\n")
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
-        # argparse does not report that --help or --version cannot be written.
+        # argparse ignores errors when it writes --help or --version.
         if message and file is sys.stdout:
             print(message, end="", flush=True)
         else:
@@ -163,8 +163,8 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _path_before_url(name: str) -> str:
-    """The name of a source or destination, but `./` and the name for a file whose path looks like a URL.
+    """Returns the name of a source or destination. If the path of an existing file looks like a URL, adds `./`.
 
-    Otherwise, a log from somebody else's archive, in a directory named `https:`, would be requested from a network.
+    Otherwise, a log in a directory named `https:`, from an untrusted archive, would be requested from the network.
     """
     return f".{os.sep}{name}" if "://" in name and is_url(name) and os.path.lexists(name) else name

@@ -17,20 +17,21 @@ from cordwood.cli import _messages
 from cordwood.cli._messages import complain
 
 AUTO = "auto"
-"""The choice of `--as` that leaves it to the first record of a log."""
+"""The value of `--as` that lets the first record of a log decide."""
 
 AUTO_HELP = "one of these, by the dialect and the first record; stderr says which one"
 
 
 def report_engine(name: str, text: str) -> None:
-    """Reports that a log may be of several engines, and how to decide."""
+    """Reports that several engines may have written a log, and how to choose one."""
     complain(f"{display_name(name)}: {text}: --dialect rocksdb or --dialect pebble decides")
 
 
 def other_payload(record: bytes, payload: Payload, dialect: str | None) -> str | None:
-    """The kind of a record that is not of the one `--as` names, and its option; `None` if unknown or ambiguous.
+    """Returns the kind of a record and its option, if it is not the kind that `--as` names.
 
-    The dialect of some logs decides their kind, even if a record may be decoded as another.
+    Returns `None` if the kind is unknown or ambiguous. Some dialects decide the kind of their records, even if a
+    record can also be decoded as another kind.
     """
     wanted = payload.kind
     if wanted and dialect in wanted.dialects:
@@ -44,9 +45,9 @@ def _advice(kind: Kind) -> str:
 
 
 def other_kind(options: argparse.Namespace, is_full: Callable[[], bool]) -> Callable[[str], str | None] | None:
-    """The `other_kind` of `for_each_source`; `None` if every log contains the kind that `--as` names.
+    """Returns the `other_kind` of `for_each_source`, or `None` if every log contains the kind that `--as` names.
 
-    Once the limit of rows is reached, no log is opened.
+    Once the limit of rows is reached, it opens no more logs.
     """
     if options.payload == AUTO:
         return lambda _: None
@@ -64,29 +65,29 @@ def other_kind(options: argparse.Namespace, is_full: Callable[[], bool]) -> Call
 
 
 def is_manifest(name: str, kind: Kind | None) -> bool:
-    """Whether a log with records of this kind is a MANIFEST, or has the name of one where that is not known."""
+    """Checks whether a log is a MANIFEST, either by the kind of its records or by its name."""
     return kind == VERSION_EDIT or VERSION_EDIT.is_name(name)
 
 
 LOST_EDITS = (
     "records were lost: its live files and column families may be wrong, and a database opened with it may lose more"
 )
-"""The meaning of damage to a MANIFEST: its records say which files and column families were added, and which
+"""What damage to a MANIFEST means. Its records say which files and column families were added and which were
 removed."""
 
 UNKNOWN_EDITS = "edits with unknown tags, as a newer Pebble writes them, are not decoded: its live files may be wrong"
-"""The same of a MANIFEST without damage."""
+"""What unknown edits in an undamaged MANIFEST mean."""
 
 
 def hint_at_payload(files: Iterable[Input], options: argparse.Namespace) -> None:
-    """On a terminal, says how to decode the records of the first log, if that is known; a script gets no hint."""
+    """On a terminal, says how to decode the records of the first log, if this is known. A script gets no hint."""
     if _messages.is_quiet or not sys.stderr.isatty():
         return
     for file in files:
         # Opening a pipe again would wait for another writer.
         if not os.path.isfile(file.name):
             continue
-        # An unreadable log has been reported.
+        # An unreadable log has already been reported.
         with contextlib.suppress(OSError, cordwood.CordwoodError):
             with cordwood.Reader(file.name, on_corruption="skip", **options.log) as reader:
                 kind, has_records = kind_of_records(file.name, reader)
@@ -97,7 +98,7 @@ def hint_at_payload(files: Iterable[Input], options: argparse.Namespace) -> None
 
 
 def report_payload(name: str, payload: Payload | None, *, has_records: bool = True) -> None:
-    """Reports the kind that the records of a log are taken for."""
+    """Reports as which kind the records of a log are read."""
     why = "its first record does not have exactly one known form" if has_records else "there are no records"
     text = f"read with --as {payload.name}" if payload else f"read as bytes: {why}"
     complain(f"{display_name(name)}: {text}")

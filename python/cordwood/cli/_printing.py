@@ -21,7 +21,7 @@ from cordwood.cli._selection import Selection, add_selection_arguments
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    # The data of a record as JSON.
+    # The data of a record, as fields of JSON.
     _Encoded: TypeAlias = dict[str, Any]
 
 
@@ -55,7 +55,7 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _with_values(name: str) -> str:
-    """A choice of `--as`. That of a table only names the verb that makes it."""
+    """Checks a value of `--as`. For a table, the error names the verb that makes it."""
     if name in PAYLOADS and not PAYLOADS[name].has_value:
         raise argparse.ArgumentTypeError(f"{name} is a table: cordwood convert --as {name} makes it")
     return name
@@ -65,7 +65,7 @@ _FIELDS = ("source", "offset", "end_offset", "len", "salvaged")
 
 
 def _row(source: str, record: cordwood.Record, data: dict[str, Any]) -> dict[str, Any]:
-    """A record as JSON: `_FIELDS`, and those of its data."""
+    """Returns a record as JSON: `_FIELDS`, and the fields of its data."""
     return {
         "source": source,
         "offset": record.offset,
@@ -77,7 +77,7 @@ def _row(source: str, record: cordwood.Record, data: dict[str, Any]) -> dict[str
 
 
 def selection_of(options: argparse.Namespace) -> Selection:
-    """The selection of records, which are rows here: the columns are the fields of `--json`."""
+    """Returns the selection of records. The rows are records, and the columns are the fields of `--json`."""
     data = [options.encoding] if options.encoding else ["text", "base64"]
     if options.payload:
         data = ["value", "error", *data]
@@ -85,10 +85,10 @@ def selection_of(options: argparse.Namespace) -> Selection:
 
 
 def check_output(options: argparse.Namespace) -> None:
-    """Checks that the options of `add_output_arguments` go together.
+    """Checks that the options of `add_output_arguments` are compatible.
 
     Raises:
-        ValueError: One of them would have no effect.
+        ValueError: One of the options would have no effect.
     """
     if options.format != "lines" and (options.json or options.payload):
         raise ValueError(
@@ -101,25 +101,25 @@ def check_output(options: argparse.Namespace) -> None:
 
 
 def end_selection(selection: Selection) -> None:
-    """Must be called after the last record.
+    """Ends the output. Must be called after the last record.
 
     Raises:
-        ValueError: A requested name was in none of them.
+        ValueError: A requested name was in no record.
     """
     selection.check_names()
     _print_held_back(selection)
 
 
 def _print_held_back(selection: Selection) -> None:
-    """Prints the records that have no value in the wanted columns."""
+    """Prints the held-back records, which have no value in the requested columns."""
     for _ in selection.held_back():
         stdout().write(b"{}\n")
 
 
 class Printer:
-    """Prints the records of a source one by one, as `--format` says or as JSON.
+    """Prints the records of a source one by one, in the form of `--format` or as JSON.
 
-    Those that `--as` cannot decode are reported, and decide the status.
+    Records that `--as` cannot decode are reported, and they decide the status.
 
     Attributes:
         status: The exit status for the records so far.
@@ -140,7 +140,7 @@ class Printer:
         self.status = Status.CLEAN
 
     def __call__(self, record: cordwood.Record) -> None:
-        """Prints a record, if it is of the kind that `--as` names."""
+        """Prints a record if it has the kind that `--as` names."""
         if self._format:
             self._selection.take({})
             self._out.write(framed([record.data], self._format))
@@ -150,7 +150,7 @@ class Printer:
         data = encode(record.data)
         error = data.get("error") if data else None
         if is_first and error is None and self._payload and self._payload.is_part:
-            # All records might be of another kind, and skipped.
+            # All records might have another kind, so that all of them would be skipped.
             self._report_advice(record)
         if data is None:
             return
@@ -172,7 +172,7 @@ class Printer:
         return _decoder(payload, self._name, self._dialect) if payload else _ENCODERS[self._encoding]
 
     def _report(self, record: cordwood.Record, error: str) -> None:
-        """Reports the first errors; only the very first if the record is known to be of another kind."""
+        """Reports the first errors. If the first record is known to have another kind, reports only that one."""
         self.status = Status.DAMAGE
         self._error_count += 1
         if self._error_count > self._reported_max:
@@ -183,7 +183,7 @@ class Printer:
             complain(f"{display_name(self._name)}: the record at offset {record.offset}: {error}")
 
     def _report_advice(self, record: cordwood.Record) -> bool:
-        """Reports a record that is known to be of another kind than `--as` names."""
+        """Reports a record if it is known to have another kind than `--as` names. Returns whether it is."""
         advice = other_payload(record.data, self._payload, self._dialect) if self._payload else None
         if advice:
             self.status = Status.DAMAGE
@@ -191,19 +191,19 @@ class Printer:
         return bool(advice)
 
     def close(self) -> None:
-        """Reports how many records in all could not be decoded, unless each of them was reported."""
+        """Reports the total number of records that could not be decoded, unless each of them was reported."""
         if self._error_count > self._reported_max:
             complain(f"{display_name(self._name)}: {self._error_count:,} records in all could not be decoded")
 
 
 class _Json(str):
-    """A value as JSON, which the native module has printed."""
+    """A value that is already JSON, printed by the native module."""
 
     __slots__ = ()
 
 
 def _json_of(row: dict[str, Any]) -> str:
-    """A record on one line. A value that is JSON already is the last of its fields."""
+    """Returns a record as one line of JSON. A value that is already JSON comes last."""
     value = row.get("value")
     if not isinstance(value, _Json):
         return json_text(row)
@@ -211,7 +211,7 @@ def _json_of(row: dict[str, Any]) -> str:
 
 
 def _parsed(row: dict[str, Any]) -> dict[str, Any]:
-    """The same record, with its value as an object: fields of it may be wanted."""
+    """Returns the record with its value parsed, because fields inside the value may be requested."""
     value = row.get("value")
     if not isinstance(value, _Json):
         return row
@@ -221,7 +221,7 @@ def _parsed(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _decoder(payload: Payload, name: str, dialect: str | None) -> Callable[[bytes], _Encoded | None]:
-    """Returns a decoder. It returns `None` for a record that is not printed: one that the payload is not about."""
+    """Returns a decoder. The decoder returns `None` for a record to which the payload does not apply."""
     if not payload.has_value:
         return _as_text
     value_of = _messages() if payload.name == "wandb" else _values(payload, name, dialect)
@@ -269,4 +269,4 @@ _ENCODERS: dict[str | None, Callable[[bytes], _Encoded]] = {
     "base64": lambda data: {"base64": base64_text(data)},
     None: _as_text,
 }
-"""By the value of `--encoding`."""
+"""The encoder for each value of `--encoding`."""

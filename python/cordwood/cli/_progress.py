@@ -14,11 +14,11 @@ from cordwood.cli import _messages
 
 
 class ProgressBar:
-    """A bar on stderr with rate and time left, once the work takes longer than a second.
+    """A bar on stderr with the rate and the time left. It appears if the work takes longer than a second.
 
-    It is shown only on a terminal, and only if tqdm is installed (the extra `cli`), but not if records are printed on
-    the terminal: they show the progress. It leaves no line on the terminal, however the work ends, and gives way to
-    messages.
+    It is shown only on a terminal, and only if tqdm is installed (the extra `cli`). It is not shown if records are
+    printed on the terminal, because these already show the progress. The bar is removed before messages and when the
+    work ends.
     """
 
     def __init__(self, name: str, *, prints_records: bool = False) -> None:
@@ -30,18 +30,18 @@ class ProgressBar:
         except ImportError:
             return
         total = None
-        # A file that is missing is reported when it is opened.
+        # A missing file is reported when it is opened.
         with contextlib.suppress(OSError, ValueError):
             total = None if name == "-" or is_url(name) else os.stat(name).st_size
         self._bar = tqdm(
             total=total, desc=display_name(name), delay=1, leave=False, unit="B", unit_scale=True, unit_divisor=1024
         )
-        # Room for the characters that the terminal itself prints on Ctrl-C.
+        # Leaves room for `^C`, which the terminal itself prints on Ctrl-C.
         if self._bar.ncols:
             self._bar.ncols = max(self._bar.ncols - 3, 1)
 
     def __call__(self, done_len: int) -> None:
-        """Adds the number of bytes that have been read since the last call."""
+        """Adds the number of bytes that were read since the last call."""
         if self._bar is not None:
             self._bar.update(done_len)
 
@@ -57,10 +57,10 @@ class ProgressBar:
 
     def _clear(self) -> None:
         """Removes the bar from the terminal until it is drawn again."""
-        # Ctrl-C may come while the bar is being drawn, before tqdm knows that it is there.
+        # Ctrl-C may arrive while the bar is being drawn, before tqdm has recorded that it is visible.
         if self._bar is None or time.time() < self._bar.start_t + self._bar.delay:
             return
-        # Also the rest of the line: `^C`.
+        # This also removes `^C` from the rest of the line.
         is_dumb = os.environ.get("TERM") == "dumb"
         print(
             "\r" + (" " * (self._bar.ncols or 0) + "\r" if is_dumb else "\x1b[K"), end="", file=sys.stderr, flush=True

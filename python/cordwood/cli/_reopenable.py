@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 
 def is_stream(name: str) -> bool:
-    """Whether a source can be read only once: stdin, or a pipe or device, where reading more may take forever."""
+    """Checks whether a source can be read only once: stdin, or a pipe or device, where a read may wait forever."""
     return name == "-" or files.is_stream(name)
 
 
 def first_stream(inputs: Iterable[Input]) -> str | None:
-    """The display name of the first of these that would be read and can be read only once."""
+    """Returns the display name of the first input that would be read and can be read only once."""
     return next((display_name(file.name) for file in inputs if not file.format and is_stream(file.name)), None)
 
 
 class Reopenable:
     """A source that can be read several times.
 
-    A file by name, a segmented log or a URL can have several readers at a time. stdin, and the temporary file into
-    which a pipe is copied, can have only one: the next starts when the previous one has ended.
+    A named file, a segmented log or a URL can have several readers at a time. stdin can have only one, and so can the
+    temporary file into which a pipe is copied: a reader must be finished before the next one starts.
     """
 
     def __init__(self, name: str, file: IO[bytes] | None, *, is_path: bool) -> None:
@@ -42,14 +42,14 @@ class Reopenable:
         self._start = 0 if is_path or not file else file.tell()
 
     def open(self) -> Source:
-        """Returns the source, at its start."""
+        """Returns the source, positioned at its start."""
         if self._is_path or not self._file:
             return self._name
         self._file.seek(self._start)
         return self._file
 
     def read(self, start: int, end: int) -> bytes:
-        """Returns the bytes between two file offsets. A reader of stdin or a pipe must have ended.
+        """Returns the bytes between two file offsets. A reader of stdin or a pipe must be finished.
 
         Raises:
             SourceFailure: The file has become shorter.
@@ -63,10 +63,13 @@ class Reopenable:
         return data
 
     def check_same(self, end: int) -> None:
-        """Checks that a named file is still the same, and not shorter: must be called after it has been opened again.
+        """Checks that a named file is still the same and has not become shorter.
+
+        Must be called after the file was opened again. The original file stays open, so that no other file gets its
+        number.
 
         Raises:
-            Failure: It is not. The original file stays open, so that no other file has its number.
+            Failure: The file was replaced or cut.
         """
         if not self._is_path or not self._file:
             return
@@ -82,7 +85,7 @@ class Reopenable:
 
 
 def changed_meanwhile(name: str, what: str) -> Failure:
-    """The error for a file that was changed between two passes."""
+    """Returns the error for a file that was changed between two passes."""
     return Failure(
         f"{name}: the file was {what} while it was converted; its columns are found in a first pass, and the second "
         "one found different records: convert it again while no program writes to it"
@@ -91,9 +94,9 @@ def changed_meanwhile(name: str, what: str) -> Failure:
 
 @contextlib.contextmanager
 def reopenable(name: str) -> Generator[Reopenable]:
-    """A source that can be read several times."""
+    """Opens a source so that it can be read several times."""
     with contextlib.ExitStack() as stack:
-        # A directory is a segmented log, whose files are opened one at a time.
+        # A directory is a segmented log. Its files are opened one at a time.
         if is_url(name) or os.path.isdir(name):
             yield Reopenable(name, None, is_path=False)
             return

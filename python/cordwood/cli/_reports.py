@@ -16,18 +16,18 @@ from cordwood.cli._terminal import print_folded, red
 from cordwood.types import Engine, Outcome, OutcomeKind, Reason, Severity
 
 LISTED_MAX = 1_000
-"""At most this many regions of a log are listed on stdout; `--json` lists more."""
+"""At most this many regions of a log are listed on stdout. `--json` lists more."""
 
 NO_DIALECT = "the dialect could not be detected, so the log was read as leveldb; --dialect chooses another"
-"""The text about a damaged log whose dialect could not be detected."""
+"""The message for a damaged log whose dialect could not be detected."""
 
 
 EMPTY_RUN = "a run without a byte"
-"""The text about the log of a run that has no byte, as after the run was killed before its first record."""
+"""The text for an empty log of a run, for example because the run was killed before its first record."""
 
 
 def format_text(dialect: str, compression: str | None) -> str:
-    """The dialect of a log, and how it is compressed, if its dialect has compression: `packed, stored`."""
+    """Returns the dialect of a log and, if the dialect has compression, its compression, as in `packed, stored`."""
     how = compression or ("stored" if dialect == "packed" else None)
     return f"{dialect}, {how}" if how else dialect
 
@@ -35,7 +35,7 @@ def format_text(dialect: str, compression: str | None) -> str:
 def state_of_log(
     end: Outcome, zeros: _summary.ZerosAtEnd | None, *, ok: bool, has_zeros_inside: bool, must_be_complete: bool = False
 ) -> str:
-    """Whether a log is damaged, in a few words, for stdout. `zeros` are those at its end."""
+    """Returns the state of a log in a few words for stdout. `zeros` are the zeros at its end."""
     if not ok:
         return red("DAMAGED")
     state = red("INCOMPLETE") if must_be_complete else "ok"
@@ -49,7 +49,7 @@ def state_of_log(
 
 
 def salvaged_text(count: int, engine: Engine | None = None) -> str:
-    """The text about records that were found after damage in their block, for users of the engine if it is known."""
+    """Returns the text about records that follow damage in their block. It mentions the engine if that is known."""
     where, them = ("1 record follows damage in its block", "it")
     if count > 1:
         where, them = (f"{count:,} records follow damage in their blocks", "them")
@@ -61,13 +61,13 @@ def salvaged_text(count: int, engine: Engine | None = None) -> str:
 
 
 def other_log_parts(own: int | None, number: int, options: argparse.Namespace) -> tuple[str, str, str]:
-    """Why no record of a file that belongs entirely to another log is returned, and the advice."""
+    """Returns why a file that belongs entirely to another log has no records, and advice, as parts of a message."""
     says = f"the name says {own}" if options.log_number is None else f"--log-number says {own}"
     return f"the whole file belongs to log {number}", says, f"to read it: --log-number {number}"
 
 
 def report_other_log(name: str, own: int | None, number: int | None, options: argparse.Namespace) -> None:
-    """Reports such a file on stderr. With `None` there is no message."""
+    """Reports on stderr that a file belongs entirely to log `number`. With `None`, reports nothing."""
     if number is not None and not is_without_record(name, own):
         complain(f"{display_name(name)}: {'; '.join(other_log_parts(own, number, options))}")
 
@@ -75,7 +75,7 @@ def report_other_log(name: str, own: int | None, number: int | None, options: ar
 def report_left_out(name: str, report: cordwood.Report, options: argparse.Namespace) -> Status:
     """Reports the records that a verb left out of a log, and the option that would return more.
 
-    The status is `DAMAGE` also if all of the file was left out because it belongs to another log.
+    The status is also `DAMAGE` if the whole file was left out because it belongs to another log.
     """
     for text in _left_out(report, options.on_corruption):
         complain(f"{display_name(name)}: {text}")
@@ -88,7 +88,7 @@ def report_left_out(name: str, report: cordwood.Report, options: argparse.Namesp
 
 
 def _left_out(report: cordwood.Report, policy: str) -> Iterator[str]:
-    """The regions that contain data that was not returned, and the zeros at the end, in lines."""
+    """Yields a line for each region with data that was not returned, and further lines, as for zeros at the end."""
     yield from (
         f"{_reason_text(region)}; its records are read"
         for region in report.skipped
@@ -124,24 +124,24 @@ def _place_text(region: cordwood.SkippedRegion) -> str:
 
 
 def _zeros_text(region: cordwood.SkippedRegion) -> str:
-    """The text about zeros that a record follows."""
+    """Returns the text about zeros that come before a record."""
     return f"at {region.offset:,}: {_summary.zeros_inside_text(region.length)}"
 
 
 def _reason_text(region: cordwood.SkippedRegion, *, names_flip: bool = True) -> str:
-    """Why a region was not returned, with the bit that was flipped, if that explains it and is to be named."""
+    """Returns why a region was not returned. With `names_flip`, names the flipped bit if it explains the damage."""
     flip = region.bit_flip
     if region.reason == Reason.RECORD_TOO_LARGE:
         return "a record longer than --record-len-max"
     if flip is None or not names_flip:
         return region.description
-    # The bit says more than the two checksums.
+    # The flipped bit says more than the two checksums.
     fault = "checksum mismatch" if region.reason == Reason.CHECKSUM_MISMATCH else region.description
     return f"{fault}: bit {flip.bit} of byte {flip.offset:,} was flipped"
 
 
 def region_fields(region: cordwood.SkippedRegion) -> dict[str, Any]:
-    """A skipped region as JSON."""
+    """Returns a skipped region as JSON."""
     fields = {field: getattr(region, field) for field in ("offset", "end_offset", "reason", "severity")}
     crcs = {"stored_crc": region.stored_crc, "computed_crc": region.computed_crc}
     return {**fields, "message": str(region), **crcs, "bit_flip": region.bit_flip and region.bit_flip._asdict()}
@@ -168,7 +168,7 @@ def print_report(
         report: The report of `verify`, `salvage` or `pack`.
         options: Only `json`, `log_number`, `start` and `strict` are used.
         sha256: The SHA-256 of the bytes that were read, for JSON.
-        fields: Further fields for the end of the JSON object.
+        fields: Additional fields at the end of the JSON object.
     """
     # A range after the start may contain only an older log.
     other = None if options.start else report.other_log_number
@@ -203,7 +203,7 @@ def _print_text(name: str, report: cordwood.Report, other: int | None, options: 
         )
         state += ", "
     else:
-        # Not "ok": it may be a log that was renamed, in which readers find no record.
+        # The text is not "ok": the log may have been renamed, so that readers find no record in it.
         state = "" if report.ok else f"{red('DAMAGED')}, "
         why, says, advice = other_log_parts(report.log_number, other, options)
         why = f"; {why}, and {says}"
@@ -212,7 +212,7 @@ def _print_text(name: str, report: cordwood.Report, other: int | None, options: 
     elif _summary.is_empty_run(report):
         state, content = f"{red('INCOMPLETE') if options.strict else 'ok'}, ", EMPTY_RUN
     else:
-        # Not "DAMAGED, 1 record", which could be read as the extent of the damage.
+        # "DAMAGED, 1 record" could be read as the extent of the damage, so the text says "read".
         records = ("" if report.ok else "read ") + quantity(report.record_count, "record")
         content = records + (why or f", {quantity(report.payload_len, 'byte')}")
     print(f"{display_name(name)}: {state}{content}")
@@ -230,7 +230,7 @@ def _print_text(name: str, report: cordwood.Report, other: int | None, options: 
 
 
 def _regions(report: cordwood.Report) -> Iterator[tuple[str, bool]]:
-    """The regions that are listed on stdout, in lines, and whether each is damage."""
+    """Yields a line for each region that is listed on stdout, and whether the region is damage."""
     own = "" if report.log_number is None else f"; this one is log {report.log_number}"
     zeros = {region.offset for region in _summary.zeros_inside(report)}
     names_flip = not _summary.has_no_dialect(report)
@@ -241,7 +241,7 @@ def _regions(report: cordwood.Report) -> Iterator[tuple[str, bool]]:
         or region.reason in (Reason.STALE, Reason.UNKNOWN_VERSION)
         or region.offset in zeros
     ]
-    # Those whose flipped bit was flipped back, too, in the order of the file.
+    # Repaired regions, whose flipped bit was flipped back, are also listed. All are in the order of the file.
     repaired = {region.offset: region for region in report.repaired[:LISTED_MAX]}
     for region in sorted([*listed[:LISTED_MAX], *repaired.values()], key=lambda region: region.offset):
         if region is repaired.get(region.offset):
@@ -254,6 +254,6 @@ def _regions(report: cordwood.Report) -> Iterator[tuple[str, bool]]:
             reason = _reason_text(region, names_flip=names_flip)
             yield f"{_place_text(region)}, {reason}", region.severity == Severity.CORRUPTION
     if len(listed) > LISTED_MAX:
-        # The report itself has the first 100,000.
+        # The report itself lists only the first 100,000 regions.
         more = f"{'at least ' if _summary.is_cut(report) else ''}{quantity(len(listed) - LISTED_MAX, 'more region')}"
         yield f"and {more}; to list them: cordwood verify --json", False

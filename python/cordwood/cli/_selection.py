@@ -21,7 +21,7 @@ _MISSING = object()
 
 
 def add_selection_arguments(parser: argparse.ArgumentParser, row: str, column: str) -> None:
-    """`--limit` and `--columns` of a verb whose output has such rows and columns."""
+    """Adds `--limit` and `--columns`, for a verb whose output has these rows and columns."""
     parser.add_argument(
         "-n",
         "--limit",
@@ -50,11 +50,11 @@ def _names(text: str) -> list[str]:
 
 
 class Selection:
-    """Counts the rows that are wanted, and chooses their columns.
+    """Counts the requested rows, and chooses their columns.
 
     Attributes:
         columns: The names of the columns, in their order; `None` for all.
-        is_active: Whether it chooses columns, or counts rows.
+        is_active: Whether it chooses columns or counts rows.
     """
 
     def __init__(
@@ -66,19 +66,19 @@ class Selection:
         """Starts before the first row.
 
         Args:
-            options: Those of `add_selection_arguments`.
+            options: The options of `add_selection_arguments`.
             known: The names of all columns, if they are known before the first row.
-            nested: Those of `known` whose values contain further names, which are not known.
+            nested: The names in `known` whose values contain further names, which are not known.
 
         Raises:
-            ValueError: A name is not among them.
+            ValueError: A requested name is not known.
         """
         self.columns: list[str] | None = options.columns
         self._limit: int | None = options.limit
         self._nested = nested
         self._count = self._held_count = 0
         self._is_reported = self._has_rows = False
-        # The requested names that were in no row yet, and the names that were.
+        # The requested names that no row has had yet, and the names that rows have had.
         self._wanted = dict.fromkeys(self.columns or ())
         self._seen: dict[str, None] = {}
         self.is_active: bool = self.columns is not None or self._limit is not None
@@ -90,11 +90,11 @@ class Selection:
 
     @property
     def is_full(self) -> bool:
-        """Whether the limit is reached: then no more needs to be read."""
+        """Whether the limit is reached, so that reading can stop."""
         return self._limit is not None and self._count >= self._limit
 
     def take(self, row: dict[str, Any]) -> dict[str, Any] | None:
-        """The wanted part of a row, which then counts; `None` if `held_back` will return it."""
+        """Counts a row, and returns the requested part of it. Returns `None` if `held_back` will return it later."""
         if self._wanted:
             self.look_for_names(row)
         self._count += 1
@@ -105,15 +105,16 @@ class Selection:
         return wanted
 
     def held_back(self) -> Iterable[dict[str, Any]]:
-        """The empty rows that `take` has held back, each once: a column that was in no row yet may not exist.
+        """Returns the empty rows that `take` has held back, because a column that was in no row yet may not exist.
 
-        They belong before the next row that it returns, or after the last one, once the names have been checked.
+        Each row is returned once. The rows belong before the next row that `take` returns. After the last row, they
+        belong at the end, once the names have been checked.
         """
         count, self._held_count = self._held_count, 0
         return repeat({}, count)
 
     def in_columns(self, row: dict[str, Any]) -> dict[str, Any]:
-        """The part of a row that is in the wanted columns."""
+        """Returns the part of a row that is in the requested columns."""
         if self.columns is None:
             return row
         found = ((name, value_in(row, name)) for name in self.columns)
@@ -121,7 +122,7 @@ class Selection:
 
     def look_for_names(self, row: dict[str, Any]) -> None:
         """Looks for the requested columns in a row."""
-        # Names within values are missing only where there are such values.
+        # A name inside a value counts as missing only if a row has such a value.
         self._has_rows = self._has_rows or not self._nested or any(name in row for name in self._nested)
         self._see(row)
         for name in list(self._wanted):
@@ -131,14 +132,14 @@ class Selection:
                 self._see(f"{head}.{field}" for field in inside)
 
     def _see(self, names: Iterable[str]) -> None:
-        # There may be any number of them, and the message names only a few.
+        # There may be any number of names, but the message lists only a few.
         self._seen.update(dict.fromkeys(islice(names, _SEEN_MAX - len(self._seen))))
 
     def check_names(self) -> None:
-        """Must be called after the last row.
+        """Checks that each requested name was in a row. Must be called after the last row.
 
         Raises:
-            ValueError: A requested name was in no row, and there were rows.
+            ValueError: There were rows, but a requested name was in none of them.
         """
         if self._has_rows:
             self._check(self._wanted)
@@ -148,21 +149,21 @@ class Selection:
             raise no_column(name, list(self._seen))
 
     def report_stop(self, name: str, offset: int | None, noun: str) -> None:
-        """Reports, once, that the limit was reached: at this offset of a log, or before the log was read."""
+        """Reports once that the limit was reached, either at this offset of a log or before the log was read."""
         if not self._is_reported:
             report_stop(name, offset, self._count, noun)
         self._is_reported = True
 
 
 def no_column(name: str, seen: list[str]) -> ValueError:
-    """The error for a requested name that is not among those that rows have."""
+    """Returns the error for a requested name that no row has."""
     some = seen[:_LISTED_MAX]
     more = f" and {len(seen) - len(some):,} more" if len(seen) > len(some) else ""
     return ValueError(f"there is no column {escaped(name)}, only {escaped(', '.join(some))}{more}{guess(name, seen)}")
 
 
 def report_stop(name: str, offset: int | None, count: int, noun: str) -> None:
-    """Reports that the limit was reached: at this offset of a log, or before the log was read."""
+    """Reports that the limit was reached, either at this offset of a log or before the log was read."""
     place = "before it was read" if offset is None else f"at offset {offset}"
     complain(
         f"{display_name(name)}: stopped {place}, after {quantity(count, noun)}, as --limit says; the rest was not read"
@@ -170,9 +171,9 @@ def report_stop(name: str, offset: int | None, count: int, noun: str) -> None:
 
 
 def value_in(row: Mapping[str, Any], name: str) -> Any:
-    """The value of this name, or, if its part before a dot names a value with fields, of the field that the rest names.
+    """Returns the value with this name, or `_MISSING`.
 
-    `_MISSING` if there is none.
+    If the part of the name before a dot names a value with fields, the rest names a field in it.
     """
     if name in row:
         return row[name]
@@ -188,7 +189,7 @@ def _fields_of(value: object) -> Mapping[str, Any] | None:
 
 
 def _splits(name: str) -> Iterator[tuple[str, str]]:
-    """The name split at each dot, from the last to the first."""
+    """Yields the name split at each dot, from the last dot to the first."""
     at = name.rfind(".")
     while at >= 0:
         yield name[:at], name[at + 1 :]

@@ -30,9 +30,9 @@ T = TypeVar("T")
 
 
 def inputs_of(names: Iterable[str]) -> list[Input]:
-    """The files that a command line names, as `expand` returns them; `-` is stdin.
+    """Returns the files that a command line names, as `expand` returns them. `-` is stdin.
 
-    A named file that is not read, because another name stands for it too, is reported.
+    If two names lead to the same file, it is read only once, and the other name is reported.
     """
     inputs = [_of_stdin() if name == "-" else name for name in names]
     return expand(inputs, same=_report_same)
@@ -56,14 +56,14 @@ class Tally(Fold):
 
     Attributes:
         names: Files, patterns and directories.
-        as_json: Whether a source that fails also has a JSON object: its `source`, and the `error`.
+        as_json: Whether to print a JSON object with `source` and `error` for a source that fails.
         judges_exports: Whether the verb prints the exports among the files.
-        log_count: Logs that were read, damaged ones among them.
-        damaged_count: How many of those are damaged.
-        other_log_count: How many of the damaged ones are so only because all of the file belongs to another log.
-        database_count: Databases that were judged.
-        failed_count: Sources that could not be read.
-        other_kinds: Logs in directories that contain other records than requested, by kind.
+        log_count: The number of logs that were read, including damaged ones.
+        damaged_count: The number of these logs that are damaged.
+        other_log_count: The number of logs that count as damaged only because the whole file belongs to another log.
+        database_count: The number of databases that were judged.
+        failed_count: The number of sources that could not be read.
+        other_kinds: The logs in directories that contain other records than requested, by kind.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Tally(Fold):
         as_json: bool = False,
         judges_exports: bool = False,
     ) -> None:
-        """A tally before the first source."""
+        """Makes a tally before the first source."""
         super().__init__(inputs_of(names) if files is None else files)
         self.names = names
         self.as_json = as_json
@@ -91,34 +91,34 @@ class Tally(Fold):
 
     @cached_property
     def is_one_file(self) -> bool:
-        """Whether the names are a single file, rather than several, a pattern or a directory."""
+        """Whether the names are the name of a single file, not several names, a pattern or a directory."""
         return len(self.names) == 1 and [file.name for file in self.files] == [self.names[0]]
 
     @property
     def is_export(self) -> bool:
-        """Whether the files are no logs, but metadata of an export that has no entity, or that the verb judges."""
+        """Whether the files are not logs but metadata of exports that have no entities or that the verb judges."""
         exports, failures = exports_of(self.files)
         is_other = failures or self.other_kinds or not exports
         return not is_other and all(self.judges_exports or not export.files for export in exports)
 
     @property
     def status(self) -> Status:
-        """The exit status: the worst of all, and a failure is worse than damage."""
+        """The exit status, which is the worst of all sources. A failure is worse than damage."""
         if self.failed_count or not (self.log_count or self.database_count or self.is_export):
             return Status.FAILURE
         return Status.DAMAGE if self.damaged_count else Status.CLEAN
 
     def read(self, options: argparse.Namespace, read: Read[T]) -> Iterator[tuple[Input, T]]:
-        """The results of `read` for the logs. Several threads read; a bar shows the progress."""
+        """Yields the results of `read` for the logs. Several threads read, and a bar shows the progress."""
         return self.taken(self.results(options, read))
 
     def results(self, options: argparse.Namespace, read: Read[T]) -> Iterator[Result[T]]:
-        """Each file with the result of `read`, as `each` returns them."""
+        """Yields each file with the result of `read`, as `each` returns them."""
         shown = ProgressBar if sys.stderr.isatty() and not _messages.is_quiet else None
         yield from each(self.files, read, options.threads, dialect=options.dialect, shown=shown)
 
     def taken(self, results: Iterable[Result[T]]) -> Iterator[tuple[Input, T]]:
-        """The results of `each` for the logs, in their order. Failures are reported, and other files are counted."""
+        """Yields the results of `each` for the logs, in order. Reports failures, and counts other files."""
         for file, found in self.take(results):
             if isinstance(found, Exception):
                 text = _report(file.name, found)
@@ -132,7 +132,7 @@ class Tally(Fold):
             complain(f"{' '.join(map(display_name, self.names))}: no log was found; {found_files}")
 
     def add_sums(self, counts: cordwood.Report | cordwood.Stat) -> None:
-        """Adds the numbers of a log to the sums of several. That of the lengths is unknown once one of them is."""
+        """Adds the numbers of a log to the sums of several. Once one length is unknown, the sum is, too."""
         if self.is_one_file:
             return
         for name, total in self._sums.items():
@@ -146,7 +146,7 @@ class Tally(Fold):
         self.damaged_count += status == Status.DAMAGE
 
     def report_rest(self) -> None:
-        """Reports the logs that were left out, and the files that are not logs: for verbs that print no totals."""
+        """Reports the logs that were left out and the files that are not logs. Verbs that print no totals use it."""
         for kind, (first, *more) in self.other_kinds.items():
             if more:
                 others = quantity(len(more), "more log")
@@ -158,13 +158,13 @@ class Tally(Fold):
 
     @property
     def reported_files(self) -> list[tuple[str, str]]:
-        """The files in directories that are not logs, to be printed; metadata of an export only if there is no log."""
+        """The files in directories that are not logs. Metadata of an export is included only if there is no log."""
         if not (self.log_count or self.failed_count or self.other_kinds):
             return self.others
         return [file for file in self.others if file[1] != METADATA]
 
     def others_text(self) -> str:
-        """The number of `reported_files`, by their formats."""
+        """Returns the number of `reported_files`, by format."""
         counts = Counter(what for _, what in self.reported_files)
         kinds = ", ".join(what if len(counts) == 1 else f"{what} ({count:,})" for what, count in sorted(counts.items()))
         count = counts.total()
@@ -176,7 +176,7 @@ class Tally(Fold):
         Args:
             names_others: Whether to name the files that are not logs.
             damaged: The adjective for damaged logs.
-            counts: Further totals for JSON.
+            counts: Additional totals for JSON.
         """
         if self.is_one_file or _messages.is_quiet:
             return self.status
@@ -207,7 +207,7 @@ class Tally(Fold):
 
 
 def _print_names(files: list[tuple[str, str]]) -> None:
-    """Prints the first files that are not logs, first those that could be."""
+    """Prints the first files that are not logs. Files in an unknown format, which could be logs, come first."""
     ordered = sorted(files, key=lambda file: file[1] not in (NO_FRAGMENT, "unknown"))
     for name, what in ordered[:REPORTED_MAX]:
         print(f"    {display_name(name)}: {what}")
@@ -223,17 +223,17 @@ def for_each_source(
     other_kind: Callable[[str], str | None] | None = None,
     tally: Tally | None = None,
 ) -> Tally:
-    """Does the work for each source that is named.
+    """Calls `work` for each source.
 
-    With `--dialect`, all named files are read in it, and those files in directories that are logs.
+    With `--dialect`, all named files are read in that dialect, and so are the logs in directories.
 
     Args:
         options: Only `sources` and `dialect` are used.
         work: The function for a file.
         files: The result of `inputs_of` for the sources, if it has been called.
-        other_kind: Returns the kind of a log in a directory if another one was requested: the log is then left out,
-            and reported. `None` if it is to be read.
-        tally: Where to count, if the verb prints totals.
+        other_kind: Returns the kind of a log in a directory if another kind was requested. Such a log is left out and
+            reported. Returns `None` for a log that is to be read.
+        tally: The tally that counts, if the verb prints totals.
     """
     has_totals = tally is not None
     tally = tally or Tally(options.sources, files)
@@ -257,10 +257,10 @@ def for_each_source(
 
 
 def check_url(name: str) -> None:
-    """Checks that a source, if it is a URL, can be read. No byte is requested.
+    """Checks that a URL can be read, without requesting any byte. Other sources are not checked.
 
     Raises:
-        SourceFailure: Its protocol is not known, or the package that reads it is not installed.
+        SourceFailure: The protocol of the URL is unknown, or the package that reads it is not installed.
     """
     if is_url(name):
         try:
@@ -273,10 +273,10 @@ def _report(name: str, error: Exception) -> str:
     """Reports why a source failed, and returns the reason.
 
     Raises:
-        OSError: The error is about stdout: the other sources would fail in the same way.
+        OSError: The error is about stdout, so the other sources would fail in the same way.
     """
     if isinstance(error, OSError):
-        # The client of a store has classes of its own, and names no file.
+        # The client of a store raises errors of its own classes, which name no file.
         is_of_client = error.filename is None and type(error).__module__ != "builtins"
         is_of_output = error.filename == STDOUT or (error.filename is None and name != "-" and not is_of_client)
         if isinstance(error, BrokenPipeError) or is_of_output:

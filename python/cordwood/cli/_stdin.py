@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class _Pipe(RawIOBase):
-    """stdin, if it cannot seek: a read waits for bytes at most a second at a time.
+    """stdin, if it cannot seek. A read waits for bytes for at most a second at a time.
 
-    Python runs the handlers of signals between two calls. A signal that arrives just before a blocking system call does
-    not interrupt it: without a limit, the command would wait for bytes that may never come.
+    Python runs signal handlers between two calls. A signal that arrives just before a blocking system call does not
+    interrupt it. Without a limit, the command would wait for bytes that may never come.
     """
 
     def __init__(self, raw: FileIO) -> None:
@@ -43,10 +43,10 @@ class _Pipe(RawIOBase):
 
 
 def stdin() -> BufferedReader:
-    """stdin, for data.
+    """Returns stdin for data.
 
     Raises:
-        OSError: It is closed, or a directory, or its reads do not block.
+        OSError: stdin is closed, is a directory, or is in non-blocking mode.
     """
     name = source_name("-")
     try:
@@ -54,7 +54,7 @@ def stdin() -> BufferedReader:
     except OSError as error:
         error.filename = name
         raise
-    # Many readers, Python's among them, take a read that returned no bytes yet for the end.
+    # Many readers, including Python's, treat a read without bytes as the end of the file.
     if sys.platform != "win32" and not os.get_blocking(sys.stdin.fileno()):
         text = "it is in non-blocking mode, where a read may return no bytes before the end"
         raise OSError(errno.EAGAIN, text, name)
@@ -67,7 +67,7 @@ def stdin() -> BufferedReader:
 
 
 def is_piped() -> bool:
-    """Whether stdin is a pipe, a socket or a file, rather than a terminal or a device: somebody has put data there."""
+    """Checks whether stdin is a pipe, a socket or a file, rather than a terminal or a device."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
     except (AttributeError, OSError, ValueError):
@@ -76,7 +76,7 @@ def is_piped() -> bool:
 
 
 def stdin_or_path(name: str) -> Source:
-    """The argument of a reader for a source that the user named."""
-    # A buffered read of a pipe waits for all bytes that were requested, and notices a Ctrl-C that comes between two of
-    # its system calls only when they are there.
+    """Returns the source that a reader opens for a name."""
+    # A buffered read of a pipe waits for all requested bytes. If Ctrl-C arrives between two of its system calls, it
+    # notices that only when all the bytes have arrived.
     return stdin().raw if name == "-" else name

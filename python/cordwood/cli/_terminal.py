@@ -8,11 +8,11 @@ import sys
 from collections.abc import Sequence
 
 WIDTH = 80
-"""No line of a report is wider, except for names, and for commands that are to be copied."""
+"""The maximum width of a line of a report. Names, and commands that are meant to be copied, may be wider."""
 
 
 def terminal_width() -> int:
-    """How many columns the terminal has: like `shutil.get_terminal_size`, whose module is slow to import."""
+    """Returns how many columns the terminal has, as `shutil.get_terminal_size` does. `shutil` is slow to import."""
     with contextlib.suppress(KeyError, ValueError):
         if (columns := int(os.environ["COLUMNS"])) > 0:
             return columns
@@ -22,17 +22,17 @@ def terminal_width() -> int:
 
 
 def has_color() -> bool:
-    """Whether stdout is a terminal that has colours, and its user wants them."""
+    """Checks whether stdout is a terminal that has colours, and whether its user wants them."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def red(text: str, *, color: bool | None = None) -> str:
-    """The text of damage, as printed on stdout: red if `color`, or, if that is `None`, if `has_color()`."""
+    """Returns the text of damage for stdout. It is red if `color` is true. `None` stands for `has_color()`."""
     return f"\x1b[1;31m{text}\x1b[0m" if (has_color() if color is None else color) else text
 
 
 def print_folded(text: str, *, indent: int = 4, is_damage: bool = False) -> None:
-    """Prints a line of a report on stdout, folded where it is too wide. The lines that follow are indented."""
+    """Prints a line of a report on stdout, folded if it is too wide. Continuation lines are indented."""
     lines = [text]
     if len(text) > WIDTH:
         import textwrap
@@ -45,7 +45,7 @@ def print_folded(text: str, *, indent: int = 4, is_damage: bool = False) -> None
 
 
 def print_commands(label: str, commands: Sequence[str]) -> None:
-    """Prints commands, which are meant to be copied, so they are not folded."""
+    """Prints commands. They are not folded, because they are meant to be copied."""
     for command in commands:
         print(f"  {label:9}{command}")
         label = ""
@@ -55,28 +55,28 @@ IS_WINDOWS = os.name == "nt"
 
 
 def write_command(line: str, path: str) -> str:
-    """The command that makes a file of one line."""
+    """Returns the shell command that creates a file with one line."""
     if IS_WINDOWS:
-        # `echo` of its shells adds a space or a byte order mark, and CR.
+        # On Windows, the `echo` of the shells adds a space or a byte order mark, and CR.
         return f"python -c \"open({_literal(path)}, 'wb').write(b'{line}\\n')\""
     return f"echo {line} > {shell_word(path)}"
 
 
 def move_command(old: str, new: str) -> str:
-    """The command that puts a file in the place of another one."""
+    """Returns the shell command that replaces a file with another one."""
     if IS_WINDOWS:
         return f'python -c "import os; os.replace({_literal(old)}, {_literal(new)})"'
     return f"mv {shell_word(old)} {shell_word(new)}"
 
 
 def _literal(path: str) -> str:
-    """A path in Python, without a character that means something else to a shell of Windows."""
+    """Returns a path as a Python literal without characters that are special to the shells of Windows."""
     safe = (c if c.isalnum() or c in "/:. -_" else f"\\x{ord(c):02x}" for c in path.replace("\\", "/"))
     return f"'{''.join(safe)}'"
 
 
 def shell_word(path: str) -> str:
-    """A path as an argument in a shell: it is not taken for an option, and shows no control characters."""
+    """Returns a path as an argument for a shell. It cannot be taken for an option, and has no control characters."""
     if path.startswith("-"):
         path = f"./{path}"
     if IS_WINDOWS:
@@ -85,7 +85,7 @@ def shell_word(path: str) -> str:
 
     if path.isprintable():
         return shlex.quote(path)
-    # Three digits each: one may follow, which would belong to a shorter number.
+    # Each number has three digits. A digit that follows a shorter number would become part of it.
     numbers = {character: "".join(f"\\{byte:03o}" for byte in os.fsencode(character)) for character in path}
     shown = (c if c.isprintable() and c not in "\\'" else numbers[c] for c in path)
     return f"$'{''.join(shown)}'"

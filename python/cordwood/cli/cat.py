@@ -95,9 +95,10 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _file_len(name: str) -> float:
-    """The length of a file at first: the output may be appended to it, as in `cat log | write --append log`.
+    """Returns the length of a file before it is read.
 
-    It is not an `end` for the reader: only at the end of a file are stale bytes known to be left by a recycled log.
+    The output may be appended to the same file, as in `cat log | write --append log`. This length is not passed to
+    the reader as `end`: only at the end of a file is it known that stale bytes are left from a recycled log.
     """
     if name == "-" or is_url(name):
         return math.inf

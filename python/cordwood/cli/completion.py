@@ -16,7 +16,7 @@ EXAMPLES = """\
   cordwood completion fish > ~/.config/fish/completions/cordwood.fish
 """
 
-# Where no word starts as the user has typed, each shell completes file names.
+# If no word starts with the typed text, each shell completes file names.
 SCRIPTS = {
     "bash": """\
 _cordwood() { COMPREPLY=($(cordwood completion words -- "${COMP_WORDS[@]:1:COMP_CWORD}")); }
@@ -36,19 +36,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the script, or the words."""
+    """Prints the script or the words."""
     print(SCRIPTS.get(options.script) or "\n".join(_words(options.typed)))
     return 0
 
 
 def _words(typed: list[str]) -> list[str]:
-    """The verbs, options or values that the last word starts."""
+    """Returns the verbs, options or values that start with the last word."""
     *before, last = typed or [""]
     found: list[str] = []
     if before in ([], ["help"]):
         found = [*VERBS, "help"]
     elif before[0] in VERBS:
-        # argparse lists the arguments of a parser only in private attributes.
+        # Only private attributes of argparse list the arguments of a parser.
         parser: Any = make_parser(before[:1])
         [verbs] = parser._subparsers._group_actions  # noqa: SLF001
         for action in verbs.choices[before[0]]._actions:  # noqa: SLF001

@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> Status:
         logs.append(log)
         tally.count(Status.DAMAGE if rank(log.report) == 0 else Status.CLEAN)
     tally.report_rest()
-    # Those have been reported by `read`.
+    # `read` has already reported these failures.
     reported_count = len(tally.failures)
     if tally.log_count:
         evidence = evidence_of(tally, logs, shlex.join(options.command))

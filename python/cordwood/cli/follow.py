@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> Status:
-    """Prints the records of the source as they come."""
+    """Prints the records of the source as they arrive."""
     check_output(options)
     if is_directory_of_logs(options.source):
         raise Failure(
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> Status:
         options.source,
         start=options.start,
         timeout=options.timeout,
-        # The error says why there is no more.
+        # The error says why there are no more records.
         on_rotation="raise" if options.on_rotation == "stop" else "reopen",
         **options.log,
     ) as follower:
@@ -74,8 +74,8 @@ def run(options: argparse.Namespace) -> Status:
             try:
                 record = next(records)
             except StopIteration:
-                # Apparent damage is read again before it is reported, even after the timeout: otherwise it
-                # never would be.
+                # Apparent damage is read again before it is reported. This happens even after the timeout,
+                # because otherwise the damage would never be reported.
                 if follower.waiting and follower.waiting.reason == WaitReason.SUSPECT:
                     time.sleep(follower.delay)
                     continue
@@ -85,12 +85,12 @@ def run(options: argparse.Namespace) -> Status:
                 break
             except (cordwood.CorruptionError, cordwood.RecordTooLargeError) as error:
                 if follower.tell() <= error.offset:
-                    # Refused, not skipped: the next step would raise the same error.
+                    # The record was refused but not skipped, so the next step would raise the same error.
                     raise
                 complain(error)
                 status = Status.DAMAGE
                 continue
-            # Before the first record, the dialect cannot be detected.
+            # The dialect cannot be detected before the first record.
             print_record = print_record or Printer(options, options.source, follower.dialect, selection)
             print_record(record)
             status = max(status, print_record.status)
@@ -107,14 +107,15 @@ _MAY_BECOME_LOGS = {
     "text": "the file is text",
     "unknown": "the file is in an unknown format, without a valid fragment or the header of a log",
 }
-"""The text about a file without a signature, by the format in the error: more of it may be written."""
+"""The message for each format without a signature. A file in such a format may become a log as more is written."""
 
 
 def _may_be_log(options: argparse.Namespace, follower: cordwood.Follower) -> bool:
-    """Whether the bytes in the file so far may be the start of a log; if they are of another format, reports it.
+    """Checks whether the bytes in the file so far may be the start of a log. Reports another format.
 
-    A follower waits for more: only a file with the signature of another format is an error. It also waits at the rest
-    of another log in the file; if the file was renamed, it would wait forever, silently.
+    A follower raises an error only for a file with the signature of another format. Otherwise, it waits for more
+    bytes. It also waits if the file contains the rest of another log. If the file was renamed, it would wait forever
+    without a message.
     """
     if not os.path.isfile(options.source):
         return True
@@ -139,7 +140,7 @@ def _may_be_log(options: argparse.Namespace, follower: cordwood.Follower) -> boo
 
 
 def _other_log(path: str, log: cordwood.LogFormat) -> int | None:
-    """The number of another log, if the file starts with a fragment of it."""
+    """Returns the number of another log if the file starts with a fragment of that log."""
     if log.log_number is None:
         return None
     first = next(iter(cordwood.fragments(path, **log._asdict())), None)

@@ -43,7 +43,7 @@ PIECE_LEN = 1 << 20
 
 
 class Region(NamedTuple):
-    """Skipped bytes next to each other, with one reason."""
+    """Adjacent skipped bytes with the same reason."""
 
     start: int
     end: int
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> Status:
         regions: list[Region] = []
         with reopenable(name) as source:
             fragments = cordwood.fragments(source.open(), **options.log)
-            # An unreadable file has no heading.
+            # An unreadable file gets no heading.
             has_heading = options.json
             for fragment in fragments:
                 is_damage = fragment.severity == Severity.CORRUPTION
@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> Status:
         return Status.DAMAGE if damaged_len else Status.CLEAN
 
     status = for_each_source(options, list_fragments, files=files).status
-    # After a failure, a count of 0 could be taken for the extent of the damage.
+    # After a failure, a count of 0 could be read as the extent of the damage.
     if directory is not None and (written_count or status != Status.FAILURE):
         skipped = quantity(written_len, "skipped byte")
         complain(f"{quantity(written_count, 'file')} with {skipped} written to {escaped(directory)}")
@@ -119,7 +119,7 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _add_to(regions: list[Region], fragment: Fragment) -> None:
-    """Adds a fragment to the skipped regions, unless its bytes were returned or are zeros."""
+    """Adds a fragment to the skipped regions unless its bytes were returned or are zeros."""
     if fragment.reason in (None, Reason.ZERO_FILL):
         return
     start = fragment.offset
@@ -129,7 +129,7 @@ def _add_to(regions: list[Region], fragment: Fragment) -> None:
 
 
 def _write(region: Region, source: Reopenable, log: Input, directory: str) -> None:
-    """Writes the bytes of a region to a new file, which is as private as the log."""
+    """Writes the bytes of a region to a new file with the permissions of the log."""
     stem = os.path.join(directory, "stdin" if log.name == "-" else log.relative)
     path = f"{stem}.{region.start}-{region.end}"
     make_directory(os.path.dirname(path), log.name)

@@ -42,13 +42,13 @@ EXAMPLES = """\
 """
 
 HOLDS = {**{kind.name: kind.plural for kind in KINDS}, "export-metadata": METADATA, "other": "other records"}
-"""The contents of a log's records, by the names of their kinds where there is one."""
+"""The text about the records of a log, for each kind of record."""
 
 MANIFEST_LEN_LONG = 64 << 20
-"""A MANIFEST of this many bytes is mentioned: that of a database of usual size has a thousandth of it."""
+"""A MANIFEST of at least this length is mentioned. The MANIFEST of a typical database is a thousand times shorter."""
 
 RUNS_MAX = 10
-"""At most this many runs have a line each."""
+"""At most this many runs get a line each."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,7 +87,7 @@ def _describe(
         if options.json and not tally.failed_count:
             print_json({"source": source_name(name), "error": "no log was found"})
         return tally.status
-    # Those before have been reported by `taken`.
+    # `taken` has already reported the earlier failures.
     for path, error in info.failures[reported_count:]:
         complain(error, place=display_name(path))
         tally.failed_count += 1
@@ -101,7 +101,7 @@ def _describe(
 
 
 def _fields(info: Info, tally: Tally) -> dict[str, object]:
-    """The description as JSON."""
+    """Returns the description as JSON."""
     fields = info._asdict()
     for name in ("path", "unlisted_logs", "damaged_logs", "damaged_manifests", "misnamed_logs", "failures", "report"):
         del fields[name]
@@ -125,7 +125,7 @@ def _print_text(info: Info, tally: Tally) -> None:
     print(f"{display_name(info.path)}: {info.what}")
     dialects, compressions = info.log_count_by_dialect, info.log_count_by_compression
     formats: Mapping[str, int] = dialects
-    # Among several formats, only the dialects are named.
+    # If there are several formats, only the dialects are named.
     if len(dialects) == len(compressions) == 1:
         [dialect], [compression] = dialects, compressions
         formats = {format_text(dialect, None if compression == "none" else compression): info.log_count}
@@ -167,7 +167,7 @@ def _print_text(info: Info, tally: Tally) -> None:
 
 
 def _repairs(database: Database) -> Iterator[str]:
-    """What to do about the faults of a database, in lines that name it."""
+    """Yields lines that say how to repair a database. Each line names the database or its files."""
     paths: dict[ProblemKind, list[str]] = {kind: [] for kind in ProblemKind}
     for problem in database.problems:
         paths[problem.kind].append(problem.path)
@@ -206,19 +206,19 @@ _FETCH = {ProblemKind.GIT_LFS_POINTER: "lfs pull", ProblemKind.GIT_ANNEX_POINTER
 _TOOLS = {Engine.LEVELDB: ", such as plyvel.repair_db", Engine.ROCKSDB: ", such as ldb repair"}
 
 _OF_REPAIR = frozenset((ProblemKind.TABLE_UNLISTED, ProblemKind.LOG_CUT))
-"""The faults after which the engine's repair keeps writes that it would lose when it opens the database."""
+"""After these faults, the engine would lose writes when it opens the database, but its repair keeps them."""
 
 
 def _names(paths: Sequence[str], noun: str) -> str:
-    """The first path, and how many more there are."""
+    """Returns the first path and the number of further ones."""
     more = f" and {quantity(len(paths) - 1, f'more {noun}')}" if len(paths) > 1 else ""
     return f"{display_name(paths[0])}{more}"
 
 
 def _salvage_commands(path: str, *, must_repair: bool = False) -> list[str]:
-    """The commands that put a salvaged log in the place of a damaged one; none if that returns no record.
+    """Returns the commands that replace a damaged log with a salvaged one. Returns none if no record can be salvaged.
 
-    With `must_repair`, there are none either unless flipped bits explain all damage.
+    With `must_repair`, it also returns none unless flipped bits explain all the damage.
     """
     try:
         report: cordwood.Report = cordwood.verify(path)
@@ -233,7 +233,7 @@ def _salvage_commands(path: str, *, must_repair: bool = False) -> list[str]:
 
 
 def _print_databases(info: Info) -> None:
-    """Prints a database, or, of several, those with faults; and each long MANIFEST."""
+    """Prints a database, and each long MANIFEST. If there are several databases, prints only those with faults."""
     for text in filter(None, map(_long_manifest, info.databases)):
         _print("manifest", text)
     if len(info.databases) == 1:
@@ -246,7 +246,7 @@ def _print_databases(info: Info) -> None:
 
 
 def _long_manifest(database: Database) -> str | None:
-    """A MANIFEST with the edits of months, which take long to read, and the cure, in a line."""
+    """Returns a line about a MANIFEST that takes long to read, because it has the edits of months, and the cure."""
     path = os.path.join(database.path, database.manifest or "")
     length = 0
     with contextlib.suppress(OSError):
@@ -263,7 +263,7 @@ def _print(label: str, text: str, *, is_damage: bool = False) -> None:
 
 
 def _held(payloads: Mapping[str, int], log_count: int) -> str:
-    """The contents of the records, and, for several logs, in how many logs they are."""
+    """Returns the contents of the records. For several logs, adds the number of logs that have each of them."""
     held = {HOLDS[payload]: count for payload, count in payloads.items()}
     if log_count == 1:
         return _listed(held)
@@ -273,7 +273,7 @@ def _held(payloads: Mapping[str, int], log_count: int) -> str:
 
 
 def _print_runs(runs: Sequence[Run], *, are_several: bool) -> None:
-    """Prints the first of several runs, and those without a byte, each of which is named only once."""
+    """Prints the first runs, if there are several, and the empty runs. An empty run is named only once."""
     if empty := [run.path for run in runs if run.state == "empty"]:
         _print("run", f"without a byte, as if killed before its first record: {_names(empty, 'run')}")
     if not are_several:
@@ -289,14 +289,14 @@ def _print_runs(runs: Sequence[Run], *, are_several: bool) -> None:
 
 
 def _live_files_text(manifests: Sequence[str]) -> str:
-    """The meaning of damage to a MANIFEST, in the words of `LOST_EDITS`."""
+    """Returns what damage to a MANIFEST means, in the words of `LOST_EDITS`."""
     which = display_name(manifests[0]) if len(manifests) == 1 else f"{len(manifests):,} MANIFEST files"
     whose = "its" if len(manifests) == 1 else "their"
     return f"records of {which} were lost: {whose} live files and column families may be wrong"
 
 
 def _listed(counts: Mapping[str, int]) -> str:
-    """The names, each with its count if there are several."""
+    """Returns the names. If there are several, each has its count."""
     return ", ".join(name if len(counts) == 1 else f"{name} ({count:,})" for name, count in sorted(counts.items()))
 
 
@@ -308,14 +308,14 @@ def _damage(info: Info) -> str:
         none = "none in the logs; tables are not read"
     damage = f"{quantity(info.damaged_len, 'byte')} in {quantity(count, 'log')}" if count else none
     if count and not info.damaged_len:
-        # A segment that is longer than the next one's name says: its other bytes are not those of the log.
+        # A segment is longer than the name of the next one says. Its extra bytes do not belong to the log.
         damage = f"{quantity(count, 'damaged log')}, without a damaged byte"
     end = "ends in an incomplete record" if info.torn_count == 1 else "end in incomplete records"
     return f"{damage}; {quantity(info.torn_count, 'log')} {end}" if info.torn_count else damage
 
 
 def _unneeded(info: Info) -> Iterator[str]:
-    """Which damaged logs their databases do not read any more, in lines."""
+    """Yields a line for each database with damaged logs that its engine no longer reads."""
     # If a table is missing, a damaged log may be the only file with its writes.
     for database in (database for database in info.databases if database.ok):
         names = [
@@ -332,7 +332,7 @@ def _unneeded(info: Info) -> Iterator[str]:
 
 
 def _zeros(info: Info) -> str | None:
-    """A text about the zeros at the ends of logs. Among several logs, those that are padding are not mentioned."""
+    """Returns a text about the zeros at the ends of logs. For several logs, it does not mention padding."""
     if info.report:
         zeros = zeros_of(info.report)
         return str(zeros) if zeros else None
@@ -344,7 +344,7 @@ def _zeros(info: Info) -> str | None:
 
 
 def _numbers(misnamed: Sequence[tuple[str, int | None, int]]) -> str:
-    """A text about logs in which no record is found."""
+    """Returns a text about logs that have no records because their names have the wrong numbers."""
     if len(misnamed) > 1:
         return f"{quantity(len(misnamed), 'log')} belong to logs with other numbers than their names say"
     _, own, other = misnamed[0]
@@ -352,7 +352,7 @@ def _numbers(misnamed: Sequence[tuple[str, int | None, int]]) -> str:
 
 
 def _commands(info: Info) -> list[str]:
-    """The commands that show more: where the damage is, and the contents of the records."""
+    """Returns commands that show more: the places of the damage, and the contents of the records."""
     path = shell_word(info.path)
     if info.misnamed_logs and is_one_file([info.path]):
         return [f"cordwood cat --log-number {info.misnamed_logs[0][2]} {path}"]
@@ -360,14 +360,14 @@ def _commands(info: Info) -> list[str]:
     has_lost_batches = "write-batch" in payloads and len(info.damaged_logs) > len(info.damaged_manifests)
     has_lost_batches &= {*payloads} <= {"write-batch", "version-edit"}
     verify = f"cordwood verify {'--as write-batch ' * has_lost_batches}{path}"
-    # A table of an export that is not complete would be short, too.
+    # A table made from an incomplete export would be incomplete, too.
     is_short = not all(export.ok for export in info.exports)
     if info.misnamed_logs or len(payloads) > 1 or not info.log_count or is_short:
         return [verify]
     damage = [verify] if info.damaged_logs else []
     payload = next(iter(payloads), "other")
     kind = next((kind for kind in KINDS if kind.name == payload), None)
-    # Without it, the records that follow damage in their blocks would be left out.
+    # Without this option, records that follow damage in their blocks would be left out.
     source = f"--on-corruption salvage {path}" if info.salvaged_count else path
     if kind is None:
         return [*damage, f"cordwood cat {source}"]

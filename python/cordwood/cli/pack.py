@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_record_len_max_argument(parser, "fail at a longer record")
     add_report_arguments(parser)
-    # The sources are read in the dialects that they show.
+    # The dialect of each source is detected.
     parser.set_defaults(dialect=None, log_number=None)
 
 
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> Status:
             )
         except cordwood.DialectError as error:
             if error.format in get_args(DialectName):
-                # In a directory, it would be counted as a file that is not a log.
+                # Otherwise, the source would be counted as a file that is not a log if it is in a directory.
                 raise SourceFailure(error.message) from error
             raise
         length = len_on_disk(new)

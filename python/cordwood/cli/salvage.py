@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> Status:
             report = _native.salvage(source, new, repair_bit_flips=repair, progress=progress, **options.log)
         except cordwood.OtherLogError as error:
             parts = other_log_parts(error.log_number, error.other_log_number, options)
-            # Its old records are in tables.
+            # The old records are already in tables, so no advice is needed.
             advised = 2 if is_without_record(file.name, error.log_number) else 3
             raise SourceFailure("; ".join(parts[:advised])) from error
         fields = _fields(report) if options.json else {}
@@ -98,7 +98,7 @@ def _fields(report: cordwood.Report) -> dict[str, Any]:
 
 
 def _notes(name: str, new: str, report: cordwood.Report) -> Iterator[str]:
-    """The messages about a new log of the log `name`."""
+    """Yields the messages about a new log that was made from the log `name`."""
     is_opened = "version_edit" not in report.not_kept
     if is_opened and report.damaged_len:
         with cordwood.Reader(new, **format_of(report)._asdict()) as reader:

@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> Status:
 
     def read(file: Input, threads: int, progress: Progress) -> _Log:
         report: cordwood.Report
-        # The findings in the batches need a second reading.
+        # The log is read a second time for its batches.
         with reopenable(file.name) if options.payload else nullcontext() as again:
             source = again.open() if again else file.opened
             report = _native.verify(

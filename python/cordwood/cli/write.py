@@ -93,13 +93,13 @@ def run(options: argparse.Namespace) -> Status:
         raise ValueError("--on-torn-tail applies only to an existing log: add --append")
     if options.segment_len is not None and options.mode != "a":
         raise ValueError("--segment-len starts or continues a segmented log: add --append")
-    # If it cannot be read, no log is created.
+    # If stdin cannot be read, no log is created.
     records = stdin()
     with contextlib.suppress(FileNotFoundError):
         log = os.stat(options.destination)
         if not to_stdout and stat.S_ISREG(log.st_mode) and os.path.samestat(log, os.fstat(records.fileno())):
             raise Failure(f"{options.destination}: input file is output file")
-    # A pipe or a device has no disk to wait for.
+    # Nothing can be synced to disk for a pipe or a device.
     has_disk = not (to_stdout or is_stream(options.destination))
     try:
         writer = cordwood.open(
@@ -132,7 +132,7 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _write(writer: cordwood.Writer, records: BufferedReader, options: argparse.Namespace) -> tuple[int, int] | None:
-    """Writes the records, and returns how many there were and where the log ends; `None` if stdin is not right."""
+    """Writes the records. Returns their number and the end of the log, or `None` if stdin is not valid."""
     record_count = 0
     with writer:
         try:
@@ -147,9 +147,9 @@ def _write(writer: cordwood.Writer, records: BufferedReader, options: argparse.N
 
 
 def _report_written(options: argparse.Namespace, start: int) -> None:
-    """Reports how many records were written after the file offset `start` before the failure, by reading the log.
+    """Reports how many records were written after the file offset `start` before the failure.
 
-    The length that a failed call has written is not known otherwise.
+    It reads the log, because there is no other way to know how much a failed call has written.
     """
     if not (os.path.isfile(options.destination) or os.path.isdir(options.destination)):
         return

@@ -1,4 +1,4 @@
-"""Shared by the readers of LevelDB's write-ahead logs: batches and their operations, with file offsets."""
+"""Batches and their operations with file offsets, for all readers of LevelDB's write-ahead logs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _logger = logging.getLogger("cordwood")
 
 
 class KeyValue(NamedTuple):
-    """An operation of a batch. The value of a delete is empty."""
+    """An operation of a batch. A delete has an empty value."""
 
     offset: int
     is_put: bool
@@ -31,13 +31,13 @@ class KeyValue(NamedTuple):
 
 
 def records(reader: cordwood.Reader) -> Iterator[tuple[int, bytes]]:
-    """The records, each with the offset of its first byte, after the fragment's header."""
+    """Yields the records, each with the offset of its first byte after the fragment's header."""
     for record in reader.records():
         yield record.offset + FRAGMENT_HEADER_LEN, record.data
 
 
 def batches(reader: cordwood.Reader, path: str) -> Iterator[tuple[int, WriteBatch, Iterator[KeyValue]]]:
-    """The batches, each with its offset and its operations. Other records are reported to the logger."""
+    """Yields the batches, each with its offset and its operations. Reports other records to the logger."""
     for offset, record in records(reader):
         try:
             batch = WriteBatch(record)
@@ -48,11 +48,11 @@ def batches(reader: cordwood.Reader, path: str) -> Iterator[tuple[int, WriteBatc
 
 
 def _operations(offset: int, batch: WriteBatch, path: str) -> Iterator[KeyValue]:
-    """The puts and deletes of a batch, up to the first thing that is neither, which is reported to the logger.
+    """Yields the puts and deletes of a batch. Reports the first other operation to the logger and stops there.
 
-    RocksDB's no-operations and log data are skipped: they have no key and no sequence number. (In each batch of its
-    TransactionDB, a no-operation comes first.) Offsets are those of tags, counted from `offset` on through the batch,
-    as if it were contiguous.
+    RocksDB's no-operations and log data are skipped, because they have no key and no sequence number. (Each batch of
+    its TransactionDB starts with a no-operation.) The offset of an operation is that of its tag. It is counted from
+    `offset` through the batch as if the batch were contiguous.
     """
     at = BATCH_HEADER_LEN
     sequence = batch.sequence
@@ -72,5 +72,5 @@ def _operations(offset: int, batch: WriteBatch, path: str) -> Iterator[KeyValue]
 
 
 def _prefixed_len(data: bytes) -> int:
-    """The length of some data with its length before it, as a varint."""
+    """Returns the length of data including its length prefix, a varint."""
     return max(1, (len(data).bit_length() + 6) // 7) + len(data)

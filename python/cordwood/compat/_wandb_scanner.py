@@ -1,4 +1,4 @@
-"""How `cordwood.compat.wandb` reads: records, one per call."""
+"""The scanner of `cordwood.compat.wandb`, which returns one record per call."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from cordwood.typing import DialectName
 
 # `Reader.skipped` lists at most this many regions.
 LISTED_MAX = 100_000
-# Each access to the list after another region builds it again: once it has this many, it starts empty.
+# After each new region, an access to the list builds it again. Once it has this many regions, it starts empty.
 LISTED_ENOUGH = 1_000
 
 
 class _Whole:
-    """A file from its start, with its own position: others may move that of the file."""
+    """A file from its start. It has its own position, because other code may move the position of the file."""
 
     def __init__(self, file: io.BufferedIOBase) -> None:
         self._file = file
@@ -42,16 +42,16 @@ class _Whole:
 
 
 class Scanner:
-    """The records of one file, one per call, from any offset; records appended later are found.
+    """Returns the records of a file, one per call, from any offset. Also finds records that are appended later.
 
-    Valid records after damage in the same block are also returned: users of the original trust the length in a header
-    and continue after it, so they must not get less. Damage is still raised, in its turn.
+    Valid records after damage in the same block are returned, too. The original trusts the length in a header and
+    continues after it, so its users must not get fewer records here. Damage is still raised at its place.
 
     Attributes:
-        file: The file, which stays open. It is read even if its name is lost.
-        name: Its name, for messages.
+        file: The file, which stays open. It is read even if its name was removed.
+        name: The name of the file, for messages.
         reader: The underlying reader.
-        offset: The file offset after the returned records, in bytes; after damage was raised, where it starts.
+        offset: The file offset after the returned records, in bytes. After damage was raised, its start.
     """
 
     def __init__(self, file: io.BufferedIOBase, name: str, offset: int) -> None:
@@ -74,10 +74,10 @@ class Scanner:
         self._pending: deque[cordwood.SkippedRegion | cordwood.Record | None] = deque()
 
     def scan(self, error_type: type[cordwood.CorruptionError]) -> bytes | None:
-        """The next record, or `None` at the end.
+        """Returns the next record, or `None` at the end.
 
         Raises:
-            error_type: There is damage, at `offset`. The next call continues after it.
+            error_type: There is damage at `offset`. The next call continues after it.
         """
         if not self._pending:
             if self._starts_anew:
@@ -86,7 +86,7 @@ class Scanner:
             if record is not None and self.reader.skipped_len == self._skipped_len:
                 self.offset = record.end_offset
                 return record.data
-            reported = self._reported(record)  # It may seek, which forgets the pending record.
+            reported = self._reported(record)  # This may seek, which drops the pending record.
             self._pending.extend(reported)
         found = self._pending.popleft()
         if isinstance(found, cordwood.SkippedRegion):
@@ -114,14 +114,14 @@ class Scanner:
             return None  # As in the original, there is no record after the end.
 
     def _reported(self, record: cordwood.Record | None) -> list[cordwood.SkippedRegion | cordwood.Record | None]:
-        """The damage that has been skipped since the last call, and the record after it."""
+        """Returns the damage that was skipped since the last call, and the record after it."""
         skipped = self.reader.skipped
         regions = skipped[self._skipped_count :]
         reported: list[cordwood.SkippedRegion | cordwood.Record | None] = [
             region for region in regions if region.severity == Severity.CORRUPTION
         ]
         if len(skipped) >= LISTED_MAX:
-            # Before the record there may be more damage, which is not listed: it is read again.
+            # There may be more damage before the record, which is not listed. So that part is read again.
             self.seek(regions[-1].end_offset)
             return reported or self._reported(self._next())
         self._skipped_len = self.reader.skipped_len

@@ -69,7 +69,7 @@ class Error(Exception):
 
 
 class InvalidRecordError(Error):
-    """No reader raises it, neither here nor in the original: damage is skipped."""
+    """The exception for an invalid record. Neither this reader nor the original raises it: damage is skipped."""
 
 
 class FileWriter:
@@ -84,16 +84,16 @@ class FileReader:
     """The methods that a reader needs. A file need not be one of these."""
 
     def read(self, size: int) -> bytes:
-        """The next bytes; fewer than `size` only at the end."""
+        """Returns the next bytes. They are fewer than `size` only at the end."""
         raise NotImplementedError
 
     def tell(self) -> int:
-        """The file offset."""
+        """Returns the file offset."""
         raise NotImplementedError
 
 
 def _position_of(file: object) -> int:
-    """Where a file is; 0 if it does not know."""
+    """Returns the position of a file, or 0 if it has none."""
     try:
         return int(file.tell())  # type: ignore[attr-defined]
     except (AttributeError, OSError):
@@ -101,7 +101,7 @@ def _position_of(file: object) -> int:
 
 
 class _Log:
-    """A file as the log that starts at its offset 0, wherever its position is, which is moved only if necessary."""
+    """A file as a log that starts at offset 0. The position of the file is moved only if necessary."""
 
     def __init__(self, file: Readable) -> None:
         self.file: Any = file
@@ -115,7 +115,7 @@ class _Log:
         return 0
 
     def seek(self, offset: int) -> int:
-        # A reader starts with the byte before, which shows that the file extends that far. Its value is ignored.
+        # A reader starts one byte earlier to check that the file extends that far. It ignores the value of the byte.
         self._is_before = offset == self.position - 1 and not hasattr(self.file, "seek")
         if offset != self.position and not self._is_before:
             if not hasattr(self.file, "seek"):
@@ -135,11 +135,11 @@ class _Log:
 
 
 class RecordsReader:
-    """Reads the records of a log. Iterating yields those from the current position on, as `bytes`.
+    """Reads the records of a log. Iterating yields the records after the current position, as `bytes`.
 
     Args:
-        reader: A binary file, or another object with `read`. If it has `tell`, the position is that of the file;
-            offsets are counted from the file's start.
+        reader: A binary file, or another object with `read`. If it has `tell`, reading starts at the position of the
+            file. Offsets are counted from the start of the file.
     """
 
     def __init__(self, reader: Readable) -> None:
@@ -151,10 +151,10 @@ class RecordsReader:
             self.reader.seek(position)
 
     def read(self) -> bytes:
-        """The next record.
+        """Returns the next record.
 
         Raises:
-            EOFError: There is none.
+            EOFError: There are no more records.
         """
         self._resume()
         record = next(self.reader, None)
@@ -167,20 +167,20 @@ class RecordsReader:
         yield from self.reader
 
     def _resume(self) -> None:
-        """Reads at the end again: the file may have grown. One that cannot seek has ended."""
+        """Reads again at the end, because the file may have grown. A file that cannot seek has ended."""
         if self.reader.outcome.kind != "unfinished":
             with contextlib.suppress(io.UnsupportedOperation):
                 self.reader.seek(self.reader.tell())
 
     def tell(self) -> int:
-        """The file offset after the last record or skipped region, in bytes."""
+        """Returns the file offset after the last record or skipped region, in bytes."""
         return self.reader.tell()
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Goes to a file offset: one that `tell` returned, or the start of a block.
+        """Goes to a file offset that `tell` returned, or to the start of a block.
 
         Args:
-            offset: In bytes.
+            offset: The offset in bytes.
             whence: The origin of the offset, as for a file.
 
         Raises:
@@ -189,7 +189,7 @@ class RecordsReader:
         if whence == _WHENCE_CURRENT:
             offset, whence = self.tell() + offset, 0
         file = self._log.file
-        file.seek(offset, whence)  # It refuses calls that it does not support.
+        file.seek(offset, whence)  # The file refuses calls that it does not support.
         self._log.position = position = int(file.tell())
         self.reader.seek(position)
         return position
@@ -200,7 +200,7 @@ class _Writable(Protocol):
 
 
 class _OnlyWrite:
-    """A file without its other methods, which is passed `bytes`, as by the original."""
+    """A file that has only `write`. As in the original, the file gets `bytes`."""
 
     def __init__(self, file: _Writable) -> None:
         self._write = file.write
@@ -210,11 +210,11 @@ class _OnlyWrite:
 
 
 class RecordsWriter:
-    """Writes records to a log, inside a `with` statement. Each is handed to the file immediately.
+    """Writes records to a log, inside a `with` statement. Each record is passed to the file immediately.
 
     Args:
         writer: A binary file, or another object with `write`. It stays open.
-        _pad_last_block: Fill the last block with zeros at the end. Default: `True`.
+        _pad_last_block: Whether to fill the last block with zeros at the end. Default: `True`.
     """
 
     def __init__(self, writer: _Writable, _pad_last_block: bool = True) -> None:  # noqa: FBT001, FBT002 - theirs
@@ -227,14 +227,14 @@ class RecordsWriter:
         self._start_block()
 
     def _start_block(self) -> None:
-        # Without the file's `flush`: written bytes go into the file's own buffer.
+        # The writer does not call the file's `flush`, so written bytes go into the file's own buffer.
         self._writer = cordwood.Writer(_OnlyWrite(self._file), "w")
 
     def write(self, data: ReadableBuffer) -> None:
         """Appends a record: `bytes` or any other buffer.
 
         Raises:
-            RuntimeError: This is not inside `with`.
+            RuntimeError: The call is not inside a `with` statement.
         """
         if not self._has_entered:
             raise RuntimeError("write to a RecordsWriter inside a 'with' statement only")
@@ -242,7 +242,7 @@ class RecordsWriter:
         self._writer.flush()
 
     def close(self) -> None:
-        """Fills the last block with zeros, unless told not to. The file stays open."""
+        """Fills the last block with zeros, unless `_pad_last_block` is false. The file stays open."""
         if not self._pads:
             return
         used = self._writer.tell() % BLOCK_SIZE
@@ -259,7 +259,7 @@ class RecordsWriter:
         self.close()
 
     def __del__(self) -> None:
-        # The original need not be closed, so this one must not warn that it was not. If the last write failed, that has
-        # been raised; it fails again here.
+        # The original need not be closed, so this writer must not warn that it was not. If the last write failed, it
+        # has already raised an error, and it fails again here.
         with contextlib.suppress(Exception):
             self._writer.close()

@@ -55,12 +55,12 @@ from cordwood.compat._batches import batches, records
 
 __all__ = ["FileType", "KeyState", "LogEntryType", "LogFile", "Record"]
 
-# In a table, after a key: the sequence number and the kind.
+# In a table, the sequence number and the kind follow a key.
 _TAG_LEN = 8
 
 
 class FileType(enum.Enum):
-    """The kind of file that a record is from: here always a log."""
+    """The kind of file that a record is from. Here, it is always a log."""
 
     Ldb = 1
     Log = 2
@@ -86,7 +86,7 @@ class LogEntryType(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Record:
-    """A put or a delete, and where it is from."""
+    """A put or a delete, and its origin."""
 
     key: bytes
     value: bytes
@@ -99,7 +99,7 @@ class Record:
 
     @property
     def user_key(self) -> bytes:
-        """The key. In a table, eight bytes follow it; in a log, none."""
+        """The key. In a table, eight more bytes follow it. In a log, none do."""
         return self.key[:-_TAG_LEN] if self.file_type == FileType.Ldb and len(self.key) >= _TAG_LEN else self.key
 
     @classmethod
@@ -111,7 +111,7 @@ class Record:
         offset: int,
         was_compressed: bool,  # noqa: FBT001 - theirs
     ) -> Record:
-        """A record of a table, whose key ends in its sequence number and its kind."""
+        """Returns a record of a table. Its key ends in its sequence number and its kind."""
         tag = int.from_bytes(key[-_TAG_LEN:], "little")
         state = KeyState.Unknown
         if len(key) > _TAG_LEN:
@@ -122,15 +122,15 @@ class Record:
     def log_record(  # noqa: PLR0917 - theirs
         cls, key: bytes, value: bytes, seq: int, state: KeyState, origin_file: PathLike[str], offset: int
     ) -> Record:
-        """A record of a log."""
+        """Returns a record of a log."""
         return cls(key, value, seq, state, FileType.Log, origin_file, offset, False)  # noqa: FBT003
 
 
 class LogFile:
-    """A write-ahead log. Iterating yields its records, from the start each time.
+    """A write-ahead log. Each iteration yields its records from the start.
 
     Args:
-        file: Its path. The name without suffix is a hexadecimal number.
+        file: The path of the log. The name without its suffix must be a hexadecimal number.
 
     Raises:
         FileNotFoundError: The file does not exist.
@@ -151,7 +151,7 @@ class LogFile:
         self.reader: cordwood.Reader = cordwood.Reader(file, dialect="leveldb", on_corruption="salvage")
 
     def _get_batches(self) -> Iterator[tuple[int, bytes]]:
-        """The records and their offsets. Also private in ccl_leveldb, but the only way to records of other kinds."""
+        """Returns the records and their offsets. In ccl_leveldb, only this private method returns other records."""
         self.reader.seek(0)
         return records(self.reader)
 

@@ -96,7 +96,7 @@ class ParsedInternalKey:
 
 @dataclass
 class WriteBatch:
-    """A batch of puts and deletes. Its offset is that of its first byte, after the fragment's header."""
+    """A batch of puts and deletes. Its offset is that of its first byte after the fragment's header."""
 
     offset: int
     sequence_number: int
@@ -106,7 +106,7 @@ class WriteBatch:
 
 @dataclass
 class PhysicalRecord:
-    """A fragment. `base_offset` is the file offset of its block; `offset` and `contents_offset` count from there."""
+    """A fragment. `base_offset` is the file offset of its block. `offset` and `contents_offset` count from there."""
 
     base_offset: int
     offset: int
@@ -129,7 +129,7 @@ class Block:
     BLOCK_SIZE: ClassVar[int] = 32768
 
     def GetPhysicalRecords(self) -> Iterator[PhysicalRecord]:  # noqa: N802
-        """The valid fragments of the block. Damage is logged."""
+        """Yields the valid fragments of the block. Damage is logged."""
         for found in cordwood.fragments(self.data, dialect="leveldb"):
             stored, length = found.stored_crc, found.payload_len
             if found.type_byte in _TYPES and stored is not None and length is not None and stored == found.computed_crc:
@@ -153,7 +153,7 @@ class FileReader:
     """A write-ahead log. Each method reads it from the start.
 
     Args:
-        filename: Its path.
+        filename: The path of the log.
 
     Attributes:
         filename: The path.
@@ -163,7 +163,7 @@ class FileReader:
         self.filename = filename
 
     def GetBlocks(self) -> Iterator[Block]:  # noqa: N802
-        """The blocks of the file, as they are."""
+        """Yields the blocks of the file without checking them."""
         with open(self.filename, "rb") as file:
             offset = 0
             while data := file.read(Block.BLOCK_SIZE):
@@ -171,12 +171,12 @@ class FileReader:
                 offset += len(data)
 
     def GetPhysicalRecords(self) -> Iterator[PhysicalRecord]:  # noqa: N802
-        """The fragments."""
+        """Yields the valid fragments."""
         for block in self.GetBlocks():
             yield from block.GetPhysicalRecords()
 
     def GetWriteBatches(self) -> Iterator[WriteBatch]:  # noqa: N802
-        """The batches."""
+        """Yields the batches."""
         with cordwood.Reader(self.filename, dialect="leveldb", on_corruption="salvage") as reader:
             for offset, batch, operations in batches(reader, self.filename):
                 keys = [
@@ -186,6 +186,6 @@ class FileReader:
                 yield WriteBatch(offset, batch.sequence, batch.count, keys)
 
     def GetParsedInternalKeys(self) -> Iterator[ParsedInternalKey]:  # noqa: N802
-        """The puts and deletes of all batches."""
+        """Yields the puts and deletes of all batches."""
         for batch in self.GetWriteBatches():
             yield from batch.records

@@ -71,11 +71,11 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class RecordsReader(appengine.RecordsReader):
-    """Reads the records of a log. Iterating yields those from the current position on, as `bytes`.
+    """Reads the records of a log. Iterating yields the records after the current position, as `bytes`.
 
     Args:
         reader: As for `appengine.RecordsReader`.
-        no_check_crc: Makes no difference. Default: `True`.
+        no_check_crc: Has no effect. Default: `True`.
     """
 
     def __init__(self, reader: Readable, no_check_crc: bool = True) -> None:  # noqa: FBT001, FBT002 - theirs
@@ -84,7 +84,7 @@ class RecordsReader(appengine.RecordsReader):
 
 
 def parse_leveldb_documents(path_or_fp: str | Readable) -> Iterator[dict[str, object]]:
-    """The documents of an export, each with its key as `_key`: `id`, `name`, `namespace`, `app` and `path`.
+    """Yields the documents of an export. Each has its key as `_key`: `id`, `name`, `namespace`, `app` and `path`.
 
     Args:
         path_or_fp: The path of the export, or a binary file, which stays open.
@@ -116,7 +116,10 @@ def parse_leveldb_documents(path_or_fp: str | Readable) -> Iterator[dict[str, ob
 
 
 def _value(value: entity.Value, *, in_map: bool = False) -> object:  # noqa: PLR0911 - one for each type
-    """A value as leveldb-export returns it: a time without a time zone; in a map, microseconds, and bytes as text."""
+    """Returns a value as leveldb-export does.
+
+    A time has no time zone. In a map, a time is a number of microseconds, and bytes are text.
+    """
     match value:
         case entity.Entity():
             return {name: _value(item, in_map=True) for name, item in value.properties.items()}

@@ -89,21 +89,21 @@ _Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 
 def strtobytes(x: str) -> bytes:
-    """Text as bytes, one for each character."""
+    """Returns text as bytes, one byte for each character."""
     return x.encode("iso8859-1")
 
 
 def _name_of(file: _Path | int) -> str:
-    """The argument of `open`, as text for messages."""
+    """Returns the argument of `open` as text for messages."""
     return str(file) if isinstance(file, int) else os.fsdecode(file)
 
 
 class DamagedError(cordwood.CorruptionError, AssertionError):
-    """Damage. Its attributes are those of `cordwood.CorruptionError`."""
+    """A file is damaged. The attributes are those of `cordwood.CorruptionError`."""
 
 
 class FileHeaderError(cordwood.CordwoodError, AssertionError):
-    """A file that does not start as a `.wandb` file does."""
+    """A file does not start with the header of a `.wandb` file."""
 
 
 class _Message(Protocol):
@@ -111,10 +111,10 @@ class _Message(Protocol):
 
 
 class DataStore:
-    """A `.wandb` file, opened in one of three ways by the methods `open_for_...`. Opening another file closes it."""
+    """A `.wandb` file. One of the three methods `open_for_...` opens it. Opening another file closes it."""
 
     def __init__(self) -> None:
-        # These names are wandb's: scripts use them, and some set them in an `open_for_scan` of their own.
+        # wandb has the same names. Scripts use them, and some set them in their own `open_for_scan`.
         self._opened_for_scan = False
         self._fp: io.BufferedIOBase | None = None
         self._fname: _Path | int = ""
@@ -125,7 +125,7 @@ class DataStore:
         self._writer: cordwood.Writer | None = None
 
     def open_for_write(self, fname: _Path) -> None:
-        """Creates a new file.
+        """Creates a new file for writing.
 
         Raises:
             FileExistsError: The file exists.
@@ -133,13 +133,13 @@ class DataStore:
         self._write_to(fname, cordwood.Writer(os.fsdecode(fname), "x", dialect="wandb", flush="close"))
 
     def open_for_append(self, fname: _Path) -> None:
-        """Opens a file to write after its last record, or creates a new one.
+        """Opens a file to append after its last record, or creates a new one.
 
         Raises:
             CorruptionError: The file is damaged, or is not a `.wandb` file.
-            TornTailError: It ends in an incomplete record. `cordwood.Writer` can cut that off.
+            TornTailError: The file ends in an incomplete record. `cordwood.Writer` can cut it off.
         """
-        self.close()  # It may be the same file, which then must be whole.
+        self.close()  # This store may be writing the same file, which must be complete first.
         self._write_to(fname, cordwood.Writer(os.fsdecode(fname), "a", dialect="wandb", flush="close"))
 
     def _write_to(self, fname: _Path, writer: cordwood.Writer) -> None:
@@ -152,14 +152,14 @@ class DataStore:
         self._flush_offset = 0
 
     def open_for_scan(self, fname: _Path | int) -> None:
-        """Opens a file to read it. The path is not used again: the file may be renamed or removed.
+        """Opens a file for reading. The path is not used again, so the file may be renamed or removed.
 
         Raises:
-            FileHeaderError: It does not start as a `.wandb` file does, or is empty.
+            FileHeaderError: The file is empty, or does not start with the header of a `.wandb` file.
         """
         file = open(fname, "rb")  # noqa: SIM115 - closed in `close`
         try:
-            self.close()  # If it was being written, all of it must be there.
+            self.close()  # If this store was writing the file, all of it must be there.
             file.seek(0)
             self._size_bytes = os.stat(fname).st_size
         except BaseException:
@@ -188,14 +188,14 @@ class DataStore:
 
     @property
     def reader(self) -> cordwood.Reader:
-        """The underlying reader of a file that is scanned: `skipped` and `outcome` list the other bytes.
+        """The underlying reader of a file that is scanned. `skipped` and `outcome` describe the other bytes.
 
-        `skipped` is emptied at the end, and when there are 1,000 regions.
+        `skipped` is emptied at the end of the file, and when it has 1,000 regions.
         """
         return self._scan().reader
 
     def seek(self, offset: int) -> None:
-        """Goes to a file offset, in bytes: that of a record, or the start of a block.
+        """Goes to a file offset in bytes: the offset of a record, or the start of a block.
 
         Raises:
             io.UnsupportedOperation: The file is open for writing.
@@ -204,17 +204,17 @@ class DataStore:
         self._index = offset
 
     def get_offset(self) -> int:
-        """The file offset after the last record returned or written, in bytes; after damage, where that starts."""
+        """Returns the file offset after the last record returned or written, or the start of damage, in bytes."""
         if self._writer is None or self._writer.closed:
             self._file()
         return self._index
 
     def in_last_block(self) -> bool:
-        """Whether the file, at the length it had when it was opened, ends within 32,761 bytes."""
+        """Checks whether the file, with the length that it had when it was opened, ends within 32,761 bytes."""
         return self._index > self._size_bytes - LEVELDBLOG_DATA_LEN
 
     def scan_data(self) -> bytes | None:
-        """The next record, or `None` at the end.
+        """Returns the next record, or `None` at the end.
 
         Raises:
             DamagedError: There is damage. The next call continues after it.
@@ -231,10 +231,10 @@ class DataStore:
             self._index = scanner.offset
 
     def scan_record(self) -> tuple[int, bytes] | None:
-        """The next fragment: its type and its data; `None` at the end. It does not pass a block's trailer.
+        """Returns the type and the data of the next fragment, or `None` at the end. Does not skip a block's trailer.
 
         Raises:
-            DamagedError: There is damage, or not all of the fragment is there yet.
+            DamagedError: There is damage, or the fragment is not complete yet.
         """
         self._assert_opened_for_scan()
         file = self._file()
@@ -261,10 +261,10 @@ class DataStore:
         return kind, data
 
     def write(self, obj: _Message) -> tuple[int, int, int]:
-        """Appends a record: the result of `obj.SerializeToString()`.
+        """Appends a record, which is the result of `obj.SerializeToString()`.
 
         Returns:
-            The file offsets after the previous record, after this one, and up to which everything is on the disk.
+            Three file offsets: after the previous record, after this one, and after the bytes that are on the disk.
         """
         return self._write_data(obj.SerializeToString())
 
@@ -274,13 +274,13 @@ class DataStore:
         record_offset = writer.append(s)
         self._index = writer.tell()
         if self._index - record_offset > LEVELDBLOG_HEADER_LEN + len(s):
-            # It is in several fragments. wandb syncs here, so that at most a block is lost in a crash.
+            # The record has several fragments. wandb syncs here, so that a crash loses at most a block.
             writer.sync()
             self._flush_offset = self._index
         return start, self._index, self._flush_offset
 
     def ensure_flushed(self, off: int) -> None:  # noqa: ARG002 - wandb's signature
-        """Hands all records so far to the operating system."""
+        """Passes all records so far to the operating system."""
         if self._writer is None:
             self._file()
         else:
@@ -296,7 +296,7 @@ class DataStore:
     def _assert_opened_for_scan(self) -> None:
         if not self._opened_for_scan:
             raise AssertionError("file not open for scanning")
-        if self._fp is None:  # It has been opened for writing since.
+        if self._fp is None:  # A file has been opened for writing since.
             raise io.UnsupportedOperation("the file cannot be read")
 
     def _scan(self) -> Scanner:
@@ -307,7 +307,7 @@ class DataStore:
         return self._scanner
 
     def _file(self) -> io.BufferedIOBase:
-        """The file that is scanned. If there is none, the exceptions are those of wandb's file."""
+        """Returns the file that is scanned. If there is none, raises the same exceptions as wandb's file."""
         opened = self._writer if self._fp is None else self._fp
         if opened is None:
             raise AttributeError("no file has been opened")

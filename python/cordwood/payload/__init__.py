@@ -7,9 +7,9 @@
 7 put b'key' b'value'
 8 delete b'old' None
 
-`WriteBatch` is a record of a write-ahead log of LevelDB, RocksDB or Pebble, `VersionEdit` one of a MANIFEST.
-Each kind of payload has a module of its own with a function `to_dict`. The modules `entity`, for exports of Datastore
-and Firestore, and `wandb`, for runs of Weights & Biases, are imported separately.
+`WriteBatch` is a record of a write-ahead log of LevelDB, RocksDB or Pebble. `VersionEdit` is a record of a MANIFEST.
+Each kind of payload has a module of its own with a function `to_dict`. Import the modules `entity`, for exports of
+Datastore and Firestore, and `wandb`, for runs of Weights & Biases, separately.
 """
 
 from cordwood.errors import PayloadError

@@ -1,6 +1,7 @@
-"""The records of Datastore and Firestore exports: entities.
+"""Decodes the records of Datastore and Firestore exports, which are entities.
 
-A document of Firestore is an entity to Datastore, a collection is a kind, and a map is an entity in an entity.
+In the terms of Datastore, a Firestore document is an entity, a collection is a kind, and a map is an entity in an
+entity.
 
 >>> from cordwood.payload import entity
 >>> record = bytes.fromhex("6a0f 6a0161 720a0b 12045461736b 1807 0c 7209 1a016e 2000 2a020805")
@@ -24,13 +25,13 @@ __all__ = ["Entity", "GeoPoint", "Key", "OtherField", "User", "Value", "decode",
 
 
 class Key(NamedTuple):
-    """The key of an entity: where it is found.
+    """The key of an entity, which says where it is stored.
 
     Attributes:
-        app: The application: the partition and the project, such as `s~project`, or `dev~project` from an emulator. It
-            is empty in Firestore's maps.
-        path: From the root to the entity, the kind of each element and its number or name, which is `None` if the
-            entity has not been assigned one yet.
+        app: The application. It consists of the partition and the project, such as `s~project`, or `dev~project` from
+            an emulator. It is empty in Firestore's maps.
+        path: The elements from the root to the entity. Each has a kind, and a number or a name. The number or
+            name is `None` if the entity has not been assigned one yet.
         namespace: The namespace, if it is not the default one.
         database: The database, if it is not the default one.
     """
@@ -58,10 +59,10 @@ class User(NamedTuple):
 
     Attributes:
         email: The address of the account.
-        auth_domain: The domain that it was authenticated in.
-        nickname: The display name, if it has one.
+        auth_domain: The domain in which the account was authenticated.
+        nickname: The display name, if there is one.
         gaia_id: The number of the Google account.
-        obfuscated_gaia_id: The same, obfuscated, if it is stated.
+        obfuscated_gaia_id: The obfuscated number of the account, if it is stated.
         federated_identity: The OpenID identity, if there is one.
         federated_provider: The provider of that identity, if there is one.
     """
@@ -76,13 +77,13 @@ class User(NamedTuple):
 
 
 class OtherField(NamedTuple):
-    """A field that is kept uninterpreted.
+    """A field that is kept without being interpreted.
 
     Attributes:
-        message: The message of `storage_onestore_v3` to which it belongs: `"EntityProto"`, `"Property"`, ...
-        number: Its number.
-        offset: Where it starts in the record, in bytes.
-        data: All of it: tag and content.
+        message: The message of `storage_onestore_v3` that the field belongs to: `"EntityProto"`, `"Property"`, ...
+        number: The number of the field.
+        offset: The offset in the record at which the field starts, in bytes.
+        data: The whole field, with tag and content.
     """
 
     message: str
@@ -92,16 +93,16 @@ class OtherField(NamedTuple):
 
 
 class Entity(NamedTuple):
-    """An entity, or a document, or a map in one.
+    """An entity, a document, or a map in one.
 
     Attributes:
-        key: Its key. An entity inside another one need not have a key.
+        key: The key of the entity. An entity inside another one need not have a key.
         properties: The values by name, in the order of the record.
-        meanings: The meanings of values (`Property.Meaning`), where that is stated: 2 is a link, 15 a long text. One
-            for each value, so several for an array.
-        unindexed: The names of properties whose values are not all indexed. This is true of all Firestore properties.
-        other_fields: Fields that are not interpreted: those that Google's own reader skips, and any that are newer
-            than cordwood.
+        meanings: The meanings of values (`Property.Meaning`), if they are stated. For example, 2 is a link and 15 is
+            a long text. Each value has one meaning, so an array has several.
+        unindexed: The names of properties whose values are not all indexed. This includes all Firestore properties.
+        other_fields: The fields that are not interpreted. These are the fields that Google's own reader skips, and
+            any fields that are newer than cordwood.
     """
 
     key: Key | None
@@ -130,7 +131,7 @@ def _timestamp(microseconds: int) -> datetime | int:  # pyright: ignore[reportUn
 
 
 def decode(record: bytes) -> Entity:
-    """The entity in a record, with values of Python types.
+    """Returns the entity in a record, with values of Python types.
 
     Args:
         record: The record of an export.
@@ -146,17 +147,18 @@ def decode(record: bytes) -> Entity:
 
 
 def to_dict(record: bytes) -> dict[str, object]:
-    """The entity in a record, as JSON values.
+    """Returns the entity in a record, as JSON values.
 
     Args:
         record: The record of an export.
 
     Returns:
-        `key` and `properties`, and `other_fields`, if there are any. A time becomes text as in RFC 3339; bytes become
-        `{"base64": "..."}`; a place `{"latitude": ..., "longitude": ...}`; a key an object with its `path` in one list;
-        a user an object; an entity an object of its properties, with the key as `__key__` if it has one: no property
-        has such a name. Numbers that JSON lacks become `"NaN"`, `"Infinity"` and `"-Infinity"`, as in the JSON of
-        protocol buffers. The meanings of values and which are indexed are left out: `decode` returns them.
+        `key` and `properties`, and `other_fields` if there are any. A time becomes text as in RFC 3339. Bytes become
+        `{"base64": "..."}`. A place becomes `{"latitude": ..., "longitude": ...}`. A key becomes an object with its
+        `path` in one list. A user becomes an object. An entity becomes an object of its properties. If it has a key,
+        this is `__key__`, which is never the name of a property. Numbers that JSON lacks become `"NaN"`, `"Infinity"`
+        and `"-Infinity"`, as in the JSON of protocol buffers. The result does not contain the meanings of values, or
+        which values are indexed. `decode` returns both.
 
     Raises:
         PayloadError: The record is not an entity.

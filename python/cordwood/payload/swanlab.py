@@ -1,6 +1,6 @@
-"""The records of `.swanlab` files: the logged data of a run of SwanLab. SwanLab need not be installed.
+"""Decodes the records of `.swanlab` files, which contain the logged data of a run of SwanLab.
 
-Releases before 0.8 wrote JSON, later ones protocol buffers; both are read.
+SwanLab need not be installed. Releases before 0.8 wrote JSON, and later ones write protocol buffers. Both are read.
 
 >>> import json
 >>> from cordwood.payload import swanlab
@@ -19,17 +19,17 @@ __all__ = ["history_row"]
 
 
 def history_row(record: bytes) -> dict[str, Any] | None:
-    """A number that was logged. Images, texts and other media are not numbers.
+    """Returns a number that was logged. Images, texts and other media are not numbers.
 
     Args:
         record: The record of a `.swanlab` file.
 
     Returns:
-        `key` (the name), `step`, `epoch` (how many values of this name there are so far; only in JSON), `value`, and
-        `time` (a `datetime` in UTC). A value that the record does not state is `None`. `None` if the record is of
-        another kind.
+        A dictionary of `key` (the name), `step`, `epoch` (the number of values with this name so far, only in JSON),
+        `value`, and `time` (a `datetime` in UTC). A value that the record does not state is `None`. If the record is
+        of another kind, the result is `None`.
 
     Raises:
-        PayloadError: The record is not one of SwanLab.
+        PayloadError: The record is not a SwanLab record.
     """
     return RecordDecoder("swanlab-history").row(record)

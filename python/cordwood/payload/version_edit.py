@@ -1,4 +1,4 @@
-"""The records of MANIFESTs: the version edits of LevelDB and RocksDB."""
+"""Decodes the records of MANIFESTs, which are the version edits of LevelDB and RocksDB."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 
 
 _SHOWN_MAX = 8
-"""At most this many fields are shown by `repr`."""
+"""The maximum number of fields that `repr` shows."""
 
 
 class FieldKind(StrEnum):
@@ -50,13 +50,13 @@ class FieldKind(StrEnum):
         NEW_FILE: A table was added to a level: `NewFile`.
         PREV_LOG_NUMBER: One older log that is needed: `int`, always 0 since 2011.
         MIN_LOG_NUMBER_TO_KEEP: Logs with smaller numbers are not needed by any column family: `int`.
-        COLUMN_FAMILY: Which column family the edit is about, if not the default one: `int`.
+        COLUMN_FAMILY: The column family that the edit is about, if it is not the default one: `int`.
         COLUMN_FAMILY_ADD: The column family is new, and this is its name: `bytes`.
         COLUMN_FAMILY_DROP: The column family is dropped: `None`.
         MAX_COLUMN_FAMILY: The largest number that a column family has had: `int`.
-        IN_ATOMIC_GROUP: The edit takes effect together with this many that follow: `int`.
+        IN_ATOMIC_GROUP: The edit takes effect together with this many edits that follow: `int`.
         BLOB_FILE_ADDITION: There is a new blob file: `BlobFileAddition`.
-        BLOB_FILE_GARBAGE: Some of a blob file is garbage: `BlobFileGarbage`.
+        BLOB_FILE_GARBAGE: A part of a blob file is garbage: `BlobFileGarbage`.
         DB_ID: The identity of the database: `bytes`.
         WAL_ADDITION: There is a write-ahead log, or it has been synced: `WalAddition`.
         WAL_DELETION: Write-ahead logs with smaller numbers are gone: `int`.
@@ -94,23 +94,23 @@ class FieldKind(StrEnum):
 
 
 class CustomFieldKind(StrEnum):
-    """The kind of a further field of a new file, and its value. Spelt as in RocksDB.
+    """The kind of a further field of a new file, and its value. The names are spelt as in RocksDB.
 
     Attributes:
         NEED_COMPACTION: The file is marked for compaction: `bool`.
-        MIN_LOG_NUMBER_TO_KEEP: Logs with smaller numbers are not needed; this concerns the whole database: `int`.
+        MIN_LOG_NUMBER_TO_KEEP: Logs with smaller numbers are not needed by the whole database: `int`.
         OLDEST_BLOB_FILE_NUMBER: The smallest number of a blob file that the table refers to: `int`.
-        OLDEST_ANCESTER_TIME: Unix time of the oldest data, in seconds; 0 if it is not known: `int`.
-        FILE_CREATION_TIME: Unix time, in seconds, when the file was made; 0 if it is not known: `int`.
+        OLDEST_ANCESTER_TIME: The Unix time of the oldest data in seconds, or 0 if it is not known: `int`.
+        FILE_CREATION_TIME: The Unix time in seconds at which the file was made, or 0 if it is not known: `int`.
         FILE_CHECKSUM: The checksum of the whole file: `bytes`.
         FILE_CHECKSUM_FUNC_NAME: The name of the checksum function: `bytes`.
         TEMPERATURE: The temperature of the storage: `int`.
         MIN_TIMESTAMP: The smallest user-defined timestamp in the file: `bytes`.
-        MAX_TIMESTAMP: The largest one: `bytes`.
+        MAX_TIMESTAMP: The largest user-defined timestamp in the file: `bytes`.
         UNIQUE_ID: The file's unique number, 16 or 24 bytes: `bytes`.
         EPOCH_NUMBER: The order in which files were flushed or ingested: `int`.
         COMPENSATED_RANGE_DELETION_SIZE: The estimated number of bytes that range deletions in the file cover: `int`.
-        TAIL_SIZE: Bytes of the file after its data blocks: `int`.
+        TAIL_SIZE: The number of bytes in the file after its data blocks: `int`.
         USER_DEFINED_TIMESTAMPS_PERSISTED: Whether user-defined timestamps are kept in the file: `bool`.
         FILE_OPEN_METADATA: Metadata for opening the file faster: `bytes`.
         PATH_ID: The number of the directory among RocksDB's `db_paths`: `int`.
@@ -138,12 +138,12 @@ class CustomFieldKind(StrEnum):
 
 
 class InternalKey(NamedTuple):
-    """A key as stored in the tables of a database.
+    """A key as it is stored in the tables of a database.
 
     Attributes:
         user_key: The key that the user of the database knows.
-        sequence: The sequence number, of 56 bits.
-        value_type: The type of the entry, an operation's tag: 0 for a delete, 1 for a put.
+        sequence: The sequence number, which has 56 bits.
+        value_type: The type of the entry, which is the tag of an operation: 0 for a delete, 1 for a put.
     """
 
     user_key: bytes
@@ -156,7 +156,7 @@ class CompactPointer(NamedTuple):
 
     Attributes:
         level: The level, 0 for the newest.
-        key: The key at which it starts.
+        key: The key at which the compaction starts.
     """
 
     level: int
@@ -179,9 +179,9 @@ class CustomField(NamedTuple):
     """A further field of a new file or of a blob file.
 
     Attributes:
-        kind: Its kind.
-        tag: The number before it in the record.
-        value: Its value, of the type that the kind has.
+        kind: The kind of the field.
+        tag: The number before the field in the record.
+        value: The value, whose type depends on the kind.
     """
 
     kind: CustomFieldKind
@@ -196,10 +196,10 @@ class NewFile(NamedTuple):
         level: The level, 0 for the newest.
         file_number: The number in the file's name.
         file_len: The length of the file, in bytes.
-        smallest: The smallest key in it.
-        largest: The largest key in it.
-        smallest_sequence: The smallest sequence number in it; LevelDB does not say.
-        largest_sequence: The largest one; LevelDB does not say.
+        smallest: The smallest key in the table.
+        largest: The largest key in the table.
+        smallest_sequence: The smallest sequence number in the table. LevelDB does not state it.
+        largest_sequence: The largest sequence number in the table. LevelDB does not state it.
         path_id: The number of the directory among RocksDB's `db_paths`.
         custom_fields: Further fields of RocksDB.
     """
@@ -220,9 +220,9 @@ class BlobFileAddition(NamedTuple):
 
     Attributes:
         file_number: The number in the file's name.
-        blob_count: How many values it contains.
-        blob_len: How many bytes its values take.
-        checksum_method: The name of its checksum; empty if it has none.
+        blob_count: The number of values in the file.
+        blob_len: The number of bytes that the values take.
+        checksum_method: The name of the checksum. Empty if there is none.
         checksum: The checksum of the whole file.
         custom_fields: Further fields of RocksDB.
     """
@@ -240,8 +240,8 @@ class BlobFileGarbage(NamedTuple):
 
     Attributes:
         file_number: The number in the file's name.
-        blob_count: How many values.
-        blob_len: How many bytes they take.
+        blob_count: The number of these values.
+        blob_len: The number of bytes that they take.
         custom_fields: Further fields of RocksDB.
     """
 
@@ -252,11 +252,11 @@ class BlobFileGarbage(NamedTuple):
 
 
 class WalAddition(NamedTuple):
-    """A write-ahead log that RocksDB keeps track of.
+    """A write-ahead log that RocksDB tracks.
 
     Attributes:
         log_number: The number in the file's name.
-        synced_len: How many bytes of it are synced, if it says so.
+        synced_len: The number of synced bytes in the log, if the edit states it.
     """
 
     log_number: int
@@ -266,17 +266,17 @@ class WalAddition(NamedTuple):
 Value: TypeAlias = (
     int | bytes | CompactPointer | DeletedFile | NewFile | BlobFileAddition | BlobFileGarbage | WalAddition | None
 )
-"""The value of a field; `FieldKind` says which type each kind has."""
+"""The value of a field. `FieldKind` lists the type for each kind."""
 
 
 class Field(NamedTuple):
     """A field of a version edit.
 
     Attributes:
-        kind: Its kind.
-        tag: The number before it in the record. Some kinds have several tags: the engines have changed how they write
-            them.
-        value: Its value, of the type that the kind has.
+        kind: The kind of the field.
+        tag: The number before the field in the record. Some kinds have several tags, because the engines have changed
+            how they write them.
+        value: The value, whose type depends on the kind.
     """
 
     kind: FieldKind
@@ -295,7 +295,7 @@ _CLASSES: dict[str, Any] = {
 
 
 def _value(kind: str, value: object) -> Any:
-    """The value of a field, of whose parts the native module makes a dictionary."""
+    """Returns the value of a field. The native module passes a dictionary if the value has several parts."""
     if not isinstance(value, dict):
         return value
     parts = cast("dict[str, Any]", value)
@@ -310,13 +310,13 @@ def _value(kind: str, value: object) -> Any:
 
 @final
 class VersionEdit:
-    r"""A record of a LevelDB or RocksDB MANIFEST: the changes of one version of the database.
+    r"""A record of a LevelDB or RocksDB MANIFEST, with the changes of one version of the database.
 
-    Iterating yields the same as `fields`, but one at a time: as objects, the fields of a long
-    record take up many times its size. `bytes(edit)` is the record.
+    Iterating yields the same fields as `fields`, but one at a time. The fields of a long record
+    take many times its size as objects. `bytes(edit)` is the record.
 
     Args:
-        record: The record. All of it is decoded.
+        record: The record. It is decoded completely.
 
     Raises:
         PayloadError: The record is not a version edit. Tags that only Pebble knows are unknown
@@ -352,9 +352,9 @@ class VersionEdit:
             yield Field(FieldKind(kind), tag, _value(kind, value))
 
     def to_dict(self) -> dict[str, object]:
-        r"""The edit in a form that JSON can represent.
+        r"""Returns the edit in a form that JSON can represent.
 
-        Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not; `None` is left
+        Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not. `None` is left
         out.
 
         Returns:
@@ -367,7 +367,7 @@ class VersionEdit:
         return json_value("version-edit", self._record)
 
     def __bytes__(self) -> bytes:
-        """The record."""
+        """Returns the record."""
         return self._record
 
     def __eq__(self, other: object) -> bool:
@@ -390,9 +390,9 @@ class LiveFile(NamedTuple):
     """A table of a database.
 
     Attributes:
-        column_family: The number of its column family, 0 for the default one and in LevelDB.
-        column_family_name: The name of that family, if the MANIFEST states it; it does not for the default one.
-        file: Its level, its number, and the other fields of the MANIFEST about it.
+        column_family: The number of the table's column family. It is 0 for the default one and in LevelDB.
+        column_family_name: The name of the column family, if the MANIFEST states it. It does not for the default one.
+        file: The level and the number of the table, and the other fields about it in the MANIFEST.
     """
 
     column_family: int
@@ -401,19 +401,20 @@ class LiveFile(NamedTuple):
 
 
 def live_files(records: Iterable[bytes]) -> list[LiveFile]:
-    r"""The tables of a database after all edits in its MANIFEST.
+    r"""Returns the tables of a database after all edits in its MANIFEST.
 
-    Edits of RocksDB that take effect together do so once all of them are present. Blob files are not listed.
+    RocksDB has groups of edits that take effect together. They do so once all of them are present. Blob files are not
+    listed.
 
     Args:
-        records: All records of the MANIFEST: if a damaged one is missing, the result may be wrong.
+        records: All records of the MANIFEST. If a damaged record is missing, the result may be wrong.
 
     Returns:
-        The tables by column family, level and number.
+        The tables, ordered by column family, level and number.
 
     Raises:
         PayloadError: A record is not a version edit.
-        CorruptionError: The records come from a reader, and there is damage in the file.
+        CorruptionError: The records come from a reader, and the file is damaged.
 
     >>> from cordwood.payload import version_edit
     >>> key = b"\x09a\x01\x01\0\0\0\0\0\0"
@@ -429,7 +430,7 @@ def live_files(records: Iterable[bytes]) -> list[LiveFile]:
 
 
 def to_dict(record: bytes) -> dict[str, object]:
-    r"""A version edit as JSON values: the result of `VersionEdit.to_dict`.
+    r"""Returns a version edit as JSON values, like `VersionEdit.to_dict`.
 
     Args:
         record: The record of a MANIFEST.

@@ -1,9 +1,9 @@
-"""The records of `.wandb` files: the logged data of a run of Weights & Biases.
+"""Decodes the records of `.wandb` files, which contain the logged data of a run of Weights & Biases.
 
-No account, no network and no other package is needed: only `to_dict` needs an installed `wandb`.
+You need no account, no network and no other package. Only `to_dict` needs an installed `wandb`.
 
-`run`, `history`, `summary`, `config`, `metrics` and `output` accept the path of a run, or its records: an open
-`cordwood.Reader`, a `cordwood.Follower` of a run in progress, or any other iterable of `bytes`.
+`run`, `history`, `summary`, `config`, `metrics` and `output` accept the path of a run, or its records. The records
+can be an open `cordwood.Reader`, a `cordwood.Follower` of a run in progress, or any other iterable of `bytes`.
 
     >>> from cordwood.payload import wandb
     >>> for row in wandb.history("run-59kl0f4q.wandb"):  # doctest: +SKIP
@@ -28,21 +28,23 @@ __all__ = ["config", "history", "history_row", "metrics", "output", "run", "summ
 
 
 def to_dict(record: bytes) -> dict[str, object]:
-    """The message in a record, as JSON values. It needs the package `wandb`: `pip install 'cordwood[wandb]'`.
+    """Returns the message in a record, as JSON values.
+
+    This needs the package `wandb`: `pip install 'cordwood[wandb]'`.
 
     Args:
         record: The record of a `.wandb` file.
 
     Returns:
-        Fields by their names in wandb's `.proto` file, with the JSON of protocol buffers: 64-bit integers are strings,
-        and a field that has its default value is left out. `unknown_len`, if present, is the number of bytes that the
-        installed wandb does not know: a newer one wrote the record.
+        The fields by their names in wandb's `.proto` file, in the JSON of protocol buffers. 64-bit integers are
+        strings, and a field that has its default value is left out. If a newer wandb wrote the record, `unknown_len`
+        is the number of bytes that the installed wandb does not know.
 
     Raises:
-        PayloadError: The record is not such a message, or a value of it cannot be represented in JSON.
+        PayloadError: The record is not such a message, or JSON cannot represent one of its values.
         ImportError: `wandb` is not installed, or cannot be imported.
     """
-    # These modules have no types: their classes are created when they are imported.
+    # These modules have no types, because their classes are created when they are imported.
     message = _imported("wandb.proto.wandb_internal_pb2").Record()
     protobuf, json_format = _imported("google.protobuf.message"), _imported("google.protobuf.json_format")
     try:
@@ -61,7 +63,7 @@ def to_dict(record: bytes) -> dict[str, object]:
 
 
 def _error(message: str, record: bytes, reason: PayloadReason) -> PayloadError:
-    """The error for a record, with a message like those of the native module."""
+    """Returns the error for a record, with a message like those of the native module."""
     message = f"{message} ({len(record)} byte{'' if len(record) == 1 else 's'} at offset 0 of the payload)"
     return PayloadError(message, offset=0, length=len(record), reason=reason)
 
@@ -72,7 +74,7 @@ def _imported(name: str) -> Any:
 
 
 def history(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str, Any]]:
-    """The values logged with `run.log`, step by step.
+    """Yields the values logged with `run.log`, step by step.
 
     Args:
         records: The records of a run, or the path of its file.
@@ -89,7 +91,7 @@ def history(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str
 
 
 def history_row(record: bytes, errors: list[PayloadError] | None = None) -> dict[str, Any] | None:
-    """The values of one step.
+    """Returns the values of one step.
 
     Args:
         record: The record of a `.wandb` file.
@@ -97,28 +99,28 @@ def history_row(record: bytes, errors: list[PayloadError] | None = None) -> dict
             error is raised.
 
     Returns:
-        The values by the names that wandb shows: a value logged as `{"a": {"b": 1}}` is `{"a.b": 1}`. wandb itself
-        adds `_step`, which comes first, `_timestamp` (Unix time) and `_runtime`, both in seconds. An integer with more
-        digits than Python accepts, usually 4,300, becomes text, and a lone surrogate its escape, six characters.
-        `None` if this is not a record of the history.
+        The values by the names that wandb shows. A value logged as `{"a": {"b": 1}}` becomes `{"a.b": 1}`. wandb adds
+        `_step`, which comes first, `_timestamp` (Unix time) and `_runtime`, both in seconds. An integer with more
+        digits than Python accepts, usually 4,300, becomes text. A lone surrogate becomes its escape of six
+        characters. `None` if this is not a record of the history.
 
     Raises:
-        PayloadError: The record is not one of wandb. Without `errors`: a value is not JSON or is nested too deeply, or
-            two have the same name.
+        PayloadError: The record is not a wandb record. Without `errors`, also if a value is not JSON or is nested too
+            deeply, or if two values have the same name.
     """
     return RecordDecoder("wandb-history").row(record, errors)
 
 
 def metrics(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str, Any]]:
-    """The measurements of wandb itself on the machine during the run.
+    """Yields the measurements that wandb made of the machine during the run.
 
     Args:
         records: The records of a run, or the path of its file.
 
     Yields:
-        A row for each measurement: `_timestamp` (Unix time) and `_runtime`, both in seconds, and the values by the
-        names that wandb shows, such as `system.cpu` and `system.disk./.usageGB`. Without `_runtime` if no earlier
-        record says when the run started.
+        A row for each measurement. It has `_timestamp` (Unix time) and `_runtime`, both in seconds, and the values by
+        the names that wandb shows, such as `system.cpu` and `system.disk./.usageGB`. It has no `_runtime` if no
+        earlier record states when the run started.
 
     Raises:
         PayloadError: A record is not one of wandb. A value is not JSON or is nested too deeply, or two have the same
@@ -130,14 +132,14 @@ def metrics(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str
 
 
 def output(records: Iterable[bytes] | str | PathLike[str]) -> str:
-    """The output that a run printed.
+    """Returns the output that a run printed.
 
     Args:
         records: The records of the run, or the path of its file.
 
     Returns:
         The text of stdout and stderr, in the order in which it was printed. Terminal control characters are left as
-        they are, among them the carriage returns with which a progress bar overwrites itself.
+        they are. This includes the carriage returns with which a progress bar overwrites itself.
 
     Raises:
         PayloadError: A record is not one of wandb.
@@ -150,7 +152,7 @@ def output(records: Iterable[bytes] | str | PathLike[str]) -> str:
 
 
 def run(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
-    """The description of a run: who ran which program, where, when, and how it ended.
+    """Returns the description of a run: who ran which program, where, when, and how it ended.
 
     Args:
         records: The records of the run, or the path of its file.
@@ -158,8 +160,8 @@ def run(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
     Returns:
         `id`, `name`, `project`, `entity`, `group`, `job_type`, `tags` (a list), `notes`, `state`, `exit_code`,
         `start_time` (a `datetime` in UTC), `host`, `git_commit` and `command`, in this order. A value that is not in
-        the records is `None`. `state` is `"finished"`, `"failed"` (the exit code is not 0), or `"unfinished"`: the
-        records do not say how the run ended, because it continues, or its process was killed.
+        the records is `None`. `state` is `"finished"`, `"failed"` (the exit code is not 0), or `"unfinished"`. A run
+        is unfinished if the records do not say how it ended, because it continues or its process was killed.
 
     Raises:
         PayloadError: A record is not one of wandb.
@@ -170,7 +172,7 @@ def run(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
 
 
 def summary(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
-    """The summary of a run: the contents of `run.summary` at the end of the run, or where the file ends.
+    """Returns the summary of a run: the contents of `run.summary` at the end of the run, or where the file ends.
 
     Args:
         records: The records of the run, or the path of its file.
@@ -187,7 +189,7 @@ def summary(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
 
 
 def config(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
-    """The configuration of a run: the contents of `run.config`. wandb itself adds the entry `_wandb`.
+    """Returns the configuration of a run, which is the contents of `run.config`. wandb adds the entry `_wandb`.
 
     Args:
         records: The records of the run, or the path of its file.

@@ -1,4 +1,4 @@
-"""The records of write-ahead logs: the write batches of LevelDB, RocksDB and Pebble."""
+"""Reads and builds the records of write-ahead logs, which are the write batches of LevelDB, RocksDB and Pebble."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 _HEADER_LEN = 12
-"""The sequence number and the count before the operations of a batch."""
+"""The length of the header of a batch, which is its sequence number and its count."""
 
 
 class OperationKind(StrEnum):
@@ -38,7 +38,7 @@ class OperationKind(StrEnum):
         PUT: The key has this value from now on.
         DELETE: The key no longer has a value.
         MERGE: The database's merge operator combines this with the value of the key.
-        LOG_DATA: Data for readers of the log; the database ignores it.
+        LOG_DATA: Data for readers of the log. The database ignores it.
         SINGLE_DELETE: Deletes a key that was put once.
         DELETE_RANGE: Deletes the keys from `key` on, up to but excluding `end_key`.
         PUT_BLOB_INDEX: The value of the key is in a blob file.
@@ -46,19 +46,19 @@ class OperationKind(StrEnum):
         TIMED_PUT: A put of data that was written at an earlier time.
         NOOP: No effect.
         BEGIN_PREPARE: The operations after it take effect only once the transaction is committed.
-        BEGIN_PERSISTED_PREPARE: The same with RocksDB's write policy WritePrepared.
-        BEGIN_UNPREPARE: The same with RocksDB's write policy WriteUnprepared.
+        BEGIN_PERSISTED_PREPARE: Like `BEGIN_PREPARE`, with RocksDB's write policy WritePrepared.
+        BEGIN_UNPREPARE: Like `BEGIN_PREPARE`, with RocksDB's write policy WriteUnprepared.
         END_PREPARE: The end of the operations that a transaction prepares.
         COMMIT: The transaction is committed.
         COMMIT_WITH_TIMESTAMP: The transaction is committed, with a timestamp for its keys.
         ROLLBACK: The transaction is rolled back.
-        DELETE_SIZED: Pebble: a delete that says how much it deletes.
-        RANGE_KEY_SET: Pebble: sets range keys.
-        RANGE_KEY_UNSET: Pebble: removes range keys.
-        RANGE_KEY_DELETE: Pebble: deletes all range keys of a range.
-        INGEST_SST: Pebble: ingests a table.
-        INGEST_SST_WITH_BLOBS: Pebble: ingests a table with blob files.
-        EXCISE: Pebble: deletes everything in a range, when a table is ingested.
+        DELETE_SIZED: In Pebble, a delete that says how much it deletes.
+        RANGE_KEY_SET: In Pebble, sets range keys.
+        RANGE_KEY_UNSET: In Pebble, removes range keys.
+        RANGE_KEY_DELETE: In Pebble, deletes all range keys of a range.
+        INGEST_SST: In Pebble, ingests a table.
+        INGEST_SST_WITH_BLOBS: In Pebble, ingests a table with blob files.
+        EXCISE: In Pebble, deletes everything in a range when a table is ingested.
     """
 
     PUT = "put"
@@ -88,20 +88,21 @@ class OperationKind(StrEnum):
 
 
 class Operation(NamedTuple):
-    """An operation of a `WriteBatch`: iterating over a batch yields them, and `WriteBatch.build` takes them.
+    """An operation of a `WriteBatch`. Iterating over a batch yields operations, and `WriteBatch.build` takes them.
 
-    An attribute is `None` if operations of this kind do not have it. Two operations are equal if everything except
-    their sequence numbers is.
+    An attribute is `None` if operations of this kind do not have it. Two operations are equal if they differ at most
+    in their sequence numbers.
 
     Attributes:
-        kind: Its kind.
-        sequence: The sequence number: the batch's, plus one for each earlier operation that counts. `None` if the
+        kind: The kind of the operation.
+        sequence: The sequence number of the batch, plus one for each earlier operation that counts. `None` if the
             operation does not count, or was not read from a batch. RocksDB's write policies WritePrepared and
-            WriteUnprepared assign one number to all operations of a batch; the record does not show this.
-        column_family: The number of the column family. An operation that is written may omit it: 0, the default one.
-        key: The key; for a range, the first one.
-        end_key: For a range, the exclusive end.
-        value: The value; for log data, the data.
+            WriteUnprepared assign one number to all operations of a batch. The record does not show this.
+        column_family: The number of the column family. You may omit it when you write an operation. Then it is 0, the
+            default one.
+        key: The key, or the first key of a range.
+        end_key: The exclusive end of a range.
+        value: The value, or the data if this is log data.
         xid: The name of a transaction.
         timestamp: The timestamp of a commit.
         write_unix_time: When the value was written, in seconds since 1970.
@@ -143,7 +144,7 @@ class Operation(NamedTuple):
 
 
 def _short(value: int | bytes) -> str:
-    """The `repr`, shortened if there are many bytes."""
+    """Returns the `repr` of a value, shortened if it has many bytes."""
     if isinstance(value, bytes) and len(value) > 64:
         return f"<{len(value)} bytes: {value[:32]!r}...>"
     return repr(value)
@@ -151,18 +152,18 @@ def _short(value: int | bytes) -> str:
 
 @final
 class WriteBatch:
-    """A record of a LevelDB, RocksDB or Pebble write-ahead log: operations that form one unit.
+    """A record of a LevelDB, RocksDB or Pebble write-ahead log, with operations that form one unit.
 
-    Iterating yields the operations in order, decoded one by one. A damaged batch yields those
-    before the damage, then raises `PayloadError`; so does a batch whose header states a different
-    count. `len(batch)` decodes all operations and raises the same error; `bool(batch)` is true if
-    there are any; `bytes(batch)` is the record. Every batch that can be read can be written:
-    passing the operations to `build` gives a batch whose `bytes` are the record.
+    Iterating yields the operations in order, decoded one by one. A damaged batch yields the
+    operations before the damage, then raises a `PayloadError`. So does a batch whose header states
+    a different count. `len(batch)` decodes all operations and raises the same error. `bool(batch)`
+    is true if there are any operations. `bytes(batch)` is the record. Every batch that can be read
+    can be written: if you pass its operations to `build`, you get a batch with the same `bytes`.
 
     Args:
         record: The record. Only its header is decoded at first.
-        engine: `"rocksdb"`, whose first two tags are also LevelDB's, or `"pebble"`. Five tags have
-            one meaning in RocksDB and another in Pebble. Default: `"rocksdb"`.
+        engine: `"rocksdb"` or `"pebble"`. LevelDB has the first two tags of `"rocksdb"`. Five tags
+            have one meaning in RocksDB and another in Pebble. Default: `"rocksdb"`.
 
     Raises:
         PayloadError: The record is shorter than the header of a batch.
@@ -194,7 +195,7 @@ class WriteBatch:
 
         Args:
             sequence: The sequence number of the first operation.
-            operations: The operations, in order, each with exactly the attributes that its kind has.
+            operations: The operations, in order. Each must have exactly the attributes of its kind.
                 Their own sequence numbers are ignored.
             engine: As for the class.
 
@@ -203,8 +204,8 @@ class WriteBatch:
 
         Raises:
             PayloadError: The engine does not know one of the operations, or a part is too large.
-            TypeError: An item of `operations` is not an `Operation`, lacks an attribute that its kind
-                has, or has another one.
+            TypeError: An item of `operations` is not an `Operation`, lacks an attribute of its kind, or
+                has an attribute of another kind.
             ValueError: The engine or a kind of operation is unknown.
             OverflowError: A number is negative or has too many bits.
 
@@ -233,12 +234,12 @@ class WriteBatch:
         return self._engine
 
     def to_dict(self) -> dict[str, object]:
-        """The batch in a form that JSON can represent.
+        """Returns the batch in a form that JSON can represent.
 
         Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not.
 
         Returns:
-            `sequence`, `count`, and `operations`, each with the attributes that it has.
+            `sequence`, `count`, and `operations`, each with its attributes.
 
         Raises:
             PayloadError: The batch is damaged.
@@ -260,7 +261,7 @@ class WriteBatch:
         return WriteBatchOperations(self._record, self._engine)
 
     def __bytes__(self) -> bytes:
-        """The record."""
+        """Returns the record."""
         return self._record
 
     def __eq__(self, other: object) -> bool:
@@ -277,7 +278,7 @@ class WriteBatch:
 
 
 class SequenceGap(NamedTuple):
-    """Sequence numbers that no batch of a log has, between two that batches have.
+    """Sequence numbers that are missing between the batches of a log.
 
     Attributes:
         start: The first missing number.
@@ -291,13 +292,13 @@ class SequenceGap(NamedTuple):
 
 
 class SequenceNumbers(NamedTuple):
-    """The sequence numbers of the batches of a log, and those that are missing between them.
+    """The sequence numbers of the batches of a log, and the numbers that are missing between them.
 
     Attributes:
-        start: The lowest number; `None` if no operation has one.
+        start: The lowest number. `None` if no operation has one.
         end: The number after the highest one.
-        missing_count: How many numbers between them no batch has.
-        gap_count: How many gaps these are.
+        missing_count: The number of missing sequence numbers between `start` and `end`.
+        gap_count: The number of gaps.
         gaps: The gaps in ascending order, at most 100,000.
         has_shared: Whether several batches have the same number. Then a gap may be hidden.
     """
@@ -311,17 +312,17 @@ class SequenceNumbers(NamedTuple):
 
 
 GAPS_MAX = 100_000
-"""At most this many gaps are kept."""
+"""The maximum number of gaps that are kept."""
 
 
 def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
     """Finds the sequence numbers that are missing between the batches of one log.
 
-    A missing number is a fact, not necessarily a loss. A batch that was in a damaged part of the log leaves a gap, and
-    so do writes without a log (`disableWAL`), writes that are in another log of the same database, and tables that were
-    ingested. Batches may be in any order, as RocksDB writes them with `unordered_write` or two write queues. RocksDB's
-    write policies WritePrepared and WriteUnprepared assign one number to all operations of a batch, so that batches
-    seem to share numbers.
+    A missing number is not necessarily a loss. A batch in a damaged part of the log leaves a gap. But so do writes
+    without a log (`disableWAL`), writes in another log of the same database, and ingested tables. Batches may be in
+    any order, because RocksDB writes them so with `unordered_write` or two write queues. RocksDB's write policies
+    WritePrepared and WriteUnprepared assign one number to all operations of a batch, so batches seem to share
+    numbers.
 
     Args:
         batches: The batches of a log that can be decoded.
@@ -347,7 +348,7 @@ def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
         if start == end:
             continue
         if spans and start == spans[-1].end:
-            # The most common case takes a fifth of the time.
+            # This is the most common case. Handling it here takes a fifth of the time.
             spans[-1] = _Span(spans[-1].start, end, batch)
             continue
         low = bisect_left(spans, start, key=lambda span: span.end)
@@ -379,7 +380,7 @@ def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
 
 
 class _Span(NamedTuple):
-    """Numbers without a gap, and the key of the last of them; for the last span, the batch that has that key."""
+    """Numbers without a gap, and the key of the last one. For the last span, the batch that contains this key."""
 
     start: int
     end: int
@@ -389,13 +390,13 @@ class _Span(NamedTuple):
 def _last_key(last: WriteBatch | bytes | None) -> bytes | None:
     if not isinstance(last, WriteBatch):
         return last
-    # One operation at a time: together they may take hundreds of times the bytes of the record.
+    # The operations are read one at a time, because all of them may take hundreds of times the size of the record.
     keys = (operation.key for operation in last if operation.sequence is not None)
     return deque(keys, maxlen=1)[0]
 
 
 def to_dict(record: bytes, *, engine: Literal["rocksdb", "pebble"] = "rocksdb") -> dict[str, object]:
-    """A write batch as JSON values: the result of `WriteBatch.to_dict`.
+    """Returns a write batch as JSON values, like `WriteBatch.to_dict`.
 
     Args:
         record: The record of a log.

@@ -124,7 +124,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _payloads_text() -> str:
-    """A paragraph for each payload. Not with `textwrap`, which is slow to import."""
+    """Returns a paragraph for each payload. This does not use `textwrap`, because it is slow to import."""
     texts = {**{name: payload.help for name, payload in PAYLOADS.items()}, AUTO: AUTO_HELP}
     width = max(map(len, texts)) + 4
     lines: list[str] = []
@@ -153,7 +153,7 @@ def run(options: argparse.Namespace) -> Status:
 def _convert(options: argparse.Namespace) -> Status:
     is_by_kind = options.by_kind is not None
     options.is_auto = options.payload == AUTO
-    # argparse takes the last of several names for a source.
+    # argparse treats the last of several names as a source.
     last = options.sources.pop() if len(options.sources) > 1 and not is_by_kind else "-"
     options.destination = options.by_kind if is_by_kind else last
     form = options.to or ("parquet" if is_by_kind else _form_of(options.destination))
@@ -186,7 +186,7 @@ def _convert_one(options: argparse.Namespace, form: str) -> Status:
     with contextlib.ExitStack() as stack:
         source = opened = None
         if options.is_auto and form == "ndjson":
-            # One reading is enough, and a pipe need not be copied.
+            # One reading is enough, so a pipe need not be copied.
             reader = stack.enter_context(reader_of(options, stdin_or_path(name), options.end))
             options.payload, record = _payload_of(name, reader)
             opened = reader, [record] if record else []
@@ -200,23 +200,23 @@ def _convert_one(options: argparse.Namespace, form: str) -> Status:
 
 
 def _payload_of(name: str, reader: Reader) -> tuple[str, Record | None]:
-    """The payload that a log shows, which is reported, and the record that was read for it."""
+    """Returns the payload for a log, and the record that was read to find it. Reports the payload."""
     kind, first = kind_of_records(name, reader)
     report_payload(name, kind and PAYLOADS[kind.best], has_records=first is not None)
     return kind.best if kind else "raw", first
 
 
 def _with_exports(options: argparse.Namespace, status: Status) -> Status:
-    """The exit status of the tables and of the exports, which are reported."""
+    """Reports incomplete exports. Returns the exit status of the tables and of the exports."""
     return worst(status, report_exports(options.files))
 
 
 def _files_to_convert(options: argparse.Namespace) -> list[Input]:
-    """All named files. An earlier table at the destination, in a directory of logs, is not a source."""
+    """Returns all named files, but not an earlier table at the destination that is in a directory of logs."""
     table = identity_of(options.destination)
 
     def is_table(file: Input) -> bool:
-        # By both names: otherwise a log could be replaced through a link with the name of a table.
+        # Both names are checked. Otherwise, a log could be replaced through a link with the name of a table.
         return (
             file.is_in_directory
             and _suffix(file.name) == _suffix(options.destination) in SUFFIXES
@@ -227,12 +227,12 @@ def _files_to_convert(options: argparse.Namespace) -> list[Input]:
 
 
 def _is_learned(options: argparse.Namespace, form: str) -> bool:
-    """Whether a log has to be read to find the columns."""
+    """Checks whether the logs must be read to find the columns."""
     return form != "ndjson" and PAYLOADS[options.payload].columns is None
 
 
 def _payload_of_first(options: argparse.Namespace) -> str:
-    """The payload that the first log with records shows."""
+    """Returns the payload for the first log with records."""
     for file in options.files:
         if file.not_decoded or file.error:
             continue
@@ -243,7 +243,7 @@ def _payload_of_first(options: argparse.Namespace) -> str:
             check_url(file.name)
             with reader_of(options, file.name, options.end) as reader:
                 kind, first = kind_of_records(file.name, reader)
-            # The dialect of a run without records shows its kind.
+            # If a run has no records, its dialect still shows its kind.
             if kind or first:
                 report_payload(file.name, kind and PAYLOADS[kind.best])
                 return kind.best if kind else "raw"

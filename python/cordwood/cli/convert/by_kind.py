@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
-    """Writes the tables. All logs are read twice: first to find the kinds and their columns."""
+    """Writes the tables. All logs are read twice. The first reading finds the kinds and their columns."""
     if options.payload != "entity":
         raise ValueError("--by-kind is for entities: --as entity")
     if options.columns or options.limit is not None:
@@ -88,13 +88,13 @@ def _new_kind(kind: str | None) -> OneTable:
 
 
 def _paths(directory: str, kinds: Iterable[str | None], form: str) -> dict[str | None, str]:
-    """The path of the table of each kind.
+    """Returns the path of the table of each kind.
 
     Raises:
-        Failure: Two kinds would have one file, or a name is too long.
+        Failure: Two kinds would have the same file, or a name is too long.
     """
     paths: dict[str | None, str] = {}
-    # Some systems do not distinguish such names.
+    # Some systems do not distinguish names that differ only in this way.
     alike: dict[str, str | None] = {}
     for kind in kinds:
         name = f"{_file_name(kind)}.{form}"
@@ -110,22 +110,22 @@ def _paths(directory: str, kinds: Iterable[str | None], form: str) -> dict[str |
 _ADVICE = "convert them to one table, without --by-kind"
 
 _NAME_LEN_MAX = 255
-"""In bytes, as most file systems allow."""
+"""The maximum length of a name in bytes on most file systems."""
 
 
 def _file_name(kind: str | None) -> str:
-    """The name of the table of a kind, without its extension. An entity without a key has no kind."""
-    # A kind never gets one of the first two: its % is followed by two digits.
+    """Returns the name of the table of a kind without its extension. An entity without a key has no kind."""
+    # The names `%none` and `%` are unique: in the name of any other kind, two hexadecimal digits follow a %.
     if kind is None:
         return "%none"
     return re.sub(r'[/\\:*?"<>|%\x00-\x1f\x7f]|^\.', lambda match: f"%{ord(match[0]):02X}", kind) or "%"
 
 
 def _check_open_files(count: int) -> None:
-    """Checks that so many tables can be open.
+    """Checks that this number of tables can be open at the same time.
 
     Raises:
-        Failure: The system does not allow it.
+        Failure: The system does not allow that many open files.
     """
     try:
         import resource
@@ -141,17 +141,17 @@ def _check_open_files(count: int) -> None:
 
 
 _OTHER_FILES = 64
-"""Room for the other open files: the log, stdin, stdout, stderr, and those of libraries."""
+"""The number reserved for other open files: the log, stdin, stdout, stderr and the files of libraries."""
 
 
 class _Kinds:
     """The tables of all kinds."""
 
     def __init__(self, new_target: Callable[[str | None], OneTable]) -> None:
-        """A table for each kind, made by `new_target` when the first record of the kind is met."""
+        """Starts without tables. `new_target` makes the table of a kind when its first record is read."""
         self.targets: dict[str | None, OneTable] = {}
         self._new_target = new_target
-        # It gets the records that cannot be read, for their faults.
+        # This table gets the records that cannot be read, to report their faults.
         self.table = Table(PAYLOADS["entity"], "arrow", opens_early=False)
 
     def read(

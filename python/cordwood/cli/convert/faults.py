@@ -23,18 +23,18 @@ _WORDS = {
     "value": ("value", "a value of the record at offset {} is left out", "left out in all"),
     "rest": ("fault", "the record at offset {} is read up to a fault", "in all"),
 }
-"""For each part that may be missing: the word for one, the sentence, and what follows the number of all."""
+"""For each part that may be missing: the noun, the message about one, and the words after the total number."""
 
 
 class Faults:
-    """The faults of one log: the first are reported, all are counted.
+    """The faults of one log. All are counted, and the first ones are reported.
 
     Attributes:
         dialect: The dialect of the log.
     """
 
     def __init__(self, options: argparse.Namespace, source: str, payload: Payload, *, is_silent: bool) -> None:
-        """Only the first reading of a log, which may be the only one, reports faults: any other `is_silent`."""
+        """Starts without faults. Only the first reading of a log reports faults. Any other `is_silent`."""
         self.dialect: str | None = None
         self._options = options
         self._source = source
@@ -44,12 +44,12 @@ class Faults:
         self._counts = dict.fromkeys(_WORDS, 0)
         self._reported_max = dict.fromkeys(_WORDS, REPORTED_MAX)
         self._unknown_count = 0
-        # The offset of the first record that is left out, and whether the log has another kind of records.
+        # The offset of the first record that was left out, and whether the log has another kind of records.
         self._first_left_out: int | None = None
         self._is_other_kind = False
 
     def __call__(self, fault: Fault) -> None:
-        """Counts a fault, and reports it if it is one of the first."""
+        """Counts a fault. Reports it if it is one of the first."""
         part, record, error = fault
         _, sentence, _ = _WORDS[part]
         self._counts[part] += 1
@@ -67,7 +67,7 @@ class Faults:
             self._reported_max["record"] = 1
 
     def start(self, first: Record) -> None:
-        """Reports a log of another kind, all of whose records might be skipped."""
+        """Reports a log whose records have another kind, because all of them might be skipped."""
         if self._is_silent or not self._payload.is_part or self._first_left_out == first.offset:
             return
         if advice := other_payload(first.data, self._payload, self.dialect):
@@ -75,20 +75,20 @@ class Faults:
             self._is_other_kind = True
 
     def note(self, text: str) -> None:
-        """Reports an uncertain point."""
+        """Reports that the engine of the log is uncertain."""
         if not self._is_silent:
             report_engine(self._source, text)
 
     def end(self, record_count: int) -> None:
-        """Reports how many faults there are in all, unless each was reported."""
+        """Reports the total number of faults, unless each of them was reported."""
         for part, count in self._counts.items():
             word, _, in_all = _WORDS[part]
-            # If all records are of another kind, one line has said so.
+            # If all records have another kind, one line has already said so.
             if count > self._reported_max[part] and not (self._is_other_kind and count == record_count):
                 complain(f"{self._name}: {quantity(count, word)} {in_all}")
 
     def judge(self, report: Report) -> Status:
-        """Reports the skipped regions of the log, and the option that would return more of it."""
+        """Reports the skipped regions of the log, and the option that would return more records."""
         status = report_left_out(self._source, report, self._options)
         own = Status.DAMAGE if self._is_other_kind or any(self._counts.values()) else Status.CLEAN
         is_lost = max(status, own) == Status.DAMAGE and not self._is_other_kind

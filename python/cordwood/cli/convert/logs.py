@@ -30,39 +30,39 @@ if TYPE_CHECKING:
     from cordwood._tables.table import Report
 
 FILE = "__file__"
-"""The column for the file of a log, in tables whose first column is the ID of a run: several files may have one ID."""
+"""The column for the file of a log, in tables that start with the ID of a run. Several files may have the same ID."""
 
 _BATCH_LEN = 4 << 20
-"""About this many bytes of records become rows at a time."""
+"""About this many bytes of records are converted to rows at a time."""
 
 _THREADS = 2
-"""Reads ahead while the rows of a batch are made, and another batch is written."""
+"""The threads that read ahead while the rows of a batch are made and another batch is written."""
 
 
 class _First(NamedTuple):
-    """The findings of a first reading of a log."""
+    """What the first reading of a log has found."""
 
     end: int
-    """How far the log was read: records appended since stay out of the table."""
+    """Where the first reading ended. Records that were appended later are not in the table."""
     record_count: int
 
 
 class Target(Protocol):
-    """Takes the rows of logs: a table and its sink, or several.
+    """Takes the rows of logs, for one table and its sink or for several.
 
     Attributes:
-        table: The table, or one that is never full.
+        table: The table. If there are several, a table that is never full.
     """
 
     table: Table
 
     def read(self, *arguments: Any, **options: Any) -> Iterator[int]:
-        """Takes the rows of a log, with the arguments of `Table.read`. Yields how many records were taken."""
+        """Takes the rows of a log, with the arguments of `Table.read`. Yields the numbers of records taken."""
         ...
 
 
 class OneTable:
-    """A table and its sink, which is opened when there is output."""
+    """A table and its sink. The sink is opened once there is output."""
 
     def __init__(self, table: Table, new_sink: Callable[[], Sink]) -> None:
         self.table = table
@@ -81,7 +81,7 @@ class OneTable:
             self.sink().write(some)
 
     def sink(self) -> Sink:
-        """The sink."""
+        """Returns the sink. Opens it if necessary."""
         if self._sink is None:
             self._sink = self._new_sink()
         return self._sink
@@ -91,9 +91,9 @@ class Logs:
     """The logs of a table.
 
     Attributes:
-        origins: The columns that say which of several logs a row is from: the first of each row. One, and the column of
-            the file if it is wanted.
-        firsts: The findings of a first reading, by the names of the logs that could be read to their end.
+        origins: The first columns of each row, which say which of several logs a row is from. There is one, and also
+            the column of the file if it is requested.
+        firsts: The result of the first reading, for each log that could be read to its end.
         is_whole: Whether all logs could be read to their end.
     """
 
@@ -106,10 +106,10 @@ class Logs:
         source: Reopenable | None = None,
         opened: tuple[Reader, list[Record]] | None = None,
     ) -> None:
-        """If `is_one`, the command line names a single log.
+        """With `is_one`, the command line names a single log.
 
-        It is `source` where it is read several times, and otherwise it may be `opened`: its reader, and the records
-        that were taken from it.
+        If this log is read several times, it is `source`. Otherwise, it may be `opened`: its reader, and the records
+        that were already taken from the reader.
         """
         self.firsts: dict[str, _First] = {}
         self.is_whole: bool = True
@@ -122,14 +122,14 @@ class Logs:
         origin = self._payload.origin
         names_file = origin == "run_id" and FILE in (options.columns or ())
         self.origins: list[str] = [] if is_one else [origin, FILE] if names_file else [origin]
-        # The first log that was not read because there were enough rows.
+        # The first log that was not read, because there were already enough rows.
         self._unread: str | None = None
         self._is_full = self._is_stop_reported = False
         # The logs that were read.
         self._started: dict[str, None] = {}
 
     def convert(self) -> Status:
-        """Writes the table. Where its columns are learned, it is written again if later rows need others."""
+        """Writes the table. If its columns are learned and later rows need other columns, writes it again."""
         known = self._known_columns()
         if known is not None:
             with self.new_target(known) as target:
@@ -144,7 +144,7 @@ class Logs:
         with contextlib.suppress(_AgainError), self.new_target(None) as target:
             tally = self.read_all(target)
             status = tally.status
-            # Of an export without an entity, there is a table without rows.
+            # An export without entities makes a table without rows.
             if not (self.firsts or (tally.is_export and not tally.failed_count)):
                 raise _AgainError
             self._check_names(target.table)
@@ -163,7 +163,7 @@ class Logs:
     def new_table(
         self, columns: dict[str, ColumnType] | None, *, form: str | None = None, opens_early: bool = True
     ) -> Table:
-        """A table with these columns, or one that learns them, in the form that is wanted or in another one."""
+        """Returns a table with these columns, or one that learns them. By default, it has the requested form."""
         options = self._options
         form = form or self._form
         return Table(
@@ -180,9 +180,9 @@ class Logs:
 
     @contextlib.contextmanager
     def new_target(self, columns: dict[str, ColumnType] | None) -> Generator[OneTable]:
-        """The table at the destination, which gets its name once it is complete."""
+        """Opens the table at the destination. The file gets its name once it is complete."""
         options = self._options
-        # What went to a pipe cannot be removed.
+        # Output to a pipe cannot be removed.
         is_pipe = os.path.exists(options.destination) and not os.path.isfile(options.destination)
         table = self.new_table(columns, opens_early=not is_pipe and options.destination != "-")
         with contextlib.ExitStack() as stack:
@@ -209,20 +209,20 @@ class Logs:
             )
         if self._unread is not None:
             self._report_stop(self._unread, None)
-        # Only an option says that logs of another kind are not wanted.
+        # Without an option that names a kind, logs of another kind count as damaged.
         tally.damaged_count += options.is_auto and bool(tally.other_kinds)
         return tally
 
     def read_again(self, target: Target) -> None:
-        """Reads the logs that could be read to their end, as far as then. All faults have been reported."""
+        """Reads the logs that could be read to their end again, up to that end. All faults were already reported."""
         self._is_full = False
         for name, first in self.firsts.items():
             if not self._is_full:
                 self._read(name, target, first)
 
     def columns_of(self, table: Table) -> dict[str, ColumnType]:
-        """The columns that a table has learned. Those that are JSON for lack of another type are reported."""
-        # In CSV, everything within a value is JSON.
+        """Returns the columns that a table has learned. Reports columns that are JSON because no other type fits."""
+        # In CSV, everything inside a value is JSON.
         is_nested = self._form in BINARY_FORMATS
         columns = table.columns
         conflicts, overfull = table.conflicts
@@ -236,10 +236,10 @@ class Logs:
         return columns
 
     def _known_columns(self) -> dict[str, ColumnType] | None:
-        """The columns that are known before a log is read; `None` if it has to be read to find them.
+        """Returns the columns that are known before a log is read, or `None` if logs must be read to find them.
 
         Raises:
-            ValueError: A wanted column is not among them.
+            ValueError: A requested column is not one of these.
         """
         options, payload = self._options, self._payload
         known = payload.known_columns(options.on_corruption)
@@ -256,7 +256,7 @@ class Logs:
         return columns if options.columns is None else {name: columns[name] for name in options.columns}
 
     def _read(self, name: str, target: Target, first: _First | None = None) -> Status:
-        """Reads a log, for the first time or again, as far as then."""
+        """Reads a log. With `first`, reads it again up to the same end."""
         options = self._options
         faults = Faults(options, name, self._payload, is_silent=first is not None)
         record_count, position = 0, options.start
@@ -317,17 +317,17 @@ class Logs:
         return Status.CLEAN
 
     def _check_names(self, table: Table) -> None:
-        """Must be called after the last row.
+        """Checks that each requested column was in a row. Must be called after the last row.
 
         Raises:
-            ValueError: A wanted column was in no row, and there were rows.
+            ValueError: There were rows, but a requested column was in none of them.
         """
         missing, seen = table.missing
         if missing and table.row_count:
             raise no_column(missing[0], seen)
 
     def _end(self, target: OneTable) -> None:
-        """Writes the rest of a table, and reports its uncertain points."""
+        """Writes the rest of a table, and reports problems with it."""
         table = target.table
         if self._form == "ndjson" and self._payload.columns is None:
             self._check_names(table)
@@ -335,7 +335,7 @@ class Logs:
         target.sink()
         self._report_run_ids()
         if table.row_count and not table.columns and self._form in ("csv", "parquet"):
-            # Without a column, pyarrow writes 0 rows to Parquet, and CSV has no way to show a row.
+            # Without columns, pyarrow writes 0 rows to Parquet, and CSV cannot show rows.
             name = display_name(self._options.sources[0])
             form = {"csv": "CSV", "parquet": "Parquet"}[self._form]
             complain(
@@ -349,7 +349,7 @@ class Logs:
         self._is_stop_reported = True
 
     def _report_run_ids(self) -> None:
-        """Reports files whose rows have the `run_id` of another file, unless a column says which file a row is from."""
+        """Reports files that have the `run_id` of another file, unless a column says which file a row is from."""
         if self.origins != ["run_id"]:
             return
         # The first file of each run.
@@ -361,11 +361,11 @@ class Logs:
 
 
 class _AgainError(Exception):
-    """The output is of no use: the file is removed."""
+    """The output cannot be used, so the file is removed."""
 
 
 def _report_files_of_one_run(pairs: list[tuple[str, str]]) -> None:
-    """Reports files whose rows have the `run_id` of another file."""
+    """Reports files that have the `run_id` of another file."""
     for first, second in pairs[:REPORTED_MAX]:
         complain(
             f"{display_name(first)} and {display_name(second)} have the same run_id, as parts of a run or copies do"

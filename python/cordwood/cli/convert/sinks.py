@@ -21,19 +21,19 @@ SUFFIXES = {
     ".arrow": "arrow",
     ".feather": "arrow",
 }
-"""The form of a destination, by its suffix."""
+"""The form of a table for each suffix of the destination."""
 
 TABLE_FORMATS = ("ndjson", "csv", "parquet", "arrow")
 
 BINARY_FORMATS = ("parquet", "arrow")
-"""The forms that are not text; they need pyarrow."""
+"""The forms that are not text. They need pyarrow."""
 
 
 class Sink(Protocol):
     """Writes the output of a table."""
 
     def write(self, made: Any) -> None:
-        """Writes output of a `Table`: text as `bytes`, or a batch of Arrow."""
+        """Writes output of a `Table`, which is either text as `bytes` or an Arrow batch."""
         ...
 
     def close(self) -> None:
@@ -43,17 +43,17 @@ class Sink(Protocol):
 def check_installed(form: str) -> None:
     """Checks that the package that the form needs is installed, and loads it.
 
-    A library for which there is not enough memory may end the process: here, there is no unfinished table yet.
+    If there is not enough memory, loading a library may end the process. There is no unfinished table yet.
 
     Raises:
-        ImportError: It is not, or cannot be imported.
+        ImportError: The package is not installed or cannot be imported.
     """
     if form in BINARY_FORMATS:
         imported("pyarrow.parquet" if form == "parquet" else "pyarrow", f"{form} needs", "arrow")
 
 
 def open_sink(form: str, file: Output, table: Table, *, is_stream: bool) -> Sink:
-    """Opens the sink of a table whose columns are known. stdout gets Arrow's streaming format.
+    """Opens the sink of a table with known columns. Arrow output to stdout has Arrow's streaming format.
 
     Raises:
         SameNamesError: Two columns would have the same name in Arrow.
@@ -64,7 +64,7 @@ def open_sink(form: str, file: Output, table: Table, *, is_stream: bool) -> Sink
 
 
 class _Text:
-    """Lines, as the table made them."""
+    """Writes lines as the table made them."""
 
     def __init__(self, file: Output) -> None:
         self._file = file
@@ -77,10 +77,11 @@ class _Text:
 
 
 class _Arrow:
-    """Parquet, or one of Arrow's two IPC formats. A batch of rows is a row group, or a record batch.
+    """Writes Parquet or one of Arrow's two IPC formats. A batch of rows becomes a row group or a record batch.
 
-    Batches are written to a file in another thread while the next are made: pyarrow leaves the interpreter free for
-    both. A stream is written in the main thread, since Ctrl-C ends no other one that waits for the reader of a pipe.
+    Another thread writes batches to a file while the next batches are made, because pyarrow releases the interpreter
+    for both. A stream is written in the main thread: if another thread waits for the reader of a pipe, Ctrl-C does
+    not end it.
     """
 
     def __init__(self, form: str, file: Output, schema: Any, *, is_stream: bool) -> None:
@@ -88,12 +89,12 @@ class _Arrow:
         self._file = file
         self._schema = schema
         self._threads: Any = None if is_stream else import_module("concurrent.futures").ThreadPoolExecutor(1)
-        # The batches that are being written, or wait for it.
+        # The batches that are being written or wait to be written.
         self._pending: deque[Any] = deque()
         self._writer: Any = None
 
     def write(self, made: Any) -> None:
-        """Writes a batch. The fault of an earlier one may be raised."""
+        """Writes a batch. May raise the error of an earlier batch."""
         self._wait(_PENDING_MAX - 1)
         if self._writer is None:
             self._writer = self._open(made)
@@ -104,15 +105,15 @@ class _Arrow:
             self._writer.write_batch(made)
 
     def _write_after(self, earlier: Any, batch: Any) -> None:
-        """Writes a batch in the other thread. The fault of the earlier one is raised: no batch is written after it."""
+        """Writes a batch in the other thread. After an error of the earlier batch, raises it and writes nothing."""
         if earlier is not None:
             earlier.result()
         self._writer.write_batch(batch)
 
     def _open(self, first: Any = None) -> Any:
-        """Opens the writer of the table, whose first batch, if any, is `first`."""
+        """Opens the writer of the table. `first` is its first batch, if there is one."""
         if self._form == "parquet":
-            # The first batch decides for all; a batch of a few rows says too little.
+            # The first batch decides for all batches, unless it has too few rows.
             dictionaries: bool | list[str] = True
             if first is not None and len(first) >= _ROWS_MIN:
                 dictionaries = [path for path, values in _leaves(first) if _repeats(values)]
@@ -138,14 +139,14 @@ class _Arrow:
 
 
 _PENDING_MAX = 2
-"""The most batches that are not yet written, while the next are made: as many as are made at a time."""
+"""At most this many batches wait to be written while the next ones are made. The same number is made at a time."""
 
 _ROWS_MIN = 1_000
-"""Fewer rows do not show whether the values of a column repeat."""
+"""With fewer rows, it is not clear whether the values of a column repeat."""
 
 
 def _leaves(batch: Any) -> Iterator[tuple[str, Any]]:
-    """The Parquet columns of a batch: the path of each, and its values."""
+    """Yields the path and the values of each Parquet column of a batch."""
     arrays = list(zip(batch.schema.names, batch.columns, strict=True))
     types = import_module("pyarrow").types
     while arrays:
@@ -160,7 +161,7 @@ def _leaves(batch: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _repeats(values: Any) -> bool:
-    """Whether values repeat, so that a dictionary makes the column smaller, and no slower to write."""
+    """Checks whether values repeat. If so, a dictionary makes the column smaller and does not slow down writing."""
     count: int = len(values) - values.null_count
     distinct_count: int = import_module("pyarrow.compute").count_distinct(values).as_py()
     return distinct_count * 2 <= count

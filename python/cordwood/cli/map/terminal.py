@@ -9,8 +9,8 @@ from cordwood.cli._terminal import red
 ROW_COUNT_MAX = 64
 REGIONS_MAX = 20
 
-# The character of each category in UTF-8 and in ASCII, and its style. From the 256 colours that terminals with any
-# background have: those nearest to the colours of Okabe and Ito.
+# The character of each category in UTF-8 and in ASCII, and its style. The colours are the nearest to those of Okabe
+# and Ito among the 256 colours that all terminals have, whatever their background.
 _MARKS = {
     Category.WHOLE: ("█", "#", "38;5;32"),
     Category.PART: ("▓", "=", "38;5;74"),
@@ -21,7 +21,7 @@ _MARKS = {
     Category.LOST: ("x", "x", "38;5;232;48;5;216"),
     Category.DAMAGE: ("!", "!", "1;38;5;231;48;5;166"),
 }
-# Parts of a cell in eighths, for the last cell of a log.
+# A cell that is filled to a number of eighths, for the last cell of a log.
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 _LABEL_LEN = 14
@@ -29,13 +29,13 @@ _MARGIN_LEN = 2
 
 
 def cells_per_row(width: int) -> int:
-    """How many cells a row has in a terminal of `width` columns: a power of two, so that each is whole bytes."""
+    """Returns the number of cells in a row. It is a power of two, so that each cell has a whole number of bytes."""
     room = max(width - _LABEL_LEN - _MARGIN_LEN, 8)
     return min(1 << (room.bit_length() - 1), 256)
 
 
 def draw(cells: Cells, *, title: str, columns: int, color: bool, unicode: bool) -> list[str]:
-    """The lines of the picture. `columns` is the number of cells in a row."""
+    """Returns the lines of the picture. `columns` is the number of cells in a row."""
     marks = {category: known[0 if unicode else 1] for category, known in _MARKS.items()}
     row_len = cells.cell_len * columns
     lines = [_fit(title, unicode=unicode), summary(cells)]
@@ -58,7 +58,7 @@ def draw(cells: Cells, *, title: str, columns: int, color: bool, unicode: bool) 
 
 
 def _colored(row: list[Category], drawn: list[str], *, color: bool) -> str:
-    """The characters, with one change of colour for each run of the same category."""
+    """Returns the characters. The colour changes once for each run of the same category."""
     if not color:
         return "".join(drawn)
     out: list[str] = []
@@ -95,6 +95,6 @@ def _region(region: Region, *, color: bool) -> str:
 
 
 def _fit(title: str, *, unicode: bool) -> str:
-    """The title without characters that would move the cursor or that the terminal cannot show."""
+    """Returns the title without characters that would move the cursor or that the terminal cannot show."""
     shown = "".join(character if character.isprintable() else "?" for character in title)
     return shown if unicode else shown.encode("ascii", "replace").decode("ascii")
