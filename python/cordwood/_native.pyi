@@ -95,10 +95,10 @@ __version__: str
 
 @final
 class Record:
-    """A record and its place in the file: the result of `Reader.records` and `Follower.poll`.
+    """A record and its place in the file, as returned by `Reader.records` and `Follower.poll`.
 
-    A record is immutable. Records are equal if their offsets, data and `salvaged` are. The
-    constructor takes the attributes as keywords.
+    A record is immutable. Two records are equal if their offsets, their data and `salvaged` are
+    equal. The constructor takes the attributes as keywords.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
@@ -122,10 +122,10 @@ class Record:
         """The bytes that were written."""
     @property
     def salvaged(self) -> bool:
-        """Whether it starts after damage in the same block, under the policy `"salvage"`.
+        """Whether the record starts after damage in the same block. Only under the policy `"salvage"`.
 
-        Its checksums are valid, but its start had to be searched for: a log inside a record's
-        data can look the same.
+        The checksums of such a record are valid, but its start had to be searched for. A log inside
+        the data of a record can look the same.
         """
     __match_args__ = ("offset", "end_offset", "data")
     def __eq__(self, other: object, /) -> bool: ...
@@ -133,23 +133,23 @@ class Record:
 
 @final
 class Position:
-    """An offset in a log, with marks by which the log is recognised: `Follower.position` returns one.
+    """An offset in a log, with marks that identify the log. `Follower.position` returns one.
 
-    An offset is valid in one log only. A position also keeps checksums of bytes of that log before
-    the offset: in its first block and in the block before the offset. In a segmented log, it keeps
-    one of the end of the segment before. Whoever starts at a position compares them, and another
-    log is a `LogChangedError`. The log may have grown, been copied or been renamed since, and have
-    lost its oldest segments. A block in which there is damage is not compared. At offset 0, any log
-    fits.
+    An offset is valid in one log only, so a position also keeps checksums of some bytes before the
+    offset: in the first block of the log and in the block before the offset. In a segmented log, it
+    also keeps a checksum of the end of the previous segment. The checksums are compared when
+    reading or following starts at a position, and another log is a `LogChangedError`. The log may
+    have grown, been copied, been renamed or lost its oldest segments in the meantime. A block that
+    contains damage is not compared. A position at offset 0 fits any log.
 
-    `str` returns its text, which is short and has no line break; `Position(text)` is the same
-    position. Positions can be pickled and compared.
+    `str` returns the text of a position, which is short and has no line break. `Position(text)` is
+    the same position again. Positions can be pickled and compared.
 
     Args:
         text: The text of a position.
 
     Raises:
-        ValueError: The text is not that of a position, or that of a later release.
+        ValueError: The text is not that of a position, or it comes from a later release.
 
     >>> with cordwood.open("live.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -171,90 +171,94 @@ class Position:
 
 @final
 class Reader:
-    """Reads the records of a log. `cordwood.open(source)` creates a reader; so does calling the class.
+    """Reads the records of a log. To create a reader, call `cordwood.open(source)` or the class.
 
-    Iterating yields each record as `bytes`. A torn tail, the incomplete end that a crash leaves,
-    ends the iteration without an error; `outcome` says so afterwards. `skipped` lists the bytes
-    that are not returned: every byte of the file is accounted for. A `with` statement closes the
-    reader; the end of a loop does not.
+    Iterating yields each record as `bytes`. A torn tail is the incomplete end that a crash leaves.
+    It ends the iteration without an error, and `outcome` then reports it. `skipped` lists the bytes
+    that are not returned, so every byte of the file is accounted for. A `with` statement closes the
+    reader, but the end of a loop does not.
 
-    A reader has one position: a second loop continues where the first left off, and so does
+    A reader has one position. A second loop continues where the first left off, and so does
     `next(reader)`, which returns the next record.
 
-    Threads may share a reader; each record goes to one of them. After a fork, both processes may
-    continue reading independently, if the source is a path or memory. If another thread was using
-    the reader at the fork, the child cannot use its copy: `close` has no effect, and all other
-    calls raise `OSError`.
+    Threads may share a reader, and each record goes to one of them. If the source is a path or
+    memory, both processes may continue reading independently after a fork. If another thread was
+    using the reader at the fork, the child cannot use its copy. `close` then has no effect, and all
+    other calls raise `OSError`.
 
-    A path is opened once, and the file it named then is read to its end, even with several threads:
-    renaming, replacing or removing it has no effect. If it is cut meanwhile, the rest is returned,
-    and then an `OSError` is raised. A `MemoryError`, or an exception raised by a signal handler,
-    including that of Ctrl-C, loses no record: the next step returns the next one.
+    A path is opened once, and that file is read to its end, even with several threads. Renaming,
+    replacing or removing it has no effect. If the file is truncated during reading, the reader
+    returns the records that are left and then raises `OSError`. No record is lost when a
+    `MemoryError` is raised, or when a signal handler raises an exception, such as
+    `KeyboardInterrupt` for Ctrl-C. The next step returns the next record.
 
     Args:
-        source: A path (`str` or `os.PathLike`), also that of the directory of a segmented log,
-            which is read as one log with one range of offsets; the content of a file in memory
-            (`bytes` or any other buffer, including `mmap`), never a path: convert a path in `bytes`
-            with `os.fsdecode`; or an object with `read(size)` that returns bytes, whose current
-            position is the start of the log. If the file of an `mmap` is truncated while it is
-            read, the operating system ends the process (`SIGBUS`), as it does for every program
-            that reads a map: if others may truncate a file, pass its path. The following are read
-            in ranges of up to 16 MiB, four of them ahead: a URL (a `str` such as
-            `"s3://bucket/name"`), an `fsspec.OpenFile` or a `UPath`, through fsspec; an obstore
-            store and a path in it, as a tuple; or an object with `size()` and `read_range(start,
-            end)`.
-        dialect: How the bytes of the log are laid out. `"leveldb"`: also the logs of Datastore,
-            Firestore, App Engine, and RocksDB without recycling; `"rocksdb"`: a RocksDB write-ahead
-            log with everything it may contain; `"pebble"`: the same for Pebble; `"recyclable"`:
-            the common part of these two; `"wandb"`: a run file of Weights & Biases; `"wandb_old"`:
-            a run file of wandb-core before 0.17.6; `"swanlab"`: a run file of SwanLab. Default:
-            `None`, or `"auto"`: detected from the start of the file. RocksDB's metadata in a
-            `"leveldb"` or `"recyclable"` log is read if the dialect was detected, and is damage if
-            you name the dialect: see `cordwood.types.DetectedDialect`.
-        log_number: The number of the log, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the low 32
-            bits of the number in the file's name. Fragments with another number are left over from
-            an older log. If the whole file is left over, the logger `cordwood` gets a warning.
-            Default: `None`: the number in the file's name, or, if it has none, that of the first
-            valid fragment.
-        compression: How each record is compressed, in `"rocksdb"`: `"zstd"`. Default: `None`: as
-            stated at the start of the log.
-        on_corruption: The treatment of damage. `"raise"`: raise `CorruptionError`; the next step
-            continues after the damage. `"skip"`: continue at the next block, as LevelDB does; the
-            logger `cordwood` gets a warning for each of the first ten regions, and the number of
-            the others at the end of the log, on `seek` or on `close`. `"stop"`: treat it as the end
-            of the log. `"salvage"`: like `"skip"`, but keep valid records after the damage in the
-            same block; `records()` marks them. Default: `"raise"`.
-        start: Return only the records that start at or after this file offset, in bytes; or at or
-            after this `Position`, in the same log: of a path or a URL. Default: 0.
-        end: Return only the records that start before this file offset, in bytes; the last record
+        source: A path (`str` or `os.PathLike`), the content of a file in memory (`bytes` or any
+            other buffer, including `mmap`), or an object with `read(size)` that returns bytes. A
+            path may name the directory of a segmented log, which is read as one log with one range
+            of offsets. A path in `bytes` would be read as content, so convert it with
+            `os.fsdecode`. For an object with `read`, the log starts at its current position. If the
+            file of an `mmap` is truncated while it is read, the operating system ends the process
+            (`SIGBUS`), as it does for every program that reads a map. If others may truncate a
+            file, pass its path instead. The following sources are read in ranges of up to 16 MiB,
+            four of them ahead: a URL (a `str` such as `"s3://bucket/name"`), an `fsspec.OpenFile`
+            or a `UPath`, through fsspec; an obstore store and a path in it, as a tuple; or an
+            object with `size()` and `read_range(start, end)`.
+        dialect: How the bytes of the log are laid out. `"leveldb"`: a LevelDB log, and the logs of
+            Datastore, Firestore, App Engine, and RocksDB without recycling; `"rocksdb"`: a RocksDB
+            write-ahead log with everything it may contain; `"pebble"`: a Pebble log with everything
+            it may contain; `"recyclable"`: the part that RocksDB and Pebble have in common;
+            `"wandb"`: a run file of Weights & Biases; `"wandb_old"`: a run file of wandb-core
+            before 0.17.6; `"swanlab"`: a run file of SwanLab. Default: `None`, or `"auto"`: the
+            dialect is detected from the start of the file. RocksDB's metadata in a `"leveldb"` or
+            `"recyclable"` log is read if the dialect was detected, but is damage if you name the
+            dialect. See `cordwood.types.DetectedDialect`.
+        log_number: The number of the log, in `"rocksdb"`, `"pebble"` and `"recyclable"`. It is the
+            low 32 bits of the number in the file's name. Fragments with another number are left
+            over from an older log. If the whole file is left over, the logger `cordwood` gets a
+            warning. Default: `None`: the number in the file's name. If the name has no number, it
+            is the number of the first valid fragment.
+        compression: How each record is compressed, in `"rocksdb"`. The only value is `"zstd"`.
+            Default: `None`: the compression stated at the start of the log.
+        on_corruption: How to treat damage. `"raise"`: raise `CorruptionError`. The next step
+            continues after the damage. `"skip"`: continue at the next block, as LevelDB does. The
+            logger `cordwood` gets a warning for each of the first ten regions. At the end of the
+            log, on `seek` or on `close`, it gets the number of the others. `"stop"`: treat the
+            damage as the end of the log. `"salvage"`: like `"skip"`, but keep valid records after
+            the damage in the same block. `records()` marks them. Default: `"raise"`.
+        start: Return only the records that start at or after this file offset, in bytes. For a path
+            or a URL, you may pass a `Position` in the same log instead. Default: 0.
+        end: Return only the records that start before this file offset, in bytes. The last record
             may end after it. A record belongs to the range in which its first fragment starts, so
             adjacent ranges return each record exactly once. Default: `None`, the end of the file.
         verify_checksums: Verify each checksum. If `False`, damaged data is returned as if it were
             intact. Default: `True`.
-        record_len_max: The longest record to accept, in bytes; a longer one is refused with
-            `RecordTooLargeError`. Default: 1 GiB. In a compressed log, all records together may
-            also have only 256 MiB + 200 * (bytes read since the reader started or last sought), and
-            those of one container of a packed log 256 MiB. The record that would exceed this raises
+        record_len_max: The maximum length of a record in bytes. A longer record raises
+            `RecordTooLargeError`. Compressed data has two more limits. In a compressed log, the
+            length of all records together is at most 256 MiB + 200 * (bytes read since the reader
+            started or last sought). In a packed log, the records of one container have at most 256
+            MiB together. The record that would exceed one of these limits raises
             `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
-            above the default replaces the 256 MiB.
-        storage_options: For a URL: the arguments of its file system of fsspec, such as
-            `{"endpoint_url": "..."}`. In a list of logs, each URL has them. Default: `None`: as fsspec
-            is configured.
+            above the default replaces the 256 MiB. Default: 1 GiB.
+        storage_options: For a URL: the arguments for its fsspec file system, such as
+            `{"endpoint_url": "..."}`. In a list of logs, they apply to each URL. Default: `None`:
+            the configuration of fsspec applies.
 
     Raises:
-        OSError: The file cannot be opened. If it does not exist: `FileNotFoundError`.
+        OSError: The file cannot be opened. If it does not exist, this is `FileNotFoundError`.
         OverflowError: An integer is negative or too large for its option.
         TypeError: `source` is none of the above, or is a text file.
         ModuleNotFoundError: `source` is a URL, and fsspec, or a package it needs for this URL, is
             not installed.
-        ValueError: An option has an invalid value; a log number or a compression is given for a
-            dialect that has none; or fsspec does not know the file system of a URL.
+        ValueError: An option has an invalid value, a log number or a compression is given for a
+            dialect that has none, or fsspec does not know the file system of a URL.
 
     Each step of an iteration over the reader, `records` or `record_batches` may raise:
 
-    * `CorruptionError`: damage, under the policy `"raise"`. The next step continues after it.
-    * `RecordTooLargeError`: a record longer than `record_len_max`, under the same policy.
-    * `DialectError`: the source is not a log. Only on the first step.
+    * `CorruptionError`: the log is damaged, under the policy `"raise"`. The next step continues
+      after the damage.
+    * `RecordTooLargeError`: a record is longer than `record_len_max`, under the policy `"raise"`.
+    * `DialectError`: the source is not a log. Only the first step raises this.
     * `OSError`: the source cannot be read.
     * `ClosedError`: the reader is closed.
     * `ValueError`: a log number or a compression was given, and the detected dialect has none.
@@ -287,7 +291,7 @@ class Reader:
     def __iter__(self) -> Iterator[bytes]: ...
     def __next__(self) -> bytes: ...
     def records(self) -> Iterator[Record]:
-        """Iterates over the records with their offsets. The iterator shares the reader's position.
+        """Returns an iterator over the records with their offsets. It shares the reader's position.
 
         Returns:
             An iterator of `Record`.
@@ -303,20 +307,21 @@ class Reader:
         [(0, b'one'), (10, b'two')]
         """
     def record_batches(self, *, target_len: int = 262144, threads: int = 1) -> Iterator[RecordBatch]:
-        """Iterates over record batches: many records in a few buffers, without an object for each.
+        """Returns an iterator over record batches, which hold many records in a few buffers.
 
-        This is the fastest way to read.
+        This is the fastest way to read, because no Python object is created for each record.
 
         Args:
-            target_len: A batch is complete once it contains at least this many bytes; or 65,536
-                records, or one record for each 16 bytes of `target_len` if that is more. It is
-                shorter before damage that has to be reported, and at the end of the log. Default:
-                256 KiB.
-            threads: Read ahead in this many threads, 1 to 256, in parts of 1 to 2 MiB, or of
-                `target_len` up to 8 MiB. At most two more parts than threads are held in memory.
-                The records and their order are the same. A single thread reads an object with
-                `read`, a log with log numbers, a file with fewer than two parts per thread, and all
-                sources under the policy `"stop"`. Default: 1.
+            target_len: A batch is complete once it contains at least this many bytes. It is also
+                complete once it contains 65,536 records, or one record for each 16 bytes of
+                `target_len` if that is more. A batch may be shorter before damage that has to be
+                reported, and at the end of the log. Default: 256 KiB.
+            threads: Read ahead in this many threads, 1 to 256. Each thread reads a part of 1 to 2
+                MiB at a time, or of `target_len` up to 8 MiB. At most two more parts than threads
+                are held in memory. The records and their order do not depend on the number of
+                threads. Only one thread reads an object with `read`, a log with log numbers, a file
+                with fewer than two parts per thread, or any source under the policy `"stop"`.
+                Default: 1.
 
         Returns:
             An iterator of `RecordBatch`, none of them empty.
@@ -346,10 +351,10 @@ class Reader:
         """
     @property
     def dialect_known(self) -> bool:
-        """Whether the dialect was named, or can be detected.
+        """Whether the dialect was named or can be detected.
 
-        If not, the dialect could not be detected, and the log is read as `"leveldb"`. If it has to
-        be detected, the source is read.
+        If this is false, the log is read as `"leveldb"`. If the dialect has to be detected, the
+        source is read.
 
         Raises:
             DialectError: The source is not a log.
@@ -358,7 +363,7 @@ class Reader:
         """
     @property
     def log_number(self) -> int | None:
-        """The number of the log; `None` if the dialect has none or it is not known.
+        """The number of the log, or `None` if the dialect has none or it is not known.
 
         If it has to be detected, the source is read.
 
@@ -369,7 +374,7 @@ class Reader:
         """
     @property
     def compression(self) -> CompressionName | None:
-        """How each record is compressed: `"zstd"`; `None` if it is not.
+        """How each record is compressed: `"zstd"`, or `None` if it is not.
 
         If it has to be detected, the source is read.
 
@@ -379,9 +384,10 @@ class Reader:
             ClosedError: The reader is closed.
         """
     def tell(self) -> int:
-        """The file offset after everything returned or skipped so far: `seek` to it to continue.
+        """Returns the file offset after everything returned or skipped so far.
 
-        A torn tail does not count as skipped: once it is complete, it can be read from there.
+        To continue from there later, `seek` to it. A torn tail does not count as skipped. Once its
+        record is complete, you can read it from this offset.
 
         Returns:
             The offset in bytes.
@@ -397,10 +403,10 @@ class Reader:
         (b'one', 10)
         """
     def seek(self, offset: int, /) -> None:
-        """Moves to a file offset: `Record.offset`, `Record.end_offset` or a result of `tell`.
+        """Moves to a file offset, which is `Record.offset`, `Record.end_offset` or a result of `tell`.
 
-        At any other offset, the bytes there are reported as damage. `skipped` and `outcome` are
-        reset, and this offset becomes the `start` of the range.
+        At any other offset, the bytes there are reported as damage. This call resets `skipped` and
+        `outcome`, and the offset becomes the `start` of the range.
 
         Args:
             offset: The file offset, in bytes.
@@ -421,7 +427,7 @@ class Reader:
         """
     @property
     def skipped(self) -> tuple[SkippedRegion, ...]:
-        """The regions not returned so far, in the order of their offsets: the first 100,000.
+        """The first 100,000 regions not returned so far, in the order of their offsets.
 
         Adjacent regions are merged if their reasons are the same in all details.
 
@@ -431,8 +437,9 @@ class Reader:
     def ok(self) -> bool:
         """Whether no damage has been found so far.
 
-        Damage is a region of severity `"corruption"`: torn tails do not count. An `outcome` of
-        `"clean"` does not mean this: it only describes the end of the file.
+        Damage is a region of severity `"corruption"`, so torn tails do not count. An `outcome` of
+        `"clean"` does not mean that there is no damage, because it only describes the end of the
+        file.
         """
 
     @property
@@ -440,20 +447,20 @@ class Reader:
         """The number of bytes in all regions not returned so far, listed or not."""
     @property
     def outcome(self) -> Outcome:
-        """How reading ended; `"unfinished"` until it has."""
+        """How reading ended, or `"unfinished"` until then."""
     @property
     def other_log_number(self) -> int | None:
-        """The number of another log, if everything read so far belongs to that log; else `None`.
+        """The number of another log if everything read so far belongs to it, or `None`.
 
-        The file's name or `log_number` states a different number: the file was recycled and no
-        record has been written to the log with that number yet, or the file was renamed or copied.
+        The file's name or `log_number` then states a different number. Either the file was recycled
+        and no record has been written to the new log yet, or the file was renamed or copied.
 
         Raises:
             ClosedError: The reader is closed.
         """
     @property
     def path(self) -> str | None:
-        """The path, the URL, or the `name` of an object with `read_range`; otherwise `None`."""
+        """The path, the URL, or the `name` of an object with `read_range`. `None` for other sources."""
     @property
     def closed(self) -> bool:
         """Whether `close` has been called."""
@@ -474,15 +481,16 @@ class Reader:
 
 @final
 class RecordBatch:
-    """Consecutive records in one buffer, with the position of each in another.
+    """Consecutive records in one buffer, with their positions in another.
 
-    The layout is that of Arrow's `LargeBinary`: `pyarrow.record_batch(batch)` makes no copy.
+    The layout is Arrow's `LargeBinary`, so `pyarrow.record_batch(batch)` makes no copy.
 
-    `Reader.record_batches` returns them. The buffers are shared, not copied; they are read-only,
-    and stay unchanged for as long as an object refers to them.
+    `Reader.record_batches` returns record batches. The buffers are read-only and shared, not
+    copied. They stay unchanged for as long as an object refers to them.
 
     `len(batch)` is the number of records. `batch[i]` copies one record to `bytes`, or raises
-    `IndexError` if there is none; a slice returns a list, and iterating yields every record.
+    `IndexError` if there is no such record. A slice returns a list, and iterating yields every
+    record.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
@@ -498,33 +506,36 @@ class RecordBatch:
         """The bytes of all records, concatenated."""
     @property
     def offsets(self) -> memoryview:
-        """Where each record starts in `data`, followed by where the last one ends.
+        """The position in `data` at which each record starts, followed by the end of the last one.
 
-        One more than there are records: 64-bit signed integers in native byte order (format `"q"`).
+        There is one more number than records. The numbers are 64-bit signed integers in native byte
+        order (format `"q"`).
         """
     @property
     def record_offsets(self) -> memoryview:
         """The file offset of each record.
 
-        64-bit unsigned integers in native byte order (format `"Q"`).
+        The offsets are 64-bit unsigned integers in native byte order (format `"Q"`).
         """
     @property
     def end_offset(self) -> int:
         """The file offset after the last record."""
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
-        """The batch as an Arrow table, without a copy: two capsules of the Arrow C data interface.
+        """Returns the batch as an Arrow table, without a copy.
 
-        The columns are `offset` and `record`.
+        The table is in two capsules of the Arrow C data interface. Its columns are `offset` and
+        `record`.
 
         Args:
-            requested_schema: Ignored, as the interface allows: the consumer casts. Default: `None`.
+            requested_schema: Ignored, as the interface allows, so the consumer casts. Default:
+                `None`.
 
         Returns:
             The capsules of the schema and of the table.
         """
 
     def __arrow_c_schema__(self) -> object:
-        """The columns and their types: a capsule of the Arrow C schema interface.
+        """Returns the columns and their types, in a capsule of the Arrow C schema interface.
 
         Returns:
             The capsule.
@@ -542,43 +553,45 @@ class RecordBatch:
 class Follower:
     """Follows a log that is being written. `cordwood.follow` creates a follower.
 
-    Iterating yields each record as `bytes` once it is complete, and waits for the next one: `for`
-    in this thread, where Ctrl-C works and other threads keep running, `async for` in the event
-    loop of `asyncio`, in whose thread the file is read. The iteration ends after `timeout` seconds
-    without a record; a new iteration continues from there. It waits at incomplete records, and at
-    the zeros of a preallocated file. A `with` or `async with` statement closes the follower; the end of
-    a loop does not. `next(follower)` is one step of the iteration.
+    Iterating yields each record as `bytes` once it is complete, and then waits for the next one. It
+    waits at incomplete records, and at the zeros of a preallocated file. `for` waits in this
+    thread. Ctrl-C works during the wait, and other threads keep running. `async for` waits in the
+    event loop of `asyncio`, and the file is read in the loop's thread. The iteration ends after
+    `timeout` seconds without a record, and a new iteration continues from there. `next(follower)`
+    is one step of the iteration. A `with` or `async with` statement closes the follower, but the
+    end of a loop does not.
 
-    Threads may share a follower, even while one of them waits; if another closes it, the waiting
-    thread gets a `ClosedError`. After a fork, both processes may continue following independently.
-    If another thread was polling the file at the fork, the child cannot use its copy: `close` has
-    no effect, and all other calls raise `OSError`.
+    Threads may share a follower, even while one of them waits. If another thread closes it, the
+    waiting thread gets a `ClosedError`. After a fork, both processes may continue following
+    independently. If another thread was polling the file at the fork, the child cannot use its
+    copy. `close` then has no effect, and all other calls raise `OSError`.
 
     Args:
-        path: The file; it must exist, and may be empty. Or the directory of a segmented log, in
-            which no rotation is ever raised and no record is missed.
-        start: Return only the records that start at or after this: the `position` of an earlier
-            run, by which the log is recognised; or a file offset, in bytes. The rest of a record that
-            starts before it, damaged or not, is skipped and not reported. Default: 0.
-        timeout: The longest that a step of the iteration waits for a record, in seconds. With 0, it
-            returns the records that are there and never waits. Default: `None`, forever.
-        dialect: As for `Reader`; detected as soon as there is a file header or a complete fragment.
-            `"wandb_old"` is never detected: name it.
-            Default: `None`.
+        path: The file, which must exist but may be empty, or the directory of a segmented log. For
+            a segmented log, no rotation is ever raised and no record is missed.
+        start: Return only the records that start at or after this file offset, in bytes, or at or
+            after the `position` of an earlier run. A position also identifies the log. The rest of
+            a record that starts before it, damaged or not, is skipped and not reported. Default: 0.
+        timeout: The longest time that a step of the iteration waits for a record, in seconds. With
+            0, it returns the records in the file and never waits. Default: `None`: it waits
+            forever.
+        dialect: As for `Reader`. It is detected as soon as the file has a file header or a complete
+            fragment. `"wandb_old"` is never detected, so you have to name it. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
         on_corruption: As for `Reader`, except `"salvage"`. Default: `"raise"`.
-        on_rotation: The reaction once the path names another file, or none, and everything in the
-            old one has been returned. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until
-            the path names a file, and continue at its start; `tell`, `skipped` and `outcome`
-            then describe that file. A file that had the path only between two polls is missed,
-            without an error: this is for a writer that rotates far less often than `poll_interval`.
-            `"stop"`: end the iteration for good; `outcome` says so. Under the last two, the logger
-            `cordwood` gets a warning if the old file ended in an incomplete record. Default:
-            `"raise"`.
+        on_rotation: The reaction to a rotation, when the path names another file or none, and
+            everything in the old file has been returned. `"raise"`: raise `LogRotatedError`.
+            `"reopen"`: wait until the path names a file, and continue at its start. `tell`,
+            `skipped` and `outcome` then describe that file. A file that had the path only between
+            two polls is missed without an error, so use this only if the writer rotates far less
+            often than `poll_interval`. `"stop"`: end the iteration for good, which `outcome`
+            reports. With `"reopen"` and `"stop"`, the logger `cordwood` gets a warning if the old
+            file ended in an incomplete record. Default: `"raise"`.
         poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
-        retry_time: Apparent damage with no valid block after it is read again for at least this
-            long, in seconds, and at least three times, before it is reported. 0 reports it at once.
+        retry_time: Apparent damage with no valid block after it may be a write that is still in
+            progress. Before the follower reports such damage, it reads the bytes again for at least
+            this many seconds, and at least three times. With 0, it reports the damage at once.
             Default: 0.1.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 
@@ -591,14 +604,14 @@ class Follower:
 
     Each step of the iteration, and `poll`, may raise:
 
-    * `CorruptionError`, `RecordTooLargeError`: damage, under the policy `"raise"`. The next
-      step continues after it.
+    * `CorruptionError`, `RecordTooLargeError`: the log is damaged or a record is too long, under
+      the policy `"raise"`. The next step continues after the damage or the record.
     * `DialectError`: the file is not a log.
-    * `LogChangedError`: another log is in the place of this one. Every further step raises it again.
+    * `LogChangedError`: another log has replaced this one. Every further step raises this again.
     * `LogTruncatedError`: the file is shorter than the part that has been read. Every further step
-      raises it again.
-    * `LogRotatedError`: the path names another file or none, and everything in the old one has been
-      returned. Only under `on_rotation="raise"`.
+      raises this again.
+    * `LogRotatedError`: the path names another file or none, and everything in the old file has
+      been returned. Only `on_rotation="raise"` raises this.
     * `OSError`: the file cannot be read. The next step tries again.
     * `ClosedError`: the follower is closed.
 
@@ -630,7 +643,7 @@ class Follower:
     def __next__(self) -> bytes: ...
     def __aiter__(self) -> AsyncIterator[bytes]: ...
     def records(self) -> FollowerRecords:
-        """Iterates over the records with their offsets, also with `async for`.
+        """Returns an iterator over the records with their offsets, also for `async for`.
 
         The iterator shares the follower's position.
 
@@ -647,11 +660,11 @@ class Follower:
         [10]
         """
     def poll(self) -> Record | None:
-        """Returns the next record if there is one, without waiting.
+        """Returns the next record if it is complete, without waiting.
 
         Returns:
-            The record, or `None`: then `waiting` says why, and `outcome` whether there will be
-            more.
+            The record, or `None`. In that case, `waiting` says why, and `outcome` says whether more
+            records can follow.
 
         Raises:
             CordwoodError: As in a step of the iteration, for damage or a change of the file.
@@ -665,7 +678,7 @@ class Follower:
         (Record(offset=0, end_offset=10, data=b'one'), None)
         """
     def tell(self) -> int:
-        """The file offset after everything returned or skipped so far.
+        """Returns the file offset after everything returned or skipped so far.
 
         A new follower with this offset as its `start` continues from there. It returns the same
         records, but does not report the rest of a record whose start was damaged before this
@@ -684,10 +697,11 @@ class Follower:
         ([b'one'], 10)
         """
     def position(self) -> Position:
-        """The position after everything returned or skipped so far, by which the log is recognised later.
+        """Returns the position after everything returned or skipped so far.
 
-        A new follower with it as its `start` continues from there, as with the offset of `tell`. If
-        the path names another log by then, that is a `LogChangedError`. To store it, use `str`.
+        A position also identifies the log. A new follower with this position as its `start`
+        continues from there, as with the offset of `tell`. If the path then names another log, the
+        follower raises `LogChangedError`. To store a position, convert it with `str`.
 
         Returns:
             A `Position`. At most two blocks of the file are read for it.
@@ -705,19 +719,19 @@ class Follower:
         """
     @property
     def waiting(self) -> NotYet | None:
-        """Where and why the last step or `poll` found no record; `None` if it found one, or raised."""
+        """Where and why the last step or `poll` found no record, or `None` if it found one or raised."""
     @property
     def delay(self) -> float:
-        """Seconds to wait before the next `poll`, in a loop of your own.
+        """The time to wait before the next `poll` in your own loop, in seconds.
 
-        It is `poll_interval`, or less while apparent damage is read again.
+        This is `poll_interval`, or less while apparent damage is read again.
         """
     @property
     def timeout(self) -> float | None:
-        """The longest that a step waits, in seconds; `None` means forever."""
+        """The longest time that a step waits, in seconds, or `None` for no limit."""
     @property
     def skipped(self) -> tuple[SkippedRegion, ...]:
-        """The regions not returned so far, in the order of their offsets: the first 100,000.
+        """The first 100,000 regions not returned so far, in the order of their offsets.
 
         Adjacent regions are merged if their reasons are the same in all details.
         """
@@ -725,7 +739,7 @@ class Follower:
     def ok(self) -> bool:
         """Whether no damage has been found so far.
 
-        Damage is a region of severity `"corruption"`: torn tails do not count.
+        Damage is a region of severity `"corruption"`, so torn tails do not count.
         """
 
     @property
@@ -733,21 +747,21 @@ class Follower:
         """The number of bytes in all regions not returned so far, listed or not."""
     @property
     def outcome(self) -> Outcome:
-        """`"stopped"` if damage ended the log under the policy `"stop"`; otherwise `"unfinished"`.
+        """How following ended, or `"unfinished"` until then.
 
-        After the trailer of a closed Pebble log: `"clean"`. Under `on_rotation="stop"`, after a
-        rotation: `"clean"`, or `"torn_tail"` if the old file ends with bytes that are not a
-        complete record.
+        It is `"stopped"` if damage ended the log under the policy `"stop"`, and `"clean"` after the
+        trailer of a closed Pebble log. After a rotation under `on_rotation="stop"`, it is
+        `"clean"`, or `"torn_tail"` if the old file ends with bytes that are not a complete record.
         """
     @property
     def dialect(self) -> DialectName:
-        """The dialect of the log; `"leveldb"` until another one is detected."""
+        """The dialect of the log, which is `"leveldb"` until another one is detected."""
     @property
     def log_number(self) -> int | None:
-        """The number of the log; `None` if the dialect has none or it is not known yet."""
+        """The number of the log, or `None` if the dialect has none or it is not known yet."""
     @property
     def compression(self) -> CompressionName | None:
-        """How each record is compressed: `"zstd"`; `None` if it is not or this is not known yet."""
+        """How each record is compressed: `"zstd"`, or `None` if it is not or this is not known yet."""
     @property
     def path(self) -> str:
         """The path of the file."""
@@ -757,8 +771,8 @@ class Follower:
     def close(self) -> None:
         """Closes the file. Closing twice is allowed.
 
-        `skipped`, `skipped_len`, `outcome`, `dialect`, `log_number` and `compression` can still be
-        read.
+        You can still read `skipped`, `skipped_len`, `outcome`, `dialect`, `log_number` and
+        `compression`.
         """
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -771,7 +785,7 @@ class Follower:
 
 @final
 class FollowerRecords:
-    """The result of `Follower.records`: an iterator of `Record`, also for `async for`."""
+    """The result of `Follower.records`, an iterator of `Record` that `async for` accepts too."""
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> Record: ...
@@ -781,101 +795,106 @@ class FollowerRecords:
 class Writer:
     """Writes records to a log, byte for byte as LevelDB does.
 
-    `cordwood.open(sink, "w")` creates one; so does calling the class.
+    To create a writer, call `cordwood.open(sink, "w")` or the class.
 
-    By default, once `append` has returned, the record survives if this process crashes or is
-    killed; synced records survive a crash of the machine. A `with` statement closes the
-    writer.
+    By default, a record survives a crash of this process once `append` has returned, and it
+    survives if the process is killed. Synced records also survive a crash of the machine. A `with`
+    statement closes the writer.
 
-    Threads may share a writer; each record is written whole. Until it is closed, a file is locked
-    against a second writer, in this process and in others that check the lock (all that use
-    cordwood do). A writer belongs to the process that opened it: in a forked child, `append`,
-    `extend`, `flush` and `sync` raise `OSError`, and closing or dropping it has no effect.
+    Threads may share a writer, and each record is written whole. A file is locked until its writer
+    is closed. The lock keeps out a second writer in this process and in every process that checks
+    the lock, as all that use cordwood do. A writer belongs to the process that opened it. In a
+    forked child, `append`, `extend`, `flush` and `sync` raise `OSError`, and closing or dropping
+    the writer has no effect.
 
     If a write to a file fails, it is undone: the file is truncated to the end of its last complete
-    record, and the writer stays usable. If it cannot be undone, or if a sync has failed, every
-    later call fails: it is not known which bytes are on the disk after `durable_offset`, and a
-    second sync would not reveal it. Close the log and reopen it with `"a"` in this process: that
-    rewrites the uncertain part. An object with `write` is not used again after a failure.
+    record, and the writer stays usable. If the write cannot be undone, or if a sync has failed,
+    every later call fails. It is then not known which bytes after `durable_offset` are on the disk,
+    and a second sync would not reveal it. To recover, close the log and reopen it with `"a"` in
+    this process, which rewrites the uncertain part. An object with `write` is not used again after
+    a failure.
 
-    When an unclosed writer is dropped or its cycle is collected, it writes its buffer and warns
-    (`ResourceWarning`). A failure at that point is reported through `sys.unraisablehook`; an
-    exception that is already being raised is kept. At the end of the program, each unclosed writer
-    does the same and is closed, even if a running thread uses it.
+    An unclosed writer writes its buffer and warns (`ResourceWarning`) when it is dropped or when
+    the garbage collector finds it in a cycle. A failure at that point is reported through
+    `sys.unraisablehook`. An exception that is already being raised is kept. At the end of the
+    program, each unclosed writer does the same and is closed, even if a running thread is using it.
 
     Args:
-        sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose position
-            the log starts. `data` is a read-only `memoryview`; the object may keep it, and it then
-            never changes.
-        mode: `"x"`: create a file; fails if it exists. `"w"`: create a file, replacing any existing
-            one. `"a"`: append to the file, or create it. An object accepts `"x"` or `"w"`, which
-            then mean the same. Default: `"x"`.
+        sink: A path (`str` or `os.PathLike`), or an object with `write(data)`. For an object, the
+            log starts at its current position. `data` is a read-only `memoryview` that never
+            changes, so the object may keep it.
+        mode: `"x"`: create a file, and fail if it exists. `"w"`: create a file, and replace any
+            existing one. `"a"`: append to the file, or create it if it does not exist. For an
+            object, pass `"x"` or `"w"`, which then mean the same. Default: `"x"`.
         dialect: How the bytes are laid out, as for `Reader`. For Pebble, closing also writes the
-            end-of-log trailer. Default: `None`: for `"a"`, the dialect of the file, as `Reader`
-            detects it; for a new file, `"leveldb"`.
-        log_number: The number of the log, for `"rocksdb"`, `"pebble"` and `"recyclable"`: each
-            fragment carries it. A log with a number is never appended to. Default: `None`: the
-            fragments carry no number and are those of `"leveldb"`, even if the file's name contains
-            a number.
-        compression: How each record is compressed, for `"rocksdb"`: `"zstd"`. A compressed log is
-            never appended to. Default: `None`, not at all.
+            end-of-log trailer. Default: `None`, which is `"leveldb"` for a new file. For `"a"`, it
+            is the dialect of the file, as `Reader` detects it.
+        log_number: The number of the log, for `"rocksdb"`, `"pebble"` and `"recyclable"`. Each
+            fragment carries it. You cannot append to a log with a number. Default: `None`: the
+            fragments carry no number and have the form of `"leveldb"`, even if the file's name
+            contains a number.
+        compression: How to compress each record, for `"rocksdb"`. The only value is `"zstd"`. You
+            cannot append to a compressed log. Default: `None`: records are not compressed.
         flush: For a path: when to pass records to the operating system, which keeps them if this
-            process ends. `"append"`: before each `append` returns, in one write, or in one for
-            every 256 KiB of a longer record; `extend` makes one write for every 1,024 records or
-            128 KiB. `"close"`: records are buffered, up to 256 KiB, until `flush`, `sync` or
-            `close`. An object is written to as with `"close"`, and accepts no `flush`. Default:
-            `None`, which is `"append"`.
+            process ends. `"append"`: before each `append` returns, in one write. A longer record
+            takes one write for every 256 KiB, and `extend` makes one write for every 1,024 records
+            or 128 KiB. `"close"`: up to 256 KiB of records are buffered until `flush`, `sync` or
+            `close`. An object is always written to as with `"close"`, and you cannot pass `flush`
+            for it. Default: `None`, which is `"append"`.
         sync: When to wait until records are on the disk, in addition to `sync()` and
-            `append(..., sync=True)`. `"never"`: not at all; `"close"`: when the writer is closed;
-            `"append"`: before each `append` returns. Every setting except `"never"` also syncs on
-            close. So does `sync_interval`. Default: `"never"`.
-        sync_interval: Instead of `sync`: sync within the first `append` made at least this many
-            seconds after the last sync. Without an `append` there is no sync: no thread runs in the
-            background. Default: `None`.
-        on_torn_tail: For `"a"`: the treatment of a file that does not end with a complete record.
+            `append(..., sync=True)`. `"never"`: at no other time. `"close"`: when the writer is
+            closed. `"append"`: before each `append` returns. Every setting except `"never"` also
+            syncs on close, and so does `sync_interval`. Default: `"never"`.
+        sync_interval: Use this instead of `sync`. The first `append` that comes at least this many
+            seconds after the last sync also syncs. Without an `append` there is no sync, because no
+            thread runs in the background. Default: `None`.
+        on_torn_tail: For `"a"`: how to treat a file that does not end with a complete record.
             `"refuse"`: raise. `"truncate"`: cut off the bytes that a crash can have left after the
-            last complete record; other damage raises, as do damage that one flipped bit explains
-            and a file without any valid fragment. `"pad"`: keep every byte, damaged or not, and
-            continue in the next block; readers keep reporting the skipped bytes. A damaged file
-            without any valid fragment raises, unless a crash can have left it so and `dialect` is
-            given. Default: `"refuse"`.
-        checkpoint: For `"a"`: a file offset at which a record starts or ends, and before which
-            everything is known to be on the disk, such as an earlier `durable_offset`. The file is
-            read from there to find its end, and the bytes after the checkpoint are rewritten, so
-            that the next sync covers them. If it is greater than 0, the file must exist. Default:
-            `None`: the file is read from the start, and no byte is rewritten unless a sync of
-            this file has failed in this process.
-        segment_len: For `"a"`: the log is a directory of files, its segments, and this many bytes
-            are the most that one has, unless its first record is longer. `sink` is the directory;
-            it is created if it does not exist. All offsets are those of the log, which go on rising
-            from one segment to the next; `checkpoint` is one, too. The dialect is `"leveldb"` or
-            `"packed"`. Only the last segment is read. Default: `None`: the log is one file.
-        retention_bytes: For a segmented log: with each segment that is started, the oldest ones are
-            removed, as long as this many bytes are left before it. Only closed and synced segments
-            are removed, whether they were read or not. Default: `None`: all are kept.
-        retention_time: For a segmented log: with each segment that is started, the oldest ones are
-            removed, as long as their files were last changed more than this many seconds ago. One of
-            the future, by the system's clock, is kept, and so are all later ones. Default: `None`: all are
-            kept.
-        record_len_max: The length in bytes of the longest record to write; a longer one raises
-            `RecordTooLargeError`. Default: 1 GiB, as for `Reader`, which reads longer records only
-            if its own `record_len_max` allows them. For `"a"`, it also limits what is decompressed to
-            find the end of a packed log, by the rules for readers.
+            last complete record. Other damage raises, and so does damage that one flipped bit
+            explains, or a file without any valid fragment. `"pad"`: keep every byte, damaged or
+            not, and continue in the next block. Readers keep reporting the skipped bytes. A damaged
+            file without any valid fragment raises, unless a crash can have left it like this and
+            you pass `dialect`. Default: `"refuse"`.
+        checkpoint: For `"a"`: a file offset at which a record starts or ends, such as an earlier
+            `durable_offset`. Everything before it must be on the disk. The writer reads the file
+            from there to find its end, and rewrites the bytes after the checkpoint so that the next
+            sync covers them. If the checkpoint is greater than 0, the file must exist. Default:
+            `None`: the file is read from the start, and no byte is rewritten unless a sync of this
+            file has failed in this process.
+        segment_len: For `"a"`: write a segmented log, which is a directory of files. This is the
+            maximum length of a segment in bytes. A segment is longer only if its first record is.
+            `sink` is the directory, which is created if it does not exist. All offsets, including
+            `checkpoint`, are log offsets: they keep rising from one segment to the next. The
+            dialect is `"leveldb"` or `"packed"`. Only the last segment is read. Default: `None`:
+            the log is one file.
+        retention_bytes: For a segmented log: each time a segment is started, the oldest segments
+            are removed, as long as this many bytes are left before the new one. Only closed and
+            synced segments are removed, even if no reader has read them. Default: `None`: all
+            segments are kept.
+        retention_time: For a segmented log: each time a segment is started, the oldest segments are
+            removed, as long as their files were last changed more than this many seconds ago. If a
+            file's time is in the future by the system's clock, that segment and all later ones are
+            kept. Default: `None`: all segments are kept.
+        record_len_max: The maximum length of a record in bytes. A longer record raises
+            `RecordTooLargeError`. For `"a"`, this also limits how much of a packed log is
+            decompressed to find its end, by the rules for readers. Default: 1 GiB, as for `Reader`.
+            A `Reader` reads longer records only if its own `record_len_max` allows them.
 
     Raises:
-        OSError: The file cannot be opened, or its name, such as `000012.log`, states another log number
-            than `log_number`; or no record starts or ends at `checkpoint`. For `"x"`, an existing
-            file raises `FileExistsError`; with a `checkpoint`, a missing one `FileNotFoundError`.
+        OSError: The file cannot be opened, its name (such as `000012.log`) states another log
+            number than `log_number`, or no record starts or ends at `checkpoint`. For `"x"`, an
+            existing file raises `FileExistsError`. With a `checkpoint`, a missing file raises
+            `FileNotFoundError`.
         BlockingIOError: Another writer has the file open.
         TornTailError: For `"a"`, the file ends in an incomplete record or in zeros, and
             `on_torn_tail` is `"refuse"`.
         CorruptionError: For `"a"`, the file is damaged, and `on_torn_tail` does not allow that.
-        DialectError: For `"a"`, the file is not in the given dialect, or is not a log; or it is of
-            a kind that is never appended to: a log with a log number, or a compressed one.
+        DialectError: For `"a"`, the file is not in the given dialect, is not a log, or is a log
+            that you cannot append to, because it has a log number or is compressed.
         OverflowError: An integer is negative or too large for its option.
         TypeError: `sink` is not a path and has no `write`, or is a text file.
-        ValueError: An option has an invalid value, or makes no sense here, such as a log number or
-            a compression that the dialect does not have.
+        ValueError: An option has an invalid value, or does not apply here, such as a log number or
+            a compression for a dialect that has none.
 
     >>> with cordwood.Writer("example.log", "w") as writer:
     ...     writer.append(b"one")
@@ -910,47 +929,49 @@ class Writer:
 
         Args:
             record: `bytes` or any other buffer.
-            sync: Return only once the record and everything before it are on the disk. Threads that
-                wait for this share one sync. Default: `False`.
+            sync: Wait until the record and everything before it are on the disk. Threads that wait
+                at the same time share one sync. Default: `False`.
 
         Returns:
             The file offset of the header of the record's first fragment, in bytes.
 
         Raises:
             OSError: A write or a sync failed. The message says how many bytes are on the disk and
-                whether the writer can still be used. The record is not in the log if the write was
-                undone; if only the sync failed, it may be.
+                whether the writer can still be used. If the write was undone, the record is not in
+                the log. If only the sync failed, it may be.
             TypeError: `record` is not bytes-like.
             ClosedError: The writer is closed.
             RecordTooLargeError: The record is longer than `record_len_max`. It is not in the log.
-            MemoryError: There is not enough memory for the record, which is then not in the log; or
-                only the returned offset cannot be allocated, in which case the record is in the
-                log, and `tell()` is after it.
+            MemoryError: There is not enough memory for the record, which is then not in the log. If
+                only the returned offset cannot be allocated, the record is in the log, and `tell()`
+                is after it.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.append(b"one"), writer.append(b"two", sync=True)
         (0, 10)
         """
     def extend(self, records: Iterable[ReadableBuffer] | ArrowArrayExportable | ArrowStreamExportable, /) -> int:
-        """Appends all records of an iterable, or of a column of Arrow.
+        """Appends all records of an iterable or of an Arrow column.
 
-        Of a column of pyarrow, polars and other libraries, no Python object is made for a record.
+        For a column of pyarrow, polars or another library, no Python object is created for each
+        record.
 
-        If it raises, the records before that point are in the log. After a failed write, those that had
-        not reached the file, perhaps all of them, are not: `tell` returns where the log ends.
+        If this raises, the records before that point are in the log. After a failed write, however,
+        the records that had not reached the file are not in the log, which may be all of them.
+        `tell` returns where the log ends.
 
         Args:
-            records: An iterable of `bytes` or other buffers; or a column of bytes or text, which has
-                `__arrow_c_array__` or `__arrow_c_stream__`, such as one of a `pyarrow.Table`. Text is
-                appended as UTF-8.
+            records: An iterable of `bytes` or other buffers, or a column of bytes or text with
+                `__arrow_c_array__` or `__arrow_c_stream__`, such as a column of a `pyarrow.Table`.
+                Text is appended as UTF-8.
 
         Returns:
-            How many records there were.
+            The number of records appended.
 
         Raises:
-            OSError: As for `append`; or the stream of a column failed.
-            TypeError: A record is not bytes-like, or `records` is a single record or a string, or a
-                column of another type, or a table.
+            OSError: As for `append`, or the stream of a column failed.
+            TypeError: A record is not bytes-like, or `records` is a single record, a string, a
+                table or a column of another type.
             ValueError: A record of a column is null. The message states its index.
             ClosedError: The writer is closed.
             MemoryError: As for `append`.
@@ -960,10 +981,10 @@ class Writer:
         2
         """
     def tell(self) -> int:
-        """The length of the log with all records so far, including those not yet written out.
+        """Returns the length of the log with all records so far, including those not yet written out.
 
         Returns:
-            The length in bytes: the file offset after the last record.
+            The length in bytes, which is the file offset after the last record.
 
         Raises:
             ClosedError: The writer is closed.
@@ -988,13 +1009,13 @@ class Writer:
         [b'one']
         """
     def sync(self) -> None:
-        """Flushes, and waits until the records are on the disk.
+        """Flushes and waits until the records are on the disk.
 
-        For a new file, that includes its name.
+        For a new file, this also makes its name durable.
 
         Raises:
-            OSError: The records may not be on the disk, and a failed sync cannot be repeated, so
-                the writer stays unusable.
+            OSError: The records may not be on the disk. A failed sync cannot be repeated, so the
+                writer stays unusable.
             io.UnsupportedOperation: The sink has no file descriptor.
             ClosedError: The writer is closed.
 
@@ -1005,17 +1026,17 @@ class Writer:
         10
         """
     def rotate(self) -> int:
-        """Starts a new segment of a segmented log now, unless there is no record in the last one.
+        """Starts a new segment of a segmented log now, unless the last one has no record.
 
-        Otherwise, a segment is started by the append of a record that would make the last one
-        longer than `segment_len`.
+        Without this call, a new segment starts when a record would make the last one longer than
+        `segment_len`.
 
         Returns:
             The log offset at which the last segment starts, in bytes.
 
         Raises:
-            OSError: The segment cannot be created, and the writer stays usable; or a write or a sync
-                failed, as for `sync`.
+            OSError: The segment cannot be created, in which case the writer stays usable, or a
+                write or a sync failed, as for `sync`.
             io.UnsupportedOperation: The log is not in segments.
             ClosedError: The writer is closed.
 
@@ -1028,17 +1049,18 @@ class Writer:
     def prune_before(self, offset: int, /) -> int:
         """Removes the segments that end at or before an offset, the oldest first, and never the last.
 
-        Appends go on meanwhile. After a crash, the segments from one of them on exist.
+        Other threads can append during this call. After a crash, some of these segments may still
+        exist, but never one without the next.
 
         Args:
-            offset: A log offset, in bytes: no record from here on is removed.
+            offset: A log offset, in bytes. No record at or after it is removed.
 
         Returns:
             The new `first_offset`.
 
         Raises:
-            OSError: A segment cannot be removed, and the writer stays usable; or a sync failed, as
-                for `sync`.
+            OSError: A segment cannot be removed, in which case the writer stays usable, or a sync
+                failed, as for `sync`.
             OverflowError: `offset` is negative.
             io.UnsupportedOperation: The log is not in segments.
             ClosedError: The writer is closed.
@@ -1052,18 +1074,18 @@ class Writer:
 
     @property
     def first_offset(self) -> int:
-        """The log offset of the first byte that has not been removed; 0 if the log is not in segments."""
+        """The log offset of the first byte not yet removed, or 0 if the log is not in segments."""
 
     def wait_durable(self, offset: int, /) -> None:
         """Waits until every byte before an offset is on the disk, without appending a record.
 
-        So one thread can append and another wait, with `tell()` after the append as the offset. It
-        shares the sync of another thread if that covers the offset; otherwise it syncs. Ctrl-C
-        raises after the sync.
+        One thread can append, and another can wait for the offset that `tell()` returns after the
+        append. If another thread's sync covers the offset, this call shares it. Otherwise, it
+        syncs. Ctrl-C raises after the sync.
 
         Args:
-            offset: A file offset, in bytes. A record ends where `tell()` is after its `append`, not
-                at the offset that `append` returns.
+            offset: A file offset, in bytes. A record ends at the offset that `tell()` returns after
+                its `append`, not at the one that `append` returns.
 
         Raises:
             OSError: `offset` is after the end of the log (`errno.EINVAL`), or a write or a sync
@@ -1082,41 +1104,41 @@ class Writer:
     def durable_offset(self) -> int:
         """Everything before this file offset is on the disk, and survives a crash of the machine.
 
-        Before the first sync of this writer 0, or where the last segment starts. It can still be
-        read after the writer is closed.
+        Before the first sync of this writer, this is 0, or the offset at which the last segment
+        starts. You can still read it after the writer is closed.
         """
     @property
     def discarded_tail(self) -> SkippedRegion | None:
         """The region after the last complete record when the log was opened with `"a"`, or `None`.
 
-        It was cut off or kept, depending on `on_torn_tail`.
+        `on_torn_tail` decides whether it was cut off or kept.
         """
     @property
     def dialect(self) -> DialectName:
-        """The dialect that is written, such as `"leveldb"`."""
+        """The dialect in which records are written, such as `"leveldb"`."""
     @property
     def log_number(self) -> int | None:
-        """The number of the log, which each fragment carries; `None` if the fragments carry none."""
+        """The number of the log, which each fragment carries, or `None` if the fragments carry none."""
     @property
     def compression(self) -> CompressionName | None:
-        """How each record is compressed: `"zstd"`, or `None` for not at all."""
+        """How each record is compressed: `"zstd"`, or `None` if it is not."""
     @property
     def path(self) -> str | None:
-        """The path, if the sink is one; else `None`."""
+        """The path, or `None` if the sink is an object."""
     @property
     def closed(self) -> bool:
         """Whether `close` has been called."""
     def close(self) -> None:
-        """Flushes, syncs if `sync` says so, and closes the file. Closing twice is allowed.
+        """Flushes, syncs if `sync` requires it, and closes the file. Closing twice is allowed.
 
-        If other threads are waiting for a sync, it waits until that is done. After closing, another
-        writer may open the file. In a forked child, it only closes the child's copy of the
+        If other threads are waiting for a sync, this call waits until the sync is done. Another
+        writer may then open the file. In a forked child, this only closes the child's copy of the
         descriptor.
 
-        An object that was passed in is only flushed.
+        An object that was passed in is flushed but not closed.
 
         Raises:
-            OSError: A write or a sync failed. The writer is closed nonetheless.
+            OSError: A write or a sync failed. The writer is closed anyway.
 
         >>> writer = cordwood.open("example.log", "w")
         >>> writer.append(b"one")
@@ -1146,16 +1168,16 @@ class WriteBatchOperations:
 
 @final
 class WriteBatchReader:
-    """Checks the write batches of one log, and finds the engine that wrote them.
+    """Checks the write batches of one log, and detects the engine that wrote them.
 
     Args:
-        dialect: The dialect of the log, or `None`. Of those that RocksDB and Pebble share, the batches
-            say which engine it is.
+        dialect: The dialect of the log, or `None`. If RocksDB and Pebble share the dialect, the
+            batches show which engine it is.
     """
 
     def __new__(cls, dialect: str | None, /) -> Self: ...
     def engine(self, record: bytes, /) -> Literal["rocksdb", "pebble"]:
-        """The engine of the batch in the next record, all of which is decoded.
+        """Decodes the whole batch in the next record, and returns its engine.
 
         Args:
             record: The record.
@@ -1164,38 +1186,40 @@ class WriteBatchReader:
             `"rocksdb"` or `"pebble"`.
 
         Raises:
-            PayloadError: The record is not a batch, or a damaged one.
+            PayloadError: The record is not a batch, or is a damaged one.
         """
     @property
     def note(self) -> str | None:
-        """The uncertain point that the batches so far have shown, in words; `None` if there is none."""
+        """The uncertain point that the batches have shown so far, in words, or `None`."""
 
 def version_edit_field(record: bytes, offset: int, /) -> tuple[str, int, object, int] | None:
-    """A field of a version edit, and the offset of the next one.
+    """Decodes one field of a version edit.
 
-    Fields are decoded one at a time: a decoded field takes up many times its size in the record.
+    Fields are decoded one at a time because a decoded field is many times larger than in the
+    record.
 
     Args:
         record: The record.
         offset: The offset of the field in the record, in bytes.
 
     Returns:
-        The name of its kind, its tag, its value and the offset after it; `None` at the end of the record.
+        The name of its kind, its tag, its value, and the offset after it. `None` at the end of the
+        record.
 
     Raises:
         PayloadError: The bytes at the offset are not a field.
     """
 
 def write_batch_header(record: ReadableBuffer, engine: str, /) -> tuple[bytes, int, int]:
-    """The record of a write batch, and the numbers in its header.
+    """Reads the numbers in the header of a write batch, and returns them with the record.
 
     Args:
         record: `bytes` or any other buffer.
         engine: `"rocksdb"` or `"pebble"`.
 
     Returns:
-        The record as `bytes`, the sequence number of the first operation, and the number of operations
-        that count.
+        The record as `bytes`, the sequence number of the first operation, and the number of
+        operations that count.
 
     Raises:
         PayloadError: The record is shorter than the header of a batch.
@@ -1204,7 +1228,7 @@ def write_batch_header(record: ReadableBuffer, engine: str, /) -> tuple[bytes, i
     """
 
 def build_write_batch(sequence: int, operations: Iterable[Operation], engine: str, /) -> bytes:
-    """The record of a write batch with these operations.
+    """Builds the record of a write batch with these operations.
 
     Args:
         sequence: The sequence number of the first operation.
@@ -1216,14 +1240,18 @@ def build_write_batch(sequence: int, operations: Iterable[Operation], engine: st
 
     Raises:
         PayloadError: The engine does not know one of the operations, or a part is too large.
-        TypeError: An item is not an `Operation`, lacks an attribute that its kind has, or has another.
+        TypeError: An item is not an `Operation`, lacks an attribute that its kind has, or has
+            another.
         ValueError: The engine or a kind of operation is unknown.
         OverflowError: A number is negative or has too many bits.
     """
 
 @final
 class VersionState:
-    """The state of a database after the edits in its MANIFEST: its tables, and the last value of each number."""
+    """The state of a database after the edits in its MANIFEST.
+
+    It has the tables of the database and the last value of each number.
+    """
     def apply(self, record: ReadableBuffer, /) -> None:
         """Applies the edit in the next record.
 
@@ -1231,27 +1259,27 @@ class VersionState:
             record: `bytes` or any other buffer.
 
         Raises:
-            PayloadError: The record is not a version edit. The state is then that before it.
+            PayloadError: The record is not a version edit. The state is then unchanged.
             TypeError: `record` is not bytes-like.
         """
     def numbers(self) -> tuple[dict[str, int], dict[int, int], dict[int, int], bool]:
-        """The numbers that the edits state.
+        """Returns the numbers that the edits state.
 
         Returns:
-            The last value of each field that is a number, by the name of the field; for each column family,
-            the smallest number of a log that it needs; for each log that RocksDB keeps track of, its synced
-            length in bytes; and whether LevelDB knows all fields.
+            The last value of each field that is a number, by the name of the field; the smallest
+            log number that each column family needs; the synced length in bytes of each log that
+            RocksDB keeps track of; and whether LevelDB knows all fields.
         """
     def tables(self) -> list[tuple[int, bytes | None, dict[str, Any]]]:
-        """The tables, by column family, level and number.
+        """Returns the tables, by column family, level and number.
 
         Returns:
-            For each, the number of its column family; the name of that family, if the MANIFEST states it;
-            and the parts of the table by their names.
+            For each table, the number of its column family, the name of that family if the MANIFEST
+            states it, and the parts of the table by their names.
         """
 
 def checked_version_edit(record: ReadableBuffer, /) -> bytes:
-    """The record of a version edit, once all of it has been decoded.
+    """Decodes a whole version edit to check it, and returns its record.
 
     Args:
         record: `bytes` or any other buffer.
@@ -1311,21 +1339,23 @@ def verify(
 ) -> Results[Report]:
     """Reads a log to its end, and reports its contents and its damage.
 
-    Damage is not an error here. It is treated as under the policy `"salvage"`, so that the report
-    is about the damage itself, and not the rest of its block. `Report.salvaged_count` says how many
-    of the records LevelDB and the policy `"skip"` would drop.
+    Damage is not an error here. It is handled as under the policy `"salvage"`, so the report covers
+    the damage itself and not the rest of its block. `Report.salvaged_count` is the number of
+    records that LevelDB and the policy `"skip"` would drop.
 
-    A log with a number in which damage is found is read a second time, if the source can seek, and
-    the report is of the second reading: while RocksDB or Pebble writes such a log over an older one,
-    a reader may see the older one where a record was written just after.
+    If a log has a log number and damage is found in it, it is read a second time, provided that the
+    source can seek. The report then describes the second reading. This matters while RocksDB or
+    Pebble writes a log over an older one: a reader may see the bytes of the older log where a
+    record was written a moment later.
 
     Args:
-        source: As for `Reader`, or a `Split`. Or many logs: a directory, for all logs in it and in
-            its subdirectories; a pattern, such as `"*.log"`; or a list of paths, URLs, directories,
-            patterns and splits.
+        source: As for `Reader`, or a `Split`. Many logs can be given as a directory, for all logs
+            in it and in its subdirectories; as a pattern, such as `"*.log"`; or as a list of paths,
+            URLs, directories, patterns and splits.
         threads: The number of threads to read with, 1 to 256. The report does not depend on it.
-            Only one thread is used for an object with `read`, a log with log numbers, and a file of
-            less than about 2 MiB per thread. Of many logs, several are read at a time. Default: 1.
+            Only one thread is used for an object with `read`, for a log with log numbers, and for a
+            file with less than about 2 MiB per thread. If there are many logs, several are read at
+            a time. Default: 1.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
@@ -1334,14 +1364,14 @@ def verify(
         verify_checksums: As for `Reader`. Default: `True`.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
         storage_options: As for `Reader`. Default: `None`.
-        progress: Called after each read, by the thread that read, with the number of bytes by which
-            reading has advanced, up to a few MiB; 0 if only bytes were read again. The numbers add
-            up to at most the length of the source, if that is known. If it raises, so does this
-            function. Default: `None`.
+        progress: A function that is called after each read, by the thread that read, with the
+            number of bytes by which reading has advanced. The number is at most a few MiB, and 0 if
+            bytes were only read again. If the length of the source is known, the numbers add up to
+            at most that length. If the function raises, so does this function. Default: `None`.
 
     Returns:
-        The report. `ok` is true if there is no damage. For many logs, a `Results`, a mapping from
-        the name of each log to its report.
+        The report. `ok` is true if there is no damage. For many logs, a `Results`, which maps the
+        name of each log to its report.
 
     Raises:
         DialectError: The source is not a log.
@@ -1399,25 +1429,26 @@ def salvage(
 ) -> Results[Report]:
     """Reads a log under the policy `"salvage"`, and writes all its records to a new log.
 
-    The source is not changed. The new log is written in the directory of `destination` under a
-    temporary name, synced, and renamed last, so a file with the final name is complete. It has the
-    permissions of a source that is a path, as with `cp`. After a failure, the unfinished log is
-    removed.
+    The source is not changed. The new log is written under a temporary name in the directory of
+    `destination`, then synced, and renamed last. A file with the final name is therefore complete.
+    If the source is a path, the new log has its permissions, as with `cp`. After a failure, the
+    unfinished log is removed.
 
     Args:
         source: As for `Reader`. Or many logs, as for `verify`, except splits.
         destination: The path of the new log, which must not exist. For many logs, a directory,
-            which is created if it does not exist; each keeps its path below the directory or
-            pattern that `source` names. The new log has the dialect, the log number and the engine
-            metadata of the source. RocksDB and Pebble take the number of a log from the name of its
-            file.
+            which is created if it does not exist. Each log then keeps its path below the directory
+            or pattern that `source` names. The new log has the dialect, the log number and the
+            engine metadata of the source. RocksDB and Pebble take the number of a log from the name
+            of its file.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
-        repair_bit_flips: Also write a record whose damage one flipped bit explains, with that bit
-            flipped back. `repaired_count` and `repaired` of the report say which. Such a record has
-            the contents that its checksum confirms, if one bit was flipped. Default: `False`.
+        repair_bit_flips: Also write each record whose damage can be explained by one flipped bit,
+            with that bit flipped back. `repaired_count` and `repaired` of the report list these
+            records. The checksum of such a record confirms its contents, assuming that only one bit
+            was flipped. Default: `False`.
         storage_options: As for `Reader`. Default: `None`.
         progress: As for `verify`. Default: `None`.
 
@@ -1426,11 +1457,12 @@ def salvage(
 
     Raises:
         DialectError: `source` is not a log.
-        FileExistsError: There is already a file at `destination`. It is not changed.
-        OSError: The source cannot be opened or read, the new log cannot be written, `destination` has
-            the name of a segment, or the number in its name is not the one that the records carry.
-        OtherLogError: All of `source` belongs to a different log from the one that its name or
-            `log_number` states. No log is written.
+        FileExistsError: A file already exists at `destination`. It is not changed.
+        OSError: The source cannot be opened or read, the new log cannot be written, `destination`
+            has the name of a segment, or the number in its name differs from the one in the
+            records.
+        OtherLogError: All of `source` belongs to a different log than its name or `log_number`
+            states. No log is written.
         OverflowError: An integer is negative or too large for its option.
         TypeError: `Reader` does not accept `source`, or `destination` is not a path.
         ValueError: An option has an invalid value.
@@ -1454,25 +1486,26 @@ def salvage(
 
 @final
 class Scan:
-    """The records of logs as a table, for everything that reads Arrow: the result of `scan`.
+    """The records of logs as a table, for every library that reads Arrow. `cordwood.scan` returns it.
 
-    pyarrow, polars, DuckDB, pandas, DataFusion and others accept it directly, through its
-    `__arrow_c_stream__`. Each reading opens the sources again, so it can be read any number of
+    pyarrow, polars, DuckDB, pandas, DataFusion and others accept a scan directly, through its
+    `__arrow_c_stream__`. Each reading opens the sources again, so you can read a scan any number of
     times.
     """
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The table as a stream of Arrow batches: a capsule of the Arrow C stream interface.
+        """Returns the table as an Arrow stream, in a capsule of the Arrow C stream interface.
 
         Args:
-            requested_schema: Ignored, as the interface allows: the consumer casts. Default: `None`.
+            requested_schema: Ignored, as the interface allows, so the consumer casts. Default:
+                `None`.
 
         Returns:
             The capsule, which reads the sources from their start.
         """
 
     def __arrow_c_schema__(self) -> object:
-        """The columns and their types: a capsule of the Arrow C schema interface.
+        """Returns the columns and their types, in a capsule of the Arrow C schema interface.
 
         Returns:
             The capsule.
@@ -1484,36 +1517,37 @@ class Scan:
 
     @property
     def skipped(self) -> tuple[tuple[SkippedRegion, ...], ...]:
-        """The regions that were not returned: a tuple of `SkippedRegion` for each source, in order.
+        """The regions that were not returned, as a tuple of `SkippedRegion` for each source, in order.
 
-        These are the findings so far of the most recently started reading; empty if none has
-        started. For each source, the first 100,000 regions are listed.
+        These are the findings so far of the most recently started reading. The tuple is empty if no
+        reading has started. For each source, the first 100,000 regions are listed.
         """
 
     @property
     def ok(self) -> bool:
-        """Whether no damage has been found: no region of severity `"corruption"` in any source.
+        """Whether no damage has been found in any source.
 
-        These are the findings so far of the most recently started reading.
+        Damage is a region of severity `"corruption"`. This describes the findings so far of the
+        most recently started reading.
         """
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """How reading each source ended: an `Outcome` for each, in order.
+        """How reading each source ended, as an `Outcome` for each source, in order.
 
-        This describes the most recently started reading; `"unfinished"` for a source whose end it
-        has not reached. Empty if none has started.
+        This describes the most recently started reading. The outcome is `"unfinished"` for a source
+        whose end has not been reached. The tuple is empty if no reading has started.
         """
 
 @final
 class RecordIndex:
-    """The records of logs by their indices, from 0: the result of `index`.
+    """The records of logs by their indices, from 0. `cordwood.index` returns it.
 
-    `index[i]` is a record, also with a negative index, and `index[i:j]` a list of records. Any
-    number of threads may use it at a time, and so may a forked process. It can be pickled: the
-    files are opened again where it is used, by their absolute paths. A log may grow. Another log
-    under the path is a `LogChangedError`, once its file is opened again; so is a record that does not
-    start where it did.
+    `index[i]` is a record, and `i` may be negative. `index[i:j]` is a list of records. Any number
+    of threads may use an index at a time, and so may a forked process. An index can be pickled. The
+    files are then opened again by their absolute paths. A log may grow after it was indexed. If the
+    path names another log when its file is opened again, that raises `LogChangedError`. A record
+    that no longer starts at its old offset raises it too.
     """
 
     def __len__(self) -> int: ...
@@ -1522,19 +1556,20 @@ class RecordIndex:
     @overload
     def __getitem__(self, index: slice, /) -> list[bytes]: ...
     def read(self, indices: Iterable[SupportsIndex]) -> list[bytes]:
-        """Returns many records, faster than one by one.
+        """Returns many records. This is faster than one call for each record.
 
         Records that are near each other are read together.
 
         Args:
-            indices: Their indices, in any order, also negative, also more than once.
+            indices: The indices of the records, in any order. They may be negative and may repeat.
 
         Returns:
             The records, in the order of `indices`.
 
         Raises:
             ClosedError: The index is closed.
-            CorruptionError: A record has been damaged since, and `on_corruption` is `"raise"`.
+            CorruptionError: A record has been damaged since it was indexed, and `on_corruption` is
+                `"raise"`.
             IndexError: There is no record with one of the indices.
             LogChangedError: A log has changed since it was indexed.
             OSError: A file cannot be opened or read.
@@ -1547,12 +1582,12 @@ class RecordIndex:
         """
 
     def __getitems__(self, indices: Iterable[SupportsIndex]) -> list[bytes]:
-        """The same as `read`, under the name by which torch and other loaders ask for a batch."""
+        """Does the same as `read`. torch and other loaders call this method to get a batch."""
     def place(self, index: SupportsIndex) -> tuple[str, int]:
-        """Returns where a record is. The record is read.
+        """Returns where a record is. This reads the record.
 
         Args:
-            index: Its index, also negative.
+            index: The index of the record, which may be negative.
 
         Returns:
             The path of the log, and the offset of the record in it, in bytes.
@@ -1570,8 +1605,8 @@ class RecordIndex:
     def close(self) -> None:
         """Closes the files.
 
-        A call in another thread still returns its records; later calls raise `ClosedError`. Closing
-        again has no effect.
+        A call that is running in another thread still returns its records. Later calls raise
+        `ClosedError`. Closing again has no effect.
         """
 
     def __enter__(self) -> Self: ...
@@ -1589,25 +1624,26 @@ def index(
 ) -> RecordIndex:
     """Indexes the records of one or more logs, so that each can be read by its number.
 
-    The logs are read once. The index keeps 8 bytes for every 16 records, and for each record near
-    damage. It opens files when they are needed: at most 64 stay open, each with 264 KiB of memory. To
-    return a record, it reads the 16 among which the record is, or, in a packed log, a block of 32 KiB or
-    more, and checks them.
+    The logs are read once. The index keeps 8 bytes for every 16 records, and 8 bytes for each
+    record near damage. It opens files when they are needed. At most 64 stay open, each with 264 KiB
+    of memory. To return a record, the index reads and checks the group of 16 records that contains
+    it. In a packed log, it reads and checks a block of 32 KiB or more.
 
-    To read all records in order, a `Reader` is faster.
+    If you read all records in order, a `Reader` is faster.
 
     Args:
-        sources: A path, also that of a segmented log; a directory, for all logs in it and in its
+        sources: The path of a log or of a segmented log; a directory, for all logs in it and in its
             subdirectories; a pattern, such as `"*.log"`; or an iterable of these. The records are
-            numbered in this order. URLs, bytes and objects with `read` are not accepted.
+            numbered in the order of the sources. URLs, bytes and objects with `read` are not
+            accepted.
         dialect: As for `Reader`.
         log_number: As for `Reader`.
         compression: As for `Reader`.
-        on_corruption: As for `Reader`. Under all but `"raise"`, the records that are lost have no
+        on_corruption: As for `Reader`. With a policy other than `"raise"`, lost records have no
             index. Default: `"raise"`.
 
     Returns:
-        A `RecordIndex`, for any number of threads. It can be pickled.
+        A `RecordIndex`, which any number of threads may use and which can be pickled.
 
     Raises:
         CorruptionError: A log is damaged, and `on_corruption` is `"raise"`.
@@ -1672,55 +1708,59 @@ def scan(
     end: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Scan | DecodedScan:
-    """Returns the records of one or more logs as a table, for everything that reads Arrow.
+    """Returns the records of one or more logs as a table, for every library that reads Arrow.
 
-    Pass it to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
-    DataFusion and others. Each reads the sources again, in batches of about 256 KiB. One is in
-    memory at a time, unless the consumer keeps them. Before then, only files in directories are
-    opened, to see which are logs.
+    Pass the table to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
+    DataFusion and others. Each of these consumers reads the sources again, in batches of about 256
+    KiB. One batch is in memory at a time, unless the consumer keeps them. Before that, only the
+    files in directories are opened, to see which are logs.
 
-    Errors are raised by the consumer, as exceptions of its own with cordwood's message. After an
-    error, a stream returns no more batches.
+    The consumer raises errors as its own exceptions, with cordwood's message. After an error, a
+    stream returns no more batches.
 
     Args:
-        sources: Like the source of `Reader`: a path, a URL, bytes, or an object with `read`, which
-            must be able to seek in order to be read twice. Or a `Split`; a directory, for all logs
-            in it and in its subdirectories; a pattern, such as `"*.log"`; or an iterable of all of
-            these, which are read in its order. Directories are listed by this function, and their
-            files that are not logs are left out. A file with several of the names, such as a link
-            to another one, is read once, under the first of them; so is a URL that occurs more than
-            once.
-        columns: The columns, in this order. `"offset"`: the file offset of the record, `uint64`;
-            `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after it;
-            `"length"`: its number of bytes; `"path"`: the path of its log, a dictionary of text,
-            null if it has none; `"salvaged"`: whether it starts after damage in its block. Without
-            `"record"`, records are checked but not copied. Default: `None`: `"offset"` and
-            `"record"`, and `"path"` if `sources` is a directory, a pattern or an iterable.
-        decode: The contents of the records: a name that `cordwood convert --as` accepts, such as
-            `"write-batch"`, `"entity"`, `"wandb-history"` or `"json"`; `cordwood.typing.DecoderName`
-            lists them. The rows and columns are then those of `convert`, and `columns` selects from
-            them. Requires pyarrow, and reads in one thread; the records of entities, JSON and W&B
-            histories are decoded in up to two. Columns that differ from log to log are
-            determined by first reading all sources once. A record with any other content is an
-            error, in that first reading a `PayloadError`; under a policy other than `"raise"` it is
-            left out, and `DecodedScan.left_out` lists it. Logs in directories whose first record is
-            of another kind are left out, as by `convert`. Default: `None`: bytes.
-        schema: With `decode`: a `pyarrow.Schema`, which replaces that first reading. Columns that
-            it does not name are left out. Default: `None`.
+        sources: A source as for `Reader`, such as a path, a URL, bytes, or an object with `read`; a
+            `Split`; a directory, for all logs in it and in its subdirectories; a pattern, such as
+            `"*.log"`; or an iterable of these, which are read in its order. An object with `read`
+            must be able to seek if it is to be read twice. This function lists directories, and
+            leaves out their files that are not logs. If several names lead to the same file, such
+            as a link, the file is read once, under the first name. A URL that occurs more than once
+            is also read once.
+        columns: The names of the columns, in order. `"offset"`: the file offset of the record,
+            `uint64`; `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after
+            it; `"length"`: its number of bytes; `"path"`: the path of its log, as a dictionary of
+            text, or null if the log has no path; `"salvaged"`: whether it starts after damage in
+            its block. Without `"record"`, records are checked but not copied. Default: `None`:
+            `"offset"` and `"record"`, and `"path"` if `sources` is a directory, a pattern or an
+            iterable.
+        decode: The kind of content in the records. This is a name that `cordwood convert --as`
+            accepts, such as `"write-batch"`, `"entity"`, `"wandb-history"` or `"json"`.
+            `cordwood.typing.DecoderName` lists the names. The rows and columns are the same as in
+            `convert`, and `columns` selects from them. This requires pyarrow and reads in one
+            thread. Entities, JSON and W&B histories are decoded in up to two threads. If the
+            columns can differ from log to log, all sources are first read once to determine them. A
+            record with any other content is an error, which is a `PayloadError` in that first
+            reading. Under a policy other than `"raise"`, the record is left out, and
+            `DecodedScan.left_out` lists it. Logs in directories are left out if their first record
+            is of another kind, as in `convert`. Default: `None`: the records are bytes.
+        schema: With `decode`: a `pyarrow.Schema`. With a schema, the sources are not read first to
+            determine the columns. Columns that the schema does not name are left out. Default:
+            `None`.
         dialect: As for `Reader`.
         log_number: As for `Reader`.
         compression: As for `Reader`.
-        on_corruption: As for `Reader`: `"raise"`, `"skip"`, `"stop"` or `"salvage"`. Under all but
-            the first, `Scan.skipped` then lists the losses. Default: `"raise"`.
-        threads: Read ahead in each file with this many threads, 1 to 256. A single thread reads a
-            source that is not a path, all sources that `Reader.record_batches` reads in one thread,
-            and any table without the column `"record"` or with `"salvaged"`. Default: 1.
+        on_corruption: As for `Reader`: `"raise"`, `"skip"`, `"stop"` or `"salvage"`. With a policy
+            other than `"raise"`, `Scan.skipped` lists the losses. Default: `"raise"`.
+        threads: Read ahead in each file with this many threads, 1 to 256. Only one thread reads a
+            source that is not a path, or a source that `Reader.record_batches` reads in one thread.
+            The same is true of a table without the column `"record"` or with `"salvaged"`. Default:
+            1.
         start: As for `Reader`, in each source that is not a `Split`.
         end: As for `Reader`, in each source that is not a `Split`.
         storage_options: As for `Reader`. Default: `None`.
 
     Returns:
-        A `Scan`: an object with `__arrow_c_stream__` and `__arrow_c_schema__`. With `decode`, a
+        A `Scan`, which has `__arrow_c_stream__` and `__arrow_c_schema__`. With `decode`, a
         `DecodedScan`, which also has them.
 
     Raises:
@@ -1749,29 +1789,31 @@ def pack(
     record_len_max: int = 1073741824,
     progress: Callable[[int], object] | None = None,
 ) -> Report:
-    """Copies all records of a closed log to a new log: to a packed log, or back.
+    """Copies all records of a closed log to a new log, for example to a packed log or back.
 
-    The copy is strict: it contains all records, or it is not made. Damage, an incomplete record at
-    the end, and zeros are errors, since any of them may have been a record. Only zeros that fill the
-    block of the last record, in a file of whole blocks, are taken for padding, and left out.
+    The copy is strict: it contains all records, or no copy is made. Damage, an incomplete record at
+    the end, and zeros are errors because each of them may have been a record. There is one
+    exception. If the file consists of whole blocks, zeros that fill the block of the last record
+    are treated as padding and left out.
 
-    The way back is the same function: a packed log that is copied to the dialect of the log that was
-    packed has the same records, and the same bytes, if that consisted of whole records only. Logs
-    that could not be made again are refused: those with a number, with compression of each record
-    or with an engine's metadata, `"wandb_old"`, and the versions 0 and 1 of `"swanlab"`.
+    The same function unpacks a log. Copy a packed log to the dialect of the original log to get the
+    same records back. The bytes are also the same if the original consisted of whole records only.
+    Logs that could not be restored are refused: logs with a log number, with compression of each
+    record or with engine metadata, `"wandb_old"` logs, and versions 0 and 1 of `"swanlab"`.
 
     The source is not changed. The new log is written as by `salvage`: a file with the final name is
-    complete and on the disk. Only cordwood reads a packed log, so never pack one that a database is
-    to read.
+    complete and on the disk. Only cordwood can read a packed log, so never pack a log that a
+    database has to read.
 
     Args:
-        source: As for `Reader`. It should be closed: records appended to it meanwhile may be
-            missing.
+        source: As for `Reader`. It should be closed, because records that are appended during the
+            copy may be missing from it.
         destination: The path of the new log, which must not exist.
-        dialect: That of the new log: `"packed"`, `"leveldb"`, `"wandb"` or `"swanlab"`. Default:
-            `"packed"`.
-        compression: That of the new log: `"zstd"`, or `None` for none. Default: `"zstd"` for a packed
-            log, and `None` for others, which have no compression.
+        dialect: The dialect of the new log: `"packed"`, `"leveldb"`, `"wandb"` or `"swanlab"`.
+            Default: `"packed"`.
+        compression: The compression of the new log: `"zstd"`, or `None` for no compression.
+            Default: `"zstd"` for a packed log, and `None` for other dialects, which have no
+            compression.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
         progress: As for `verify`. Default: `None`.
 
@@ -1781,10 +1823,10 @@ def pack(
     Raises:
         CorruptionError: The log is damaged, ends in an incomplete record, or contains zeros other
             than padding. No log is written.
-        DialectError: `source` is not a log, or one that could not be made again from the new one.
-        FileExistsError: There is already a file at `destination`. It is not changed.
-        OSError: The source cannot be opened or read, the new log cannot be written, or `destination`
-            has the name of a segment.
+        DialectError: `source` is not a log, or is one that could not be restored from the new log.
+        FileExistsError: A file already exists at `destination`. It is not changed.
+        OSError: The source cannot be opened or read, the new log cannot be written, or
+            `destination` has the name of a segment.
         RecordTooLargeError: A record is longer than `record_len_max`. No log is written.
         TypeError: `Reader` does not accept `source`, or `destination` is not a path.
         ValueError: An option has an invalid value.
@@ -1851,7 +1893,7 @@ def stat(
 ) -> Results[Stat]:
     """Reads a log to its end, and counts its contents.
 
-    Damage is not an error here: it is treated as by `verify`.
+    Damage is not an error here. It is handled as by `verify`.
 
     Args:
         source: As for `verify`.
@@ -1867,7 +1909,7 @@ def stat(
         progress: As for `verify`. Default: `None`.
 
     Returns:
-        The numbers. For many logs, a `Results`, as for `verify`.
+        The counts. For many logs, a `Results`, as for `verify`.
 
     Raises:
         DialectError: The source is not a log.
@@ -1888,14 +1930,15 @@ def detect(source: Source, /) -> LogFormat | None:
     """Detects the format of a log from the start of the file.
 
     Args:
-        source: As for `Reader`. Its first 96 KiB are read; if they do not show a log and the file
-            is longer, its end and the starts of its blocks are read as well.
+        source: As for `Reader`. Its first 96 KiB are read. If they do not show that it is a log and
+            the file is longer, its end and the starts of its blocks are read as well.
 
     Returns:
-        A `LogFormat`: the dialect; the log number, if logs of that dialect have one (the number in
-        the name of the file, or else that of the first fragment); and the compression. `None` if
-        the format cannot be detected: the file is empty, or its start contains no complete
-        fragment with a valid checksum. `Reader` then reads it as `"leveldb"`.
+        A `LogFormat` with the dialect, the log number and the compression. The log number is set if
+        logs of that dialect have one. It is the number in the name of the file, or else that of the
+        first fragment. The result is `None` if the format cannot be detected: the file is empty, or
+        its start contains no complete fragment with a valid checksum. `Reader` then reads it as
+        `"leveldb"`.
 
     Raises:
         DialectError: The source is not a log.
@@ -1909,21 +1952,24 @@ def detect(source: Source, /) -> LogFormat | None:
     """
 
 def segment_offset(name: str, /) -> int | None:
-    """The log offset at which the segment of this name starts; `None` if it is the name of no segment."""
+    """Returns the log offset at which the segment with this name starts.
+
+    The result is `None` if no segment can have this name.
+    """
 
 def marks_of(position: Position) -> tuple[list[tuple[int, int, int]], str | None]:
-    """The marks of a position, for a log that Python reads.
+    """Returns the marks of a position, for a log that Python reads.
 
     Args:
         position: The position.
 
     Returns:
-        Where the bytes of each mark start, how many they are, and their checksum; and the version that
-        a store has given to the log.
+        The start, the length and the checksum of the bytes of each mark, and the version that a
+        store has given to the log.
     """
 
 def moved_to(position: Position, offset: int) -> Position:
-    """Another offset in the same log.
+    """Returns another offset in the same log.
 
     Args:
         position: A position in the log.
@@ -1940,11 +1986,11 @@ def start_of(
     compression: CompressionName | None,
     version: str | None,
 ) -> Position:
-    """The position at the start of a log.
+    """Returns the position at the start of a log.
 
     Args:
         start: The first block of the log, or all of it.
-        dialect: As for `Reader`. `None`: the start is not compared.
+        dialect: As for `Reader`. If it is `None`, the start is not compared.
         log_number: As for `Reader`.
         compression: As for `Reader`.
         version: The version that a store has given to the log.
@@ -1959,7 +2005,7 @@ def start_at(
     log_number: int | None,
     compression: CompressionName | None,
 ) -> Position:
-    """The position at the start of a log on a disk.
+    """Returns the position at the start of a log on a disk.
 
     Args:
         path: The path of a file or of a segmented log.
@@ -1975,15 +2021,15 @@ def start_at(
     """
 
 def is_log_name(path: str | PathLike[str], /) -> bool:
-    """Whether a file has the name of a log, or of a copy of one."""
+    """Checks whether a file has the name of a log or of a copy of one."""
 
 def crc32c(data: ReadableBuffer, crc: int = 0) -> int:
-    """The CRC-32C of some bytes.
+    """Returns the CRC-32C of some bytes.
 
     Args:
         data: `bytes` or any other buffer.
-        crc: The CRC-32C of the bytes before `data`, to continue from. Default: 0, the CRC-32C of no
-            bytes.
+        crc: The CRC-32C of the bytes before `data`, from which to continue. Default: 0, which is
+            the CRC-32C of no bytes.
 
     Returns:
         An unsigned 32-bit integer.
@@ -1999,7 +2045,7 @@ def crc32c(data: ReadableBuffer, crc: int = 0) -> int:
     """
 
 def mask_crc(crc: int, /) -> int:
-    """The form in which the format stores a CRC-32C: rotated right by 15 bits, plus a constant.
+    """Returns a CRC-32C as the format stores it: rotated right by 15 bits, plus a constant.
 
     Args:
         crc: The CRC-32C, an unsigned 32-bit integer.
@@ -2015,7 +2061,7 @@ def mask_crc(crc: int, /) -> int:
     """
 
 def unmask_crc(masked: int, /) -> int:
-    """Undoes `mask_crc`.
+    """Reverses `mask_crc`.
 
     Args:
         masked: The checksum as the header of a fragment stores it, an unsigned 32-bit integer.
@@ -2031,7 +2077,7 @@ def unmask_crc(masked: int, /) -> int:
     """
 
 def decode_entity(record: ReadableBuffer, /) -> Entity:
-    """The entity in a record of a Datastore or Firestore export.
+    """Decodes the entity in a record of a Datastore or Firestore export.
 
     `cordwood.payload.entity.decode` returns this class.
 
@@ -2050,22 +2096,26 @@ def decode_entity(record: ReadableBuffer, /) -> Entity:
 class Table:
     """Turns the records of logs into a table.
 
-    The columns are known, or learned. A table that learns them is open once the first records have
-    shown some: from then on, its rows are also written. If later rows need other columns, they and all
-    that follow only teach: the table is no longer open, and must be made again with all columns.
+    The columns are either known or learned. A table that learns them is opened once the first
+    records have shown some columns. From then on, it also writes its rows. If a later row needs
+    other columns, the table is no longer open. It then only learns from this row and all later
+    ones, and must be made again with all columns.
 
     Args:
         payload: The contents of the records, as in `cordwood._tables.payloads`.
         form: `"arrow"`, `"ndjson"` or `"csv"`.
-        columns: Pairs of a name and a type from `cordwood._tables.schema`, if they are known.
+        columns: Pairs of a name and a type from `cordwood._tables.schema`, if the columns are
+            known.
         always: The columns that a table has even if no row has a value in them.
-        wanted: The columns that are wanted, in their order; `None` for all. `a.b` is the field `b` of
-            the column `a`.
+        wanted: The columns that are wanted, in their order, or `None` for all. `a.b` is the field
+            `b` of the column `a`.
         limit: The maximum number of rows.
-        opens_early: Whether a table that learns its columns is opened with those of the first records.
-        bytes_as: How bytes become text: `"object"`, `"utf-8"`, `"hex"` or `"base64"`. With `"utf-8"`, a row
-            with other bytes is a fault.
-        escapes_formulas: Whether text in CSV that a spreadsheet takes for a formula gets an apostrophe.
+        opens_early: Whether a table that learns its columns is opened with the columns of the first
+            records.
+        bytes_as: How bytes become text: `"object"`, `"utf-8"`, `"hex"` or `"base64"`. With
+            `"utf-8"`, a row whose bytes are not UTF-8 is a fault.
+        escapes_formulas: Whether text in CSV gets an apostrophe if a spreadsheet would read it as a
+            formula.
         column_count_max: The maximum number of columns, including fields in columns.
         field_count_max: The maximum number of fields in a column.
         level_count_max: The maximum number of levels of lists and structures in a column.
@@ -2102,11 +2152,12 @@ class Table:
         """Starts a log.
 
         Args:
-            first: Names and texts of the cells that each of its rows starts with.
+            first: The names and texts of the cells that each row of the log starts with.
             dialect: The dialect of the log, if it is known.
-            families: The names of its column families by their numbers.
-            is_run: Whether it is a run of Weights & Biases even without a record.
-            has_salvaged: Whether rows with the offset of their record say whether it is salvaged.
+            families: The names of the column families of the log, by their numbers.
+            is_run: Whether the log is a run of Weights & Biases even if it has no record.
+            has_salvaged: Whether a row with the offset of its record also says whether the record
+                is salvaged.
         """
     def take(
         self, source: RecordBatch | Sequence[Record], start: int, only: Sequence[int] | None = None, /
@@ -2116,70 +2167,77 @@ class Table:
         Args:
             source: A `RecordBatch`, or a list of `Record`.
             start: The index of the first record to take.
-            only: The indices of the records to take, in ascending order; `None` for all. `start` is
-                then an index in this list.
+            only: The indices of the records to take, in ascending order, or `None` for all. If it
+                is a list, `start` is an index in it.
 
         Returns:
-            The index of the record to continue with. The output: `bytes`, or for Arrow the indices of
-            the columns that have values, the number of rows and capsules of the Arrow C data interface.
-            The faults: the index of a record, the missing part (`"record"`, `"row"`, `"value"` or `"rest"`),
-            and a `PayloadError`. And how many more faults there are.
+            A tuple of four items. The first is the index of the record to continue with. The second
+            is the output: `bytes`, or for Arrow the indices of the columns that have values, the
+            number of rows, and capsules of the Arrow C data interface. The third is the faults: for
+            each, the index of a record, the missing part (`"record"`, `"row"`, `"value"` or
+            `"rest"`), and a `PayloadError`. The last is the number of further faults.
 
         Raises:
             MemoryError: There is not enough memory.
             TooManyColumnsError: There are too many columns.
-            HasFirstError: A row has a column with which each row starts.
-            MisfitError: A value does not fit its column, or is in none.
+            HasFirstError: A row has a column of the same name as one that each row starts with.
+            MisfitError: A value does not fit its column, or belongs to no column.
         """
     def take_rest(self) -> tuple[bool, list[Any], list[tuple[int, str, PayloadError]], int]:
         """Takes the rows that are complete only at the end of a log.
 
         Returns:
-            Whether these are all: if not, it must be called again. And the output and the faults, as for
-            `take`.
+            Whether these are all rows, and the output and the faults, as for `take`. If these are
+            not all rows, call this again.
         """
     def take_held(self) -> tuple[bool, list[Any], list[tuple[int, str, PayloadError]], int]:
-        """Takes the rows that are held back until all logs were read.
+        """Takes the rows that are held back until all logs have been read.
 
         Returns:
             As for `take_rest`.
         """
     @property
     def columns(self) -> dict[str, ColumnType]:
-        """The columns that are known, or those that were learned, in their order, each with its type."""
+        """Returns the known or learned columns in their order, each with its type."""
     def __arrow_c_schema__(self) -> object:
-        """The columns and their types: a capsule of the Arrow C schema interface.
+        """Returns the columns and their types as a capsule of the Arrow C schema interface.
 
         Returns:
             The capsule.
         """
     @property
     def conflicts(self) -> tuple[dict[str, list[str]], list[str]]:
-        """The columns that are JSON: those with values of several types, and these; and those that are too wide.
+        """Returns the columns that became JSON.
+
+        The first value has those with values of several types, and these types. The second has the
+        names of those that are too wide.
 
         `a.b` is a field of `a`, and `a[]` are its items.
         """
     @property
     def note(self) -> str | None:
-        """The uncertain point that the records of this log have shown so far; `None` if there is none."""
+        """The uncertain point that the records of this log have shown so far, or `None`."""
     @property
     def is_open(self) -> bool:
-        """Whether its rows are written. If not at the end, it must be made again with all columns."""
+        """Whether the table writes its rows.
+
+        If it does not at the end, it must be made again with all columns.
+        """
     def only_learn(self) -> None:
-        """Lets the rows that follow only teach, as if the columns had grown."""
+        """Makes the table only learn from later rows, as if the columns had grown."""
     @property
     def row_count(self) -> int:
         """The number of rows."""
     @property
     def is_full(self) -> bool:
-        """Whether there are as many rows as are wanted."""
+        """Whether the table has as many rows as are wanted."""
     @property
     def missing(self) -> tuple[list[str], list[str]]:
-        """The wanted columns that no row had; and the names of columns that rows had, for a message."""
+        """Returns the wanted columns that no row had, and the columns that rows had."""
 
 @final
 class RecordDecoder:
-    """Decodes the records of one log, in their order.
+    """Decodes the records of one log, in order.
 
     Args:
         payload: The contents of the records, as in `cordwood._tables.payloads`.
@@ -2188,12 +2246,12 @@ class RecordDecoder:
 
     def __new__(cls, payload: str, dialect: str | None = None, /) -> Self: ...
     def row(self, record: ReadableBuffer, errors: list[PayloadError] | None = None, /) -> dict[str, Any] | None:
-        """The row of a record.
+        """Returns the row of a record.
 
         Args:
             record: `bytes` or any other buffer.
-            errors: A value that cannot be read is left out, and its error is appended to this list.
-                `None`: the error is raised.
+            errors: A list. If a value cannot be read, it is left out and its error is appended to
+                this list. If the argument is `None`, the error is raised.
 
         Returns:
             The values by their names, or `None` for a record that has no row.
@@ -2203,19 +2261,19 @@ class RecordDecoder:
             TypeError: `record` is not bytes-like.
         """
     def rest(self) -> dict[str, Any] | None:
-        """The row that is complete only after the last record.
+        """Returns the row that is complete only after the last record.
 
         Returns:
             The values by their names, or `None` if there is no such row.
         """
     def json(self, record: ReadableBuffer, /) -> str | None:
-        """The value of a record as JSON, on one line.
+        """Returns the value of a record as JSON, on one line.
 
         Args:
             record: `bytes` or any other buffer.
 
         Returns:
-            The text, or `None` for a record that the payload is not about.
+            The text, or `None` for a record that the payload does not describe.
 
         Raises:
             PayloadError: The record cannot be decoded.
@@ -2223,15 +2281,15 @@ class RecordDecoder:
         """
     @property
     def note(self) -> str | None:
-        """The uncertain point that the records have shown so far; `None` if there is none."""
+        """The uncertain point that the records have shown so far. `None` if there is none."""
     def value(self, record: ReadableBuffer, /) -> Any:
-        """The value of a record.
+        """Returns the value of a record.
 
         Args:
             record: `bytes` or any other buffer.
 
         Returns:
-            The value, or `None` for a record that the payload is not about.
+            The value, or `None` for a record that the payload does not describe.
 
         Raises:
             PayloadError: The record cannot be decoded.
@@ -2239,7 +2297,7 @@ class RecordDecoder:
         """
 
 def is_decoded(payload: str, record: bytes, dialect: str | None, /) -> bool:
-    """Whether a record is of the kind that a payload is about, all of it.
+    """Checks whether a whole record is of the kind that a payload describes.
 
     Args:
         payload: The name of the payload.
@@ -2247,18 +2305,18 @@ def is_decoded(payload: str, record: bytes, dialect: str | None, /) -> bool:
         dialect: The dialect of its log, if it is known.
 
     Returns:
-        Whether it can be decoded without a fault.
+        True if it can be decoded without a fault.
     """
 
 def entity_kinds(source: RecordBatch | Sequence[Record], /) -> tuple[list[tuple[str | None, list[int]]], list[int]]:
-    """The kinds of the entities in records.
+    """Returns the kinds of the entities in records.
 
     Args:
         source: A `RecordBatch`, or a list of `Record`.
 
     Returns:
-        Each kind, and the indices of its records; `None` is the kind of entities without a key. And
-        the indices of the records that cannot be read.
+        Each kind with the indices of its records, and the indices of the records that cannot be
+        read. The kind of entities without a key is `None`.
     """
 
 @final
@@ -2268,20 +2326,21 @@ class Fragments:
     def __iter__(self) -> Self: ...
     def __next__(self) -> Fragment: ...
     def next_run(self) -> tuple[int, int, str, str | None, str | None, int] | None:
-        """Merges the next fragments that are of the same kind and reason and in the same block.
+        """Merges the next fragments that have the same kind and reason and are in the same block.
 
-        For pictures of long logs.
+        Use it for pictures of long logs.
 
         Returns:
-            A tuple: the offset, the end offset, the kind, the reason, its severity and the number of
-            fragments. `None` at the end of the log.
+            A tuple: the offset, the end offset, the kind, the reason, its severity and the number
+            of fragments. `None` at the end of the log.
         """
     @property
     def found(self) -> tuple[DialectName, int | None, CompressionName | None, int | None, int]:
-        """The findings in the log so far.
+        """Returns the findings in the log so far.
 
-        A tuple: its dialect, its number, its compression, the number of another log to which all of
-        it belongs, and how many of its records start after damage in the same block.
+        The result is a tuple: the dialect, the log number, the compression, the number of the other
+        log if this whole log belongs to another, and the number of records that start after damage
+        in the same block.
         """
 
 def fragments(
@@ -2291,16 +2350,16 @@ def fragments(
     log_number: int | None = None,
     compression: CompressionName | None = None,
 ) -> Fragments:
-    """Lists every fragment and every gap of a log, with the reason for each that was not returned.
+    """Lists every fragment and every gap of a log, with the reason for each one that was not returned.
 
-    Together they tile the file: each starts where the one before it ends, and none crosses the end
-    of a block. Damage is not an error here. The list follows the records and regions of `Reader`
-    under the policy `"salvage"`: each fragment in a skipped region carries the region's reason.
+    Together they cover the file. Each starts where the previous one ends, and none crosses the end
+    of a block. Damage is not an error here. The list matches the records and regions of `Reader`
+    under the policy `"salvage"`: each fragment in a skipped region has the reason of that region.
     Memory use does not grow with the log.
 
     Args:
-        source: As for `Reader`, if it can be read twice: the path of a file, a URL or another
-            source that is read in ranges, a buffer, or an object with `read` and `seek`.
+        source: As for `Reader`, but it must be possible to read it twice: the path of a file, a URL
+            or another source that is read in ranges, a buffer, or an object with `read` and `seek`.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
@@ -2328,22 +2387,22 @@ def fragments(
 def leave_out_salvaged(reader: Reader, /) -> None:
     """Makes a reader with the policy `"salvage"` leave out the records that it would mark.
 
-    The others are those that the policy `"skip"` returns. Must be called before the first record is
-    read; not for `record_batches` in threads.
+    The reader then returns the same records as with the policy `"skip"`. Call this before the first
+    record is read. Do not use it with `record_batches` in threads.
 
     Args:
         reader: The reader.
     """
 
 def left_out(reader: Reader, /) -> tuple[int, dict[Reason, int]]:
-    """How much a reader has left out.
+    """Returns how much a reader has left out.
 
     Args:
         reader: The reader.
 
     Returns:
-        The number of records so far that it has left out because of `leave_out_salvaged`, and the
-        bytes in the skipped regions with each reason.
+        The number of records left out so far because of `leave_out_salvaged`, and the number of
+        bytes in the skipped regions for each reason.
     """
 
 def restored_index(
@@ -2353,10 +2412,11 @@ def restored_index(
     compression: CompressionName | None,
     on_corruption: str,
 ) -> RecordIndex:
-    """Returns the index that was pickled.
+    """Restores an index that was pickled.
 
     Args:
-        logs: The path, the position after the last record, the number of records and the offsets of each log.
+        logs: For each log, the path, the position after the last record, the number of records, and
+            the offsets.
         dialect: As for `index`.
         log_number: As for `index`.
         compression: As for `index`.
@@ -2367,15 +2427,16 @@ def restored_index(
     """
 
 def reason_in_words(reason: str, region: SkippedRegion, /) -> str:
-    """The reason of a region in words: the result of `SkippedRegion.description`.
+    """Describes the reason of a region in words. This is the result of `SkippedRegion.description`.
 
     Args:
         reason: The reason.
-        region: Its attributes are the details of the reason. Others than this reason has are ignored.
+        region: The region whose attributes are the details of the reason. Attributes that this
+            reason does not have are ignored.
 
     Returns:
         The text.
 
     Raises:
-        ValueError: There is no such reason.
+        ValueError: No such reason exists.
     """

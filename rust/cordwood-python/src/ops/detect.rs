@@ -59,8 +59,9 @@ pub(crate) fn detect<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     class.run(values).map(Some)
 }
 
-/// Returns the log offset at which the segment with this name starts, or `None` if no segment can
-/// have this name.
+/// Returns the log offset at which the segment with this name starts.
+///
+/// The result is `None` if no segment can have this name.
 #[pyfunction]
 #[pyo3(signature = (name, /))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts names to this type")]

@@ -279,8 +279,10 @@ impl Table {
         schema_capsule(py, &self.parts.lock(py)?.new_fields())
     }
 
-    /// Returns the columns that are JSON because they have values of several types, with these
-    /// types, and the names of the columns that are JSON because they are too wide.
+    /// Returns the columns that became JSON.
+    ///
+    /// The first value has those with values of several types, and these types. The second has the
+    /// names of those that are too wide.
     ///
     /// `a.b` is a field of `a`, and `a[]` are its items.
     #[getter]
@@ -296,15 +298,15 @@ impl Table {
         Ok((found, overfull.collect()))
     }
 
-    /// The uncertain point that the records of this log have shown so far, or `None` if there is
-    /// none.
+    /// The uncertain point that the records of this log have shown so far, or `None`.
     #[getter]
     fn note(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(self.parts.lock(py)?.decoder.note())
     }
 
-    /// Whether the table writes its rows. If it does not at the end, it must be made again with all
-    /// columns.
+    /// Whether the table writes its rows.
+    ///
+    /// If it does not at the end, it must be made again with all columns.
     #[getter]
     fn is_open(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.parts.lock(py)?.table.is_open())
@@ -328,8 +330,7 @@ impl Table {
         Ok(matches!(self.parts.lock(py)?.table.stop(), Some(Stop::Full)))
     }
 
-    /// Returns the wanted columns that no row had, and the names of columns that rows had, for a
-    /// message.
+    /// Returns the wanted columns that no row had, and the columns that rows had.
     #[getter]
     fn missing(&self, py: Python<'_>) -> PyResult<(Vec<String>, Vec<String>)> {
         let parts = self.parts.lock(py)?;

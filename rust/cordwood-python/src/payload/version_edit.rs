@@ -68,8 +68,9 @@ pub(crate) fn version_edit_field<'py>(
     Ok(Some((field.kind, field.tag, value, end_offset)))
 }
 
-/// The state of a database after the edits in its MANIFEST: its tables, and the last value of each
-/// number.
+/// The state of a database after the edits in its MANIFEST.
+///
+/// It has the tables of the database and the last value of each number.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct VersionState(Exclusive<payload::VersionState>);
 

@@ -114,8 +114,7 @@ impl WriteBatchReader {
         }
     }
 
-    /// The uncertain point that the batches so far have shown, in words, or `None` if there is
-    /// none.
+    /// The uncertain point that the batches have shown so far, in words, or `None`.
     #[getter]
     fn note(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(self.0.lock(py)?.note())
