@@ -11,7 +11,8 @@
 `open` is the entry point. It returns a `Reader` or a `Writer`. `follow` reads a log while it is written.
 
 `verify`, `salvage`, `pack`, `stat`, `fragments` and `map` work on whole logs. `info` also describes databases and
-exports. `scan` makes a table of many logs, for every program that reads Arrow. `evidence` makes a page about a log.
+exports. `scan` makes a table of many logs, for every program that reads Arrow. `evidence` makes a page about one or
+more logs.
 `index` returns records by their numbers. The package `cordwood.payload` decodes the data that programs keep in
 records. The package `cordwood.compat` replaces the readers of other packages.
 

@@ -479,7 +479,9 @@ class _Directory:
         return [(number, path) for number, path in logs if not self._has_no_record(os.path.basename(path), manifest)]
 
     def _missing_writes(self, manifest: _Manifest) -> Iterator[Problem]:
-        """Yields the newest log if the logs end before the last sequence number that the MANIFEST states.
+        """Yields the newest log if the MANIFEST states a later sequence number than the logs have.
+
+        The logs must have write batches.
 
         The engine writes a sequence number to a log before it states it in the MANIFEST. But the disk may not keep
         this order, and RocksDB also counts writes without a log.

@@ -234,10 +234,11 @@ class Reader:
         verify_checksums: Verify each checksum. If `False`, damaged data is returned as if it were
             intact. Default: `True`.
         record_len_max: The maximum length of a record in bytes. A longer record raises
-            `RecordTooLargeError`. Compressed data has two more limits. In a compressed log, the
+            `RecordTooLargeError` under the policy `"raise"`, and is treated like damage under the
+            others. Compressed data has two more limits. In a compressed log, the
             length of all records together is at most 256 MiB + 200 * (bytes read since the reader
             started or last sought). In a packed log, the records of one container have at most 256
-            MiB together. The record that would exceed one of these limits raises
+            MiB together. The record that would exceed one of these two raises
             `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
             above the default replaces the 256 MiB. Default: 1 GiB.
         storage_options: For a URL: the arguments for its fsspec file system, such as
@@ -836,11 +837,11 @@ class Writer:
         compression: How to compress each record, for `"rocksdb"`. The only value is `"zstd"`. You
             cannot append to a compressed log. Default: `None`: records are not compressed.
         flush: For a path: when to pass records to the operating system, which keeps them if this
-            process ends. `"append"`: before each `append` returns, in one write. A longer record
-            takes one write for every 256 KiB, and `extend` makes one write for every 1,024 records
-            or 128 KiB. `"close"`: up to 256 KiB of records are buffered until `flush`, `sync` or
-            `close`. An object is always written to as with `"close"`, and you cannot pass `flush`
-            for it. Default: `None`, which is `"append"`.
+            process ends. `"append"`: before each `append` returns, in one write. A record longer
+            than 256 KiB takes one write for every 256 KiB, and `extend` makes one write for every
+            1,024 records or 128 KiB. `"close"`: up to 256 KiB of records are buffered until
+            `flush`, `sync` or `close`. An object is always written to as with `"close"`, and you
+            cannot pass `flush` for it. Default: `None`, which is `"append"`.
         sync: When to wait until records are on the disk, in addition to `sync()` and
             `append(..., sync=True)`. `"never"`: at no other time. `"close"`: when the writer is
             closed. `"append"`: before each `append` returns. Every setting except `"never"` also
@@ -1131,9 +1132,9 @@ class Writer:
     def close(self) -> None:
         """Flushes, syncs if `sync` requires it, and closes the file. Closing twice is allowed.
 
-        If other threads are waiting for a sync, this call waits until the sync is done. Another
-        writer may then open the file. In a forked child, this only closes the child's copy of the
-        descriptor.
+        If other threads are waiting for a sync, this call waits until the sync is done. After
+        closing, another writer may open the file. In a forked child, this only closes the child's
+        copy of the descriptor.
 
         An object that was passed in is flushed but not closed.
 
@@ -1446,9 +1447,9 @@ def salvage(
         compression: As for `Reader`. Default: `None`.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
         repair_bit_flips: Also write each record whose damage can be explained by one flipped bit,
-            with that bit flipped back. `repaired_count` and `repaired` of the report list these
-            records. The checksum of such a record confirms its contents, assuming that only one bit
-            was flipped. Default: `False`.
+            with that bit flipped back. `repaired_count` of the report counts these records, and
+            `repaired` lists the repaired fragments. The checksum of such a record confirms its
+            contents, assuming that only one bit was flipped. Default: `False`.
         storage_options: As for `Reader`. Default: `None`.
         progress: As for `verify`. Default: `None`.
 

@@ -284,7 +284,7 @@ _VERSIONS = (
     *("ETag", "etag", "generation", "VersionId", "version_id", "blob_id", "content_md5", "md5Hash", "Content-MD5"),
     *("Last-Modified", "LastModified", "last_modified", "mtime", "modified", "created"),
 )
-"""The names under which stores state the version of an object. The first name that is present is used."""
+"""The names under which stores state a version, in order: those that change with the bytes come first."""
 
 
 def _version_of(info: dict[str, Any]) -> str | None:

@@ -54,7 +54,7 @@ class ZerosAtEnd(NamedTuple):
     offset: int
     length: int
     is_padding: bool
-    """Whether they fill the block after a complete last record in a file of whole blocks.
+    """Whether they fill the rest of the block of the last record, which is complete, in a file of whole blocks.
 
     App Engine's writer leaves such a file.
     """

@@ -252,7 +252,8 @@ class LogTruncatedError(_ChangedError):
         path: The path of the log. `None` if the source has no path.
         offset: The file offset at which reading was to start.
         file_len: The length of the file, in bytes. `None` if it is not known, as for an object with `read`.
-        first_offset: Where the log starts, if segments at its start were pruned. Otherwise `None`.
+        first_offset: Where the log starts, if it starts after `offset` because its oldest segments were pruned.
+            Otherwise `None`.
     """
 
     first_offset: int | None = None

@@ -136,7 +136,7 @@ class Hint(StrEnum):
 
     Attributes:
         ON_CORRUPTION: Continue after the damage, or salvage the log.
-        CHECK_OFFSET: Check the offset passed to `seek`. No record may start there.
+        CHECK_OFFSET: Check the offset passed to `seek`. Perhaps no record starts there, and then this is not damage.
         RAISE_RECORD_LEN_MAX: If you trust the data, raise `record_len_max`. Above 1 GiB, readers and writers need it.
         LOWER_RECORD_LEN_MAX: Try again, or lower `record_len_max` to skip records that do not fit in memory.
         NAME_DIALECT: If you are sure that the file is a log, pass `dialect`.
@@ -204,7 +204,7 @@ class OutcomeKind(StrEnum):
 
     Attributes:
         UNFINISHED: Reading has not ended. There may be more records.
-        CLEAN: Reading ended after a complete record, at the end of the file or of the range.
+        CLEAN: Reading ended at the end of the file or of the range, and not inside an incomplete record.
         TORN_TAIL: Reading ended in an incomplete record, as a crash leaves it.
         STOPPED: Reading ended at damage, under the policy `"stop"`.
     """

@@ -50,7 +50,7 @@ class Readable(Protocol):
             size: The maximum number of bytes to read.
 
         Returns:
-            At most `size` bytes. None at the end of the file, and only there.
+            At most `size` bytes. It returns no bytes (`b""`) at the end of the file, and only there.
         """
         ...
 

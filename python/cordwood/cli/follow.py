@@ -113,7 +113,7 @@ _MAY_BECOME_LOGS = {
 def _may_be_log(options: argparse.Namespace, follower: cordwood.Follower) -> bool:
     """Checks whether the bytes in the file so far may be the start of a log. Reports another format.
 
-    A follower raises an error only for a file with the signature of another format. Otherwise, it waits for more
+    Of files in another format, a follower refuses only those with a signature. Otherwise, it waits for more
     bytes. It also waits if the file contains the rest of another log. If the file was renamed, it would wait forever
     without a message.
     """

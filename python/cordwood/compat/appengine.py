@@ -135,7 +135,7 @@ class _Log:
 
 
 class RecordsReader:
-    """Reads the records of a log. Iterating yields the records after the current position, as `bytes`.
+    """Reads the records of a log. Iterating yields the records from the current position on, as `bytes`.
 
     Args:
         reader: A binary file, or another object with `read`. If it has `tell`, reading starts at the position of the

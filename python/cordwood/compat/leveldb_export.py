@@ -71,7 +71,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class RecordsReader(appengine.RecordsReader):
-    """Reads the records of a log. Iterating yields the records after the current position, as `bytes`.
+    """Reads the records of a log. Iterating yields the records from the current position on, as `bytes`.
 
     Args:
         reader: As for `appengine.RecordsReader`.

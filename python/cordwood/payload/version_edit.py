@@ -98,7 +98,7 @@ class CustomFieldKind(StrEnum):
 
     Attributes:
         NEED_COMPACTION: The file is marked for compaction: `bool`.
-        MIN_LOG_NUMBER_TO_KEEP: Logs with smaller numbers are not needed by the whole database: `int`.
+        MIN_LOG_NUMBER_TO_KEEP: Logs with smaller numbers are not needed by any part of the database: `int`.
         OLDEST_BLOB_FILE_NUMBER: The smallest number of a blob file that the table refers to: `int`.
         OLDEST_ANCESTER_TIME: The Unix time of the oldest data in seconds, or 0 if it is not known: `int`.
         FILE_CREATION_TIME: The Unix time in seconds at which the file was made, or 0 if it is not known: `int`.

@@ -162,7 +162,8 @@ class WriteBatch:
 
     Args:
         record: The record. Only its header is decoded at first.
-        engine: `"rocksdb"` or `"pebble"`. LevelDB has the first two tags of `"rocksdb"`. Five tags
+        engine: `"rocksdb"` or `"pebble"`. For LevelDB, whose two tags are the first two of RocksDB, use `"rocksdb"`.
+            Five tags
             have one meaning in RocksDB and another in Pebble. Default: `"rocksdb"`.
 
     Raises:

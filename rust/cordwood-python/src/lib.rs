@@ -11,8 +11,9 @@
     reason = "of a reader, a writer and its log: there is one for each object, and most are the large variant"
 )]
 
-// Code that the classes share. All `unsafe` code is in `memory/buffer.rs`, `arrow/c_data.rs`, and
-// three files of `interpreter/`: `fast_call`, `kept_exception` and `python_code`.
+// Code that the classes share. All `unsafe` code is in `memory/buffer.rs`, `arrow/c_data.rs`,
+// `arrow/import.rs`, and three files of `interpreter/`: `fast_call`, `kept_exception` and
+// `python_code`.
 mod arrow;
 mod exclusive;
 mod interpreter;

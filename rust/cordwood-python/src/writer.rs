@@ -156,11 +156,11 @@ impl Object {
 ///     compression: How to compress each record, for `"rocksdb"`. The only value is `"zstd"`. You
 ///         cannot append to a compressed log. Default: `None`: records are not compressed.
 ///     flush: For a path: when to pass records to the operating system, which keeps them if this
-///         process ends. `"append"`: before each `append` returns, in one write. A longer record
-///         takes one write for every 256 KiB, and `extend` makes one write for every 1,024 records
-///         or 128 KiB. `"close"`: up to 256 KiB of records are buffered until `flush`, `sync` or
-///         `close`. An object is always written to as with `"close"`, and you cannot pass `flush`
-///         for it. Default: `None`, which is `"append"`.
+///         process ends. `"append"`: before each `append` returns, in one write. A record longer
+///         than 256 KiB takes one write for every 256 KiB, and `extend` makes one write for every
+///         1,024 records or 128 KiB. `"close"`: up to 256 KiB of records are buffered until
+///         `flush`, `sync` or `close`. An object is always written to as with `"close"`, and you
+///         cannot pass `flush` for it. Default: `None`, which is `"append"`.
 ///     sync: When to wait until records are on the disk, in addition to `sync()` and
 ///         `append(..., sync=True)`. `"never"`: at no other time. `"close"`: when the writer is
 ///         closed. `"append"`: before each `append` returns. Every setting except `"never"` also
@@ -603,9 +603,9 @@ impl Writer {
 
     /// Flushes, syncs if `sync` requires it, and closes the file. Closing twice is allowed.
     ///
-    /// If other threads are waiting for a sync, this call waits until the sync is done. Another
-    /// writer may then open the file. In a forked child, this only closes the child's copy of the
-    /// descriptor.
+    /// If other threads are waiting for a sync, this call waits until the sync is done. After
+    /// closing, another writer may open the file. In a forked child, this only closes the child's
+    /// copy of the descriptor.
     ///
     /// An object that was passed in is flushed but not closed.
     ///

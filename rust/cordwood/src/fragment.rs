@@ -242,10 +242,9 @@ pub(crate) fn stated_end(format: &LogFormat, header: Header) -> usize {
 /// (a) The checksum does not cover the length. If it is valid for a shorter payload, the length was
 /// damaged. (b) If a complete, valid fragment follows, more was written after this header, so the
 /// payload of this header had been written.
-/// own payload had been written.
+///
 /// If a payload itself contains log fragments, (b) can report a torn tail as damage. A false alarm
 /// is better than a silent loss.
-/// alarm than a silent loss.
 fn length_is_proved_wrong(format: &LogFormat, header: Header, bytes: &[u8]) -> bool {
     // The checksum covers everything from this byte on.
     let (head, payload) = bytes[KIND_AT..]

@@ -21,7 +21,8 @@ const STRIDE: u64 = 16;
 /// system allows a process about 1,000 open files.
 const IDLE_MAX: usize = 64;
 
-/// If most records are read at once, this many record indices are sorted at a time.
+/// If a large part of the records is read at once, the indices of this many records are sorted at a
+/// time.
 const PIECE_LEN: usize = 1 << 12;
 
 /// Looks up the records of logs by index, counted from 0.
@@ -101,8 +102,9 @@ pub struct IndexedLog {
     pub record_count: u64,
     /// The offset of the first of every 16 records, followed by the offset after the last record.
     pub offsets: Vec<u64>,
-    /// The numbers of the groups of 16 records near damage: bytes were lost in the group or
-    /// directly before it. Reading that starts elsewhere may find other records there.
+    /// The numbers of the groups of 16 records near damage: bytes were lost in the group, since the
+    /// previous group, or earlier in the block of one of its records that is salvaged. Reading that
+    /// starts elsewhere may find other records there.
     pub near_damage: Vec<u64>,
     /// The offsets of all records of the groups in `near_damage`.
     pub exact_offsets: Vec<u64>,

@@ -40,12 +40,13 @@
 //!
 //! # Damage
 //!
-//! A reader returns *events*: records, and a [`SkippedRegion`](damage::SkippedRegion) for each gap
-//! between them. Every event states the bytes it spans, so every byte of a file is accounted for. A
-//! skipped region also states the reason. [`OnCorruption`] decides how damage is handled. The
-//! reader can return an error (the default), skip the damage (as LevelDB does), treat it as the end
-//! of the log, or skip it and salvage the intact rest of its block. A torn tail, the incomplete end
-//! that a crash leaves, is not damage. It ends the log, and [`Reader::end`] reports it.
+//! A reader returns *events*: records, and the [`SkippedRegion`](damage::SkippedRegion)s between
+//! them. Every event states the bytes it spans. Only the trailers of blocks are in no event, so
+//! every byte of a file is accounted for. A skipped region also states the reason. [`OnCorruption`]
+//! decides how damage is handled. The reader can return an error (the default), skip the damage (as
+//! LevelDB does), treat it as the end of the log, or skip it and salvage the intact rest of its
+//! block. A torn tail, the incomplete end that a crash leaves, is not damage. It ends the log, and
+//! [`Reader::end`] reports it.
 //!
 //! No input makes this crate panic, loop forever, or hold more than [`ReadOptions::record_len_max`]
 //! bytes of a record in memory.
@@ -79,7 +80,7 @@
 //!
 //! # Hidden items
 //!
-//! A few items that only cordwood's Python package or its benchmarks need are `#[doc(hidden)]`. The
+//! A few items that cordwood's Python package or its benchmarks need are `#[doc(hidden)]`. The
 //! feature `test-storage` lets tests put a simulated disk under a [`LogFile`]. Neither is part of
 //! the public interface, and both may change in any release. To do your own waiting, use
 //! [`Reader::found`]. To do your own I/O, use a [`Decoder`](codec::Decoder).

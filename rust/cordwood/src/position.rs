@@ -16,12 +16,13 @@ use crate::format::BLOCK_LEN;
 
 /// An offset in a log, with marks that identify the log.
 ///
-/// An offset is valid only in one log. So a position also stores checksums of two ranges of bytes
-/// before the offset, one in the first block of the log and one in the block before the offset. A
-/// reader or follower that resumes at a position compares them. If they differ, it is another log,
-/// and the error is [`ErrorKind::Changed`](crate::ErrorKind::Changed). The log may have grown, been
-/// copied, or been renamed in the meantime. It may also have been damaged, because a damaged block
-/// is not compared. A position at offset 0 fits any log.
+/// An offset is valid only in one log. So a position also stores checksums of up to three ranges of
+/// bytes before the offset: at the end of the previous segment, in the first block of the file, and
+/// in the block before the offset. A reader or follower that resumes at a position compares them.
+/// If they differ, it is another log, and the error is
+/// [`ErrorKind::Changed`](crate::ErrorKind::Changed). The log may have grown, been copied, or been
+/// renamed in the meantime. It may also have been damaged, because a damaged block is not compared.
+/// A position at offset 0 fits any log.
 ///
 /// To store a position, use its text form. See [`Display`](fmt::Display) and [`FromStr`].
 ///

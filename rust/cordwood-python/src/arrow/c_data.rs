@@ -5,7 +5,8 @@
 //! The interface has these requirements for a producer. Each is met as described:
 //!
 //! - *Memory stays where it is, unchanged, until it is released*: an exported array owns the
-//!   [`Memory`] of its buffers. The memory may be moved, but it is never changed.
+//!   [`Memory`] of its buffers. The [`Memory`] value may be moved, which does not change the
+//!   address of the buffer, and the bytes are never changed.
 //! - *The content matches the schema*: an [`Array`] has the buffers and the children of its
 //!   [`Field`], in order, and they are as long as the type requires. Each child of a structure is
 //!   as long as the structure. A list has as many items as its last offset says. The code that

@@ -126,7 +126,7 @@ pub(crate) fn open_path(path: &Path, mut options: ReadOptions) -> Result<OpenedR
         options = options.with_format(reader.format()?);
     }
     let source = reader.into_inner().map(FileInput::boxed);
-    // Several threads can only read a single file.
+    // Several threads can read only a log in a single file, not a segmented log.
     let is_one_file = !source.is_segmented();
     Ok(OpenedReader {
         another: source.get_ref().another().filter(|_| is_one_file),

@@ -169,9 +169,9 @@ fn read_parts<T: Send>(
 ///     compression: As for `Reader`. Default: `None`.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///     repair_bit_flips: Also write each record whose damage can be explained by one flipped bit,
-///         with that bit flipped back. `repaired_count` and `repaired` of the report list these
-///         records. The checksum of such a record confirms its contents, assuming that only one bit
-///         was flipped. Default: `False`.
+///         with that bit flipped back. `repaired_count` of the report counts these records, and
+///         `repaired` lists the repaired fragments. The checksum of such a record confirms its
+///         contents, assuming that only one bit was flipped. Default: `False`.
 ///     storage_options: As for `Reader`. Default: `None`.
 ///     progress: As for `verify`. Default: `None`.
 ///

@@ -234,8 +234,8 @@ impl Cursor {
         Ok(false)
     }
 
-    /// Gathers records that are in memory. Returns whether they fill a batch of `target_len` bytes.
-    /// A batch is shorter if there is no memory for the next record.
+    /// Gathers records that are in memory. Returns true if they fill a batch of `target_len` bytes,
+    /// or if there is no memory for the next record and the batch is therefore shorter.
     fn gather(&mut self, target_len: usize) -> Result<bool, Error> {
         let moved = self.reader.move_found(&mut self.gathered, target_len);
         // Regions skipped after the last record have already advanced the position.

@@ -95,10 +95,11 @@ use crate::values::{Outcome, len_by_reason};
 ///     verify_checksums: Verify each checksum. If `False`, damaged data is returned as if it were
 ///         intact. Default: `True`.
 ///     record_len_max: The maximum length of a record in bytes. A longer record raises
-///         `RecordTooLargeError`. Compressed data has two more limits. In a compressed log, the
+///         `RecordTooLargeError` under the policy `"raise"`, and is treated like damage under the
+///         others. Compressed data has two more limits. In a compressed log, the
 ///         length of all records together is at most 256 MiB + 200 * (bytes read since the reader
 ///         started or last sought). In a packed log, the records of one container have at most 256
-///         MiB together. The record that would exceed one of these limits raises
+///         MiB together. The record that would exceed one of these two raises
 ///         `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
 ///         above the default replaces the 256 MiB. Default: 1 GiB.
 ///     storage_options: For a URL: the arguments for its fsspec file system, such as

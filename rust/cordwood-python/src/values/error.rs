@@ -134,8 +134,8 @@ fn of_log(attributes: &Bound<'_, PyDict>, kind: &ErrorKind, offset: Option<u64>)
     })
 }
 
-/// Adds a hint to an exception that is not a `CordwoodError`, because only that class has hints. If
-/// this fails, returns the exception that was raised by the attempt.
+/// Adds a hint to an exception that is not a `CordwoodError`. A `CordwoodError` gets its hint when
+/// it is created. If this fails, returns the exception that was raised by the attempt.
 pub(crate) fn with_hint(py: Python<'_>, exception: PyErr, hint: Hint) -> PyErr {
     let add = || {
         let hint = HINT.member(py, hint.as_str())?;

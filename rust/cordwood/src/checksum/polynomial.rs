@@ -58,10 +58,10 @@ pub(super) const fn x_to_bytes(poly: u32, n: u64) -> u32 {
 
 /// Returns a table whose entry `i` advances a state of CRC-32C over `i` times `unit` zero bytes by
 /// multiplication. The `crc32` instruction must then reduce the product.
+///
 /// The instruction advances the product over another 32 bits, and the product of two reflected
 /// numbers is one bit too low. The sum of these is 33. There is no entry for an advance over fewer
 /// bits.
-/// numbers is one bit too low: hence the 33. There is no entry for an advance over fewer bits.
 #[cfg(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64"))]
 pub(super) const fn shifts<const N: usize>(unit: usize) -> [u32; N] {
     let mut shifts = [0; N];

@@ -148,7 +148,7 @@ mod tests {
         }
     }
 
-    /// The lengths go up to the whole block, which has the longest checksums.
+    /// Tries lengths up to a whole block, which has the longest checksums.
     #[test]
     fn the_definition_holds_for_a_fragment_as_long_as_the_block() {
         for dialect in [Dialect::LEVELDB, Dialect::WANDB] {

@@ -255,8 +255,8 @@ impl Decoder {
         self.seek_from(self.start_of(offset), offset);
     }
 
-    /// Like [`seek`](Self::seek), but starts reading at `start`. This is `offset`, or the start of
-    /// the container that contains it.
+    /// Like [`seek`](Self::seek), but starts reading at `start`. This is `offset`, the start of its
+    /// block, or the start of the container that contains it.
     pub(crate) fn seek_from(&mut self, start: u64, offset: u64) {
         self.assembler.abandon(Interruption::Damage);
         self.unpacker.restart(start);

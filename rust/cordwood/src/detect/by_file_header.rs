@@ -30,9 +30,9 @@ pub(super) fn nearest_file_header(head: &[u8]) -> Option<Dialect> {
     (damaged_bits(&nearest) <= DAMAGED_BITS_MAX).then_some(*nearest)
 }
 
-/// Returns the dialect of a log with a damaged file header, among the dialects with the same
-/// fragments as `found`. This is the dialect whose file header differs from `head` in only a few
-/// bits. If there is none, it is the dialect with the most intact bytes.
+/// Returns the dialect of a log with a damaged file header. This is the dialect whose file header
+/// differs from `head` in only a few bits. If there is none, it is the dialect with the most intact
+/// bytes, among those with the same fragments as `found`.
 pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) -> PartialDetection {
     let intact_count = |dialect: &&Dialect| dialect.magic().iter().zip(head).filter(|(a, b)| a == b).count();
     let with_fragments = Dialect::ALL.iter().filter(|dialect| dialect.has_fragments_of(found));

@@ -8,7 +8,7 @@ use crate::format::FRAGMENT_LEN_MAX;
 use crate::names::named;
 
 named! {
-    /// The format of a file that is not a log of any dialect. The description names a program that
+    /// The format of a file that is not a log of any dialect. Most descriptions name a program that
     /// reads it.
     pub enum Foreign {
         /// A file compressed with gzip.

@@ -177,7 +177,8 @@ impl Packing {
             // lengths take at least one byte per record.
             Codec::Zstd => self.room - 1,
         };
-        // This ensures that a record that is too long to share a container does not pass the limit.
+        // This ensures that a record that is too long to share a container is never within the
+        // limit.
         let data_len_max = self.data_len_max().min(data_len + STORED_LEN_MAX);
         self.limit = room.min(lens_len + data_len_max);
     }
@@ -243,8 +244,8 @@ impl Packing {
         head_len + body_len <= self.room
     }
 
-    /// Returns whether the container must be closed before any further record. A stored container
-    /// never crosses the end of its block.
+    /// Returns whether the container must be closed before any further record. With the codec
+    /// `Stored`, a container never crosses the end of its block.
     fn is_full(&self) -> bool {
         self.filled.data_len >= self.data_len_max() || (self.codec == Codec::Zstd && self.filled.count >= self.room)
     }

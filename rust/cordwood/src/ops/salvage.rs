@@ -97,9 +97,10 @@ impl SalvageOptions {
 /// assert_eq!((report.record_count, report.salvaged_count), (2, 1));
 /// assert_eq!(std::fs::read(&clean)?, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(2));
 ///
-/// let (options, repaired) = (ops::SalvageOptions::default().with_repair_bit_flips(true),
-/// directory.path().join("repaired.log")); let report = ops::salvage_file(&damaged, &repaired,
-/// &options)?; assert_eq!((report.record_count, report.repaired_count), (3, 1));
+/// let options = ops::SalvageOptions::default().with_repair_bit_flips(true);
+/// let repaired = directory.path().join("repaired.log");
+/// let report = ops::salvage_file(&damaged, &repaired, &options)?;
+/// assert_eq!((report.record_count, report.repaired_count), (3, 1));
 /// assert_eq!(report.repaired.listed()[0].bit_flip.unwrap().offset, 17);
 /// assert_eq!(std::fs::read(&repaired)?, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3));
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -26,7 +26,8 @@ pub enum Found<'a> {
     End(End),
 }
 
-/// A record that was found but not taken yet. Its bytes have not been copied.
+/// A record that was found but not taken yet. Its bytes are where the reader has them: in the
+/// window, or in the decoder if it had to join or decompress them.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct FoundRecord<'a> {
@@ -208,7 +209,9 @@ impl<S: Source> Reader<S> {
 
     /// Looks for the next finding in the bytes that have been read, unless there [already is
     /// one](Self::found). Returns whether there is one now. If it returns `false`, more bytes must
-    /// be read. This function never waits for the source.
+    /// be read. This function does not read the next bytes from the source. It does other I/O only
+    /// to inspect the rest of a long file that does not start like a log, and to open the next file
+    /// of a segmented log.
     pub fn find(&mut self) -> bool {
         if self.has_found() {
             return true;

@@ -49,7 +49,8 @@ pub struct Reader<S = StreamSource<FileReader>> {
     pub(super) source: S,
     /// Its facts about the last step are valid until the next step.
     pub(crate) decoder: Decoder,
-    /// `start` is updated by each seek, and `origin` by each file that is opened.
+    /// Each seek updates `start`, `seek_range` also updates `end`, and each file that is opened
+    /// updates `origin`.
     pub(crate) options: ReadOptions,
     /// The offset of the last seek.
     sought: Option<u64>,
@@ -541,8 +542,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    // Not inlined, because `step` would then be too large to be inlined into the loops over short
-    // records.
+    // This is not inlined, because inlining it would make `step` too large to be inlined into the
+    // loops over short records.
     #[inline(never)]
     fn look(&mut self) -> Result<Step, Error> {
         while !self.find() {

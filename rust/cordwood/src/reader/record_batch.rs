@@ -308,8 +308,9 @@ impl RecordBatch {
 /// addition to its data.
 const COUNT_MAX: usize = 1 << 16;
 
-/// The maximum number of bytes to reserve for the data of an empty batch. This is no more than a
-/// usual batch needs, because a file may be much longer than the part that is read.
+/// The maximum number of bytes of data for which an empty batch reserves memory, in addition to one
+/// block. This is no more than a usual batch needs, because a file may be much longer than the part
+/// that is read.
 const START_LEN_MAX: usize = 1 << 20;
 
 fn count_max(target_len: usize) -> usize {

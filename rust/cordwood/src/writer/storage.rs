@@ -91,7 +91,8 @@ impl DiskFile {
             check_lock(file.try_lock()).map_err(|kind| Error::new(kind, Some(path)))?;
         }
         Ok(DiskFile {
-            // Without an identity, a failed sync is not remembered. It has no other effect.
+            // Without an identity, a failed sync is not remembered, and `has_path` cannot notice
+            // that the path names another file.
             identity: metadata.is_file().then(|| FileId::of(&file).ok()).flatten(),
             file,
             is_regular: metadata.is_file(),

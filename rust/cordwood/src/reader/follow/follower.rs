@@ -768,8 +768,8 @@ impl Follower {
         Ok(Some(self.not_yet(reason, status)))
     }
 
-    /// Continues in the file and the directory that now have the names of the followed ones. They
-    /// must be of the same log, for example a copy of it.
+    /// Continues in the file and the directory that now have the names of the followed ones, if they
+    /// are of the same log, for example a copy of it. Returns an error if they are not.
     #[cold]
     fn reopen(&mut self) -> Result<(), Error> {
         let position = self.position()?;

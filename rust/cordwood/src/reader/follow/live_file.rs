@@ -210,8 +210,8 @@ impl LiveFile {
     /// Discards the bytes read before, because they may be stale where the decoder found no valid
     /// fragment.
     pub(super) fn read(&mut self, offset: u64, file_len: u64) -> io::Result<()> {
-        // Reads are long only while all of their bytes are used, because a gigabyte of zeros may
-        // follow the written part.
+        // Reads are long only as long as every byte is used, because a gigabyte of zeros may follow
+        // the written part.
         let used = usize::try_from(offset.saturating_sub(self.offset)).unwrap_or(usize::MAX);
         let was_of_use = self.len == self.read_len && used.saturating_add(BLOCK_LEN) > self.len;
         let wanted = if was_of_use { self.read_len * 2 } else { READ_LEN_MIN };

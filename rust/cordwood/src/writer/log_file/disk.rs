@@ -32,7 +32,8 @@ impl LogFile {
         self.write_buffer(state)
     }
 
-    /// Writes the buffer to the file. The buffer has all records except those of an open container.
+    /// Writes the buffer to the file. The buffer has all records that are not yet in the file,
+    /// except those of an open container.
     pub(super) fn write_buffer(&self, state: &mut State) -> Result<(), Error> {
         let Some(storage) = &state.storage else {
             return Err(self.refusal(state));

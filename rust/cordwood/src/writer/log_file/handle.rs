@@ -20,9 +20,9 @@ use crate::writer::storage::copy_of;
 /// A log file on disk, to which records are written.
 ///
 /// * [`create`](LogFile::create) and [`create_new`](LogFile::create_new) create a new log.
-///   [`append_to`](LogFile::append_to) opens an existing one and appends after its last complete
-///   record. It never appends after an incomplete record. LevelDB's own log reuse does, and loses
-///   the records that follow.
+///   [`append_to`](LogFile::append_to) reads an existing one and appends to it, but never directly
+///   after an incomplete record. LevelDB's own log reuse does that, and loses the records that
+///   follow.
 /// * The file is locked against a second writer, in this process or another, until the log is
 ///   closed or dropped.
 /// * Threads can share a log by reference. Threads that call [`append_sync`](LogFile::append_sync)
@@ -92,8 +92,8 @@ pub struct LogFile {
 }
 
 impl LogFile {
-    /// Returns the format in which the log is written. If the options name no dialect, this is the
-    /// detected dialect.
+    /// Returns the format in which the log is written. It is the format of the options. If they
+    /// name no dialect, it has the detected dialect.
     pub fn format(&self) -> LogFormat {
         self.format
     }
@@ -268,8 +268,9 @@ impl LogFile {
     /// # Errors
     ///
     /// The same errors as [`append`](Self::append). If a record is too long, the records before it
-    /// are in the log. After a failed write, records that had not reached the file are not in the
-    /// log. That may be all of them. [`offset`](Self::offset) shows where the log ends.
+    /// are in the log. After a failed write, the records of this call that had not reached the file
+    /// are not in the log. That may be all of them. That may be all of them.
+    /// [`offset`](Self::offset) shows where the log ends.
     pub fn extend<R: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         let (extended, unsynced) = self.extend_unsynced(records)?;
         self.wait_for(unsynced)?;

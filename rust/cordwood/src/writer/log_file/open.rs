@@ -105,9 +105,10 @@ impl LogFile {
     /// std::fs::OpenOptions::new().write(true).open(&path)?.set_len(19)?; // as a crash may leave it
     ///
     /// let refused = LogFile::append_to(&path, LogFileOptions::default());
-    /// assert!(matches!(refused, Err(Error { kind: ErrorKind::TornTail { region, .. }, .. }) if
-    /// region.start == 10)); let log = LogFile::append_to(&path,
-    /// LogFileOptions::default().with_on_torn_tail(OnTornTail::Truncate))?;
+    /// let Err(Error { kind: ErrorKind::TornTail { region, .. }, .. }) = refused else { panic!() };
+    /// assert_eq!(region.start, 10);
+    /// let options = LogFileOptions::default().with_on_torn_tail(OnTornTail::Truncate);
+    /// let log = LogFile::append_to(&path, options)?;
     /// assert_eq!(log.discarded_tail().map(|region| (region.start, region.end)), Some((10, 19)));
     /// assert_eq!(log.append(b"two again")?, 10);
     /// # log.close()?;

@@ -139,7 +139,7 @@ impl DiskDirectory {
 }
 
 /// Puts the name of the log's directory, which is in `parent`, on the disk. Without this, a crash
-/// loses the directory with all segments in it. This is also needed if the directory exists,
+/// can lose the directory with all segments in it. This is also needed if the directory exists,
 /// because the process that created it may have ended before this call.
 fn sync_name(parent: &io::Result<File>, is_new: bool) -> io::Result<()> {
     match sync_directory(parent) {

@@ -17,7 +17,7 @@ use crate::segments::{OFFSET_MAX, Segment, breaks, name_of};
 use crate::writer::log_file::{LogFile, LogFileOptions, LogStatus, Mutex, MutexGuard, after_end, check_appended_to};
 use crate::writer::storage::{Storage, copy_of, read_at_most};
 
-/// The number of expired segments to remove when a new segment starts. Appends wait for the
+/// The maximum number of expired segments to remove when a new segment starts. Appends wait for the
 /// removal, and each removed segment takes one sync of the directory.
 const EXPIRED_MAX: usize = 64;
 
@@ -305,8 +305,9 @@ impl SegmentedLog {
     }
 
     /// Appends several records under one lock and returns how many. The records may go to several
-    /// segments. If the policy requires a sync, there is one sync after the last record. Other
-    /// threads wait until all are appended. The iterator must not use the log itself.
+    /// segments. If the policy requires a sync, it follows the last record. Starting a segment also
+    /// syncs, under any policy. Other threads wait until all are appended. The iterator must not
+    /// use the log itself.
     ///
     /// # Errors
     ///
@@ -608,7 +609,8 @@ fn check_options(options: &LogFileOptions, path: Option<&Path>) -> Result<(), Er
     options.dialect.map_or(Ok(()), |dialect| check_dialect(dialect, path))
 }
 
-/// Rejects the dialects in which other programs write their files. They are never segmented.
+/// Rejects all dialects except `LEVELDB` and packed ones. Other programs write files in them, and
+/// those are never in segments.
 fn check_dialect(dialect: Dialect, path: Option<&Path>) -> Result<(), Error> {
     let is_segmented = dialect == Dialect::LEVELDB || dialect.is_packed();
     let checked = if is_segmented {
