@@ -72,7 +72,7 @@ def test_docstrings_are_replaced_and_added(monkeypatch):
 def test_docstrings_of_python_are_not_copied():
     assert stub.docstring(("Reader", "__iter__")) is None
     assert stub.docstring(("Reader", "__new__")) is None
-    assert stub.docstring(("Scan", "__arrow_c_stream__")).startswith("The table as a stream")
+    assert stub.docstring(("Scan", "__arrow_c_stream__")).startswith("Returns the table as an Arrow stream")
 
 
 def test_a_docstring_that_is_only_in_the_stub_is_reported(monkeypatch):
