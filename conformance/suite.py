@@ -10,6 +10,7 @@ library only.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import itertools
 import json
@@ -525,7 +526,11 @@ class Runner:
         """Ends the program."""
         if self._process is not None:
             self._process.kill()
-            self._process.communicate()
+            # The thread that reads the output closes it.
+            with contextlib.suppress(OSError):
+                if self._process.stdin is not None:
+                    self._process.stdin.close()
+            self._process.wait()
             self._process = None
 
     def _start(self) -> None:
@@ -539,8 +544,9 @@ class Runner:
 
         def read() -> None:
             assert process.stdout is not None
-            for line in process.stdout:
-                lines.put(line)
+            with process.stdout as output:
+                for line in output:
+                    lines.put(line)
             lines.put("")
 
         threading.Thread(target=read, daemon=True).start()
