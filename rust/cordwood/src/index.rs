@@ -248,10 +248,11 @@ impl RecordIndex {
             };
             let of_log = places.partition_point(|&(index, _)| index < end);
             let (here, rest) = places.split_at(of_log);
+            let is_whole = self.logs[log].near_damage.is_empty();
             let is_alone = |index: u64| self.logs[log].exact_offset(index - first_of(log)).is_some();
             // If the next record is this near, it is faster to continue reading than to seek.
             let are_near = |&(index, _): &(u64, usize), &(next, _): &(u64, usize)| {
-                next == index || (next - index <= STRIDE && !is_alone(index) && !is_alone(next))
+                next - index <= STRIDE && (is_whole || next == index || !(is_alone(index) || is_alone(next)))
             };
             let (mut reader, mut stays) = match open.take() {
                 Some((number, reader)) if number == log => (reader, true),
@@ -570,6 +571,44 @@ impl Next<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode::OPENED;
+    use crate::dialect::Dialect;
+    use crate::writer::{LogFile, LogFileOptions};
+
+    #[test]
+    fn each_container_is_opened_once_per_read() {
+        // All are in one block, since a block boundary may divide a container.
+        const CONTAINERS: u64 = 150;
+        const RECORDS_EACH: u64 = 30;
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("packed.log");
+        let log = LogFile::create(&path, LogFileOptions::default().with_format(Dialect::PACKED)).expect("a log");
+        for container in 0..CONTAINERS {
+            let records = (0..RECORDS_EACH).map(|place| ((RECORDS_EACH * container + place) as u16).to_le_bytes());
+            log.extend(records.collect::<Vec<_>>()).expect("room");
+            log.flush().expect("room");
+        }
+        log.close().expect("a log");
+        let index = RecordIndex::open([&path], ReadOptions::default()).expect("a log");
+        let len = CONTAINERS * RECORDS_EACH;
+        assert_eq!(index.len(), len);
+        // 7 and the length have no common factor, so each index occurs once.
+        let shuffled: Vec<u64> = (0..len).map(|at| at * 7 % len).collect();
+        let in_order: Vec<u64> = (0..len).collect();
+        // The last record of each container, backwards.
+        let few: Vec<u64> = in_order.iter().copied().rev().step_by(RECORDS_EACH as usize).collect();
+        for indices in [in_order, shuffled, few] {
+            OPENED.set(0);
+            let mut count = 0;
+            let read = index.read(&indices, |place, record| {
+                count += 1;
+                assert_eq!(record, (indices[place] as u16).to_le_bytes());
+                Ok::<(), Error>(())
+            });
+            assert!(read.is_ok() && count == indices.len());
+            assert_eq!(OPENED.get() as u64, CONTAINERS);
+        }
+    }
 
     #[test]
     fn indices_are_sorted_as_by_comparison() {
@@ -591,8 +630,11 @@ mod tests {
             (many, 2 * many, false),
             (5 * many, many, true),
         ] {
-            for excess in [0, 1] {
-                let indices: Vec<u64> = (0..count).map(|_| random() % (len + excess) as u64).collect();
+            for (excess, is_sorted) in [(0, false), (1, false), (0, true), (1, true)] {
+                let mut indices: Vec<u64> = (0..count).map(|_| random() % (len + excess) as u64).collect();
+                if is_sorted {
+                    indices.sort_unstable();
+                }
                 let mut expected: Vec<(u64, usize)> = indices.iter().copied().zip(0..).collect();
                 expected.sort();
                 let (mut found, mut piece_count) = (Vec::new(), 0);
@@ -603,7 +645,7 @@ mod tests {
                 });
                 assert!(done.is_ok() && found == expected, "{count} of {len}");
                 let is_beyond = expected.last().is_some_and(|&(index, _)| index == len as u64);
-                let expected_count = if is_at_once || is_beyond {
+                let expected_count = if is_at_once || is_beyond || is_sorted {
                     1
                 } else {
                     len.div_ceil(PIECE_LEN)

@@ -25,5 +25,7 @@ pub use self::step::{End, Step};
 pub use self::window::Window;
 
 pub(crate) use self::decoder::Growth;
+#[cfg(test)]
+pub(crate) use self::opened::OPENED;
 pub(crate) use self::opened::Rest;
 pub(crate) use self::span::Stored;

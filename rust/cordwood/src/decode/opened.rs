@@ -46,6 +46,12 @@ enum Data {
     Unpacked(usize),
 }
 
+#[cfg(test)]
+thread_local! {
+    /// The number of containers that this thread has opened.
+    pub(crate) static OPENED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// The records of an opened container that are still to be returned. This is for a caller that
 /// copies many of them at once.
 pub(crate) struct Rest<'a> {
@@ -332,6 +338,8 @@ impl Decoder {
         if before >= head.count as u64 {
             return None;
         }
+        #[cfg(test)]
+        OPENED.set(OPENED.get() + 1);
         let stored_body = &container[head.len..];
         let contents = match codec {
             Some(Codec::Zstd) => self.unpacker.unpack_container(span, stored_body, head.count),
