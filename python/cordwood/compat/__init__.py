@@ -10,6 +10,6 @@ None needs the package that it replaces. On an undamaged file, each returns the 
 original returns damaged data, crashes, or stops silently, its drop-in does not: each module lists everything that
 it does differently. The points that apply to all of them are listed only here:
 
-* **limit**: A record longer than 1 GiB counts as damage, with the reason `record_too_large`.
-* **private**: The private names of the originals are missing, except for a few that scripts use.
+* **limit**: A record longer than 1 GiB counts as damage.
+* **private**: Most private names of the originals are missing.
 """

@@ -23,20 +23,18 @@ On an undamaged file, the reader returns and the writer writes the same as Googl
 damage up to the next block and reports it to a logger. The deviations:
 
 * **logger**: The logger is `cordwood`, not the root logger. `RecordsReader.reader.skipped` lists the skipped regions.
-* **unknown-type**: Only the fragment of an unknown type is skipped, as in LevelDB. The original skips the rest of its
-  block.
+* **unknown-type**: Only the fragment of an unknown type is skipped, not the rest of its block.
 * **joined**: A record is not returned if a part of it was skipped. The original joins the pieces around a block of
   zeros.
-* **read-ahead**: The file is read ahead: `RecordsReader.tell` tells you where the records are, the file's own `tell`
-  does not. Only `RecordsReader.seek` may move the file.
-* **torn-tail**: At the end, `tell` is where an incomplete record starts. Once the record is whole, `read` returns it,
-  if the file can seek. The original returns no more records.
-* **tell**: At damage, `tell` may differ from the original's: it is after the regions skipped so far.
-* **append**: A writer on a file that is not at the start of a block fills the block with zeros and continues in the
-  next one. So does a writer that is used after `close`. The original miscounts, and readers lose its records.
+* **read-ahead**: The file is read ahead. Use `RecordsReader.tell` and `RecordsReader.seek`, not those of the file.
+* **torn-tail**: At the end, `tell` is where an incomplete record starts. If the file can seek, `read` returns the
+  record once it is whole.
+* **tell**: At damage, `tell` is after the regions skipped so far. The original's can differ.
+* **append**: A writer that starts inside a block fills the block with zeros and continues in the next one. So does a
+  writer that is used after `close`. Readers lose the records that the original writes there.
 * **close**: Closing twice fills one block. The original writes as many zeros again.
-* **only-read**: The position of a file without `tell` counts as 0. The original raises an `AttributeError`.
-* **bytes**: Records are bytes: `str` and a file in text mode raise a `TypeError`.
+* **only-read**: The position of a file without `tell` counts as 0.
+* **bytes**: `str` and a file in text mode raise a `TypeError`.
 """
 
 from __future__ import annotations

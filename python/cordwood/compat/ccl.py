@@ -22,24 +22,21 @@ On an undamaged log, it returns the same as ccl_leveldb, except for **offset**. 
 tests compare with chromium-reader 0.1.1, a rewrite of it, where the names of states and types are in capitals. The
 deviations:
 
-* **checksums**: Checksums are verified. ccl_leveldb ignores them and returns damaged data as valid.
-* **continues**: Damage is skipped and reported to the logger `cordwood`; `LogFile.reader.skipped` lists it. All other
-  valid records are returned (the policy `"salvage"`). ccl_leveldb raises a `ValueError` for much of it, and the
-  records after it are lost.
-* **torn-tail**: A last record that a crash has cut is not returned. ccl_leveldb returns it as if it were whole, or
-  raises a `struct.error`.
+* **checksums**: Checksums are verified. ccl_leveldb returns damaged data as valid.
+* **continues**: Damage is skipped and reported to the logger `cordwood`, and `LogFile.reader.skipped` lists it.
+  ccl_leveldb raises a `ValueError` for much of it and loses the records after it.
+* **torn-tail**: A last record that a crash has cut is not returned.
 * **zeros**: Zeros up to the end of the file or of a block are skipped. ccl_leveldb raises a `ValueError`.
-* **not-a-batch**: A record that is not a batch is skipped and reported to the logger. So is an operation that is
-  neither a put nor a delete, with the rest of its batch. RocksDB's no-operations and log data are skipped without a
-  message, and the batch goes on. ccl_leveldb raises an error or misreads the bytes.
-* **count**: All operations of a batch are returned, and a wrong count is reported to the logger. ccl_leveldb returns
-  as many as are stated, and raises an `IndexError` if there are fewer.
-* **offset**: The offset of an operation in a batch of several fragments does not count the headers between them, as
-  in chromium-reader. ccl_leveldb multiplies the offset of the batch by 32,768.
-* **path**: The path may be `str`. ccl_leveldb takes only a `pathlib.Path`.
-* **only-logs**: The classes that read tables, MANIFESTs and whole databases are missing: `LdbFile`, `Block`,
-  `BlockHandle`, `RawBlockEntry`, `ManifestFile`, `VersionEdit`, `VersionEditTag`, `RawLevelDb`, `read_le_varint` and
-  `read_length_prefixed_blob`. `cordwood.payload.VersionEdit` reads the records of a MANIFEST.
+* **not-a-batch**: A record that is not a batch is skipped and reported to the logger. So is the rest of a batch from
+  the first operation that is neither a put nor a delete. RocksDB's no-operations and log data are skipped without a
+  message.
+* **count**: All operations of a batch are returned, and a wrong count is reported to the logger.
+* **offset**: The offset of an operation does not count the headers between the fragments of its batch. ccl_leveldb
+  multiplies the offset of the batch by 32,768.
+* **path**: The path may be `str`.
+* **only-logs**: The classes for tables, MANIFESTs and whole databases are missing: `LdbFile`, `Block`, `BlockHandle`,
+  `RawBlockEntry`, `ManifestFile`, `VersionEdit`, `VersionEditTag`, `RawLevelDb`, `read_le_varint` and
+  `read_length_prefixed_blob`.
 """
 
 from __future__ import annotations

@@ -21,20 +21,14 @@ to::
 On an undamaged log, it returns the same as dfindexeddb, except for the first of the deviations:
 
 * **empty**: A fragment of length 0 is a fragment. dfindexeddb takes it for the end of its block and loses the records
-  after it. If a record starts with an empty fragment in the last seven bytes of a block, dfindexeddb returns the
-  offset of another record.
-* **checksums**: Checksums are verified. dfindexeddb does not verify them, and takes a checksum of 0 for the end of
-  the block.
-* **continues**: Damage is skipped and reported to the logger `cordwood`. All other valid records are returned (the
-  policy `"salvage"`). dfindexeddb raises a `DecoderError`, `ParserError` or `ValueError` for much of it, and the
-  records after it are lost.
+  after it.
+* **checksums**: Checksums are verified. dfindexeddb takes a checksum of 0 for the end of the block.
+* **continues**: Damage is skipped and reported to the logger `cordwood`. dfindexeddb raises a `DecoderError`,
+  `ParserError` or `ValueError` for much of it and loses the records after it.
 * **torn-tail**: A last record that a crash has cut ends the iteration. dfindexeddb raises a `DecoderError`.
-* **joined**: A record without its first or last fragment is not returned. dfindexeddb joins the fragments it has.
-* **not-a-batch**: A record that is not a batch is skipped and reported to the logger. So is an operation that is
-  neither a put nor a delete, with the rest of its batch. RocksDB's no-operations and log data are skipped without a
-  message, and the batch goes on. dfindexeddb raises a `ValueError` or `DecoderError`.
-* **count**: All operations of a batch are returned, and a count that differs from `WriteBatch.count` is reported to
-  the logger. dfindexeddb returns as many as are stated, and raises a `DecoderError` if there are fewer.
+* **joined**: A record without its first or last fragment is not returned.
+* **not-a-batch**: As for `cordwood.compat.ccl`.
+* **count**: As for `cordwood.compat.ccl`.
 * **only-logs**: `FromDecoder`, `FromStream` and `FromBytes` of the classes are missing. So are the modules for tables
   and descriptors, `errors` and `utils`. `definitions` has only `InternalRecordType` and `LogFilePhysicalRecordType`.
 """

@@ -23,17 +23,13 @@ and `from leveldb_export import records` to `from cordwood.compat import leveldb
 On an undamaged file, it returns the same as leveldb-export's. Its deviations are those of
 `cordwood.compat.appengine.RecordsReader`, of which leveldb-export has a copy, and:
 
-* **checksums**: Checksums are always verified. leveldb-export verifies them only with `no_check_crc=False`, and
-  otherwise returns damaged data as valid. The parameter has no effect here.
-* **seek**: `RecordsReader` has `seek`. leveldb-export's does not.
-* **documents**: `parse_leveldb_documents` reads keys with numbers; leveldb-export raises a `TypeError`. In maps,
-  empty text is `""`, places, keys and users are present, and bytes that are not text are bytes; leveldb-export
-  returns `None` or drops bytes.
-* **values**: Places, keys and users are those of `cordwood.payload.entity`, because those of the App Engine SDK need
-  the SDK. All text is `str`.
+* **checksums**: Checksums are always verified. leveldb-export verifies them only with `no_check_crc=False`.
+* **seek**: `RecordsReader` has `seek`.
+* **documents**: `parse_leveldb_documents` reads keys with numbers. leveldb-export raises a `TypeError`. In maps,
+  empty text, places, keys, users, and bytes that are not text are kept. leveldb-export returns `None` or drops bytes.
+* **values**: Places, keys and users are those of `cordwood.payload.entity`. All text is `str`.
 * **not-an-entity**: A record that is not an entity raises a `cordwood.PayloadError`.
-* **names**: `parse_entity_field` of `leveldb_export.export` and the module `leveldb_export.utils` are missing. They
-  work on values of the App Engine SDK.
+* **names**: `parse_entity_field` and the module `leveldb_export.utils` are missing.
 """
 
 from __future__ import annotations

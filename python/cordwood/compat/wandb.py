@@ -27,35 +27,27 @@ protocol buffers: `wandb.proto.wandb_internal_pb2`, which newer versions of wand
 
 On an undamaged file, all calls return the same as wandb's. The deviations:
 
-* **exception**: Damage raises a `DamagedError`. It is an `AssertionError`, as scripts expect, and a
-  `cordwood.CorruptionError` with offset and reason. It is raised under `python -O` too, where wandb returns damaged
-  data, and for an unknown type, where wandb raises an `IndexError`.
-* **continues**: After damage, the next `scan_data` returns the next valid record, even in the same block (the policy
-  `"salvage"`). wandb continues where the damaged header says.
-* **torn-tail**: The incomplete end of a run ends the scan: `scan_data` returns `None`, and a later call returns the
-  record once it is complete. wandb raises an `AssertionError`, or returns `None` if the file was cut between two
-  pieces. `scan_record` raises, as wandb's does.
-* **length**: A header that states another length than that of the data is damage. wandb accepts a last record with
-  such a header.
-* **zeros**: `scan_data` skips zeros up to the end of the file or of a block. wandb's raises an `AssertionError`.
-  `scan_record` raises; wandb's returns fragments of type 0.
-* **trailer**: The contents of a block's trailer do not matter, and the file may end in it. wandb raises an
-  `AssertionError`.
-* **old-files**: `scan_data` reads files of wandb-core before 0.17.6, which have other checksums. wandb's does not.
-* **read-only**: A scanned file is opened for reading, and `write` raises an `io.UnsupportedOperation`. wandb also
-  opens it for writing, and `write` overwrites the place of the scan. A file descriptor is read from the start of the
-  file; wandb reads it from its position.
+* **exception**: Damage raises a `DamagedError`, which is an `AssertionError` and a `cordwood.CorruptionError`. wandb
+  returns damaged data under `python -O`.
+* **continues**: After damage, `scan_data` returns the next valid record, even in the same block.
+* **torn-tail**: At an incomplete record, `scan_data` returns `None`. It returns the record once it is complete. wandb
+  raises an `AssertionError` unless the file was cut between two pieces.
+* **length**: A header that states a wrong length is damage, even at the last record.
+* **zeros**: `scan_data` skips zeros up to the end of the file or of a block. wandb raises an `AssertionError`.
+  `scan_record` raises an error where wandb returns fragments of type 0.
+* **trailer**: The contents of a block's trailer do not matter.
+* **old-files**: `scan_data` also reads files of wandb-core before 0.17.6.
+* **read-only**: A scanned file is opened for reading, and `write` raises an `io.UnsupportedOperation`. wandb's
+  `write` overwrites the file. A file descriptor is read from the start of the file, not from its position.
 * **file-header**: A wrong file header raises a `FileHeaderError`, which is an `AssertionError`. wandb raises an
-  `AssertionError` if the header is cut short, and an `Exception` otherwise.
+  `Exception` unless the header is cut short.
 * **append**: `open_for_append` continues after the last record. It raises a `TornTailError` or `CorruptionError` if
-  the file does not end with a whole one. wandb truncates the file to 0 bytes and writes records without a file
-  header.
-* **write**: `write` takes any object with `SerializeToString` and does not call `ByteSize`. A file that is being
-  written is locked. Up to 256 KiB stay in a buffer until `ensure_flushed`, `close` or a record in several pieces
-  (wandb: 8 KiB). The file header is written with the first record or by `close`. A path is required. `seek` raises an
-  `io.UnsupportedOperation`; in wandb, later records overwrite old bytes.
-* **reuse**: A store can write a second file. wandb's splits the records of the second in the wrong places.
-* **logger**: There is no `logger`, to which wandb reports opened and closed files.
+  the file does not end with a whole one. wandb truncates the file to 0 bytes.
+* **write**: `write` takes any object with `SerializeToString` and locks the file. Up to 256 KiB stay in a buffer
+  until `ensure_flushed`, `close` or a record in several pieces. The file header is written with the first record or
+  by `close`. A path is required. `seek` raises an `io.UnsupportedOperation`.
+* **reuse**: A store can write a second file. wandb splits its records in the wrong places.
+* **logger**: There is no `logger`.
 """
 
 from __future__ import annotations
