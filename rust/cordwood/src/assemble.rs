@@ -63,24 +63,24 @@ enum State {
     /// A FIRST fragment and any MIDDLE fragments of a record have been read. Their payloads, if
     /// kept, are in `joined` or in the window.
     InRecord { start: u64, end: u64 },
-    /// A record was refused as too large, and any number of its remaining fragments has been read.
-    /// They are not kept.
+    /// A record was refused as too large. Some of its remaining fragments may have been read. They
+    /// are not kept.
     InTooLarge { start: u64, end: u64 },
 }
 
-/// The longest data of a record, in bytes, that is left in the window for the caller to copy. This
-/// is as much as a reader reads at once. Longer data would no longer be in the processor's cache by
-/// the time of the copy.
+/// The maximum length of a record's data, in bytes, that is left in the window for the caller to
+/// copy. This is as much as a reader reads at once. Longer data would no longer be in the
+/// processor's cache by the time of the copy.
 const IN_WINDOW_MAX: u64 = 1 << 18;
 
-/// The longest data that a decoder accepts, in bytes. There are two limits, so that a reader can
-/// lift one and keep the other.
+/// The maximum lengths of data that a decoder accepts, in bytes. There are two limits, so that a
+/// reader can lift one and keep the other.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Limits {
     /// The limit for a record.
     pub(crate) record_len_max: u64,
-    /// The limit for a frame, as its `record_len_max`. It bounds decompression, even if nobody uses
-    /// the data.
+    /// The `record_len_max` that applies to a compressed frame and to a container. It bounds
+    /// decompression, even if the caller does not use the data.
     pub(crate) frame_len_max: u64,
 }
 
@@ -160,8 +160,8 @@ impl Assembler {
         }
     }
 
-    /// Returns the same if another payload of `payload_len` bytes makes the record too long to
-    /// leave it in the window.
+    /// Like [`pending_in_window`](Self::pending_in_window), but returns the file offsets only if
+    /// another payload of `payload_len` bytes makes the record too long to leave it in the window.
     pub(crate) fn outgrows_window(&self, payload_len: usize) -> Option<Range<u64>> {
         self.pending_in_window()
             .filter(|_| self.joined_len + payload_len as u64 > IN_WINDOW_MAX)
@@ -183,7 +183,7 @@ impl Assembler {
         self.keeps || self.is_container
     }
 
-    /// Returns the length of the longest data that is joined, for a container or a record.
+    /// Returns the maximum length of data that is joined, for a container or a record.
     fn joined_len_max(&self, is_container: bool) -> u64 {
         if is_container {
             container::len_max(self.limits.frame_len_max, COUNT_MAX)
@@ -192,7 +192,8 @@ impl Assembler {
         }
     }
 
-    /// Checks whether a fragment that continues a record or a container continues the pending one.
+    /// Checks whether a MIDDLE or LAST fragment of a record or a container continues the pending
+    /// one.
     #[inline]
     pub(crate) fn is_continued_by(&self, is_container: bool) -> bool {
         self.is_idle() || self.is_container == is_container
@@ -224,7 +225,7 @@ impl Assembler {
         matches!(self.state, State::InRecord { .. })
     }
 
-    /// Checks whether the rest of a record that was refused as too large is expected or collected.
+    /// Checks whether the rest of a record that was refused as too large is expected or being read.
     pub(crate) fn is_in_too_large(&self) -> bool {
         matches!(self.state, State::InTooLarge { .. })
     }
@@ -242,25 +243,26 @@ impl Assembler {
         &self.joined
     }
 
-    /// Returns the length of that data, kept or not.
+    /// Returns the length of the data of the last record that had several fragments, even if the
+    /// data was not kept.
     pub(crate) fn joined_len(&self) -> u64 {
         self.joined_len
     }
 
-    /// Returns the number of fragments of the last record that had several. It is available until
-    /// the next fragment is pushed.
+    /// Returns the number of fragments of the last record that had several fragments. The number is
+    /// available until the next fragment is pushed.
     pub(crate) fn joined_count(&self) -> u64 {
         self.joined_count
     }
 
-    /// Returns the number of bytes in the headers of the last record that had several fragments. It
-    /// is available until the next fragment is pushed.
+    /// Returns the number of bytes in the headers of the last record that had several fragments.
+    /// The number is available until the next fragment is pushed.
     pub(crate) fn joined_header_len(&self) -> u64 {
         self.joined_header_len
     }
 
     /// Abandons the pending record because of the next event. Call this before every event except
-    /// MIDDLE and LAST.
+    /// MIDDLE and LAST fragments.
     pub(crate) fn abandon(&mut self, interruption: Interruption) -> Option<SkippedRegion> {
         let state = std::mem::replace(&mut self.state, State::Idle);
         let len = Some(self.joined_len);
@@ -324,8 +326,8 @@ impl Assembler {
         self.push_part(fragment)
     }
 
-    /// Like [`push`](Self::push), but also joins the payload of a FULL fragment. The window does
-    /// not contain it.
+    /// Like [`push`](Self::push), but also joins the payload of a FULL fragment, because the window
+    /// does not contain that payload.
     pub(crate) fn push_part(&mut self, fragment: Part<'_>) -> Pushed {
         let Part {
             kind,

@@ -23,19 +23,20 @@ const BLOCK_DATA_LEN_MAX: u64 = 128 << 10;
 /// The default level of zstd.
 const DEFAULT_LEVEL: i32 = 3;
 
-/// A higher level takes several times as long, and containers gain little from it.
+/// The level of zstd for containers. A higher level takes several times as long, and hardly makes
+/// containers shorter.
 const CONTAINER_LEVEL: i32 = 1;
 
 /// The first bytes of each zstd frame. Source: RFC 8878, 3.1.1.
 #[cfg(feature = "zstd")]
 const FRAME_MAGIC: &[u8] = b"\x28\xb5\x2f\xfd";
 
-/// The total number of bytes that all records of a compressed log may have before any byte is read.
-/// It is also the most that one frame of a container may state.
+/// The initial decompression budget of a compressed log, in bytes. Each byte that is read raises
+/// the budget. The frame of a container may not state a greater length than this.
 pub(crate) const BUDGET_BASE: u64 = 256 << 20;
 
-/// The additional bytes allowed for each byte read. The compression ratio of an engine's frames
-/// rarely exceeds 100.
+/// The number of bytes by which each byte read raises the budget. The compression ratio of an
+/// engine's frames rarely exceeds 100.
 pub(crate) const BUDGET_RATIO: u64 = 200;
 
 /// Why a record has no data.
@@ -55,8 +56,8 @@ pub(crate) enum Failed {
 /// Decompresses records, and holds the data of the last one.
 #[derive(Default)]
 pub(crate) struct Decompressor {
-    /// The state of zstd, about 100 KiB. It is created for the first frame, because creating it
-    /// takes as long as decompressing a short frame.
+    /// The state of zstd, about 100 KiB. The state is created only for the first frame, because
+    /// creating it takes as long as decompressing a short frame.
     #[cfg(feature = "zstd")]
     zstd: Option<DCtx<'static>>,
     data: Vec<u8>,
@@ -80,8 +81,9 @@ impl Decompressor {
         self.total = 0;
     }
 
-    /// Decompresses `frame` to at most `len_max` bytes, and to at most `total_max` together with
-    /// all frames since the last [`reset`](Self::reset). An empty record has no frame.
+    /// Decompresses `frame`. The result may have at most `len_max` bytes, and all frames since the
+    /// last [`reset`](Self::reset) together may have at most `total_max` bytes. An empty record has
+    /// no frame.
     #[cfg(feature = "zstd")]
     pub(crate) fn decompress(&mut self, frame: &[u8], len_max: u64, total_max: u64) -> Result<(), Failed> {
         if frame.is_empty() {
@@ -91,8 +93,8 @@ impl Decompressor {
         self.decompress_checked(frame, len_max, total_max, || true)
     }
 
-    /// Checks the length of `frame`, then calls `is_right`, and decompresses the frame if that
-    /// returns true.
+    /// Checks the length of `frame`, then calls `is_right`, and decompresses the frame if
+    /// `is_right` returns true.
     #[cfg(feature = "zstd")]
     fn decompress_checked(
         &mut self,
@@ -104,8 +106,8 @@ impl Decompressor {
         self.data.clear();
         let bad = Failed::Skipped(Reason::BadCompression);
         let stated = zstd_safe::get_frame_content_size(frame).map_err(|_| bad)?;
-        // RocksDB states the length in each frame. A length is not trusted if a frame of this size
-        // cannot contain that much.
+        // RocksDB states the length of the data in each frame. The stated length is not trusted if
+        // a frame of this size cannot contain that much data.
         let len = stated.ok_or(bad)?;
         let possible = (frame.len() as u64 / BLOCK_HEADER_LEN + 1).saturating_mul(BLOCK_DATA_LEN_MAX);
         if len > possible {
@@ -121,8 +123,8 @@ impl Decompressor {
                 excess: total - total_max,
             });
         }
-        // A frame is counted even if it is damaged. It is not counted twice if there is not enough
-        // memory at first.
+        // A damaged frame is also counted. A frame is not counted twice if there is not enough
+        // memory for it at first.
         if !is_right() {
             self.total = total;
             return Err(bad);
@@ -140,12 +142,13 @@ impl Decompressor {
         }
     }
 
-    /// Like [`decompress`](Self::decompress), if `frame` is exactly one frame, with no bytes before
-    /// or after it.
+    /// Like [`decompress`](Self::decompress), but only if `frame` is exactly one frame, with no
+    /// bytes before or after it.
     #[cfg(feature = "zstd")]
     pub(crate) fn decompress_one(&mut self, frame: &[u8], len_max: u64, total_max: u64) -> Result<(), Failed> {
         let is_one = frame.starts_with(FRAME_MAGIC)
-            // This does not need the content. The length of the content is checked afterwards.
+            // This check reads only the header of the frame. The length of the content is checked
+            // afterwards.
             && zstd_safe::get_frame_content_size(frame).is_ok_and(|len| len.is_some());
         if !is_one {
             return Err(Failed::Skipped(Reason::BadCompression));
@@ -190,8 +193,8 @@ pub(crate) struct Compressor {
 }
 
 impl Compressor {
-    /// Creates a compressor that compresses each record by itself. It uses zstd's default level, as
-    /// RocksDB does.
+    /// Creates a compressor that compresses each record by itself. Like RocksDB, it uses zstd's
+    /// default level.
     pub(crate) fn new(is_zstd: bool) -> Self {
         Compressor::with_level(is_zstd, DEFAULT_LEVEL)
     }
@@ -219,7 +222,7 @@ impl Compressor {
         Compressor { zstd: context, level }
     }
 
-    /// Without the feature, the caller has already refused to compress. See
+    /// Without the feature `zstd`, the caller has already refused to compress. See
     /// [`LogFormat::check_to_write`](crate::dialect::LogFormat::check_to_write).
     #[cfg(not(feature = "zstd"))]
     fn with_level(_is_zstd: bool, _level: i32) -> Self {
@@ -237,9 +240,8 @@ impl Compressor {
         Ok(())
     }
 
-    /// Returns the bytes to write for `record`. These are the record itself, or its compressed form
-    /// in `frame`. The caller must [reserve](Self::try_reserve) room for the frame of a long
-    /// record.
+    /// Returns the bytes to write for `record`: either the record itself, or its compressed form in
+    /// `frame`. The caller must [reserve](Self::try_reserve) room for the frame of a long record.
     pub(crate) fn compress<'a>(&mut self, record: &'a [u8], frame: &'a mut Vec<u8>) -> &'a [u8] {
         #[cfg(feature = "zstd")]
         if self.zstd.is_some() && !record.is_empty() {
@@ -251,9 +253,9 @@ impl Compressor {
         record
     }
 
-    /// Appends `data` to `out` as one frame. Returns whether it did. It does not if this compressor
-    /// does not compress, or if zstd has no memory for its tables, which take about a megabyte. The
-    /// caller must [reserve](Self::try_reserve) room for the frame of long data.
+    /// Appends `data` to `out` as one frame, and returns true. Returns false if this compressor
+    /// does not compress, or if zstd has too little memory for its tables, which take about a
+    /// megabyte. The caller must [reserve](Self::try_reserve) room for the frame of long data.
     #[cfg(feature = "zstd")]
     pub(crate) fn append(&mut self, data: &[u8], out: &mut Vec<u8>) -> bool {
         let Some(context) = &mut self.zstd else { return false };
@@ -271,13 +273,13 @@ impl Compressor {
     }
 }
 
-/// Lengthens the frame that starts at `start` and ends `out` by at least `len` bytes. Inserts empty
-/// blocks after the frame's header.
+/// Lengthens the last frame of `out` by at least `len` bytes. The frame starts at `start`. Empty
+/// blocks are inserted after the frame's header.
 pub(crate) fn lengthen(out: &mut Vec<u8>, start: usize, len: usize) {
     let Some(at) = out.get(start..).and_then(header_len).map(|len| start + len) else {
         return;
     };
-    // This is a raw block of 0 bytes that is not the last block. Source: RFC 8878, 3.1.1.2.
+    // A raw block of 0 bytes that is not the last block of its frame. Source: RFC 8878, 3.1.1.2.
     const EMPTY_BLOCK: [u8; 3] = [0; 3];
     let blocks = [EMPTY_BLOCK].repeat(len.div_ceil(EMPTY_BLOCK.len()));
     out.splice(at..at, blocks.into_iter().flatten());

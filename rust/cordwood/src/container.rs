@@ -1,5 +1,5 @@
-//! Containers. A packed log stores many records in a container, which is one fragment or several
-//! that belong together. This module is pure and does no I/O. Source: `docs/format/packed.md`.
+//! Containers. A packed log stores many records in a container, which consists of one or more
+//! fragments. This module is pure and does no I/O. Source: `docs/format/packed.md`.
 //!
 //! A container consists of the number of its codec (one byte), the count of its records (a varint),
 //! and its body, which the codec may have compressed. The body contains the lengths of all records,
@@ -19,8 +19,8 @@ pub(crate) const VERSION: u8 = 1;
 /// in which the container starts, so more records could never be valid.
 pub(crate) const COUNT_MAX: usize = BLOCK_LEN;
 
-/// A writer closes a stored container at this length of data in bytes. It is 4 KiB, so that one
-/// flipped bit costs no more than that.
+/// A writer closes a stored container at this length of data in bytes. The length is 4 KiB, so one
+/// flipped bit costs at most that much data.
 pub(crate) const STORED_LEN_MAX: usize = BLOCK_LEN / 8;
 
 /// A writer closes a compressed container at this length of data in bytes, which is 32 KiB.
@@ -32,17 +32,17 @@ pub(crate) const VARINT_LEN_MAX: usize = 5;
 /// The maximum number of bytes before the body of a container.
 pub(crate) const HEAD_LEN_MAX: usize = 1 + VARINT_LEN_MAX;
 
-/// Returns the limits of a reader that refuses records longer than `record_len_max`, in bytes. This
-/// is the length of the longest container that is joined, and the length of the longest body of
-/// `count` records that is decompressed. A container of the usual length is read even if
-/// `record_len_max` is shorter.
+/// Returns the length limit, in bytes, of a reader that refuses records longer than
+/// `record_len_max`. The limit applies to a container that is joined, and to a body of `count`
+/// records that is decompressed. A container of the usual length is read even if `record_len_max`
+/// is shorter.
 pub(crate) fn len_max(record_len_max: u64, count: usize) -> u64 {
     record_len_max
         .max(USUAL_LEN_MAX)
         .saturating_add((VARINT_LEN_MAX * count) as u64)
 }
 
-/// The length of a body that every reader accepts, in bytes without its varints.
+/// The length of a body that every reader accepts, in bytes. The varints are not counted.
 const USUAL_LEN_MAX: u64 = 1 << 20;
 
 /// How the body of a container is stored.
@@ -267,14 +267,14 @@ pub(crate) const fn varint_len(value: u64) -> usize {
 mod tests {
     use super::*;
 
-    /// Vectors 1 and 2 of `docs/format/packed.md`.
+    /// Checks vectors 1 and 2 of `docs/format/packed.md`.
     #[test]
     fn the_mark_is_ten_bytes() {
         for (codec, payload) in [(Codec::Stored, b"cordwood\x01\x00"), (Codec::Zstd, b"cordwood\x01\x01")] {
             assert_eq!(&Mark::new(codec).encode(), payload);
             assert_eq!(Mark::decode(payload), Some(Mark::new(codec)));
         }
-        // Vector 11, and room for a later version.
+        // These are vector 11, and the mark of a later version with more bytes.
         let later = Mark { version: 2, codec: 9 };
         assert_eq!(Mark::decode(b"cordwood\x02\x09"), Some(later));
         assert_eq!(Mark::decode(b"cordwood\x02\x09and more"), Some(later));
@@ -337,7 +337,7 @@ mod tests {
         assert!(!head.has_offsets(u64::MAX - 3, u64::MAX, u64::MAX));
     }
 
-    /// The body of vectors 3, 4 and 9.
+    /// Checks the body of vectors 3, 4 and 9.
     #[test]
     fn the_lengths_come_first_and_add_up_to_the_rest() {
         let mut offsets = Vec::new();
@@ -359,7 +359,7 @@ mod tests {
         assert_eq!(offsets, [0, 1, 1, 4]);
     }
 
-    /// This also covers longer lengths between them and at the end.
+    /// This also covers longer lengths between short ones and at the end.
     #[test]
     fn short_lengths_are_read_as_if_one_by_one() {
         for seed in 0..2000_u64 {

@@ -1,4 +1,4 @@
-//! The encoder turns a record into the bytes of its fragments. It does no I/O.
+//! The encoder turns a record into the bytes of its fragments, without any I/O.
 
 mod fragments;
 mod packing;
@@ -16,11 +16,12 @@ use crate::dialect::{Dialect, LogFormat};
 use crate::error::{Error, unsupported};
 use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN, Kind, block_left, encoded_len};
 
-/// Splits records into fragments. Its only state is the length of the file so far and, in the
-/// dialect [`PACKED`](Dialect::PACKED), the open container.
+/// Splits records into fragments. The encoder's only state is the length of the file so far and, in
+/// the dialect [`PACKED`](Dialect::PACKED), the open container.
 ///
-/// It writes the same bytes as LevelDB or, with [`with_format`](Encoder::with_format), as another
-/// engine. Source: LevelDB `db/log_writer.cc`.
+/// By default, the encoder writes the same bytes as LevelDB. With
+/// [`with_format`](Encoder::with_format), it writes the same bytes as another engine. Source:
+/// LevelDB `db/log_writer.cc`.
 ///
 /// ```
 /// use cordwood_log::codec::Encoder;
@@ -37,7 +38,8 @@ pub struct Encoder {
     compressor: Compressor,
     /// The last compressed record, kept to reuse its memory.
     frame: Vec<u8>,
-    /// The open container, if the dialect has containers. It starts where the fragments end.
+    /// The open container, if the dialect has containers. The container starts where the fragments
+    /// end.
     packing: Option<Box<Packing>>,
 }
 
@@ -51,14 +53,14 @@ impl Encoder {
 
     /// Returns an encoder for a file in another dialect, with a log number or with compression.
     ///
-    /// * With a [log number](LogFormat::log_number), fragments are recyclable: types 5 to 8.
-    ///   Without one, they have types 1 to 4.
+    /// * With a [log number](LogFormat::log_number), fragments are recyclable (types 5 to 8).
+    ///   Without a log number, they have types 1 to 4.
     /// * With a [compression](LogFormat::compression), each record is compressed, as RocksDB does
     ///   with `wal_compression`.
     /// * In the dialect [`PACKED`](Dialect::PACKED), short records are gathered in a container, and
     ///   compression applies to containers. The bytes of a record are appended when its container
-    ///   is closed. A later record, [`end_container`](Encoder::end_container) or
-    ///   [`finish`](Encoder::finish) closes it.
+    ///   is closed. A container is closed by a later record,
+    ///   [`end_container`](Encoder::end_container) or [`finish`](Encoder::finish).
     /// * [`start`](Encoder::start) writes the start of a file, and [`finish`](Encoder::finish)
     ///   writes its end.
     ///
@@ -74,16 +76,16 @@ impl Encoder {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if `format` has a log number or a
-    /// compression that logs in the dialect cannot have, or if it has a compression and this build
-    /// does not have the feature `zstd`.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the dialect does not support
+    /// the log number or the compression of `format`, or if `format` has a compression and this
+    /// build does not have the feature `zstd`.
     pub fn with_format(file_len: u64, format: impl Into<LogFormat>) -> Result<Self, Error> {
         let format = format.into();
         unsupported(format.check_to_write(), None)?;
         Ok(Encoder::unchecked(file_len, format))
     }
 
-    /// Like [`with_format`](Self::with_format), for a format that has been checked.
+    /// Like [`with_format`](Self::with_format), but for a format that has already been checked.
     pub(crate) fn unchecked(file_len: u64, format: LogFormat) -> Self {
         let mut encoder = Encoder {
             fragments: Fragments::new(file_len, format),
@@ -98,7 +100,7 @@ impl Encoder {
         encoder
     }
 
-    /// Returns the same encoder for a file of `file_len` bytes, without the records of an open
+    /// Returns a copy of this encoder for a file of `file_len` bytes. The copy has no open
     /// container.
     pub(crate) fn at(&self, file_len: u64) -> Self {
         let mut encoder = self.clone();
@@ -108,15 +110,16 @@ impl Encoder {
         encoder
     }
 
-    /// Makes the encoder write the mark of a packed log before the next record. The file starts
-    /// with padding, which ends at the start of a block.
+    /// Makes the encoder write the mark of a packed log before the next record. This is for a file
+    /// that starts with padding up to the start of a block.
     pub(crate) fn start_again(&mut self) {
         if self.packs() {
             self.fragments.start_at = self.fragments.offset;
         }
     }
 
-    /// Counts the budget of a reader as used up, because the bytes before are not known.
+    /// Assumes that a reader has used up its decompression budget, because the earlier bytes of the
+    /// file are not known.
     pub(crate) fn use_up_budget(&mut self) {
         if let Some(packing) = &mut self.packing {
             packing.use_up_budget(self.fragments.offset);
@@ -128,15 +131,16 @@ impl Encoder {
         out.try_reserve(self.bound(record_len).saturating_add(APPEND_ROOM))
     }
 
-    /// Returns the maximum number of bytes for a record of `record_len` bytes, including an open
-    /// container.
+    /// Returns the maximum number of bytes that a record of `record_len` bytes and the open
+    /// container take in the file.
     fn bound(&self, record_len: usize) -> usize {
         let open_len = self.packing.as_ref().map_or(0, |packing| packing.bound());
         bound_of(record_len, self.fragments.form).saturating_add(open_len)
     }
 
     /// Returns the number of bytes that [`encode`](Self::encode) appends for a record of
-    /// `record_len` bytes. It is exact in LevelDB's dialect, and an upper bound in others.
+    /// `record_len` bytes. The number is exact in LevelDB's dialect, and an upper bound in other
+    /// dialects.
     #[inline]
     pub(crate) fn encoded_len_max(&self, record_len: usize) -> u64 {
         if self.is_leveldb {
@@ -155,20 +159,20 @@ impl Encoder {
         }
     }
 
-    /// Makes the encoder write the file header of `dialect`, which is this dialect in another
-    /// version.
+    /// Makes the encoder write the file header of `dialect`, which is another version of the
+    /// current dialect.
     pub(crate) fn set_dialect(&mut self, dialect: Dialect) {
         self.fragments.format.dialect = dialect;
     }
 
-    /// Makes the encoder write the following records with this log number or, without one, in types
-    /// 1 to 4.
+    /// Makes the encoder write the following records with this log number. Without a number, their
+    /// fragments have types 1 to 4.
     pub(crate) fn set_number(&mut self, number: Option<u32>) {
         self.fragments.set_number(number);
     }
 
-    /// Appends a complete fragment unchanged. It must be in this dialect. If this block has no room
-    /// for it, it goes to the next block.
+    /// Appends a complete fragment unchanged. The fragment must be in the encoder's dialect. If the
+    /// current block has no room for the fragment, the fragment goes to the next block.
     pub(crate) fn copy_fragment(&mut self, fragment: &[u8], out: &mut Vec<u8>) {
         self.start(out);
         self.end_container(out);
@@ -185,9 +189,9 @@ impl Encoder {
         self.fragments.format
     }
 
-    /// Returns the length of the file in bytes, including everything encoded so far. While a
-    /// container is open, its length is not known yet, and this is the lowest offset that the next
-    /// record can have.
+    /// Returns the length of the file in bytes, including everything encoded so far. The length of
+    /// an open container is not known yet. While one is open, this is the lowest offset that the
+    /// next record can have.
     #[inline]
     pub fn offset(&self) -> u64 {
         let open_count = self.packing.as_ref().map_or(0, |packing| packing.count());
@@ -226,19 +230,21 @@ impl Encoder {
     }
 
     /// Appends the start of a file of this dialect: the header of a run file, RocksDB's record that
-    /// declares compression, or the mark of a packed log. If the file has already started, it
-    /// appends no byte. [`encode`](Encoder::encode) calls this first.
+    /// declares compression, or the mark of a packed log. If the file already has its start, this
+    /// appends no bytes. [`encode`](Encoder::encode) calls this first.
     ///
-    /// If there is no memory for `out` to grow, the process is aborted, as with [`Vec::reserve`].
+    /// Aborts the process if there is not enough memory for `out` to grow, as [`Vec::reserve`]
+    /// does.
     pub fn start(&mut self, out: &mut Vec<u8>) {
         self.fragments.start(out);
     }
 
-    /// Ends the file and returns its length. It appends the open container, if there is one. It
+    /// Ends the file and returns its length. This appends the open container, if there is one. It
     /// also appends Pebble's end-of-log trailer, if the dialect has one and the log has a number.
-    /// It consumes the encoder, because no record may follow the trailer.
+    /// The encoder is consumed, because no record may follow the trailer.
     ///
-    /// If there is no memory for `out` to grow, the process is aborted, as with [`Vec::reserve`].
+    /// Aborts the process if there is not enough memory for `out` to grow, as [`Vec::reserve`]
+    /// does.
     ///
     /// ```
     /// use cordwood_log::{Dialect, LogFormat};
@@ -255,7 +261,7 @@ impl Encoder {
         self.fragments.offset
     }
 
-    /// Like [`finish`](Self::finish), for an encoder that is kept for its offset.
+    /// Like [`finish`](Self::finish), but keeps the encoder, so that its offset can still be read.
     pub(crate) fn end(&mut self, out: &mut Vec<u8>) {
         self.end_container(out);
         if let Some(end_trailer) = self.fragments.format.end_trailer() {
@@ -267,14 +273,15 @@ impl Encoder {
 
     /// Appends the record's fragments to `out`, including the trailer of the previous block, and
     /// returns the record's offset. For most records, this is the offset of the first header. For a
-    /// record in a container, it is the offset of the container plus the index of the record in it.
+    /// record in a container, it is the offset of the container plus the record's index in the
+    /// container.
     ///
     /// In LevelDB's dialect, `out` grows by
     /// [`encoded_len`](crate::format::encoded_len)`(self.offset(), record.len())` bytes.
     ///
-    /// If there is no memory for `out` to grow or for a compressed record, the process is aborted,
-    /// as with [`Vec::reserve`]. If there is none for zstd's tables, which take about a megabyte,
-    /// this panics.
+    /// Aborts the process if there is not enough memory for `out` or for a compressed record, as
+    /// [`Vec::reserve`] does. Panics if there is not enough memory for zstd's tables, which take
+    /// about a megabyte.
     #[inline]
     pub fn encode(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
         if self.is_one_full(record) {
@@ -294,15 +301,16 @@ impl Encoder {
         self.is_leveldb && HEADER_LEN + record.len() <= block_left(self.fragments.offset)
     }
 
-    /// Like [`encode`](Self::encode), for consecutive records. Returns how many were encoded, and
-    /// why it stopped. If most records are short, it takes half the time of separate calls.
+    /// Like [`encode`](Self::encode), but for consecutive records. Returns how many records were
+    /// encoded, and why encoding stopped. If most records are short, this takes half the time of
+    /// separate calls.
     ///
-    /// It stops when `out` contains `out_len` bytes or there are no more records. It also stops
-    /// before a record that has `out_len` bytes or more and is not one FULL fragment. A container
-    /// stays open at the end.
+    /// Encoding stops when `out` contains `out_len` bytes or there are no more records. It also
+    /// stops before a record that has `out_len` bytes or more and is not one FULL fragment. A
+    /// container stays open at the end.
     ///
-    /// It fails at a record that is longer than `record_len_max` bytes or for which there is not
-    /// enough memory. The records before it are encoded.
+    /// Encoding fails at a record that is longer than `record_len_max` bytes or for which there is
+    /// not enough memory. The records before that record are encoded.
     pub(crate) fn encode_all<R: AsRef<[u8]>>(
         &mut self,
         records: &mut impl Iterator<Item = R>,
@@ -313,8 +321,8 @@ impl Encoder {
         let mut count = 0;
         while out.len() < out_len {
             // No record of a run is longer than a fragment, and a run does not leave its block. If
-            // there is no memory for the remainder of the block, there may still be memory for the
-            // next record.
+            // there is not enough memory for the rest of the block, there may still be enough for
+            // the next record.
             let stopped = if self.is_leveldb
                 && record_len_max >= FRAGMENT_LEN_MAX as u64
                 && out.try_reserve(block_left(self.fragments.offset) + APPEND_ROOM).is_ok()
@@ -352,21 +360,20 @@ impl Encoder {
         Ok((count, Stopped::Full))
     }
 
-    /// Like [`encode`](Self::encode), at the end of a block or of a container, and in other
-    /// dialects.
+    /// The slow path of [`encode`](Self::encode), for a record that reaches the end of a block or
+    /// container and for other dialects.
     #[inline(never)]
     fn encode_parts(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
         let Ok(record_offset) = self.encode_in_pieces(record, out, |_| Ok::<(), Infallible>(()));
         record_offset
     }
 
-    /// Like [`encode`](Self::encode), for a record of any length. After each of its fragments,
-    /// `take` may take the bytes in `out` and clear it, so that `out` never contains the whole
-    /// record.
+    /// Like [`encode`](Self::encode), but calls `take` after each fragment of the record. `take`
+    /// may consume the bytes in `out` and clear it, so that `out` never contains the whole record.
     ///
     /// # Errors
     ///
-    /// The error of `take`. The encoder is then in the middle of the record.
+    /// Returns the error of `take`. The encoder is then in the middle of the record.
     pub(crate) fn encode_in_pieces<E>(
         &mut self,
         record: &[u8],
@@ -385,8 +392,8 @@ impl Encoder {
         Ok(record_offset)
     }
 
-    /// Closes the open container, if there is one, and appends it to `out`. The records that follow
-    /// go to another container.
+    /// Closes the open container, if there is one, and appends it to `out`. Later records go to
+    /// another container.
     ///
     /// ```
     /// use cordwood_log::Dialect;
@@ -403,7 +410,8 @@ impl Encoder {
     /// # Ok::<(), cordwood_log::Error>(())
     /// ```
     ///
-    /// If there is no memory, this aborts the process or panics as [`encode`](Self::encode) does.
+    /// If there is not enough memory, this aborts the process or panics as [`encode`](Self::encode)
+    /// does.
     #[inline]
     pub fn end_container(&mut self, out: &mut Vec<u8>) {
         if let Some(packing) = &mut self.packing {
@@ -416,7 +424,7 @@ impl Encoder {
 #[derive(Debug)]
 pub(crate) enum NotEncoded {
     NoMemory(TryReserveError),
-    /// The length of the record in bytes, which is too large.
+    /// The record is too long. The value is its length in bytes.
     TooLarge(usize),
 }
 
@@ -436,8 +444,8 @@ pub(crate) enum Stopped<R> {
     AtEnd,
     /// `out` has reached its limit.
     Full,
-    /// This record is not encoded yet, because it is not one FULL fragment. For `encode_all`, it is
-    /// also at least as long as `out` may become.
+    /// This record is not encoded yet, because it is not one FULL fragment. If `encode_all` returns
+    /// this, the record is also at least as long as `out` may become.
     At(R),
 }
 
@@ -457,8 +465,8 @@ impl<R: AsRef<[u8]>, I: Iterator<Item = R>> Job for EncodeRun<'_, I> {
             // header would be wrong.
             let bytes = record.as_ref();
             let len = HEADER_LEN + bytes.len();
-            // There is room for the remainder of the block. This check shows the compiler that the
-            // loop does not allocate.
+            // Room for the rest of the block is already reserved. This check shows the compiler
+            // that the loop does not allocate.
             let room = taken.out.capacity() - taken.out.len();
             if len > block_end - taken.out.len() || len + APPEND_ROOM > room {
                 break Stopped::At(record);
@@ -481,8 +489,9 @@ impl<R: AsRef<[u8]>, I: Iterator<Item = R>> Job for EncodeRun<'_, I> {
     }
 }
 
-/// The output of a run. It is moved here so that the compiler can keep its length in a register. It
-/// is moved back, and the encoder's offset advances, even if `as_ref` panics.
+/// The output of a run. The run moves the output buffer here so that the compiler can keep its
+/// length in a register. Dropping this moves the buffer back and advances the encoder's offset,
+/// even if `as_ref` panics.
 struct Taken<'a> {
     out: Vec<u8>,
     len_before: usize,
@@ -516,7 +525,8 @@ mod tests {
     use super::*;
     use crate::format::BLOCK_LEN;
 
-    /// This also holds if a container that is not compressed touches several blocks.
+    /// The upper bound for an open container also holds if the container is not compressed and
+    /// spans several blocks.
     #[test]
     fn a_container_needs_no_more_than_the_most_that_it_can_need() {
         use crate::dialect::Compression;
@@ -552,8 +562,9 @@ mod tests {
         }
     }
 
-    /// A reader may decompress 256 MiB, and 200 bytes for each byte that it has read. It is not
-    /// known how much of this an earlier writer has used. Source: `docs/format/packed.md`.
+    /// A reader may decompress 256 MiB, plus 200 bytes for each byte that it has read. An appending
+    /// writer does not know how much of this budget the earlier records use. Source:
+    /// `docs/format/packed.md`.
     #[test]
     #[cfg(feature = "zstd")]
     fn appended_containers_expand_at_most_200_fold() {
@@ -575,8 +586,8 @@ mod tests {
         }
     }
 
-    /// Each frame may use the budget that the bytes before it leave. It is lengthened only as much
-    /// as that requires.
+    /// Each frame may use the budget that the bytes before it leave. A frame is lengthened only as
+    /// much as the budget requires.
     #[test]
     #[cfg(feature = "zstd")]
     fn a_frame_is_lengthened_only_as_the_budget_requires() {
@@ -595,17 +606,19 @@ mod tests {
             encoder.encode(record, &mut out);
             out.len()
         };
-        // The budget before is used up, so each frame needs a byte for 200.
+        // The budget is used up at the start, so each frame needs one byte for every 200 bytes of
+        // data.
         let mut encoder = Encoder::unchecked(17, format);
         for _ in 0..3 {
             let len = appended(&mut encoder, &[0; 30_000]);
             assert!((30_003..30_003 + 3 * 200).contains(&(len * 200)), "{len}");
         }
-        // A frame that needs more bytes leaves the rest to the next one.
+        // A frame that is longer than its budget requires leaves the rest of the budget to the next
+        // frame.
         let half = [noise(10_000), vec![0; 20_000]].concat();
         assert!((10_000..11_000).contains(&appended(&mut encoder, &half)));
         assert!(appended(&mut encoder, &[0; 30_000]) < 100);
-        // So does a record that is not compressed.
+        // A record that is not compressed also leaves budget to the next frame.
         let mut encoder = Encoder::unchecked(17, format);
         let stored = noise(5_000);
         assert_eq!(appended(&mut encoder, &stored), 7 + 5_000);
@@ -615,7 +628,8 @@ mod tests {
         assert!(appended(&mut encoder, &vec![0; enough + 1]) > natural_len);
     }
 
-    /// Block boundaries are where they would be if offsets had more bits.
+    /// After the offset wraps around, block boundaries are where they would be if offsets had more
+    /// bits.
     #[test]
     fn offsets_continue_at_zero_after_the_greatest() {
         for format in [
@@ -651,11 +665,12 @@ mod tests {
             let (count, stopped) = encoded.expect("memory for a test");
             assert!(count == 2 && matches!(stopped, Stopped::Full), "{format:?} {count}");
             assert_eq!(out.len(), out_len);
-            // `out` is already long enough.
+            // `out` already contains `out_len` bytes.
             let encoded = encoder.encode_all(&mut records.iter(), &mut out, out_len, 1 << 30);
             assert!(matches!(encoded, Ok((0, Stopped::Full))), "{format:?}");
         }
-        // A container is closed at 4,096 bytes of data: its mark, its head, and 41 lengths.
+        // A container is closed at 4,096 bytes of data. The limit below also counts the mark, the
+        // head and 41 lengths.
         let (mut encoder, mut out) = (Encoder::unchecked(0, Dialect::PACKED.into()), Vec::new());
         let records = [[1; 100]; 100];
         let encoded = encoder.encode_all(&mut records.iter(), &mut out, 17 + 7 + 2 + 41 + 4_100, 1 << 30);
@@ -672,7 +687,8 @@ mod tests {
         }
     }
 
-    /// The encoder can still be used, and the records encoded before are kept.
+    /// After a panic in `as_ref`, the encoder can still be used, and the records encoded before the
+    /// panic are kept.
     #[test]
     fn a_panic_in_as_ref_loses_no_record_before_it() {
         struct Record(&'static [u8]);
@@ -712,8 +728,8 @@ mod tests {
         }
     }
 
-    /// This holds for records of any length, anywhere in a block, in LevelDB's dialect and in
-    /// others, with any limit on `out`.
+    /// Runs write the same bytes for records of any length, anywhere in a block, in LevelDB's
+    /// dialect and in others, with any limit on `out`.
     #[test]
     fn runs_write_the_same_as_single_calls() {
         let dialects = [

@@ -1,5 +1,5 @@
-//! Errors of logs. An error carries its path, offsets and lengths as values. Only `Display` turns
-//! them into text.
+//! The errors of all operations on logs. An error carries its path, offsets and lengths as values.
+//! Only `Display` turns these values into text.
 
 use std::fmt;
 use std::io;
@@ -10,10 +10,10 @@ use crate::detect::Foreign;
 use crate::dialect::{Dialect, LogFormat, Unsupported};
 use crate::names::named;
 
-/// An error: its kind, the file and a hint.
+/// An error, with its kind, the path of the file and a hint.
 ///
-/// `Display` shows the path and the kind. It leaves the hint out because a program may word it in
-/// its own terms, for example as an option on its command line.
+/// `Display` shows the path and the kind. It leaves out the hint, so that a program can give the
+/// advice in its own terms, such as the name of a command-line option.
 ///
 /// ```
 /// use cordwood_log::{Error, ErrorKind, Hint, ReadOptions, Reader};
@@ -34,7 +34,7 @@ pub struct Error {
     pub hint: Option<Hint>,
 }
 
-/// The kind of an [`Error`]. Its text does not include the path or the hint.
+/// The kind of an [`Error`]. The text of a kind does not include the path or the hint.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -45,21 +45,23 @@ pub enum ErrorKind {
         /// The error from the operating system.
         source: io::Error,
     },
-    /// Damage, under the policy [`OnCorruption::Fail`](crate::OnCorruption::Fail). The next call
-    /// continues after it. [`pack`](crate::ops::pack()) also returns this for a region that it does
-    /// not leave out.
+    /// The reader found damage, and the policy is
+    /// [`OnCorruption::Fail`](crate::OnCorruption::Fail). The next call continues after the damage.
+    /// [`pack`](crate::ops::pack()) also returns this error for any region that may have been a
+    /// record.
     #[non_exhaustive]
     Corruption {
         /// The damaged region.
         region: SkippedRegion,
     },
-    /// The records of a compressed log, up to and including the next one, decompress to more than
-    /// the bytes read allow, or one container decompresses to more than a container may. See
-    /// [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max). The record is neither
-    /// skipped nor consumed under any policy, so every further call returns the same error.
+    /// A compressed log decompresses to more data than the bytes read so far allow, or a single
+    /// container decompresses to more data than a container may hold. See
+    /// [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max). The record that exceeds
+    /// the limit is neither skipped nor consumed under any policy, so every further call returns
+    /// the same error.
     OverBudget(OverBudget),
-    /// A record to be written is longer than readers accept by default. No part of it was written,
-    /// and the log remains usable. See
+    /// The record is longer than readers accept by default. No part of the record was written, and
+    /// the log remains usable. See
     /// [`WriterOptions::record_len_max`](crate::WriterOptions::record_len_max).
     #[non_exhaustive]
     RecordTooLarge {
@@ -79,9 +81,9 @@ pub enum ErrorKind {
         /// The length of the file in bytes, if it is known.
         file_len: Option<u64>,
     },
-    /// The log in [`segments`](crate::segments) no longer has the next bytes. Reading was to start
-    /// before the first offset of the log, or the oldest segments were removed before they were
-    /// read. Every further call returns the same error.
+    /// The next bytes of the log in [`segments`](crate::segments) no longer exist. Either reading
+    /// was to start before the first offset of the log, or the oldest segments were removed before
+    /// they were read. Every further call returns the same error.
     #[non_exhaustive]
     Pruned {
         /// The log offset at which reading was to start or continue.
@@ -89,7 +91,7 @@ pub enum ErrorKind {
         /// The log offset at which the log starts.
         first_offset: u64,
     },
-    /// The log is not the log of the given [`Position`](crate::Position), or it has changed since
+    /// The given [`Position`](crate::Position) belongs to another log, or the log has changed since
     /// it was [indexed](crate::RecordIndex).
     #[non_exhaustive]
     Changed {
@@ -98,30 +100,30 @@ pub enum ErrorKind {
         /// The file offset after the last byte that differs or is missing.
         end_offset: u64,
     },
-    /// The file is not a log of any dialect. Its format is another known one, or is unknown.
+    /// The file is not a log of any dialect. The file has another known format, or an unknown one.
     #[non_exhaustive]
     Foreign {
-        /// The other format.
+        /// The format that the file appears to have.
         foreign: Foreign,
     },
-    /// Every fragment belongs to a log with another number than the one that was given or is in the
+    /// Every fragment carries a different log number than the one that was given or is in the
     /// file's name, so there are no records to salvage.
     #[non_exhaustive]
     OtherLog {
-        /// The number that was given or is in the file's name.
+        /// The log number that was given or is in the file's name.
         log_number: u32,
-        /// The number that its fragments carry.
+        /// The log number that the fragments carry.
         other_log_number: u32,
     },
     /// The log to append to ends in an incomplete record or in zeros. If records were appended
-    /// after such an end, every reader would lose those up to the next block.
+    /// after such an end, every reader would lose the new records up to the next block.
     #[non_exhaustive]
     TornTail {
         /// The incomplete record or the zeros.
         region: SkippedRegion,
     },
-    /// The log to append to is not in the given dialect. Readers of the file would not find the
-    /// record.
+    /// The log to append to is not in the given dialect. Readers of the file would not find a
+    /// record in that dialect.
     #[non_exhaustive]
     WrongDialect {
         /// The dialect that was given.
@@ -130,11 +132,11 @@ pub enum ErrorKind {
         found: Dialect,
     },
     /// The log is of a kind that is never appended to: a RocksDB or Pebble log that has a log
-    /// number or is compressed. These engines create a new log each time. Readers take bytes after
-    /// the end of such a log for the rest of an older log.
+    /// number or is compressed. RocksDB and Pebble always create a new log instead. Readers would
+    /// mistake bytes after the end of such a log for the rest of an older log.
     #[non_exhaustive]
     NeverAppended {
-        /// The detected format, or the one given.
+        /// The format that was detected or given.
         format: LogFormat,
     },
     /// [`pack`](crate::ops::pack()) cannot pack the log, because the log could not be rebuilt from
@@ -144,7 +146,7 @@ pub enum ErrorKind {
     NeverPacked {
         /// The detected format.
         format: LogFormat,
-        /// File offset of the engine's metadata, if it is the reason.
+        /// The file offset of the engine's metadata, if the metadata is the reason.
         metadata_offset: Option<u64>,
     },
     /// A log number or a compression was given for a dialect that does not support it, or
@@ -157,8 +159,8 @@ pub enum ErrorKind {
         /// The feature that the dialect or this build does not support.
         unsupported: Unsupported,
     },
-    /// The directory is not a log in [`segments`](crate::segments). The path names a file in the
-    /// directory that is neither a segment nor [ignored](crate::segments::list).
+    /// The directory is not a log in [`segments`](crate::segments). The error's path names a file
+    /// in the directory that is neither a segment nor [ignored](crate::segments::list).
     NotASegment,
     /// A forked child used a [`LogFile`](crate::LogFile) that its parent process opened. The file
     /// is left unchanged.
@@ -177,7 +179,7 @@ pub enum ErrorKind {
     Closed,
 }
 
-/// The error inside [`ErrorKind::Io`] if a file was truncated while it was read.
+/// The error inside [`ErrorKind::Io`] if a file was truncated while it was being read.
 #[derive(Debug)]
 pub(crate) struct Cut {
     /// The length of the file before it was truncated.
@@ -202,28 +204,29 @@ impl std::error::Error for Cut {}
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct WriteFailure {
-    /// The failed operation, such as `"sync"`, if it failed in an earlier call. Every later call
-    /// fails because of it.
+    /// The operation that failed, such as `"sync"`, if it failed in an earlier call. Every later
+    /// call fails because of that failure.
     pub earlier: Option<&'static str>,
-    /// Everything before this file offset is on the disk. The bytes after it may not be.
+    /// Everything before this file offset is on the disk. The bytes after this offset may not be on
+    /// the disk.
     pub durable_offset: u64,
-    /// Whether the write was undone. If so, the log remains usable, without the record that was
-    /// being appended. If not, every later call fails.
+    /// Whether the write was undone. If the write was undone, the log remains usable, without the
+    /// record that was being appended. If the write was not undone, every later call fails.
     pub is_undone: bool,
-    /// Why the write could not be undone. Undoing truncates the file to the end of its last
-    /// complete record.
+    /// Why the write could not be undone. To undo a write, the file is truncated to the end of its
+    /// last complete record.
     pub undo_error: Option<io::Error>,
 }
 
 named! {
-    /// Advice after an [`Error`].
+    /// Advice on how to continue after an [`Error`].
     ///
     /// `Display` gives the advice in terms of the Rust interface.
     pub enum Hint {
         /// Continue after the damage, or salvage the records after it.
         OnCorruption = "on_corruption",
             "the next call continues after it; `OnCorruption::Skip` skips damage, `salvage` makes a new log";
-        /// Check the offset: `seek` may have moved to where no record starts.
+        /// Check the offset: `seek` may have moved to an offset at which no record starts.
         CheckOffset = "check_offset",
             "`seek` moved the reader here: if no record starts at this offset, this is not damage";
         /// Raise [`record_len_max`](crate::ReadOptions::record_len_max) if you trust the data.
@@ -254,7 +257,7 @@ named! {
         Pad = "pad",
             "`OnTornTail::PadToBlock` keeps every byte and continues in the next block; `salvage` makes a new log";
         /// Choose [`OnTornTail::PadToBlock`](crate::OnTornTail::PadToBlock) and name the dialect.
-        /// The file has no valid fragment to detect it from.
+        /// The file has no valid fragment, so its dialect cannot be detected.
         PadWithDialect = "pad_with_dialect",
             "if it is a log, name its dialect and `OnTornTail::PadToBlock`, which continues in the next block";
         /// Salvage the readable records.
@@ -266,7 +269,7 @@ named! {
         /// Start at the first offset of the log. The records before it were removed.
         StartAtFirstOffset = "start_at_first_offset",
             "start at the first offset of the log: the records before it are gone";
-        /// Start at offset 0 of this log. It is not the log that was read before.
+        /// Start at offset 0 of this log. This log is not the one that was read before.
         StartAgain = "start_again", "to read this log, start at offset 0";
         /// Give the segmented log a directory of its own.
         OwnDirectory = "own_directory",
@@ -309,8 +312,8 @@ impl Error {
         Error::new(ErrorKind::Io { source }, path)
     }
 
-    /// Replaces the directory `absolute` in the path with `given`, which is how the caller named
-    /// it.
+    /// Replaces the directory `absolute` in the path with `given`, the path that the caller gave
+    /// for it.
     #[must_use]
     pub(crate) fn with_path_below(mut self, absolute: &Path, given: &Path) -> Self {
         let below = self.path.as_deref().and_then(|path| path.strip_prefix(absolute).ok());
@@ -354,7 +357,7 @@ impl Error {
                     cut.end += base;
                 }
             }
-            // These are already log offsets.
+            // The offsets of this kind are already log offsets.
             ErrorKind::Pruned { .. } => {}
             ErrorKind::Foreign { .. }
             | ErrorKind::OtherLog { .. }
@@ -368,8 +371,8 @@ impl Error {
         self
     }
 
-    /// Returns the file offset that the error concerns, in bytes. This is the start of the damage,
-    /// the torn tail or the record, or the offset at which reading was to start. Returns `None` if
+    /// Returns the file offset that the error concerns, in bytes. The offset is the start of the
+    /// damage, the torn tail or the record, or it is where reading was to start. Returns `None` if
     /// the error concerns the whole file.
     ///
     /// ```
@@ -446,8 +449,8 @@ impl ErrorKind {
             ErrorKind::Pruned { .. } => Hint::StartAtFirstOffset,
             ErrorKind::Changed { .. } => Hint::StartAgain,
             ErrorKind::NotASegment => Hint::OwnDirectory,
-            // This matches only the operating system's error. An error with its own message already
-            // gives advice.
+            // This arm matches only the operating system's error. An error with its own message
+            // already gives advice.
             ErrorKind::Io { source } if source.kind() == io::ErrorKind::IsADirectory && source.get_ref().is_none() => {
                 Hint::ReadDirectory
             }
@@ -558,9 +561,9 @@ impl fmt::Display for WriteFailure {
 }
 
 impl std::error::Error for Error {
-    /// Returns the cause of the operating system's error, if it has one. The message already
-    /// contains that error itself, so a program that prints the chain of causes prints no message
-    /// twice.
+    /// Returns the cause of the operating system's error, if it has one. The operating system's
+    /// error itself is already part of the message, so a program that prints the chain of causes
+    /// does not print any message twice.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.kind {
             ErrorKind::Io { source } | ErrorKind::Write { source, .. } => source.source(),
@@ -569,10 +572,11 @@ impl std::error::Error for Error {
     }
 }
 
-/// Writes "logs of this format", with the property that an operation does not support.
+/// Writes the name of the dialect, then "logs", then the property that an operation does not
+/// support.
 fn show_logs(format: LogFormat, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{} logs", format.dialect)?;
-    // The number may be known only from the file's name.
+    // The compression comes first, because the log number may be known only from the file's name.
     if format.compression.is_some() {
         write!(f, " with compression")?;
     } else if format.log_number.is_some() {
@@ -582,17 +586,17 @@ fn show_logs(format: LogFormat, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 /// Why a record was found but not returned. The record is neither skipped nor consumed: the next
-/// call starts with it.
+/// call starts with the same record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refused {
-    /// There is not enough memory for its data.
+    /// There is not enough memory for the data of the record.
     OutOfMemory,
-    /// With this record, the records of a compressed log would decompress to more than the bytes
-    /// read allow. See [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max).
+    /// A compressed log would decompress to more data than the bytes read so far allow. See
+    /// [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max).
     OverBudget(OverBudget),
     /// A packed log or a container in it has a later version or a form that this build cannot read.
-    /// No reader skips it.
+    /// A reader never skips such a log or container.
     Unsupported(Unsupported),
 }
 
@@ -610,9 +614,9 @@ impl fmt::Display for Refused {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OverBudget {
-    /// File offset of the record's first header.
+    /// The file offset of the record's first header.
     pub offset: u64,
-    /// File offset after the record's last fragment.
+    /// The file offset after the record's last fragment.
     pub end_offset: u64,
     /// The length of the record's data in bytes.
     pub data_len: u64,
@@ -632,7 +636,7 @@ impl fmt::Display for OverBudget {
 
 impl std::error::Error for Refused {}
 
-/// Writes which operation is not supported.
+/// Writes a message that says which operation is not supported.
 pub(crate) fn show_unsupported(dialect: Dialect, unsupported: Unsupported, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match unsupported {
         Unsupported::LogNumber => write!(f, "{dialect} logs have no log number"),
@@ -665,7 +669,7 @@ pub(crate) fn show_unsupported(dialect: Dialect, unsupported: Unsupported, f: &m
     }
 }
 
-/// Converts the failed check of a dialect to an error.
+/// Converts a failed check of a dialect to an error.
 pub(crate) fn unsupported(checked: Result<(), (Dialect, Unsupported)>, path: Option<&Path>) -> Result<(), Error> {
     checked.map_err(|(dialect, unsupported)| Error::new(ErrorKind::Unsupported { dialect, unsupported }, path))
 }
@@ -713,7 +717,7 @@ impl From<io::Error> for Error {
 }
 
 /// If the kind is [`ErrorKind::Io`] and there is no path, returns the source. Otherwise returns an
-/// error with the same message, from which [`io::Error::downcast`] returns the `Error`. An error
+/// error with the same message, which [`io::Error::downcast`] turns back into the `Error`. An error
 /// from the operating system keeps its kind.
 ///
 /// ```
@@ -763,7 +767,7 @@ mod tests {
     use super::*;
     use crate::decode::Step;
 
-    /// A result is returned for each record, so its size matters.
+    /// A reader returns a `Result` for each record, so the size of an error matters.
     #[test]
     fn an_error_does_not_enlarge_the_result_of_a_step() {
         assert_eq!(size_of::<Result<Step, Error>>(), size_of::<Error>());
@@ -839,7 +843,7 @@ mod tests {
         kinds.into_iter().map(|kind| Error::new(kind, None)).collect()
     }
 
-    /// All file offsets above are 10 or 20, and no other number is.
+    /// In the errors above, every file offset is 10 or 20, and no other number is.
     #[test]
     fn every_error_in_a_segment_has_log_offsets() {
         let words = |error: &Error| format!("{:?}", error.kind).replace("1010", "10").replace("1020", "20");

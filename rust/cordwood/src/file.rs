@@ -1,4 +1,4 @@
-//! Files of the operating system: reads and writes at offsets, and the identity of a file.
+//! Reads and writes files of the operating system at offsets, and identifies files.
 //!
 //! No function here uses the position of an open file, because a forked process shares it.
 
@@ -14,9 +14,9 @@ use std::path::Path;
 )]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId {
-    /// The device that contains it. On Windows, this is the serial number of the volume.
+    /// The device that contains the file. On Windows, this is the serial number of the volume.
     pub device: u64,
-    /// Its number on the device.
+    /// The number of the file on its device.
     pub inode: u64,
 }
 
@@ -27,7 +27,8 @@ impl FileId {
         Ok(FileId::in_metadata(&file.metadata()?))
     }
 
-    /// Returns the identity of the file that has this name now. A pipe is not opened.
+    /// Returns the identity of the file that has this name now. The file is not opened, because
+    /// opening a pipe could block.
     #[cfg(unix)]
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
         Ok(FileId::in_metadata(&std::fs::metadata(path)?))
@@ -52,22 +53,25 @@ impl FileId {
         })
     }
 
-    /// Returns the identity of the file that has this name now. The creation time is not enough:
-    /// Windows reuses it for a new file that is created under the same name within 15 seconds.
+    /// Returns the identity of the file that has this name now. The creation time is not enough to
+    /// identify a file: Windows reuses it for a new file that is created under the same name within
+    /// 15 seconds.
     #[cfg(windows)]
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
         use std::os::windows::fs::OpenOptionsExt;
         // Without FILE_FLAG_BACKUP_SEMANTICS, a directory could not be opened.
         const FLAGS: u32 = 0x0200_0000;
-        // This requests no access to the content, which other processes may have locked.
+        // This requests no access to the contents of the file, which another process may have
+        // locked.
         let file = File::options().access_mode(0).custom_flags(FLAGS).open(path)?;
         FileId::of(&file)
     }
 }
 
-/// Reads some bytes at `offset` and returns how many. Returns 0 at the end of the file.
+/// Reads some bytes at `offset` and returns the number of bytes read. Returns 0 at the end of the
+/// file.
 pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    // No file has bytes at offsets from `i64::MAX` on, and operating systems reject such reads.
+    // No file has bytes at or after the offset `i64::MAX`, and operating systems reject such reads.
     let room = usize::try_from((i64::MAX as u64).saturating_sub(offset)).unwrap_or(usize::MAX);
     let wanted = buffer.len().min(room);
     if wanted == 0 {
@@ -76,8 +80,8 @@ pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
     system_read_at(file, &mut buffer[..wanted], offset)
 }
 
-/// Reads into `buffer` from `offset` until it is full or the file ends. Returns how many bytes were
-/// read. If a signal interrupts a read, the read is repeated.
+/// Reads into `buffer` from `offset` until the buffer is full or the file ends. Returns the number
+/// of bytes read. If a signal interrupts a read, the read is repeated.
 pub(crate) fn read_full_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -101,13 +105,13 @@ fn system_read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usi
     std::os::windows::fs::FileExt::seek_read(file, buffer, offset)
 }
 
-/// Writes some of `bytes` at `offset` and returns how many.
+/// Writes some of `bytes` at `offset` and returns the number of bytes written.
 #[cfg(unix)]
 pub(crate) fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
     std::os::unix::fs::FileExt::write_at(file, bytes, offset)
 }
 
-/// Writes some of `bytes` at `offset` and returns how many.
+/// Writes some of `bytes` at `offset` and returns the number of bytes written.
 #[cfg(windows)]
 pub(crate) fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
     std::os::windows::fs::FileExt::seek_write(file, bytes, offset)

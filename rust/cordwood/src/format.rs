@@ -13,7 +13,7 @@
 
 use crate::names::shows_name;
 
-/// Bytes in a block. Blocks are counted from file offset 0.
+/// The number of bytes in a block. Blocks are counted from file offset 0.
 #[cfg(not(cordwood_small_blocks))]
 pub const BLOCK_LEN: usize = 32_768;
 
@@ -23,8 +23,8 @@ pub const BLOCK_LEN: usize = 32_768;
 #[cfg(cordwood_small_blocks)]
 pub const BLOCK_LEN: usize = 24;
 
-/// Bytes in the header of a LevelDB fragment. They are the masked checksum (u32), the payload
-/// length (u16) and the kind (u8), in little endian.
+/// The number of bytes in the header of a LevelDB fragment. The header contains the masked checksum
+/// (u32), the payload length (u16) and the kind (u8), in little endian.
 pub const HEADER_LEN: usize = 7;
 
 /// The position of the length in a header.
@@ -41,10 +41,10 @@ pub const TRAILER_LEN_MAX: usize = HEADER_LEN - 1;
 
 /// The position of a fragment in its record: the type byte of its header.
 ///
-/// These four are the only kinds. Any other wire byte remains a number
+/// Only these four kinds exist. Any other wire byte remains a number
 /// ([`Reason::UnknownKind`](crate::damage::Reason::UnknownKind)), so no byte of a file can be
 /// mistaken for an internal state. LevelDB encodes "end of file" and "bad record" as types 5 and 6,
-/// so it mistakes a valid type 5 in a file for the end.
+/// so it mistakes a valid type 5 in a file for the end of the file.
 ///
 /// ```
 /// use cordwood_log::format::Kind;
@@ -77,7 +77,8 @@ impl Kind {
         }
     }
 
-    /// Returns the kind of a fragment. `is_first` and `is_last` state its position in its record.
+    /// Returns the kind of a fragment. `is_first` and `is_last` state the position of the fragment
+    /// in its record.
     pub(crate) const fn of_part(is_first: bool, is_last: bool) -> Kind {
         match (is_first, is_last) {
             (true, true) => Kind::Full,
@@ -88,7 +89,8 @@ impl Kind {
     }
 }
 
-/// The kind of a part of a log. It is the meaning of a type byte, or of bytes without one.
+/// The kind of a part of a log. The kind is given by a type byte, or by the bytes themselves if
+/// they have no type.
 ///
 /// The names follow the engines: RocksDB `db/log_format.h`, Pebble `record/record.go`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -98,7 +100,7 @@ pub enum FragmentKind {
     Plain(Kind),
     /// Types 5 to 8, which carry the number of the log.
     Recyclable(Kind),
-    /// Types 9 to 12 of Pebble. They carry the number of the log and state up to which offset the
+    /// Types 9 to 12 of Pebble. They carry the number of the log and the offset up to which the
     /// file had been synced.
     WalSync(Kind),
     /// Type 9, which states how the records of a RocksDB log are compressed.
@@ -119,7 +121,7 @@ pub enum FragmentKind {
     EndTrailer,
     /// The file header of the dialect.
     FileHeader,
-    /// The end of a block that is too short for a header.
+    /// The last bytes of a block, if they are too few for a header.
     Trailer,
     /// Zeros.
     Zeros,
@@ -134,8 +136,8 @@ macro_rules! fragment_kinds {
         /// All kinds, in no particular order.
             pub const ALL: [FragmentKind; 27] = [$(FragmentKind::$kind $((Kind::$part))?),+];
 
-            /// Returns a stable name, such as `"full"` or `"recyclable_first"`. It is part of the
-            /// interface and is the same in Python and on the command line.
+            /// Returns a stable name, such as `"full"` or `"recyclable_first"`. The name is part of
+            /// the interface and is the same in Python and on the command line.
             ///
             /// ```
             /// use cordwood_log::format::{FragmentKind, Kind};
@@ -182,7 +184,7 @@ fragment_kinds! {
 
 shows_name!(FragmentKind);
 
-/// A fragment's header as stored in the file. Its values have not been checked.
+/// A fragment's header as stored in the file. The values in the header have not been checked.
 ///
 /// ```
 /// use cordwood_log::format::Header;
@@ -227,15 +229,15 @@ pub const fn block_start(offset: u64) -> u64 {
     offset - offset % BLOCK_LEN as u64
 }
 
-/// Returns the number of bytes from `offset` to the end of its block in LevelDB's dialect, 1 to
-/// [`BLOCK_LEN`].
+/// Returns the number of bytes from `offset` to the end of its block in LevelDB's dialect. The
+/// number is between 1 and [`BLOCK_LEN`].
 #[inline]
 pub const fn block_left(offset: u64) -> usize {
     BLOCK_LEN - (offset % BLOCK_LEN as u64) as usize
 }
 
 /// Returns the number of trailer bytes that a writer of LevelDB's dialect puts at `offset` before
-/// the next header, 0 to [`TRAILER_LEN_MAX`].
+/// the next header. The number is between 0 and [`TRAILER_LEN_MAX`].
 #[inline]
 pub const fn trailer_len(offset: u64) -> usize {
     let left = block_left(offset);
@@ -243,9 +245,10 @@ pub const fn trailer_len(offset: u64) -> usize {
 }
 
 /// Returns the number of bytes that a record of `record_len` bytes adds to a file of `offset` bytes
-/// in LevelDB's dialect. These are the trailer before it, its headers and its payload.
+/// in LevelDB's dialect. This is the length of the trailer before the record, its headers and its
+/// payload.
 ///
-/// Saturates at `u64::MAX`.
+/// The result saturates at `u64::MAX`.
 ///
 /// ```
 /// use cordwood_log::format::encoded_len;

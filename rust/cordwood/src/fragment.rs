@@ -2,7 +2,7 @@
 //! does no I/O and has no state.
 //!
 //! The checks are in LevelDB's order (`db/log_reader.cc`, `ReadPhysicalRecord`).
-//! `docs/format/reading.md` numbers them.
+//! `docs/format/reading.md` numbers these checks.
 
 use crate::checksum::{Job, Kernel, mask, state_after};
 use crate::damage::Reason;
@@ -88,8 +88,8 @@ fn incomplete(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Found
     }
 }
 
-/// Classifies a valid fragment that is not part of a record. Only a fragment with a valid checksum
-/// counts as another log's, even if checksums are not verified.
+/// Classifies a valid fragment that is not part of a record. A fragment counts as part of another
+/// log only if its checksum is valid, even if checksums are not verified.
 fn special(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Option<Found> {
     let valid = format.dialect.valid(bytes, verify_checksums)?;
     if format.is_stale(bytes, valid.form) {
@@ -116,7 +116,7 @@ pub(crate) const RUN_MAX: usize = 512;
 
 /// Finds consecutive FULL fragments, which make up most files. The result is the same as from
 /// repeated calls of [`find`], but this loop is compiled with the instructions of the checksum
-/// kernel. It ends at any other kind of bytes.
+/// kernel. The loop ends at bytes of any other kind.
 pub(crate) struct FullRun<'a> {
     /// The bytes from the first header to the end of the block or of the known part of the file.
     pub(crate) bytes: &'a [u8],
@@ -219,8 +219,8 @@ fn may_be_torn(format: &LogFormat, header: Header, bytes: &[u8], left: usize) ->
 pub(crate) fn is_written(format: &LogFormat, header: Header, left: usize) -> bool {
     let end = stated_end(format, header);
     match format.dialect.meaning(header.kind).role {
-        // No header follows such a part of a record in its block. The exception is a compressed
-        // record: its parts end where the compressor filled a buffer.
+        // No header follows a FIRST or MIDDLE fragment in its block. The exception is a compressed
+        // record, whose fragments end where the compressor filled a buffer.
         Role::Fragment(Kind::First | Kind::Middle) if !format.has_zstd_records() => {
             left.checked_sub(end).is_some_and(|rest| rest < HEADER_LEN)
         }
@@ -303,7 +303,7 @@ mod tests {
         }
     }
 
-    /// The golden vectors of `docs/format`.
+    /// Checks the golden vectors of `docs/format`.
     #[test]
     fn golden_fragments() {
         for (kind, payload, bytes) in [
@@ -384,7 +384,7 @@ mod tests {
     #[test]
     fn a_length_that_the_rest_proves_wrong_is_damage() {
         let mut flipped = fragment(1, b"foo");
-        flipped[4] |= 0x40; // 67 bytes, of which 3 exist: the checksum fits 3
+        flipped[4] |= 0x40; // now 67 bytes, but only 3 exist, and the checksum fits those 3
         assert_eq!(reason(find_at_end(&flipped)), Some(Reason::BadLength { len: 67 }));
         flipped[0] ^= 1; // the checksum fits no length
         assert_eq!(reason(find_at_end(&flipped)), Some(Reason::TornTail));

@@ -1,6 +1,6 @@
-//! Reads and writes the **LevelDB log format**: the write-ahead logs and MANIFESTs of LevelDB and
-//! its relatives, and any file that a program wants to append records to and still read after a
-//! crash.
+//! Reads and writes the **LevelDB log format**. LevelDB and its relatives use this format for their
+//! write-ahead logs and MANIFESTs. You can use it for any file that you append records to and must
+//! still be able to read after a crash.
 //!
 //! A file is divided into **blocks** of 32 KiB. A block contains **fragments**, and each fragment
 //! is a 7-byte header followed by a payload. A **record** is one or more fragments. Each fragment
@@ -35,18 +35,18 @@
 //! is not a file on disk, use [`Writer`], [`Reader::new`] and [`Reader::from_slice`].
 //!
 //! [`Reader::record_batch`] gathers many records in one buffer. [`ops::split_ranges`] divides a
-//! file into ranges that start at blocks, and [`Reader::another`] reads one of them. Each record is
-//! in exactly one range, so several threads or machines can share the work.
+//! file into ranges that start at block boundaries. [`Reader::another`] reads one such range. Each
+//! record is in exactly one range, so several threads or machines can share the work.
 //!
 //! # Damage
 //!
 //! A reader returns *events*: records, and the [`SkippedRegion`](damage::SkippedRegion)s between
-//! them. Every event states the bytes it spans. Only the trailers of blocks are in no event, so
-//! every byte of a file is accounted for. A skipped region also states the reason. [`OnCorruption`]
-//! decides how damage is handled. The reader can return an error (the default), skip the damage (as
-//! LevelDB does), treat it as the end of the log, or skip it and salvage the intact rest of its
-//! block. A torn tail, the incomplete end that a crash leaves, is not damage. It ends the log, and
-//! [`Reader::end`] reports it.
+//! them. Every event states the range of bytes that it covers. Together, the events cover every
+//! byte of the file except the block trailers. A skipped region also states why it was skipped.
+//! [`OnCorruption`] decides how damage is handled. The reader can return an error (the default),
+//! skip the damage (as LevelDB does), treat it as the end of the log, or skip it and salvage the
+//! intact rest of its block. A torn tail is the incomplete end that a crash leaves, and it does not
+//! count as damage. The log ends at a torn tail, and [`Reader::end`] reports it.
 //!
 //! No input makes this crate panic, loop forever, or hold more than [`ReadOptions::record_len_max`]
 //! bytes of a record in memory.
@@ -55,12 +55,12 @@
 //!
 //! [`Decoder`](codec::Decoder) does no I/O. It takes a [`Window`](codec::Window) of the file and
 //! returns the next event, or asks for more bytes. [`Reader`] runs a decoder in a loop over a
-//! slice, a file or any [`std::io::Read`]. [`Follower`] does the same over a file that is still
+//! slice, a file or any [`std::io::Read`]. [`Follower`] does the same for a file that is still
 //! being written. [`Encoder`](codec::Encoder) and [`Writer`] are their counterparts for writing.
 //! [`LogFile`] writes a file on disk, for programs that cannot afford to lose a record. [`ops`]
-//! contains the operations on a whole log: verify it, salvage it, count its contents, list its
-//! fragments, and detect its dialect. The crate `cordwood-payload` decodes the payloads that the
-//! engines store in the records.
+//! contains the operations on a whole log: verifying it, salvaging it, counting its contents,
+//! listing its fragments, and detecting its dialect. The crate `cordwood-payload` decodes the
+//! payloads that the engines store in the records.
 //!
 //! The crate root contains the items that most programs need. The rest is in the modules [`codec`],
 //! [`crc32c`], [`damage`], [`follow`], [`mod@format`], [`read`], [`ops`], [`segments`] and
@@ -70,8 +70,8 @@
 //!
 //! * `fs` (default): support for files on disk, on Unix and Windows. Enables [`Reader::open`],
 //!   [`LogFile`], [`Follower`], [`ops::salvage_file`] and similar items.
-//! * `zstd`: support for compressed logs. Without it, the records of RocksDB's compressed logs are
-//!   reported but not returned, and a compressed packed log is an error.
+//! * `zstd`: support for compressed logs. Without this feature, a reader reports the records of
+//!   RocksDB's compressed logs but does not return them, and a compressed packed log is an error.
 //! * `trace`: for debugging. Prints each decision of a decoder or a follower as a line on standard
 //!   error.
 //!
@@ -80,13 +80,14 @@
 //!
 //! # Hidden items
 //!
-//! A few items that cordwood's Python package or its benchmarks need are `#[doc(hidden)]`. The
-//! feature `test-storage` lets tests put a simulated disk under a [`LogFile`]. Neither is part of
-//! the public interface, and both may change in any release. To do your own waiting, use
-//! [`Reader::found`]. To do your own I/O, use a [`Decoder`](codec::Decoder).
+//! A few items are `#[doc(hidden)]`, because only cordwood's Python package or its benchmarks need
+//! them. The feature `test-storage` lets tests put a simulated disk under a [`LogFile`]. The hidden
+//! items and this feature are not part of the public interface, and may change in any release. If
+//! you want to wait for data yourself, use [`Reader::found`]. If you want to do the I/O yourself,
+//! use a [`Decoder`](codec::Decoder).
 
-// Without `fs`, the items that only followers and log files use are unused. Most of them have no
-// `cfg`.
+// Without `fs`, the items that only followers and log files need are unused. Most of those items
+// have no `cfg` of their own.
 #![cfg_attr(not(feature = "fs"), allow(dead_code, unused_imports))]
 
 // Runs the README's examples as doc tests.
@@ -160,14 +161,15 @@ pub mod codec {
 /// The checksum of a fragment: CRC-32C, with LevelDB's masking.
 pub mod crc32c {
     pub use crate::checksum::crc32c_kernel as kernel;
-    // Hidden: for the fuzz target and the bench that compare the kernels.
+    // Hidden: only the fuzz target and the benchmark that compare the kernels need this.
     #[doc(hidden)]
     pub use crate::checksum::kernels;
     pub use crate::checksum::{combine, crc32c, extend, mask, unmask};
 }
 
-/// Reading one log in several threads.
-// Hidden: for the Python binding, whose threads can be interrupted and can read Python sources.
+/// Reads one log in several threads.
+// Hidden: only the Python binding needs this, because its threads can be interrupted and can read
+// Python sources.
 #[doc(hidden)]
 pub mod parallel {
     pub use crate::ops::parallel::Parts;
@@ -198,8 +200,7 @@ pub mod read {
 pub mod write {
     #[cfg(feature = "test-storage")]
     pub use crate::file::FileId;
-    // Hidden: for the Python binding, whose objects also need to know whether they are in a forked
-    // child.
+    // Hidden: the Python binding needs this to detect that an object is used in a forked child.
     #[doc(hidden)]
     pub use crate::process::Process;
     #[cfg(feature = "fs")]

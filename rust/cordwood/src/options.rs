@@ -1,9 +1,9 @@
-//! Structs of options: fields with defaults, and setters.
+//! Macros that define structs of options, with defaults and setters.
 
 /// Defines a struct of options. A field is `name: type = default`.
 ///
-/// If the field has a setter, `set with_name` follows. If the setter also converts its argument, so
-/// that `Some` can be left out, `into with_name` follows.
+/// If the field has a setter, write `set with_name` after the default. If the setter must also
+/// convert its argument, so that callers can leave out `Some`, write `into with_name` instead.
 macro_rules! options {
     (
         $(#[$about:meta])*
@@ -54,8 +54,8 @@ macro_rules! setter {
 macro_rules! log_options {
     ($options:ident) => {
         impl $options {
-            /// Sets the dialect, the number and the compression. [`detect`](crate::ops::detect), or
-            /// a reader of the same log, returns such a format.
+            /// Sets the dialect, the number and the compression. You can get such a format from
+            /// [`detect`](crate::ops::detect) or from a reader of the same log.
             #[must_use]
             pub fn with_format(self, format: impl Into<$crate::LogFormat>) -> Self {
                 let format = format.into();

@@ -19,7 +19,7 @@ use loom::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::process::Process;
 
-/// A queue of results for numbered parts. It returns them in the order of the numbers.
+/// A queue of results for numbered parts. The queue returns the results in the order of the parts.
 ///
 /// Workers [`claim`](Self::claim) parts and [`put`](Self::put) their results. One consumer takes
 /// the results.
@@ -106,7 +106,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Returns the result of the next part. Waits for it for at most `timeout`.
+    /// Returns the result of the next part. Waits at most `timeout` for the result.
     pub fn next_within(&self, timeout: Duration) -> Next<T> {
         let mut state = self.lock();
         if matches!(state.results.front(), None | Some(None)) && state.first < state.count {
@@ -144,8 +144,8 @@ impl<T> Queue<T> {
     }
 }
 
-/// Works on parts until none are left. A panic is also stored as a result, and resumes in the
-/// consumer.
+/// Works on parts until none are left. A panic is also stored as a result, so that it resumes in
+/// the consumer.
 fn work_on<T>(queue: &Queue<thread::Result<T>>, mut work: impl FnMut(u64) -> T) {
     while let Some(part) = queue.claim() {
         let result = catch_unwind(AssertUnwindSafe(|| work(part)));
@@ -164,10 +164,10 @@ const fn window(worker_count: usize) -> usize {
 
 /// Threads that work on the parts of a file and return the results in order.
 ///
-/// Dropping the pipeline ends the threads and waits for them. This takes at most as long as the
-/// work on one part. A forked child has no copy of the threads, and
-/// [`is_of_this_process`](Self::is_of_this_process) returns false in it. A forked child may only
-/// drop the pipeline.
+/// Dropping the pipeline ends the threads and waits for them. The wait takes at most as long as the
+/// work on one part. A forked child has no copy of the threads, so
+/// [`is_of_this_process`](Self::is_of_this_process) returns false there. A forked child must not
+/// use the pipeline, except to drop it.
 #[derive(Debug)]
 pub struct Pipeline<T> {
     queue: Arc<Queue<thread::Result<T>>>,
@@ -180,8 +180,8 @@ impl<T: Send + 'static> Pipeline<T> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the operating system cannot start a thread. No thread is then left
-    /// running.
+    /// Returns an error if the operating system cannot start a thread. In that case, no thread is
+    /// left running.
     pub fn start<W>(count: u64, workers: Vec<W>) -> io::Result<Self>
     where
         W: FnMut(u64) -> T + Send + 'static,
@@ -200,7 +200,7 @@ impl<T: Send + 'static> Pipeline<T> {
         Ok(pipeline)
     }
 
-    /// Returns the result of the next part. Waits for it for at most `timeout`.
+    /// Returns the result of the next part. Waits at most `timeout` for the result.
     ///
     /// # Panics
     ///
@@ -227,8 +227,7 @@ impl<T> Pipeline<T> {
         self.threads.clear();
     }
 
-    /// Whether this process started the pipeline. Returns `false` in a process forked from that
-    /// one.
+    /// Returns whether this process started the pipeline. Returns `false` in a forked child.
     pub fn is_of_this_process(&self) -> bool {
         self.process == Process::current().number()
     }
@@ -237,7 +236,8 @@ impl<T> Pipeline<T> {
 impl<T> Drop for Pipeline<T> {
     fn drop(&mut self) {
         if !self.is_of_this_process() {
-            // The threads do not exist in this process, and one of them may have held the lock.
+            // The threads do not exist in a forked child, and one of them may have held the lock at
+            // the fork.
             std::mem::forget(std::mem::take(&mut self.threads));
             return;
         }
@@ -297,15 +297,15 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-    /// The results come in order at any speed of the threads. No thread runs further ahead than the
-    /// window.
+    /// The results arrive in order, however fast each thread is. No thread gets further ahead than
+    /// the window.
     #[test]
     fn results_come_in_order_within_the_window() {
         for worker_count in [1, 2, 3, 8] {
             let (started, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
             let work = |part: u64| {
                 let ahead = started.fetch_add(1, SeqCst) + 1 - taken.load(SeqCst);
-                // The consumer counts a result after it has taken it.
+                // The consumer counts a result only after taking it.
                 assert!(ahead <= worker_count + 2, "{ahead} parts with {worker_count} threads");
                 thread::sleep(Duration::from_micros(part * 7919 % 200));
                 part * 2
@@ -326,7 +326,7 @@ mod tests {
         }
     }
 
-    /// An error ends the work. Parts that were not started by then are never started.
+    /// An error ends the work. Parts that have not started by then never start.
     #[test]
     fn an_error_of_the_consumer_ends_the_work() {
         let started = AtomicUsize::new(0);
@@ -369,7 +369,7 @@ mod tests {
         assert_eq!(pipeline.next_within(Duration::ZERO), Next::End);
     }
 
-    /// A pipeline leaves no thread running, even if it is not read to its end.
+    /// A pipeline leaves no thread running, even if not all of its results were taken.
     #[test]
     fn dropping_a_pipeline_stops_its_threads() {
         let running = Arc::new(());

@@ -18,11 +18,11 @@ use crate::format::BLOCK_LEN;
 ///
 /// An offset is valid only in one log. So a position also stores checksums of up to three ranges of
 /// bytes before the offset: at the end of the previous segment, in the first block of the file, and
-/// in the block before the offset. A reader or follower that resumes at a position compares them.
-/// If they differ, it is another log, and the error is
-/// [`ErrorKind::Changed`](crate::ErrorKind::Changed). The log may have grown, been copied, or been
-/// renamed in the meantime. It may also have been damaged, because a damaged block is not compared.
-/// A position at offset 0 fits any log.
+/// in the block before the offset. A reader or follower that resumes at a position compares these
+/// checksums with the log. If the checksums differ, this is another log, and the error is
+/// [`ErrorKind::Changed`](crate::ErrorKind::Changed). A log is still the same log if it has grown,
+/// or has been copied or renamed, in the meantime. A damaged log is also accepted, because a
+/// damaged block is not compared. A position at offset 0 fits any log.
 ///
 /// To store a position, use its text form. See [`Display`](fmt::Display) and [`FromStr`].
 ///
@@ -50,23 +50,23 @@ use crate::format::BLOCK_LEN;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Position {
     offset: u64,
-    /// At most [`MARKS_MAX`] marks.
+    /// The marks. There are at most [`MARKS_MAX`].
     marks: Vec<Mark>,
     version: Option<String>,
 }
 
-/// One mark for the end of the previous segment, one for the first block, and one for the block
-/// before the offset.
+/// The maximum number of marks: one for the end of the previous segment, one for the first block,
+/// and one for the block before the offset.
 const MARKS_MAX: usize = 3;
 
 /// The checksum of some bytes of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Mark {
-    /// The log offset of the first byte of the file. It is 0 unless the file is a segment.
+    /// The log offset of the first byte of the file. This is 0 unless the file is a segment.
     pub(crate) base: u64,
     /// The log offset of the first checksummed byte.
     pub(crate) start: u64,
-    /// The number of checksummed bytes. At most a block.
+    /// The number of checksummed bytes, which is at most the length of a block.
     pub(crate) len: u32,
     /// The CRC-32C of the bytes.
     pub(crate) checksum: u32,
@@ -98,8 +98,8 @@ impl Mark {
         })
     }
 
-    /// Reads the bytes before `offset` in its block. `offset` must be after the first byte of the
-    /// file.
+    /// Reads the bytes that precede `offset` in its block. `offset` must be after the first byte of
+    /// the file.
     pub(crate) fn before(
         base: u64,
         offset: u64,
@@ -135,13 +135,13 @@ impl Position {
         Position { offset, ..self.clone() }
     }
 
-    /// If the log is an object in a store, returns the version that the store gave to it. This is
-    /// its ETag or its generation.
+    /// If the log is an object in a store, returns the version that the store gave to it. The
+    /// version is the object's ETag or its generation.
     pub fn version(&self) -> Option<&str> {
         self.version.as_deref()
     }
 
-    /// Returns the marks, for code that reads the log itself. Each is a start, a length and a
+    /// Returns the marks, for code that reads the log itself. Each mark is a start, a length and a
     /// checksum.
     pub fn marks(&self) -> impl Iterator<Item = (u64, u32, u32)> {
         self.marks.iter().map(|mark| (mark.start, mark.len, mark.checksum))
@@ -187,13 +187,13 @@ impl Position {
         self.marks.last().copied()
     }
 
-    /// Returns the last mark in a file before the one whose first byte has the log offset `base`.
+    /// Returns the last mark in a file that precedes the file with the log offset `base`.
     pub(crate) fn mark_before(&self, base: u64) -> Option<Mark> {
         self.marks.iter().copied().rfind(|mark| mark.base < base)
     }
 
-    /// Reads a position in a file whose first byte has the log offset `base`. `before` is a mark of
-    /// the previous file.
+    /// Reads a position in the file whose first byte has the log offset `base`. `before` is a mark
+    /// of the previous file.
     pub(crate) fn read(
         base: u64,
         offset: u64,
@@ -228,11 +228,11 @@ mod files {
     use crate::reader::Reader;
     use crate::segments::{Segment, list_again, name_of};
 
-    /// The place where the bytes of a mark are.
+    /// The place where the bytes of a mark are stored.
     enum Marked {
         /// The file, and the log offset of its first byte.
         In(File, u64),
-        /// No file has the bytes. They were pruned, or a segment is missing.
+        /// No file has the bytes. The bytes were pruned, or a segment is missing.
         Nowhere,
         /// Another segment has the bytes.
         Elsewhere,
@@ -289,22 +289,22 @@ mod files {
             Ok(Position::of_start(&bytes, base, format))
         }
 
-        /// Checks by its contents that a file or a directory is the log of this position. If the
-        /// log ends before the offset, this is not an error here, because the reader reports it.
+        /// Checks that the contents of a file or directory belong to the log of this position. A
+        /// log that ends before the offset is not an error here, because the reader reports it.
         ///
         /// # Errors
         ///
-        /// Returns [`ErrorKind::Changed`] if it is another log, and [`ErrorKind::Io`] if it cannot
-        /// be read.
+        /// Returns [`ErrorKind::Changed`] if the contents belong to another log, and
+        /// [`ErrorKind::Io`] if they cannot be read.
         pub(crate) fn check(&self, path: &Path, options: &ReadOptions) -> Result<(), Error> {
             self.compare(path, options).map(drop)
         }
 
-        /// Does the same as [`check`](Self::check), and returns whether there were bytes to
+        /// Does the same as [`check`](Self::check), and returns whether there were any bytes to
         /// compare.
         pub(crate) fn compare(&self, path: &Path, options: &ReadOptions) -> Result<bool, Error> {
             let failed = |source| Error::io(source, Some(path));
-            // Opening a pipe would wait for its writer.
+            // Opening a pipe would block until its writer opens it.
             let metadata = path.metadata().map_err(failed)?;
             if self.marks.is_empty() || !(metadata.is_file() || metadata.is_dir()) {
                 return Ok(false);
@@ -318,8 +318,8 @@ mod files {
                 };
                 let is_same = match mark.again(|at, to| read_full_at(&file, to, at.saturating_sub(origin))) {
                     Ok(now) => now == *mark,
-                    // If the bytes are missing, a reader that starts after them detects that. This
-                    // is not so if the next segment has the bytes.
+                    // A reader that starts after missing bytes detects that they are missing,
+                    // unless the next segment contains them.
                     Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                         let is_next =
                             |segment: &Segment| mark.base < segment.offset && segment.offset < mark.range().end;
@@ -338,8 +338,8 @@ mod files {
     }
 
     impl Mark {
-        /// Checks whether a reader finds damage in these bytes. If so, they do not show which log
-        /// it is.
+        /// Checks whether a reader finds damage in the bytes of this mark. Damaged bytes do not
+        /// show which log they belong to.
         pub(crate) fn is_damaged(self, path: &Path, options: &ReadOptions) -> bool {
             let range = self.range();
             let mut options = options
@@ -400,8 +400,8 @@ mod files {
 
 /// Writes the text form, `1:OFFSET:MARKS:VERSION`, which [`FromStr`] parses. `MARKS` is a list of
 /// `BASE+START+LENGTH=CHECKSUM`. `BASE` is the log offset of a file, `START` is the start of the
-/// bytes in that file, `LENGTH` is their number, and `CHECKSUM` is their CRC-32C in hexadecimal.
-/// `VERSION` is empty except for an object in a store.
+/// bytes in that file, `LENGTH` is the number of bytes, and `CHECKSUM` is their CRC-32C in
+/// hexadecimal. `VERSION` is the version of an object in a store, and is empty for any other log.
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:", Position::VERSION, self.offset)?;
@@ -414,11 +414,11 @@ impl fmt::Display for Position {
     }
 }
 
-/// The error for a text that is not a [`Position`], or that a later release wrote.
+/// The error for text that is not a [`Position`], or that a later release wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InvalidPosition {
-    /// The text.
+    /// The text that could not be parsed.
     pub text: String,
 }
 

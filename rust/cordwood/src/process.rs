@@ -1,8 +1,8 @@
-//! The identity of the process. A writer uses it to detect that it was copied by `fork`.
+//! The identity of the process. A writer uses this identity to detect that it was copied by `fork`.
 //!
 //! A forked child has a copy of every writer, with the same buffered records and the same open
-//! file. If both wrote, each would overwrite the other's bytes. So a writer belongs to the process
-//! that opened it.
+//! file. If both processes wrote, each would overwrite the other's bytes. So a writer belongs to
+//! the process that opened it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Distinguishes a process from the processes that it was forked from.
 ///
-/// The process id is not enough. Ids are reused, and `getpid` takes half as long as a write, while
-/// a writer checks before each record. So forks are counted: `fork` calls the handlers that were
-/// registered with `pthread_atfork`.
+/// The process id is not enough, because ids are reused. In addition, `getpid` takes half as long
+/// as a write, and a writer checks the process before each record. So forks are counted instead:
+/// `fork` calls the handlers that were registered with `pthread_atfork`.
 #[derive(Clone, Default)]
 pub struct Process {
     /// A simulated process, which a test can change.
@@ -33,7 +33,7 @@ impl Process {
         Process::default()
     }
 
-    /// Returns a process for tests. Its number is the value of `number`.
+    /// Returns a process for tests, whose number is the value of `number`.
     #[cfg(any(test, feature = "test-storage"))]
     pub fn simulated(number: Arc<AtomicU32>) -> Self {
         Process {
@@ -52,8 +52,8 @@ impl Process {
     }
 }
 
-/// The number of forks between the first call and this process, plus 1. It is 0 before the first
-/// call.
+/// The number of forks between the first call and this process, plus 1. The counter is 0 before the
+/// first call.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 #[inline]
@@ -67,11 +67,11 @@ fn current_number() -> u64 {
 #[cold]
 fn first_number() -> u64 {
     if are_forks_counted() {
-        // Another thread may have been first.
+        // Another thread may have set the counter first.
         let _ = GENERATION.compare_exchange(0, 1, Relaxed, Relaxed);
         return GENERATION.load(Relaxed);
     }
-    // As a fallback, the id is queried each time.
+    // If forks cannot be counted, the process id is queried each time.
     u64::from(std::process::id())
 }
 
@@ -84,7 +84,7 @@ fn are_forks_counted() -> bool {
 
     type Handler = Option<extern "C" fn()>;
 
-    // This is part of POSIX. The C library that the standard library links has it.
+    // `pthread_atfork` is part of POSIX. The C library that the standard library links contains it.
     unsafe extern "C" {
         fn pthread_atfork(prepare: Handler, parent: Handler, child: Handler) -> c_int;
     }
@@ -103,7 +103,7 @@ fn are_forks_counted() -> bool {
     })
 }
 
-/// On these systems, a process cannot be copied.
+/// On systems other than Unix, a process cannot be copied.
 #[cfg(not(unix))]
 fn are_forks_counted() -> bool {
     true

@@ -1,7 +1,7 @@
 //! A segmented log is a directory of log files, each named for the log offset of its first byte.
 //!
-//! With these names, a position in the log is a single number, and the end of a segment is the name
-//! of the next. There is no other list of the segments. [`list`] reads the directory, and
+//! With these names, a position in the log is a single number, and each segment ends at the offset
+//! that names the next one. No other list of the segments exists. [`list`] reads the directory, and
 //! [`breaks`] finds the bytes that are missing between two segments. The rules are in
 //! `docs/format/writing.md`.
 //!
@@ -39,14 +39,14 @@ pub(crate) const OFFSET_MAX: u64 = i64::MAX as u64;
 /// One file of a segmented log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Segment {
-    /// The log offset of its first byte. This is also its name.
+    /// The log offset of the segment's first byte. The file is named for this offset.
     pub offset: u64,
     /// The length of the file in bytes.
     pub len: u64,
 }
 
 impl Segment {
-    /// Returns the log offset after its last byte.
+    /// Returns the log offset after the segment's last byte.
     pub const fn end_offset(self) -> u64 {
         self.offset + self.len
     }
@@ -57,7 +57,8 @@ impl Segment {
     }
 }
 
-/// Returns the name of the segment that starts at this log offset. It is twenty digits and `.log`.
+/// Returns the name of the segment that starts at this log offset. The name is twenty digits and
+/// `.log`.
 ///
 /// ```
 /// assert_eq!(cordwood_log::segments::name_of(67_108_864), "00000000000067108864.log");
@@ -96,8 +97,8 @@ pub fn list(directory: &Path) -> Result<Vec<Segment>, Error> {
     settled(directory)?.without_strays(directory)
 }
 
-/// Returns the segments of the log in a directory. There is at least one. A directory without a
-/// file that has the name of a segment is not a log, whatever else it contains.
+/// Returns the segments of the log in a directory. A log has at least one segment. A directory is
+/// not a log unless a file in it has the name of a segment.
 pub(crate) fn list_log(directory: &Path) -> Result<Vec<Segment>, Error> {
     let listing = settled(directory)?;
     if listing.segments.is_empty() && (listing.offsets.is_empty() || listing.stray.is_none()) {
@@ -132,14 +133,15 @@ impl Listing {
     }
 }
 
-/// Lists a directory until a list has no faults, or until two consecutive lists have the same ones.
+/// Lists a directory repeatedly, until a listing has no faults, or until two consecutive listings
+/// have the same faults.
 ///
 /// A system may list a file that was just created but not the one created before it. All listed
-/// segments may also be pruned before their lengths are read. The next list does not have such a
+/// segments may also be pruned before their lengths are read. The next listing does not have such a
 /// fault. If a log changes faster than it can be listed, or if another program makes a segment
-/// longer, no two lists agree. So there is a maximum number of tries, and the last list counts. The
-/// maximum is much higher for a list without a segment, because such a list is short and says
-/// nothing about the log.
+/// longer, no two listings agree. So the number of tries is limited, and the last listing is used.
+/// The limit is much higher for a listing without segments, because such a listing is short and
+/// does not show the state of the log.
 fn settled(directory: &Path) -> Result<Listing, Error> {
     const TRIES_MAX: usize = 100;
     const PRUNED_TRIES_MAX: usize = 100_000;
@@ -191,7 +193,8 @@ fn list_once(directory: &Path) -> Result<Listing, Error> {
                 len: metadata.len().min(OFFSET_MAX),
             }),
             Ok(_) => stray = Some(name_of(offset).into()),
-            // A link to a missing file was not pruned.
+            // A symbolic link to a missing file is an error. It does not show that the segment was
+            // pruned.
             Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => break,
             Err(error) => return Err(Error::io(error, Some(&path))),
         }
@@ -205,9 +208,10 @@ fn list_once(directory: &Path) -> Result<Listing, Error> {
 }
 
 /// Returns the places where a segment does not end at the start of the next one, in order. A
-/// healthy log has none.
+/// healthy log has no such place.
 ///
-/// * [`Reason::MissingSegment`]: no segment has these bytes. A file was removed or truncated.
+/// * [`Reason::MissingSegment`]: no segment contains these bytes, because a file was removed or
+///   truncated.
 /// * [`Reason::GrownSegment`]: these bytes are at the end of a segment, after the offset at which
 ///   the next segment starts.
 pub fn breaks(segments: &[Segment]) -> impl Iterator<Item = SkippedRegion> {
@@ -339,7 +343,8 @@ mod tests {
         });
     }
 
-    /// The link is in the place of a segment that cannot be read now. That segment was not pruned.
+    /// A symbolic link to a missing file is a segment that cannot be read now. Such a segment was
+    /// not pruned.
     #[cfg(unix)]
     #[test]
     fn a_symbolic_link_to_a_missing_file_is_an_error_with_its_path() {
@@ -367,7 +372,7 @@ mod tests {
                 .map(|region| (region.start, region.end, region.reason))
                 .collect()
         };
-        // The oldest segments were pruned. That is not a break.
+        // If the oldest segments were pruned, there is no break at the start of the log.
         assert_eq!(found(&[segment(70, 30), segment(100, 5)]), []);
         let hole = [segment(0, 40), segment(70, 30), segment(100, 5)];
         assert_eq!(found(&hole), [(40, 70, Reason::MissingSegment)]);

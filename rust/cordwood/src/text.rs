@@ -1,7 +1,7 @@
-//! Checks whether bytes are text. A log rarely is.
+//! Checks whether bytes are text. A log is rarely text.
 
-/// Checks whether `head` is UTF-8 without control bytes. It may end in the middle of a character,
-/// unless it is the whole file.
+/// Checks whether `head` is UTF-8 without control bytes. Unless `head` is the whole file, it may
+/// end in the middle of a character.
 pub(crate) fn is_text(head: &[u8], is_whole: bool) -> bool {
     let is_utf8 = match std::str::from_utf8(head) {
         Ok(_) => true,

@@ -1,5 +1,5 @@
-//! A trace of the decisions of decoders and followers on standard error, for debugging, with the
-//! feature `trace`. Without it, none of this is compiled into a program.
+//! With the feature `trace`, decoders and followers print their decisions to standard error, for
+//! debugging. Without the feature, none of this is compiled into a program.
 
 use std::fmt;
 

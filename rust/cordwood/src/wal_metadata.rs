@@ -15,18 +15,18 @@ pub struct LogInfo {
     /// The compression of all records, or `None` if they are not compressed.
     pub compression: Option<Compression>,
     /// The length in bytes of the timestamp in each key, by the number of the column family. A
-    /// column family without timestamps has no entry. This applies to the records that are read
-    /// next.
+    /// column family without timestamps has no entry. The lengths apply to the records that are
+    /// read next.
     pub timestamp_lens: BTreeMap<u32, u16>,
     /// The log that precedes this log.
     pub predecessor: Option<Predecessor>,
-    /// The number of another log to which all fragments read so far belong. There are two possible
-    /// reasons. The file was recycled, and no record has been written to this log yet. Or the
-    /// number that was given or is in the file's name does not match the contents.
+    /// The number of another log to which all fragments read so far belong. Either the file was
+    /// recycled and no record has been written to this log yet, or the number that was given or is
+    /// in the file's name does not match the contents.
     pub other_log_number: Option<u32>,
 }
 
-/// What a log states about its predecessor.
+/// The facts that a log states about its predecessor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Predecessor {
@@ -38,8 +38,8 @@ pub struct Predecessor {
     pub last_sequence: u64,
 }
 
-/// The maximum number of column families for which timestamp lengths are kept. It bounds the memory
-/// of a reader. RocksDB has no such limit.
+/// The maximum number of column families for which timestamp lengths are kept. The limit bounds the
+/// memory of a reader. RocksDB has no such limit.
 const TIMESTAMP_LENS_MAX: usize = 1 << 16;
 
 impl LogInfo {
@@ -67,8 +67,8 @@ impl LogInfo {
         }
     }
 
-    /// Applies a record that declares zstd or no compression. The latter changes no state, because
-    /// a compression that was named takes precedence.
+    /// Applies a record that declares zstd or no compression. A record that declares no compression
+    /// changes no state, because a compression that the caller gives takes precedence.
     fn set_compression(&mut self, payload: &[u8]) -> bool {
         let is_zstd = payload == ZSTD;
         if is_zstd {
@@ -77,8 +77,8 @@ impl LogInfo {
         is_zstd || payload == NO_COMPRESSION
     }
 
-    /// Applies pairs of a column family and a nonzero length. They are added to the pairs of
-    /// earlier records.
+    /// Adds pairs of a column family and a nonzero timestamp length to the pairs of earlier
+    /// records.
     fn set_timestamp_lens(&mut self, payload: &[u8]) -> bool {
         let mut pairs = payload.chunks_exact(6);
         let mut is_usual = pairs.remainder().is_empty();

@@ -52,10 +52,11 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///         a segmented log, no rotation is ever raised and no record is missed.
 ///     start: Return only the records that start at or after this file offset, in bytes, or at or
 ///         after the `position` of an earlier run. A position also identifies the log. The rest of
-///         a record that starts before it, damaged or not, is skipped and not reported. Default: 0.
+///         a record that starts earlier is skipped and not reported, even if it is damaged.
+///         Default: 0.
 ///     timeout: The longest time that a step of the iteration waits for a record, in seconds. With
-///         0, it returns the records in the file and never waits. Default: `None`: it waits
-///         forever.
+///         0, the iteration returns the records in the file and never waits. Default: `None`: it
+///         waits forever.
 ///     dialect: As for `Reader`. It is detected as soon as the file has a file header or a complete
 ///         fragment. `"wandb_old"` is never detected, so you have to name it. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
@@ -110,8 +111,8 @@ pub(crate) struct Follower {
     timeout: Option<Duration>,
 }
 
-/// The minimum number of polls before damage is reported. However short `retry_time` is, a write
-/// that was only partly visible at the last read has time to become visible.
+/// The minimum number of polls before damage is reported. Even if `retry_time` is very short, this
+/// gives a partly visible write time to become visible.
 const RETRY_POLLS: u32 = 3;
 
 #[pymethods]
@@ -167,8 +168,8 @@ impl Follower {
         let follower = py
             .detach(|| cordwood::Follower::open_with(&path, options.clone()))
             .map_err(|error| to_python(py, error, Some(&path)))?;
-        // A relative path refers to the current working directory at this time, also for the next
-        // file.
+        // A relative path is resolved now, so the next file is also opened in the current working
+        // directory.
         let absolute = std::path::absolute(&path).map_err(|error| os_error(py, error, Some(&path)))?;
         Ok(Follower {
             state: Exclusive::new(State::Open(Box::new(Open {
@@ -199,7 +200,7 @@ impl Follower {
         Follower::iterator(slf, py, false)?.__aiter__(py)
     }
 
-    /// Returns an iterator over the records with their offsets, also for `async for`.
+    /// Returns an iterator over the records with their offsets. It also works with `async for`.
     ///
     /// The iterator shares the follower's position.
     ///
@@ -221,8 +222,8 @@ impl Follower {
     /// Returns the next record if it is complete, without waiting.
     ///
     /// Returns:
-    ///     The record, or `None`. In that case, `waiting` says why, and `outcome` says whether more
-    ///     records can follow.
+    ///     The record, or `None`. If it is `None`, `waiting` says why, and `outcome` says whether
+    ///     more records can follow.
     ///
     /// Raises:
     ///     CordwoodError: As in a step of the iteration, for damage or a change of the file.
@@ -293,7 +294,7 @@ impl Follower {
 
     /// The time to wait before the next `poll` in your own loop, in seconds.
     ///
-    /// This is `poll_interval`, or less while apparent damage is read again.
+    /// This is `poll_interval`, or less while bytes that look damaged are being reread.
     #[getter]
     fn delay(&self, py: Python<'_>) -> PyResult<f64> {
         self.with_state(py, |state| in_seconds(state.follower.delay()))
@@ -343,13 +344,15 @@ impl Follower {
         dialect_name(py, self.seen(py)?.format.dialect)
     }
 
-    /// The number of the log, or `None` if the dialect has none or it is not known yet.
+    /// The number of the log, or `None` if the dialect has no numbers or the number is not known
+    /// yet.
     #[getter]
     fn log_number(&self, py: Python<'_>) -> PyResult<Option<u32>> {
         Ok(self.seen(py)?.format.log_number)
     }
 
-    /// How each record is compressed: `"zstd"`, or `None` if it is not or this is not known yet.
+    /// How each record is compressed: `"zstd"`, or `None` if it is not compressed or this is not
+    /// known yet.
     #[getter]
     fn compression(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(compression_name(self.seen(py)?.format))
@@ -436,8 +439,8 @@ impl Follower {
         used.ok_or_else(|| closed(py, "follower", Some(&self.path)))
     }
 
-    /// Returns the next record as converted by `make`, or how long to wait for one, which is `None`
-    /// if the end has been reached.
+    /// Returns the next record as converted by `make`, or how long to wait for one. That time is
+    /// `None` if the end has been reached.
     fn take<T>(&self, py: Python<'_>, make: &impl Fn(Record) -> PyResult<T>) -> PyResult<Result<T, Option<Duration>>> {
         loop {
             let taken = self.with_state(py, |state| {
@@ -490,7 +493,7 @@ impl Follower {
     }
 }
 
-/// The result of `Follower.records`, an iterator of `Record` that `async for` accepts too.
+/// An iterator of `Record` that also works with `async for`. `Follower.records` returns it.
 // It is also the result of `iter(follower)`, which yields `bytes` without offsets.
 #[pyclass(frozen, weakref, module = "cordwood._native")]
 pub(crate) struct FollowerRecords {

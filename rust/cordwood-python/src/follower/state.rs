@@ -65,12 +65,12 @@ pub(crate) enum Taken<T> {
     /// There is no record yet, but the next poll may find one at once. Before that poll, the caller
     /// checks for signals without the lock, because a handler may close the follower.
     Again(Messages),
-    /// There is no record. The value is how long to wait.
+    /// There is no record. The value is the time to wait for one.
     Wait(Duration),
     End(Messages),
 }
 
-/// The reaction once the path names another file.
+/// How to react when the path names another file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnRotation {
     Raise,
@@ -79,9 +79,9 @@ pub(crate) enum OnRotation {
 }
 
 impl Open {
-    /// Returns the result of the next poll, with a record as converted by `make`. If the conversion
-    /// fails, the next poll finds the same record. `make` must not run Python code. Errors name
-    /// `path` as the file.
+    /// Returns the result of the next poll. If the result is a record, `make` converts it. If the
+    /// conversion fails, the next poll finds the same record. `make` must not run Python code.
+    /// Errors name `path` as the file.
     pub(crate) fn take<T>(
         &mut self,
         py: Python<'_>,

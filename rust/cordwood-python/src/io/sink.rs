@@ -73,7 +73,7 @@ impl Write for Showing<'_> {
             let write = interned!(py, "write")?;
             let answer = object.bind(py).run_method(write, new_tuple(py, [view.into_any()])?)?;
             if answer.is_none() {
-                // If `write` returns `None`, the class has written all bytes. Python's raw files
+                // If `write` returns `None`, the object has written all bytes. Python's raw files
                 // and sockets are the exception: they have written none.
                 if object.bind(py).is_a(imported!(py, "io", "RawIOBase")?)? {
                     return Err(PyBlockingIOError::new_err(

@@ -25,8 +25,8 @@ use crate::values::position::Position;
 
 /// A file, a buffer or a Python object.
 pub(crate) trait Input: Read + Seek + Send + Sync {
-    /// Returns a second input of the same source, with its own position. Only sources that other
-    /// readers do not affect have one, so a pipe, a device or an object does not.
+    /// Returns a second input of the same source, with its own position. Returns `None` for a pipe,
+    /// a device or an object, because other readers of the same source affect it.
     fn another(&self) -> Option<Box<dyn Input>> {
         None
     }
@@ -120,7 +120,8 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
 /// Does the work of [`open_reader`] for a path, without the interpreter.
 pub(crate) fn open_path(path: &Path, mut options: ReadOptions) -> Result<OpenedReader, Error> {
     let mut reader = cordwood::Reader::open_with(path, options.clone())?;
-    // A pipe is read by `FileInput` instead. The read may wait, and there a signal ends it.
+    // A pipe is read by `FileInput` instead. Reading a pipe may wait, and `FileInput` lets a signal
+    // end the wait.
     if options.must_look() && options.start > 0 && reader.file_len().is_some() {
         // The reader will start in the middle of the file, so the format is kept.
         options = options.with_format(reader.format()?);
@@ -312,7 +313,7 @@ fn open_object(object: &Bound<'_, PyAny>, start: u64) -> PyResult<Opened> {
         true => object.run_method(interned!(py, "tell")?, ())?.extract()?,
         false => 0,
     };
-    // The object may be one of `cordwood.beam`.
+    // The object may be from `cordwood.beam`.
     let path = object
         .attribute(interned!(py, "cordwood_path")?)?
         .map_or(Ok(None), |path| path.extract())?;
@@ -397,8 +398,8 @@ struct ObjectInput {
     /// The position of the object when it was passed in, which is file offset 0.
     base: u64,
     is_seekable: bool,
-    /// The length of a file object made by [`range_file`]. Such an object is closed when this is
-    /// dropped.
+    /// The length of a file object made by [`range_file`]. Such an object is closed when this input
+    /// is dropped.
     len: Option<u64>,
     /// The file offset of the next byte to read.
     position: u64,
@@ -476,8 +477,8 @@ impl ObjectInput {
         self.checked(py, len)
     }
 
-    /// Returns the length of an answer after checking it. A remote file whose answer is cut short
-    /// may look like one that ends there. Its `size` shows that it does not.
+    /// Returns the length of an answer after checking it. If the answer from a remote file is cut
+    /// short, the file may seem to end there. Its `size` shows that it does not.
     fn checked(&self, py: Python<'_>, len: usize) -> PyResult<usize> {
         if len > 0 || !self.is_seekable {
             return Ok(len);
@@ -514,7 +515,8 @@ impl Seek for ObjectInput {
         }
         self.is_lost = true;
         call_python(|py| {
-            // No object has the largest position, and each reports that itself.
+            // If the sum saturates, no object has that position, and the object itself raises the
+            // error.
             let position = new_int(py, self.base.saturating_add(offset))?;
             let seek = interned!(py, "seek")?;
             self.object.bind(py).run_method(seek, new_tuple(py, [position])?)?;

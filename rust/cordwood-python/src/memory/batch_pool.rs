@@ -8,11 +8,11 @@ use cordwood::read::RecordBatch;
 /// have only one or two batches.
 static SPARE: Mutex<Vec<RecordBatch>> = Mutex::new(Vec::new());
 
-/// The memory of record batches that Python has released. New memory costs more than reading into
-/// it because the system zeroes each page first.
+/// The memory of record batches that Python has released. Getting new memory costs more than
+/// reading into it, because the system zeroes each page first.
 ///
 /// No call here waits. If another thread is using the pool, memory is allocated or freed instead.
-/// In a forked process, that thread may not exist.
+/// After a fork, the child may have a pool that is locked by a thread that does not exist there.
 pub(crate) struct Pool {
     batches: Mutex<Vec<RecordBatch>>,
     count_max: usize,
@@ -23,8 +23,8 @@ impl Pool {
     /// this.
     const CAPACITY_MAX: usize = 64 << 20;
 
-    /// The most memory that the process keeps between pools, in bytes. The batches that are read
-    /// ahead of a conversion are shorter.
+    /// The maximum memory that the process keeps between pools, in bytes. The batches that are read
+    /// ahead of a conversion are each shorter than this.
     const SPARE_CAPACITY_MAX: usize = 32 << 20;
 
     /// Creates a pool for `count_max` record batches that are in use at the same time.

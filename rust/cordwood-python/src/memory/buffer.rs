@@ -188,7 +188,7 @@ pub(crate) fn new_tuple<'py, const N: usize>(
 /// these items.
 ///
 /// It is created by calling the slot of `tuple` directly. Looking up `tuple.__new__` would check
-/// the class again. The `__new__` of the class does the same work, but it is written in Python: it
+/// the class again. The `__new__` of the class does the same work, but it is written in Python. It
 /// takes several times as long, and a signal handler may run in it.
 ///
 /// # Errors

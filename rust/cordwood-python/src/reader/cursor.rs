@@ -1,4 +1,4 @@
-//! The cursor, with which a reader, its iterators and a scan walk through a log. It takes records
+//! The cursor with which a reader, its iterators and a scan move through a log. It takes records
 //! from the core's reader or from threads that read ahead. The core's reader keeps each finding
 //! until it is taken.
 
@@ -24,11 +24,11 @@ use crate::values::record::Record;
 const REGION_COUNT_MAX: u32 = 1 << 12;
 
 /// The position in a log, and the findings before it. A step takes a record or a batch only when it
-/// returns it. If a step fails because of Ctrl-C or because there is no memory for an object, the
-/// next step returns the same record or batch.
+/// returns that record or batch. If a step fails because of Ctrl-C or because there is no memory
+/// for an object, the next step returns the same record or batch.
 ///
 /// Some steps take an optional `py`. It is `None` if the calling thread might not hold the
-/// interpreter, such as the consumer of an Arrow stream.
+/// interpreter, as in the consumer of an Arrow stream.
 pub(crate) struct Cursor {
     pub(crate) reader: SourceReader,
     pub(crate) options: ReadOptions,
@@ -116,8 +116,8 @@ impl Cursor {
     /// Takes the next record as an object made by `make`, if the record has already been found.
     /// `make` must not run Python code. Returns `None` if no record has been found. If the object
     /// cannot be made, returns `None` with an exception set, and the record stays the next one.
-    // Inlined into the functions that are called once per record, where the cost of a call would
-    // matter.
+    // This is inlined into the functions that are called once per record, where the cost of a call
+    // would matter.
     #[inline(always)]
     pub(crate) fn take<T>(&mut self, py: Python<'_>, make: impl FnOnce(Record) -> PyResult<T>) -> Option<T> {
         if !self.gathered.is_empty() || self.is_elsewhere {
@@ -193,11 +193,11 @@ impl Cursor {
         }
     }
 
-    /// Looks for the next event without releasing the interpreter, if it was last released less
-    /// than 4 KiB before this position. If every second record is damaged, releasing the
-    /// interpreter for each would take a quarter of the time. Returns `false` if the interpreter
-    /// has to be released. This includes every read, and every compressed record, because a
-    /// compressed record may be as long as the limit allows.
+    /// Looks for the next event without releasing the interpreter, if the interpreter was last
+    /// released less than 4 KiB before this position. If every second record is damaged, releasing
+    /// the interpreter for each of them would take a quarter of the time. Returns `false` if the
+    /// interpreter has to be released. This is so for every read, and for every compressed record,
+    /// because such a record may be as long as the limit allows.
     fn finds_shortly(&mut self) -> bool {
         const NEAR_LEN: u64 = 1 << 12;
         let is_near = self.position.wrapping_sub(self.released_at) < NEAR_LEN;
@@ -205,10 +205,10 @@ impl Cursor {
     }
 
     /// Looks for an event to report, and gathers the records before it until they fill a batch of
-    /// `target_len` bytes. Without a length, a record is an event. Regions that are not logged are
-    /// only counted here, because they may be as short as a header. Returns whether an event or a
-    /// batch was found. Returns `false` after one read or after many regions, so that a long part
-    /// without a record does not delay Ctrl-C.
+    /// `target_len` bytes. If `target_len` is `None`, every record is an event. Regions that are
+    /// not logged are only counted here. They may be as short as a header, so there may be very
+    /// many of them. Returns whether an event or a batch was found. Returns `false` after one read
+    /// or after many regions, so that a long part without a record does not delay Ctrl-C.
     fn find(&mut self, target_len: Option<usize>) -> Result<bool, Error> {
         let position = self.position;
         for _ in 0..REGION_COUNT_MAX {
@@ -234,8 +234,9 @@ impl Cursor {
         Ok(false)
     }
 
-    /// Gathers records that are in memory. Returns true if they fill a batch of `target_len` bytes,
-    /// or if there is no memory for the next record and the batch is therefore shorter.
+    /// Gathers records that are in memory. Returns `true` if they fill a batch of `target_len`
+    /// bytes. Also returns `true` if there is no memory for the next record, so that the batch
+    /// stays shorter.
     fn gather(&mut self, target_len: usize) -> Result<bool, Error> {
         let moved = self.reader.move_found(&mut self.gathered, target_len);
         // Regions skipped after the last record have already advanced the position.
@@ -324,8 +325,8 @@ impl Cursor {
         Ok(())
     }
 
-    /// Takes the next record batch as an object made by `make`. If that fails, its records are
-    /// still the next ones. `make` must not run Python code.
+    /// Takes the next record batch as an object made by `make`. If that fails, the next step
+    /// returns the same records. `make` must not run Python code.
     pub(crate) fn next_batch<T>(
         &mut self,
         py: Option<Python<'_>>,
@@ -353,7 +354,8 @@ impl Cursor {
     }
 
     /// Gathers the next records, either from threads that have read ahead or until a batch is full.
-    /// Another event ends a batch early. Fails if such an event comes first, and at an interrupt.
+    /// An event other than a record ends a batch early. Fails if such an event comes before the
+    /// first record, or if a signal handler raises an exception.
     fn fill(&mut self, py: Option<Python<'_>>, batches: &Batches) -> Result<(), Stop> {
         if batches.threads > 1 && self.take_ahead(py, batches)? {
             return Ok(());

@@ -10,7 +10,7 @@ use crate::interpreter::fast_call::{FastClass, FastNext};
 
 /// The result of `iter(reader)`, which yields the records as `bytes`, or of `Reader.records`, which
 /// yields them with their offsets.
-// The module creates objects of a final subclass, which has a fast path: see `fast_call.rs`.
+// The module creates objects of a final subclass, which has a fast path. See `fast_call.rs`.
 #[pyclass(frozen, weakref, subclass, module = "cordwood._native")]
 pub(crate) struct ReaderIterator {
     reader: Py<Reader>,
@@ -71,7 +71,7 @@ impl RecordBatches {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<RecordBatch>>> {
-        // The garbage collector does not track `RecordBatch` either.
+        // This runs no Python code, because the garbage collector does not track `RecordBatch`.
         let make = |batch| Py::new(py, RecordBatch::new(batch));
         let reader = self.reader.get();
         reader.find(py, |cursor| cursor.next_batch(Some(py), &self.batches, make))

@@ -11,18 +11,18 @@ use crate::interpreter::python_code::{Arguments, PythonCode, module};
 use crate::values;
 use crate::values::error::of_call;
 
-/// Limits how many messages one reading of a log sends to the logger. A hostile file must not flood
-/// it.
+/// Limits how many messages are sent to the logger while a log is read. A hostile file must not
+/// flood the logger.
 #[derive(Default)]
 pub(crate) struct Logged {
     count: u64,
     len: u64,
-    /// Whether it has been logged that the file belongs to another log.
+    /// Whether a message has said that the file belongs to another log.
     has_other_log: bool,
 }
 
-/// The messages about one step of a reading, at most two. They are logged without the lock of the
-/// reader, because a handler or a filter can run any Python code.
+/// The messages about one step, at most two. They are logged without the lock of the reader,
+/// because a handler or a filter can run any Python code.
 pub(crate) type Messages = [Option<Message>; 2];
 
 pub(crate) enum Message {
@@ -41,7 +41,7 @@ impl Logged {
     /// The maximum number of regions that are logged individually.
     const COUNT_MAX: u64 = 10;
 
-    /// Counts a region of damage, which may have to be logged.
+    /// Counts a region of damage, and returns the messages to log about it.
     pub(crate) fn add(&mut self, region: SkippedRegion) -> Messages {
         self.count += 1;
         let is_logged = self.count <= Self::COUNT_MAX;
@@ -65,16 +65,16 @@ impl Logged {
     }
 
     /// Returns the message about the regions that were only counted, and resets the counters.
-    /// Called at the end of a reading.
+    /// Called when reading ends.
     pub(crate) fn summary(&mut self) -> Option<Message> {
         let (count, len) = (std::mem::take(&mut self.count), std::mem::take(&mut self.len));
         let count = count.checked_sub(Self::COUNT_MAX).filter(|&count| count > 0)?;
         Some(Message::Summary { count, len })
     }
 
-    /// Returns the messages at the end of a log: the [`summary`](Self::summary), and whether the
-    /// file belongs to another log. The latter needs `whole`, the reader of a log that was read
-    /// from its start.
+    /// Returns the messages at the end of a log. These are the [`summary`](Self::summary), and a
+    /// message if the file belongs to another log. The second message needs `whole`, which is the
+    /// reader of a log that was read from its start.
     pub(crate) fn end<S: Source>(&mut self, whole: Option<&mut Reader<S>>) -> Messages {
         let other_log = whole.and_then(|reader| {
             let other = reader.info().other_log_number?;

@@ -42,8 +42,8 @@ use crate::values::{Outcome, len_by_reason};
 /// A reader has one position. A second loop continues where the first left off, and so does
 /// `next(reader)`, which returns the next record.
 ///
-/// Threads may share a reader, and each record goes to one of them. If the source is a path or
-/// memory, both processes may continue reading independently after a fork. If another thread was
+/// Threads may share a reader, and each record goes to exactly one of them. If the source is a path
+/// or memory, both processes may continue reading independently after a fork. If another thread was
 /// using the reader at the fork, the child cannot use its copy. `close` then has no effect, and all
 /// other calls raise `OSError`.
 ///
@@ -84,9 +84,9 @@ use crate::values::{Outcome, len_by_reason};
 ///     on_corruption: How to treat damage. `"raise"`: raise `CorruptionError`. The next step
 ///         continues after the damage. `"skip"`: continue at the next block, as LevelDB does. The
 ///         logger `cordwood` gets a warning for each of the first ten regions. At the end of the
-///         log, on `seek` or on `close`, it gets the number of the others. `"stop"`: treat the
-///         damage as the end of the log. `"salvage"`: like `"skip"`, but keep valid records after
-///         the damage in the same block. `records()` marks them. Default: `"raise"`.
+///         log, on `seek` or on `close`, it gets the number of the remaining regions. `"stop"`:
+///         treat the damage as the end of the log. `"salvage"`: like `"skip"`, but keep valid
+///         records after the damage in the same block. `records()` marks them. Default: `"raise"`.
 ///     start: Return only the records that start at or after this file offset, in bytes. For a path
 ///         or a URL, you may pass a `Position` in the same log instead. Default: 0.
 ///     end: Return only the records that start before this file offset, in bytes. The last record
@@ -96,12 +96,12 @@ use crate::values::{Outcome, len_by_reason};
 ///         intact. Default: `True`.
 ///     record_len_max: The maximum length of a record in bytes. A longer record raises
 ///         `RecordTooLargeError` under the policy `"raise"`, and is treated like damage under the
-///         others. Compressed data has two more limits. In a compressed log, the
-///         length of all records together is at most 256 MiB + 200 * (bytes read since the reader
-///         started or last sought). In a packed log, the records of one container have at most 256
-///         MiB together. The record that would exceed one of these two raises
-///         `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
-///         above the default replaces the 256 MiB. Default: 1 GiB.
+///         others. Compressed data has two more limits. In a compressed log, the length of all
+///         records together is at most 256 MiB + 200 * (bytes read since the reader started or last
+///         sought). In a packed log, the records of one container have at most 256 MiB together. A
+///         record that would exceed one of these two limits raises `RecordTooLargeError` under
+///         every policy, and is neither skipped nor consumed. A value above the default replaces
+///         the 256 MiB. Default: 1 GiB.
 ///     storage_options: For a URL: the arguments for its fsspec file system, such as
 ///         `{"endpoint_url": "..."}`. In a list of logs, they apply to each URL. Default: `None`:
 ///         the configuration of fsspec applies.
@@ -222,7 +222,7 @@ impl Reader {
     ///         Default: 1.
     ///
     /// Returns:
-    ///     An iterator of `RecordBatch`, none of them empty.
+    ///     An iterator of `RecordBatch`. None of the batches is empty.
     ///
     /// Raises:
     ///     ClosedError: The reader is closed.
@@ -329,7 +329,7 @@ impl Reader {
 
     /// The dialect of the log, such as `"leveldb"`.
     ///
-    /// If it has to be detected, the source is read.
+    /// If the dialect has to be detected, the source is read.
     ///
     /// Raises:
     ///     DialectError: The source is not a log.
@@ -354,9 +354,9 @@ impl Reader {
         Ok(self.detached(py, |cursor| cursor.reader.detect())?.is_some())
     }
 
-    /// The number of the log, or `None` if the dialect has none or it is not known.
+    /// The number of the log, or `None` if the dialect has no numbers or the number is not known.
     ///
-    /// If it has to be detected, the source is read.
+    /// If the number has to be detected, the source is read.
     ///
     /// Raises:
     ///     DialectError: The source is not a log.
@@ -367,9 +367,9 @@ impl Reader {
         Ok(self.format(py)?.log_number)
     }
 
-    /// How each record is compressed: `"zstd"`, or `None` if it is not.
+    /// How each record is compressed: `"zstd"`, or `None` if it is not compressed.
     ///
-    /// If it has to be detected, the source is read.
+    /// If the compression has to be detected, the source is read.
     ///
     /// Raises:
     ///     DialectError: The source is not a log.
@@ -380,7 +380,7 @@ impl Reader {
         Ok(compression_name(self.format(py)?))
     }
 
-    /// The number of another log if everything read so far belongs to it, or `None`.
+    /// The number of another log to which everything read so far belongs, or `None`.
     ///
     /// The file's name or `log_number` then states a different number. Either the file was recycled
     /// and no record has been written to the new log yet, or the file was renamed or copied.
@@ -499,8 +499,8 @@ impl Reader {
         })
     }
 
-    /// Returns the next record as converted by `make`. If that fails, the next call finds the same
-    /// record. `make` must not run Python code.
+    /// Returns the next record as converted by `make`. If the conversion fails, the next call finds
+    /// the same record. `make` must not run Python code.
     fn next<T>(&self, py: Python<'_>, make: impl Fn(Record) -> PyResult<T>) -> PyResult<Option<T>> {
         self.find(py, |state| state.next(py, &make))
     }

@@ -1,5 +1,5 @@
-//! Record batches that threads read ahead. Each thread reads one part of the file at a time. The
-//! batches are returned in the order of the parts.
+//! Reads record batches ahead in several threads. Each thread reads one part of the file at a time.
+//! The batches are returned in the order of the parts.
 
 use std::collections::VecDeque;
 use std::io;
@@ -24,7 +24,7 @@ use crate::values::error::{check_signals, check_signals_in_main_thread};
 use crate::values::options::range_of;
 
 /// The minimum and maximum length of a part in bytes, if a batch is not longer. Longer parts take
-/// less time, but need more memory, because all batches of several parts are kept there.
+/// less time, but need more memory, because all batches of several parts are in memory at once.
 const PART_LENS: RangeInclusive<u64> = *Parts::LENS.start()..=64 * BLOCK_LEN as u64;
 
 /// A batch needs memory for at least one block, so parts are not split into shorter batches.
@@ -95,9 +95,9 @@ struct Part {
     /// `None` if a read failed or there was not enough memory. Reading then continues where the
     /// last item of `found` ends.
     end_offset: Option<u64>,
-    /// Whether the core's reader has to continue here. It does after a torn tail, whose extent
-    /// depends on everything that follows. It also does after a failed read or a lack of memory, to
-    /// try again.
+    /// Whether the core's reader has to continue here. This is true after a torn tail, because the
+    /// extent of the tail depends on everything that follows. It is also true after a failed read
+    /// or a lack of memory, because the core's reader tries again.
     is_last: bool,
 }
 
@@ -133,8 +133,9 @@ pub(super) struct Reading<'a> {
 }
 
 impl ReadAhead {
-    /// Returns the next finding, or `None` if the core's reader has to read it. Fails at an
-    /// interrupt, and if no thread can be started. Without `py`, the threads must read a file.
+    /// Returns the next finding, or `None` if the core's reader has to read it. Fails if a signal
+    /// handler raises an exception, or if no thread can be started. Without `py`, the threads must
+    /// read a file.
     pub(super) fn next(&mut self, py: Option<Python<'_>>, reading: &Reading<'_>) -> Result<Option<Ahead>, Stop> {
         let is_of_this_process = self.pipeline.as_ref().is_none_or(Pipeline::is_of_this_process);
         if self.position != Some(reading.position) || !self.is_for(reading.batches) || !is_of_this_process {
@@ -174,7 +175,7 @@ impl ReadAhead {
         }
     }
 
-    /// Whether the threads read for these batches.
+    /// Whether the threads read ahead for these batches.
     pub(super) fn is_for(&self, batches: &Batches) -> bool {
         self.pool.as_ref().is_some_and(|pool| Arc::ptr_eq(pool, &batches.pool))
     }
@@ -233,7 +234,7 @@ fn start(reading: &Reading<'_>) -> io::Result<Option<Pipeline<Part>>> {
     Pipeline::start(parts.count(), workers.collect::<io::Result<_>>()?).map(Some)
 }
 
-/// Checks whether the interpreter is shutting down, when global variables are destroyed.
+/// Checks whether the interpreter is shutting down. Global variables are destroyed at that time.
 fn is_shutting_down(py: Python<'_>) -> bool {
     let asked = imported!(py, "sys", "is_finalizing").and_then(|ask| ask.run(())?.is_truthy());
     // If the call fails, it may be too late to ask, so assume a shutdown.

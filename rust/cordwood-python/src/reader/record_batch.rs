@@ -73,8 +73,8 @@ impl RecordBatch {
 
     /// The position in `data` at which each record starts, followed by the end of the last one.
     ///
-    /// There is one more number than records. The numbers are 64-bit signed integers in native byte
-    /// order (format `"q"`).
+    /// There is one number more than there are records. The numbers are 64-bit signed integers in
+    /// native byte order (format `"q"`).
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.column(py, BatchBuffer::Offsets)?
@@ -102,8 +102,8 @@ impl RecordBatch {
     /// `record`.
     ///
     /// Args:
-    ///     requested_schema: Ignored, as the interface allows, so the consumer casts. Default:
-    ///         `None`.
+    ///     requested_schema: Ignored, as the interface allows. The consumer casts the columns
+    ///         instead. Default: `None`.
     ///
     /// Returns:
     ///     The capsules of the schema and of the table.

@@ -1,4 +1,4 @@
-//! The skipped regions of one reading of a log, and how that reading ended.
+//! The regions that were skipped while a log was read, and how reading ended.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,16 +8,16 @@ use pyo3::types::PyTuple;
 
 use crate::values::{Outcome, listed};
 
-/// The regions that a reading has skipped so far, their tuple, and how the reading ended. While the
-/// reading adds regions, another thread may use the Python object that shows them. That object may
-/// outlive the reading.
+/// The regions that have been skipped so far, their tuple, and how reading ended. While regions are
+/// being added, another thread may use the Python object that shows them. That object may outlive
+/// the reader.
 #[derive(Clone, Default)]
 pub(crate) struct Skipped(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     findings: Findings,
-    /// Built on request, and kept until the findings change.
+    /// The tuple of the listed regions. It is built on request, and kept until the findings change.
     tuple: Option<Py<PyTuple>>,
     /// The number of times the findings have changed.
     changes: u64,

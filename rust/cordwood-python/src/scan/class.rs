@@ -26,8 +26,8 @@ use crate::values::position::{Position, Start, read_options};
 /// The records of logs as a table, for every library that reads Arrow. `cordwood.scan` returns it.
 ///
 /// pyarrow, polars, DuckDB, pandas, DataFusion and others accept a scan directly, through its
-/// `__arrow_c_stream__`. Each reading opens the sources again, so you can read a scan any number of
-/// times.
+/// `__arrow_c_stream__`. You can read a scan any number of times, because each read opens the
+/// sources again.
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct Scan {
     plan: Arc<Plan>,
@@ -40,8 +40,8 @@ impl Scan {
     /// Returns the table as an Arrow stream, in a capsule of the Arrow C stream interface.
     ///
     /// Args:
-    ///     requested_schema: Ignored, as the interface allows, so the consumer casts. Default:
-    ///         `None`.
+    ///     requested_schema: Ignored, as the interface allows. The consumer casts the columns
+    ///         instead. Default: `None`.
     ///
     /// Returns:
     ///     The capsule, which reads the sources from their start.
@@ -74,8 +74,8 @@ impl Scan {
 
     /// The regions that were not returned, as a tuple of `SkippedRegion` for each source, in order.
     ///
-    /// These are the findings so far of the most recently started reading. The tuple is empty if no
-    /// reading has started. For each source, the first 100,000 regions are listed.
+    /// These are the findings so far of the read that started last. The tuple is empty if no read
+    /// has started. For each source, the first 100,000 regions are listed.
     #[getter]
     fn skipped<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let latest = self.plan.latest();
@@ -86,7 +86,7 @@ impl Scan {
     /// Whether no damage has been found in any source.
     ///
     /// Damage is a region of severity `"corruption"`. This describes the findings so far of the
-    /// most recently started reading.
+    /// read that started last.
     #[getter]
     fn ok(&self) -> bool {
         self.plan.latest().iter().all(Skipped::is_ok)
@@ -94,8 +94,8 @@ impl Scan {
 
     /// How reading each source ended, as an `Outcome` for each source, in order.
     ///
-    /// This describes the most recently started reading. The outcome is `"unfinished"` for a source
-    /// whose end has not been reached. The tuple is empty if no reading has started.
+    /// This describes the read that started last. The outcome is `"unfinished"` for a source whose
+    /// end has not been reached. The tuple is empty if no read has started.
     #[getter]
     fn outcomes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let latest = self.plan.latest();
@@ -131,8 +131,8 @@ impl Scan {
 ///
 /// Pass the table to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
 /// DataFusion and others. Each of these consumers reads the sources again, in batches of about 256
-/// KiB. One batch is in memory at a time, unless the consumer keeps them. Before that, only the
-/// files in directories are opened, to see which are logs.
+/// KiB. One batch is in memory at a time, unless the consumer keeps them. Before a consumer reads
+/// the table, only the files in directories are opened, to see which are logs.
 ///
 /// The consumer raises errors as its own exceptions, with cordwood's message. After an error, a
 /// stream returns no more batches.
@@ -158,10 +158,10 @@ impl Scan {
 ///         `convert`, and `columns` selects from them. This requires pyarrow and reads in one
 ///         thread. Entities, JSON and W&B histories are decoded in up to two threads. If the
 ///         columns can differ from log to log, all sources are first read once to determine them. A
-///         record with any other content is an error, which is a `PayloadError` in that first
-///         reading. Under a policy other than `"raise"`, the record is left out, and
-///         `DecodedScan.left_out` lists it. Logs in directories are left out if their first record
-///         is of another kind, as in `convert`. Default: `None`: the records are bytes.
+///         record with any other content is an error. If that first read finds such a record, the
+///         error is a `PayloadError`. Under a policy other than `"raise"`, the record is left out,
+///         and `DecodedScan.left_out` lists it. Logs in directories are left out if their first
+///         record is of another kind, as in `convert`. Default: `None`: the records are bytes.
 ///     schema: With `decode`: a `pyarrow.Schema`. With a schema, the sources are not read first to
 ///         determine the columns. Columns that the schema does not name are left out. Default:
 ///         `None`.
@@ -172,8 +172,8 @@ impl Scan {
 ///         other than `"raise"`, `Scan.skipped` lists the losses. Default: `"raise"`.
 ///     threads: Read ahead in each file with this many threads, 1 to 256. Only one thread reads a
 ///         source that is not a path, or a source that `Reader.record_batches` reads in one thread.
-///         The same is true of a table without the column `"record"` or with `"salvaged"`. Default:
-///         1.
+///         A table without the column `"record"` or with `"salvaged"` is also read in one thread.
+///         Default: 1.
 ///     start: As for `Reader`, in each source that is not a `Split`.
 ///     end: As for `Reader`, in each source that is not a `Split`.
 ///     storage_options: As for `Reader`. Default: `None`.

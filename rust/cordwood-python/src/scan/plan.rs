@@ -12,11 +12,11 @@ pub(super) struct Plan {
     pub(super) columns: Vec<Column>,
     pub(super) on_corruption: OnCorruption,
     pub(super) threads: usize,
-    /// The findings of the most recently started reading.
+    /// The findings of the read that started last.
     pub(super) latest: Mutex<Reading>,
 }
 
-/// The findings of one reading, for each source.
+/// The findings of one read of the sources, for each source.
 pub(super) type Reading = Arc<[Skipped]>;
 
 impl Plan {
@@ -28,7 +28,7 @@ impl Plan {
         Arc::clone(&self.latest.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Starts a reading of `count` sources.
+    /// Starts to read `count` sources.
     pub(super) fn start(&self, count: usize) -> Reading {
         let reading: Reading = (0..count).map(|_| Skipped::default()).collect();
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&reading);

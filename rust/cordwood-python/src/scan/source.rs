@@ -50,13 +50,14 @@ impl Log {
         Ok((self.source.open(&self.options, opening > 1)?, opening))
     }
 
-    /// Checks whether another stream has since moved the file object that was opened at this count.
+    /// Checks whether another stream has moved the file object since this stream opened it.
+    /// `opening` is the number of times that the source had been opened then.
     pub(super) fn is_shared(&self, opening: u64) -> bool {
         matches!(self.source.kind, Kind::Object(_)) && self.opening_count.load(Ordering::Relaxed) != opening
     }
 }
 
-/// A source, or the object that may be one, and its `Split`, which may be `None`.
+/// A source, or an object that may be a source, and its `Split`, which may be `None`.
 type WithSplit<'py, S> = (S, Bound<'py, PyAny>);
 
 impl Source {

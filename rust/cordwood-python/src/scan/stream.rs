@@ -1,4 +1,4 @@
-//! One reading of all sources of a scan, batch by batch.
+//! Reads all sources of a scan once, batch by batch.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use crate::reader::read_ahead::{Batches, Stop};
 
 /// A batch is complete once it contains this many bytes. On Sapphire Rapids, a batch of 1 MiB does
 /// not stay in the processor's cache and takes 1.05 to 1.15 times as long. A batch of 4 MiB needs
-/// new memory each time, which costs half as much again.
+/// new memory each time, which takes half as long again.
 const TARGET_LEN: usize = 1 << 18;
 
-/// A reading of all sources.
+/// The state of reading all sources.
 pub(super) struct Stream {
     plan: Arc<Plan>,
     sources: Arc<[Log]>,
     batches: Batches,
-    /// The findings, or `None` before the reading has started.
+    /// The findings, or `None` before the first source is read.
     reading: Option<Reading>,
     /// The index of the source that is being read or is read next.
     source: usize,
@@ -78,7 +78,7 @@ impl arrow::Batches for Stream {
 
 impl Stream {
     pub(super) fn new(plan: Arc<Plan>, sources: Arc<[Log]>) -> Self {
-        // Without the records, reading in several threads is not faster.
+        // Without the column of records, reading in several threads is not faster.
         let threads = if plan.has(Column::Record) { plan.threads } else { 1 };
         Stream {
             batches: Batches::new(TARGET_LEN, threads),

@@ -5,7 +5,8 @@ use super::dispatch::run;
 use super::kernel::{Job, Kernel};
 use super::zeros::{self, ZeroTables};
 
-/// The checksum that a header states. It covers the payload and the header from the type byte on.
+/// The checksum that a header states. The checksum covers the payload and the header from the type
+/// byte on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Checksum {
     /// Masked CRC-32C.
@@ -77,8 +78,8 @@ impl Checksum {
     }
 
     /// Returns `crc` shifted over `count` chunks of [`CHUNK_LEN`](zeros::CHUNK_LEN) zeros, at most
-    /// a block of them. The result is the contribution of bytes with the CRC `crc` to the CRC of
-    /// those bytes followed by as many others as there are zeros.
+    /// a block of them. If bytes with the CRC `crc` are followed by as many other bytes as there
+    /// are zeros, the result is their contribution to the CRC of the whole.
     #[inline]
     pub(super) fn shift(self, crc: u32, count: usize) -> u32 {
         self.zeros().shift(crc, count)
@@ -118,7 +119,7 @@ impl Job for PrefixWith<'_> {
 }
 
 /// Returns the length of the shortest prefix of `data` that changes `state` to `wanted`. `update`
-/// changes a state by a byte.
+/// advances a state over a byte.
 #[inline(always)]
 fn prefix_with(wanted: u32, mut state: u32, data: &[u8], update: impl Fn(u32, &[u8]) -> u32) -> Option<usize> {
     for (len, byte) in data.iter().enumerate() {

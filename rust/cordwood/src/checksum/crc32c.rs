@@ -42,7 +42,7 @@ pub(crate) const fn state_after(byte: u8) -> u32 {
 /// Returns the CRC-32C of two concatenated pieces. `first` and `second` are the CRCs of the pieces,
 /// and `second_len` is the length of the second piece in bytes.
 ///
-/// The time is logarithmic in `second_len`.
+/// This takes time logarithmic in `second_len`.
 ///
 /// ```
 /// use cordwood_log::crc32c::{combine, crc32c};

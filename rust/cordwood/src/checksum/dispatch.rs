@@ -31,11 +31,12 @@ impl Available {
 /// Runs `job` with the best kernel that this machine has.
 #[inline]
 pub(crate) fn run<J: Job>(job: J) -> J::Output {
-    /// The best kernel other than the portable one. With this few kernels, the compiler selects by
-    /// comparing, which is faster than a jump to an address from a table.
+    /// The best kernel other than the portable one. There are only a few kernels, so the compiler
+    /// selects one by comparing, which is faster than a jump to an address from a table.
     static BEST: OnceLock<arch::Kernels> = OnceLock::new();
 
-    // This is not inlined, so that the usual case is little more than a jump to the kernel.
+    // This function is not inlined, so that the usual case is little more than a jump to the
+    // kernel.
     #[cold]
     #[inline(never)]
     fn select_and_run<J: Job>(job: J) -> J::Output {
@@ -51,7 +52,8 @@ pub(crate) fn run<J: Job>(job: J) -> J::Output {
     }
 }
 
-/// The job of computing the CRC-32C of some bytes. Unlike [`Update`], it is passed in registers.
+/// The job of computing the CRC-32C of some bytes. Unlike [`Update`], this job is passed in
+/// registers.
 pub(super) struct Crc<'a>(pub(super) &'a [u8]);
 
 impl Job for Crc<'_> {
@@ -87,9 +89,9 @@ impl Job for Name {
     }
 }
 
-/// Returns the kernels that this machine can run, with the best one first. Each comes with its
-/// name, as the function that [`extend`](super::extend) would be if that kernel were the best. This
-/// is for fuzzing and benchmarks.
+/// Returns the kernels that this machine can run, with the best one first. Each kernel comes with
+/// its name and a function. The function does the same as [`extend`](super::extend), but with that
+/// kernel. This is for fuzzing and benchmarks.
 pub fn kernels() -> impl Iterator<Item = (&'static str, impl Fn(u32, &[u8]) -> u32)> {
     Available::all().map(|kernel| {
         let extend = move |crc: u32, data: &[u8]| !kernel.run(Update(!crc, data));

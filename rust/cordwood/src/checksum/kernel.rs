@@ -3,7 +3,7 @@
 use crate::copy;
 
 /// The room that the output of [`Kernel::append`] should have in addition to the data. With less
-/// room, it takes longer.
+/// room, appending takes longer.
 pub(crate) const APPEND_ROOM: usize = 64;
 
 /// An implementation of CRC-32C. A value of the type proves that the machine can run it.
@@ -25,11 +25,13 @@ pub(crate) trait Kernel: Copy {
     fn run<J: Job>(self, job: J) -> J::Output;
 }
 
-/// Work that needs checksums. Implementations of [`call`](Job::call) must be `#[inline(always)]`.
+/// A job is work that needs checksums. Implementations of [`call`](Job::call) must be
+/// `#[inline(always)]`.
 ///
 /// A function that uses instructions that not every machine has cannot be inlined into a function
-/// that does not use them. So each checksum of a record would cost a call. Therefore a whole job is
-/// passed to the kernel, and it is compiled once per kernel with that kernel's instructions.
+/// that does not use them. So each checksum of a record would cost a call. To avoid this, a whole
+/// job is passed to the kernel. The job is compiled once per kernel, with that kernel's
+/// instructions.
 pub(crate) trait Job {
     type Output;
 

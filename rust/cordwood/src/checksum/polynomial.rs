@@ -60,8 +60,8 @@ pub(super) const fn x_to_bytes(poly: u32, n: u64) -> u32 {
 /// multiplication. The `crc32` instruction must then reduce the product.
 ///
 /// The instruction advances the product over another 32 bits, and the product of two reflected
-/// numbers is one bit too low. The sum of these is 33. There is no entry for an advance over fewer
-/// bits.
+/// numbers is one bit too low. Each factor accounts for these 33 bits, so there is no entry for an
+/// advance over fewer bits.
 #[cfg(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64"))]
 pub(super) const fn shifts<const N: usize>(unit: usize) -> [u32; N] {
     let mut shifts = [0; N];
@@ -82,23 +82,24 @@ pub(super) const fn shifts<const N: usize>(unit: usize) -> [u32; N] {
 #[cfg(target_arch = "x86_64")]
 pub(super) const fn fold_by(len: usize) -> [u64; 2] {
     let bits = 8 * len as u64;
-    // The order is added so that an advance over fewer than 33 bits also has factors.
+    // Adding the order of x gives factors even for an advance over fewer than 33 bits.
     [
         x_to(CASTAGNOLI, bits + 31) as u64,
         x_to(CASTAGNOLI, bits + CASTAGNOLI_ORDER - 33) as u64,
     ]
 }
 
-/// Returns a table whose entry `i` is for `i` bytes, or for `N` bytes if `i` is 0. It contains
-/// [`fold_by`] of 48 bytes more, 32 more, and so on, down to 64 fewer. This may be a negative
-/// number of bytes.
+/// Returns a table whose entry `i` is for `i` bytes, or for `N` bytes if `i` is 0. The entry
+/// contains [`fold_by`] of 48 bytes more, 32 bytes more, and so on, down to 64 bytes fewer. The
+/// number of bytes may be negative.
 #[cfg(target_arch = "x86_64")]
 pub(super) const fn folds<const N: usize>() -> [[[u64; 2]; 8]; N] {
     const BACK: u32 = x_to(CASTAGNOLI, CASTAGNOLI_ORDER - 8 * 16);
     let mut folds = [[[0; 2]; 8]; N];
     let mut i = 0;
     while i < N {
-        // A multiplication computes each entry, because powers would take the compiler too long.
+        // Each entry is computed by multiplication, because powers would take the compiler too
+        // long.
         let [low, high] = fold_by(48 + if i == 0 { N } else { i });
         let (mut low, mut high) = (low as u32, high as u32);
         let mut column = 0;

@@ -1,4 +1,4 @@
-//! Checksums of ranges of a slice. Each takes constant time.
+//! Computes checksums of ranges of a slice, each in constant time.
 
 use std::cell::Cell;
 

@@ -15,7 +15,8 @@ fn noise(len: usize) -> Vec<u8> {
     std::iter::repeat_with(next).take(len).collect()
 }
 
-/// The other tests leave out a kernel whose instructions this processor lacks: that is printed.
+/// The other tests skip a kernel whose instructions this processor lacks. This test prints the
+/// skipped kernels.
 #[test]
 fn kernels_that_cannot_be_tested_are_reported() {
     let mut tested: Vec<_> = dispatch::Available::all()
@@ -73,7 +74,7 @@ fn each_kernel_appends_data_and_matches_the_oracle() {
         let name = kernel.run(dispatch::Name);
         for len in (0..=1024).chain([1025, 3072, 5000, 32_761, 32_769, 32_840, 33_000, 33_400]) {
             let data = &data[len % 61..][..len];
-            // With room for writing too much, and with none.
+            // The output has room for writing too much, or no room at all.
             for (room, start) in [(0, &b""[..]), (4096, b"before")] {
                 let mut out = Vec::with_capacity(room);
                 out.extend_from_slice(start);
@@ -85,7 +86,8 @@ fn each_kernel_appends_data_and_matches_the_oracle() {
     }
 }
 
-/// Lengths around each at which a kernel switches methods, and around the longest piece.
+/// The lengths are close to each length at which a kernel switches methods, and to the longest
+/// piece.
 #[test]
 fn each_kernel_agrees_with_the_oracle_for_each_alignment() {
     let data = noise(34_000 + 64);
@@ -93,7 +95,8 @@ fn each_kernel_agrees_with_the_oracle_for_each_alignment() {
         15, 16, 17, 63, 64, 65, 96, 97, 100, 127, 128, 136, 137, 143, 144, 255, 256, 575, 576,
     ];
     let long = [1023, 1024, 3072, 5000, 32_767, 32_769, 32_800, 33_400];
-    // With any number of bytes before the first aligned 64 and after the last.
+    // These lengths leave any number of bytes before the first aligned group of 64 bytes and after
+    // the last.
     let aligned = 577..=704;
     for start in 0..64 {
         for len in short.into_iter().chain(aligned.clone()).chain(long) {
@@ -159,7 +162,7 @@ fn each_kernel_agrees_with_the_crc32c_crate_for_long_data() {
     }
 }
 
-/// RFC 3720 B.4, and LevelDB `util/crc32c_test.cc` StandardResults.
+/// Source: RFC 3720 B.4, and LevelDB `util/crc32c_test.cc`, StandardResults.
 #[test]
 fn standard_results() {
     let ascending: Vec<u8> = (0..32).collect();
@@ -171,7 +174,7 @@ fn standard_results() {
     assert_eq!(crc32c(b""), 0);
 }
 
-/// LevelDB `util/crc32c_test.cc` Mask.
+/// Source: LevelDB `util/crc32c_test.cc`, Mask.
 #[test]
 fn mask_round_trips() {
     let crc = crc32c(b"foo");

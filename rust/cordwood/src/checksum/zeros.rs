@@ -1,4 +1,4 @@
-//! CRCs shifted over zeros. A table look-up computes them, in the same way on each machine.
+//! Shifts CRCs over zeros. A table look-up does this in the same way on each machine.
 //!
 //! The CRC of two pieces is the sum of two values. The first is the CRC of the first piece, shifted
 //! over as many zeros as the second piece has bytes. The second is the CRC of the second piece.
@@ -54,7 +54,8 @@ impl ZeroTables {
     }
 }
 
-/// A linear map as tables. For each byte of a state, by position, a table contains its value.
+/// A linear map in the form of tables. For each position of a byte in a state, one table contains
+/// the value of the map for each byte.
 type WordTables = [[u32; 256]; 4];
 
 /// Returns the tables for a CRC shifted over a word of zeros.
@@ -102,9 +103,10 @@ fn look_up(tables: &WordTables, state: u32) -> u32 {
     tables[0][a] ^ tables[1][b] ^ tables[2][c] ^ tables[3][d]
 }
 
-/// Returns the unreduced product of two polynomials. It is computed from integer products in which
-/// only every fourth bit is used, so that sums of up to eight bits do not carry into the next used
-/// bit. This is faster than bit by bit, and the same on each machine.
+/// Returns the unreduced product of two polynomials. The product is computed from integer products
+/// in which only every fourth bit is used, so that sums of up to eight bits do not carry into the
+/// next used bit. This is faster than multiplying bit by bit, and works in the same way on each
+/// machine.
 #[inline]
 fn multiply_unreduced(a: u32, b: u32) -> u64 {
     const FOURTH: u64 = 0x1111_1111_1111_1111;

@@ -28,7 +28,7 @@ named! {
 
 shows_name!(FragmentPart);
 
-/// The single bit that explains damage: flipping it back makes the fragment's checksum valid.
+/// The single bit that explains damage. Flipping it back makes the fragment's checksum valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct BitFlip {
@@ -46,8 +46,8 @@ pub struct BitFlip {
 /// `offset` is the file offset of the first byte, and `dialect` is the dialect of the file. Returns
 /// `None` if no single bit explains the damage, or if several explain it equally well.
 ///
-/// The search tries a length up to twice the stated one first. It tries any other length, and a
-/// type whose header has another length, last. It considers each explanation only if none of the
+/// The search first tries a length up to twice the stated one. Last, it tries any other length, and
+/// a type whose header has another length. It considers each explanation only if none of the
 /// earlier ones fits. It does not flip the bit back: [`salvage`](crate::ops::salvage) does that on
 /// request. `docs/format/damage.md` states how often other damage looks like one flipped bit.
 ///
@@ -83,8 +83,8 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
     found.map(|place| place.flip(offset, damaged.header_len))
 }
 
-/// Returns each single flipped bit that would explain the damage at the start of `bytes`, which is
-/// as for [`locate_bit_flip`].
+/// Returns each single flipped bit that would explain the damage at the start of `bytes`. `bytes`
+/// extends to the end of the block or of the file, as for [`locate_bit_flip`].
 #[cold]
 pub(crate) fn explanations(bytes: &[u8], dialect: Dialect) -> Vec<Place> {
     let Some(damaged) = Damaged::new(bytes, dialect) else {
@@ -96,7 +96,7 @@ pub(crate) fn explanations(bytes: &[u8], dialect: Dialect) -> Vec<Place> {
 }
 
 /// Returns the true length of a payload if exactly one bit of the length in `header` is wrong and
-/// no other bit is.
+/// every other bit is right.
 ///
 /// `rest` starts with the header and contains the payload.
 pub(super) fn true_len(dialect: Dialect, header: Header, rest: &[u8]) -> Option<usize> {
@@ -230,7 +230,7 @@ impl<'a> Damaged<'a> {
         })
     }
 
-    /// Checks whether headers of the type `kind` have another length than the damaged header.
+    /// Checks whether a header of the type `kind` has a different length than the damaged header.
     fn changes_form(&self, kind: u8) -> bool {
         self.dialect.meaning(kind).form.header_len() != self.header_len
     }
@@ -261,7 +261,7 @@ fn part_of(at: usize, header_len: usize) -> FragmentPart {
     }
 }
 
-/// Returns the byte and the bit, in `len` bytes, whose flip changes the CRC by `syndrome`.
+/// Returns the position of the bit in `len` bytes whose flip changes the CRC by `syndrome`.
 ///
 /// A CRC is linear: flipping one bit changes it by the CRC of that bit alone, advanced over a zero
 /// byte for each byte after it. So the search moves the syndrome back four bytes at a time, until a

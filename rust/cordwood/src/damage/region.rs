@@ -1,5 +1,5 @@
-//! Regions of a file that were not returned, and the reasons. Both are values. Only `Display` turns
-//! them into text.
+//! Regions of a file that were not returned, and the reasons. Both are plain values. Only `Display`
+//! turns them into text.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,8 +11,9 @@ use crate::names::{named, shows_name};
 /// Why a region of a file was not returned.
 ///
 /// `docs/format/reading.md` states the rule for each reason. [`as_str`](Reason::as_str) returns its
-/// stable name. A later release may add reasons, but it adds no fields to these. They contain all
-/// that the rule knows, so a program may construct a reason to compare it.
+/// stable name. A later release may add reasons, but it does not add fields to these reasons. The
+/// fields contain everything that the rule knows, so a program may construct a reason to compare
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
@@ -37,7 +38,7 @@ pub enum Reason {
     },
     /// MIDDLE or LAST fragments without the FIRST fragment of their record.
     MissingStart,
-    /// A record without its LAST fragment. A FULL or FIRST fragment came instead.
+    /// A record without its LAST fragment. A FULL or FIRST fragment follows instead.
     MissingEnd,
     /// A record interrupted by another skipped region.
     InterruptedRecord,
@@ -97,8 +98,8 @@ pub enum Reason {
     UnsupportedCompression,
     /// A record or a container of records that has valid checksums but cannot be decompressed.
     BadCompression,
-    /// A container of records that has valid checksums but is not as any writer writes it. None of
-    /// its records is returned.
+    /// A container of records that has valid checksums, but that no writer would write in this way.
+    /// None of its records is returned.
     BadContainer,
     /// A part of a segmented log that is in none of its files. A file was removed or truncated, or
     /// its end was never written.
@@ -117,9 +118,9 @@ named! {
     /// [`Corruption`](Severity::Corruption).
     #[derive(PartialOrd, Ord)]
     pub enum Severity {
-        /// Not damage: padding, an engine's metadata, or bytes that the options exclude. Zeros
-        /// ([`Reason::ZeroFill`]) may be space that was never written or data that was lost. The
-        /// file does not show which.
+        /// The region is not damage. It is padding, an engine's metadata, or bytes that the options
+        /// exclude. Zeros ([`Reason::ZeroFill`]) may be space that was never written or data that
+        /// was lost. The file does not show which of the two they are.
         Info = "info",
         /// The incomplete end of the file. A killed writer leaves one. It contains no synced bytes.
         TornTail = "torn_tail",
@@ -250,7 +251,7 @@ reasons! {
     NotRead = "not_read", Info, "after the damage at which reading stopped";
 }
 
-/// A region of a file that was not returned as a record: the bytes `[start, end)`, and why.
+/// The bytes `[start, end)` of a file, which were not returned as a record, and the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SkippedRegion {
@@ -261,8 +262,8 @@ pub struct SkippedRegion {
     /// Why these bytes were not returned.
     pub reason: Reason,
     /// The number of bytes that LevelDB's own reader reports for this region, or `None` if it does
-    /// not report the region. Where the reason concerns records, that reader does not count
-    /// headers. It does not limit the length of a record.
+    /// not report the region. If the reason concerns records, LevelDB's reader does not count
+    /// headers. LevelDB's reader has no limit on the length of a record.
     pub leveldb_len: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Flips one bit of a damaged fragment back. This module is pure and does no I/O. The rule is in
+//! Flips back one bit of a damaged fragment. This module is pure and does no I/O. The rule is in
 //! `docs/format/damage.md`, "Flipping a bit back".
 
 use super::BitFlip;
@@ -50,8 +50,8 @@ pub(crate) fn repair(log: &Log<'_>, offset: u64, rest: &[u8], left: usize) -> Op
 }
 
 impl Log<'_> {
-    /// Returns the end-of-log trailer if `rest` starts with it except for one bit. The trailer has
-    /// no checksum.
+    /// Returns the end-of-log trailer if `rest` starts with it but has one flipped bit. The trailer
+    /// has no checksum.
     fn end_trailer(&self, offset: u64, rest: &[u8]) -> Option<Repaired> {
         let trailer = self.format.end_trailer().filter(|_| self.may_end)?;
         let place = only_difference(rest.get(..trailer.len())?, &trailer)?;

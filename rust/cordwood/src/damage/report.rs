@@ -25,8 +25,8 @@ impl Finding {
     }
 }
 
-/// The regions of a log that were not returned. It lists the first
-/// [`LISTED_MAX`](Findings::LISTED_MAX) regions and counts the bytes of all.
+/// The regions of a log that were not returned. This lists the first
+/// [`LISTED_MAX`](Findings::LISTED_MAX) regions, and counts the bytes of all regions.
 ///
 /// In a crafted file, every second record may be damaged. A list of all regions would then take
 /// more memory than the file.
@@ -48,7 +48,7 @@ impl Finding {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Findings {
     listed: Vec<Finding>,
-    /// Bytes in all regions, listed or not, by the name of the reason.
+    /// The number of bytes in all regions, listed or not, by the name of the reason.
     lens: BTreeMap<&'static str, (Severity, u64)>,
     last_zeros: LastZeros,
 }
@@ -210,7 +210,7 @@ mod tests {
             parts.append(findings(edge..count));
             assert_eq!(parts, whole, "{edge}");
         }
-        // A region with the same reason after the last region is part of it.
+        // A region directly after the last region is merged with it if the reasons are the same.
         let last = whole.listed().last().unwrap().region;
         let Reason::UnknownKind { kind } = last.reason else {
             unreachable!()
@@ -263,7 +263,7 @@ mod tests {
         next.add(zeros(50, 55));
         findings.append(next);
         assert_eq!(findings.zeros_before(55), Some(40));
-        // Other regions do not count.
+        // Regions with other reasons do not count.
         findings.add(finding(60, 77));
         assert_eq!(findings.zeros_before(55), Some(40));
         assert_eq!(findings.zeros_before(67), None);

@@ -123,8 +123,8 @@ fn may_have_form(format: &LogFormat, form: Option<Form>, rest: &[u8], at: usize)
     form.is_none_or(|form| own_form(format, rest, at).is_none_or(|own| own == form))
 }
 
-/// Checks whether reading can resume at `at`, because a valid fragment starts there or because it
-/// is an end. `rest` and `left` are as for [`resume`].
+/// Checks whether reading can resume at `at`, because a valid fragment starts there or because a
+/// writer may have ended there. `rest` and `left` are as for [`resume`].
 #[cold]
 pub(crate) fn can_resume(dialect: Dialect, rest: &[u8], left: usize, at: usize) -> bool {
     Ends::new(rest, left).is_end(at) || is_whole(dialect, rest, at)
@@ -166,7 +166,7 @@ pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> E
 }
 
 /// Returns the length of the damaged fragment at the start of `rest`, if the fragment carries the
-/// number of this log and was written whole. There are three proofs of that. The checksum is valid
+/// number of this log and was written whole. Any of three facts proves this. The checksum is valid
 /// with one bit flipped back, the checksum is valid for another length, or the end trailer of this
 /// log follows. No older log can have left that trailer. `form` is the form of the log's fragments,
 /// if any has been seen.
@@ -210,8 +210,8 @@ pub(crate) fn written_len(format: &LogFormat, form: Option<Form>, rest: &[u8]) -
     Some(head.len() + len)
 }
 
-/// Checks whether a valid fragment of the log starts after the first byte of `rest`, which is as
-/// for [`evidence`].
+/// Checks whether a valid fragment of the log starts after the first byte of `rest`. `rest` extends
+/// to the end of the block or of the file.
 #[cold]
 pub(crate) fn contains_own(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> bool {
     // This check comes first because an old file may have thousands of blocks without this log's
@@ -280,8 +280,8 @@ impl Ends {
 mod place {
     /// A chain starts here, or a writer may have ended here.
     pub(super) const VALID: u8 = 1;
-    /// Either `VALID` holds, or there is one damaged fragment whose length leads to a valid
-    /// position, or a torn write.
+    /// Either `VALID` holds, or there is a torn write, or there is one damaged fragment whose
+    /// length leads to a valid position.
     pub(super) const PASSABLE: u8 = 2;
     /// This is after the end of the file, and an interrupted write may have been meant to end here.
     pub(super) const TORN: u8 = 4;
@@ -296,8 +296,8 @@ mod place {
 /// that fragment.
 ///
 /// The search works from back to front, so the continuation of a position is always known and each
-/// position is visited once. Most bytes of a block lead to no fragment or end, so they cost one
-/// table look-up without a branch that depends on them.
+/// position is visited once. Most bytes of a block lead to neither a fragment nor an end. Each of
+/// these bytes costs one table look-up, without a branch that depends on it.
 fn scan(format: &LogFormat, mut form: Option<Form>, rest: &[u8], ends: &Ends) -> Option<usize> {
     let dialect = format.dialect;
     let header_lens: [u8; 256] = std::array::from_fn(|kind| dialect.meaning(kind as u8).form.header_len() as u8);
@@ -318,7 +318,7 @@ fn scan(format: &LogFormat, mut form: Option<Form>, rest: &[u8], ends: &Ends) ->
     }
     let first_end = ends.first();
     places[first_end..=rest.len()].fill(place::VALID | place::PASSABLE);
-    // From this position on, a header is cut off.
+    // A header that starts at or after this position is cut off.
     let cut = (rest.len() + 1).saturating_sub(HEADER_LEN);
     places[cut.min(first_end)..first_end].fill(place::PASSABLE);
 

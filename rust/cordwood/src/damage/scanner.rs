@@ -7,7 +7,7 @@ use crate::checksum::{Checksum, RangeCrc};
 use crate::dialect::{Dialect, LogFormat, Role, Valid};
 use crate::format::{BLOCK_LEN, Header, KIND_AT};
 
-/// Computes [`Dialect::valid`] at any position of some bytes. The cost does not depend on the
+/// Computes [`Dialect::valid`] at any position in a slice of bytes. The cost does not depend on the
 /// lengths that headers state. Otherwise, a crafted file could require the checksum of half the
 /// block at each of thousands of positions.
 pub(crate) struct Scanner<'a> {
@@ -102,7 +102,7 @@ mod tests {
             let mut fragments = 0;
             while bytes.len() < 2500 {
                 bytes.extend((0..next() % 9).map(|i| i as u8));
-                // This is any type, or a type that some dialect uses.
+                // This is either any byte, or a type that some dialect uses.
                 let kind = if next() & 1 == 0 {
                     next() as u8
                 } else {
@@ -165,8 +165,8 @@ mod tests {
         }
     }
 
-    /// Bytes with a possible header at every second position or more, of lengths up to half a
-    /// block.
+    /// Returns blocks in which at least every second position may be a header. These headers state
+    /// lengths of up to half a block.
     fn hostile_blocks() -> Vec<Vec<u8>> {
         let mut blocks = vec![vec![b'@'; BLOCK_LEN]];
         for kind in [1, 2, 5, 9] {

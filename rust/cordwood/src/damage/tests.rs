@@ -1,5 +1,5 @@
-//! Tests of `repair`: it flips back the bit that was flipped, and how often damage of other kinds
-//! looks like one flipped bit, so that a fragment becomes one that was never written.
+//! Tests that `repair` flips back the bit that was flipped. Also measures how often other damage
+//! looks like one flipped bit, so that `repair` makes a fragment that was never written.
 //! `docs/format/damage.md`, "Flipping a bit back", states these figures.
 //!
 //! ```text
@@ -14,10 +14,10 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT};
 
 const TRIALS: u64 = 1_000_000;
 
-/// Lengths of a payload.
+/// The lengths of payloads to test.
 const LENS: [usize; 6] = [20, 100, 600, 1000, 4000, 32_761];
 
-/// Pseudo-random numbers, the same in each run.
+/// A generator of pseudo-random numbers, which are the same in each run.
 struct Random(u64);
 
 impl Random {
@@ -40,15 +40,16 @@ impl Random {
     }
 }
 
-/// A block of fragments with payloads of one length, the first of which is damaged.
+/// A block of fragments whose payloads have the same length. The first fragment will be damaged.
 struct Block {
     format: LogFormat,
     bytes: Vec<u8>,
     /// The length of the fragment.
     len: usize,
-    /// The change of each bit to the CRC of the covered bytes, from the type byte on.
+    /// How flipping each bit changes the CRC of the covered bytes, which start at the type byte.
     syndromes: Vec<u32>,
-    /// The same in order, and whether there is any with these low bits.
+    /// The `syndromes` in ascending order. `low_bits[bits]` states whether any syndrome has these
+    /// low bits.
     sorted: Vec<u32>,
     low_bits: Vec<bool>,
 }
@@ -70,7 +71,8 @@ impl Block {
         let count = BLOCK_LEN / fragment.len();
         let mut bytes = fragment.repeat(count);
         bytes.resize(BLOCK_LEN, 0);
-        // Of the last byte; then each byte before it is one zero byte further from the end.
+        // These start as the changes for the last byte. Each earlier byte is one byte further from
+        // the end.
         let mut of_byte: [u32; 8] = std::array::from_fn(|bit| checksum.crc(&[1 << bit]) ^ checksum.crc(&[0]));
         let mut syndromes = vec![0; 8 * covered.len()];
         for at in (0..covered.len()).rev() {
@@ -97,12 +99,13 @@ impl Block {
         self.low_bits[(syndrome & LOW_BITS) as usize] && self.sorted.binary_search(&syndrome).is_ok()
     }
 
-    /// Whether damage that changes the fragment by `damage`, bytes and the bits flipped in each, is
-    /// repaired wrongly.
+    /// Checks whether damage to the fragment is repaired wrongly. `damage` lists the changed bytes,
+    /// and the flipped bits in each.
     fn is_repaired(&self, damage: &[(usize, u8)]) -> bool {
         let checksum = self.format.dialect.checksum();
         if damage.iter().all(|&(at, _)| at >= HEADER_LEN) {
-            // One bit of the length explains it by chance once in 2^28: not looked for.
+            // A flipped bit of the length explains the damage by chance only once in 2^28 times, so
+            // it is not tried.
             let mut syndrome = 0;
             for &(at, bits) in damage {
                 for bit in (0..8).filter(|bit| bits >> bit & 1 == 1) {
@@ -122,7 +125,8 @@ impl Block {
         self.is_wrong(&bytes)
     }
 
-    /// Whether the first fragment of a damaged block is repaired, but differs from the original.
+    /// Checks whether the first fragment of a damaged block is repaired to bytes other than the
+    /// original.
     fn is_wrong(&self, bytes: &[u8]) -> bool {
         if self.format.dialect.valid(bytes, true).is_some() {
             return false;
@@ -171,19 +175,20 @@ impl Block {
     }
 }
 
-/// The probabilities that are computed: of two flips, of three, of a burst, and of garbage.
+/// Computes the probability of a wrong repair after two flips, three flips, a burst, and garbage.
 fn computed(dialect: Dialect, len: usize) -> [f64; 4] {
     let bits = 8.0 * (len + 1) as f64;
     let all = 8.0 * (len + HEADER_LEN) as f64;
     let by_chance = (bits + 32.0) / 2_f64.powi(32);
-    // Where a flipped bit of the length leaves the checksum over other bytes: those of a fragment
-    // of any length that differs in a bit and fits in the block.
+    // If a bit of the length is flipped, the checksum covers other bytes. These are the bytes of a
+    // fragment of any length that differs in one bit and fits in the block.
     let lens = (0..16)
         .map(|bit| len ^ 1 << bit)
         .filter(|len| len + HEADER_LEN <= BLOCK_LEN);
     let in_length = lens.map(|len| 8.0 * (len + 1) as f64 / 2_f64.powi(32)).sum::<f64>();
     if dialect == Dialect::WANDB {
-        // No two words of up to 91,607 bits differ in three, none of up to 2,974 in four.
+        // No two codewords of up to 91,607 bits differ in three bits. No two codewords of up to
+        // 2,974 bits differ in four.
         let of_two = if bits > 91_607.0 { by_chance } else { 0.0 };
         let of_three = if bits > 2974.0 { by_chance } else { 0.0 };
         return [
@@ -193,9 +198,9 @@ fn computed(dialect: Dialect, len: usize) -> [f64; 4] {
             by_chance,
         ];
     }
-    // All words differ in an even number of bits, and none of up to 5,243 in four. With one bit of
-    // the checksum flipped, the masked value differs in an even number in a third of the
-    // cases.
+    // Any two codewords differ in an even number of bits. No two codewords of up to 5,243 bits
+    // differ in four. If one bit of the checksum is flipped, the masked value differs in an even
+    // number of bits in a third of the cases.
     let of_parity = bits / 2_f64.powi(31);
     let of_three = if bits > 5243.0 { of_parity } else { 0.0 };
     let in_checksum = 32.0 / all * of_parity;
@@ -207,7 +212,7 @@ fn computed(dialect: Dialect, len: usize) -> [f64; 4] {
     ]
 }
 
-/// In each form of header, and with the other checksum. The next fragment is valid.
+/// This covers each form of header, and the other checksum. The next fragment is valid.
 #[test]
 fn each_flipped_bit_is_undone() {
     let numbers = b"\x07\0\0\0\x20\0\0\0\0\0\0\0";
@@ -248,7 +253,7 @@ fn each_flipped_bit_is_undone() {
             let at = bit_flip.offset as usize - 1000;
             assert_eq!(8 * at + usize::from(bit_flip.bit), bit);
         }
-        // Of another log, or of a log in another form.
+        // These are fragments of another log, or of a log in another form.
         let mut bytes = fragment.repeat(2);
         bytes[fragment.len() - 1] ^= 1;
         let other = LogFormat::from(dialect).numbered(Some(8));
@@ -282,7 +287,8 @@ fn odds_that_other_damage_looks_like_one_flipped_bit() {
             {
                 let expected = odds * TRIALS as f64;
                 println!("{dialect:8} {len:6} {what}: {count} of {TRIALS}, computed {expected:.3}");
-                // Within a factor of two, where there are enough to tell.
+                // The count is within a factor of two of the expected count, unless that is too
+                // small to compare.
                 let count = count as f64;
                 assert!(expected < 20.0 || (count < 2.0 * expected && expected < 2.0 * count));
                 assert!(count < 2.0 * expected + 15.0);
@@ -291,7 +297,8 @@ fn odds_that_other_damage_looks_like_one_flipped_bit() {
     }
 }
 
-/// Two flipped bits need more trials: they are explained by chance about 20 times in a billion.
+/// Two flipped bits need more trials, because chance explains them only about 20 times in a
+/// billion.
 #[test]
 #[ignore = "minutes, in a release build"]
 fn odds_of_two_flipped_bits() {

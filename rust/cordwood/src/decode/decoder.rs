@@ -1,4 +1,4 @@
-//! The decoder: its state and its interface. `look.rs` decides what the bytes mean.
+//! The state and the interface of the decoder. `look.rs` decides what the bytes mean.
 
 use std::collections::TryReserveError;
 use std::ops::Range;
@@ -49,7 +49,8 @@ pub struct Decoder {
     pub(super) bounds: Bounds,
     /// The offset of the next byte to read.
     pub(super) offset: u64,
-    /// Whether a FIRST or MIDDLE precedes `offset`. A trailer here is then part of a record.
+    /// Whether a FIRST or MIDDLE fragment precedes `offset`. A trailer here is then part of a
+    /// record.
     pub(super) is_inside: bool,
     pub(super) assembler: Assembler,
     pub(super) unpacker: Unpacker,
@@ -84,13 +85,13 @@ pub(super) struct Policy {
 /// Whether the file is still being written, and how to treat bytes that are not a valid fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Growth {
-    /// The file is not being written. Such bytes are classified.
+    /// The file is not being written. Bytes that are not a valid fragment are classified.
     Ended,
-    /// Such bytes may still become a fragment, so the result is [`Step::NeedMore`], even if the
-    /// whole block is in the window. Damage in a recycled log is reported at once. It is not held
-    /// back until later bytes show its nature.
+    /// Bytes that are not a valid fragment may still become one. The result is [`Step::NeedMore`],
+    /// even if the whole block is in the window. Damage in a recycled log is reported at once,
+    /// without waiting for the later bytes that show its nature.
     WaitAtFaults,
-    /// Like `WaitAtFaults`, but the bytes at the offset are final and are classified.
+    /// Like `WaitAtFaults`, but the bytes at the decoder's offset are final and are classified.
     SkipFaults,
 }
 
@@ -133,10 +134,10 @@ pub(super) struct Salvaged {
     pub(super) scanned: Option<u64>,
 }
 
-/// The end of the events so far.
+/// How the events end.
 #[derive(Debug, Default)]
 pub(super) struct Ending {
-    /// The offset at which the torn regions at the end of the events started, if there are any.
+    /// The offset at which the torn regions at the end of the events start, if there are any.
     pub(super) torn_since: Option<u64>,
     /// Set once there are no more events.
     pub(super) end: Option<End>,
@@ -255,8 +256,8 @@ impl Decoder {
         self.seek_from(self.start_of(offset), offset);
     }
 
-    /// Like [`seek`](Self::seek), but starts reading at `start`. This is `offset`, the start of its
-    /// block, or the start of the container that contains it.
+    /// Like [`seek`](Self::seek), but starts reading at `start`. `start` is either `offset`, the
+    /// start of its block, or the start of the container that contains it.
     pub(crate) fn seek_from(&mut self, start: u64, offset: u64) {
         self.assembler.abandon(Interruption::Damage);
         self.unpacker.restart(start);
@@ -399,7 +400,7 @@ impl Decoder {
         self.assembler.has_parts()
     }
 
-    /// Checks whether the rest of a record that was refused as too large is expected or collected.
+    /// Checks whether the rest of a record that was refused as too large is expected or being read.
     pub(crate) fn is_in_too_large(&self) -> bool {
         self.assembler.is_in_too_large()
     }
@@ -422,14 +423,15 @@ impl Decoder {
         }
     }
 
-    /// Returns the same bytes, unless the record was left in the window in several fragments.
+    /// Returns the [`data`](Self::data), or `None` if the record was left in the window in several
+    /// fragments.
     #[inline]
     pub(crate) fn data_in_one<'a>(&'a self, window: Window<'a>, span: RecordSpan) -> Option<&'a [u8]> {
         let is_in_one = span.data_at != DataAt::Joined || !self.assembler.is_in_window();
         is_in_one.then(|| self.data(window, span))
     }
 
-    /// Returns the same bytes as one or more slices, in order.
+    /// Returns the [`data`](Self::data) as one or more slices, in order.
     #[inline]
     pub(crate) fn pieces<'a>(&'a self, window: Window<'a>, span: RecordSpan) -> Pieces<'a> {
         match self.data_in_one(window, span) {
@@ -438,7 +440,7 @@ impl Decoder {
         }
     }
 
-    /// Returns the length of [`data`](Self::data) for the same record, even if its bytes are not
+    /// Returns the length of the [`data`](Self::data), even if the bytes of the record are not
     /// kept.
     #[inline]
     pub(crate) fn data_len(&self, span: RecordSpan) -> u64 {
@@ -466,8 +468,8 @@ impl Decoder {
         }
     }
 
-    /// Returns the space in the file of the record that the last call to [`step`](Self::step)
-    /// returned.
+    /// Returns the space that the record from the last call to [`step`](Self::step) takes up in the
+    /// file.
     pub(crate) fn stored(&self, span: RecordSpan) -> Stored {
         match span.data_at {
             DataAt::Window { header_len } => Stored {
@@ -514,7 +516,8 @@ impl Decoder {
         self.next_of_run().or_else(|| self.next_of_container())
     }
 
-    /// Returns the same record without taking it.
+    /// Returns the record that [`next_of_several`](Self::next_of_several) would return, without
+    /// taking it.
     #[inline]
     pub(crate) fn peek_of_several(&self) -> Option<RecordSpan> {
         self.peek_of_run().or_else(|| self.peek_of_container())

@@ -12,7 +12,8 @@ use crate::fragment::Found;
 
 impl Decoder {
     /// Handles a log that may be followed by the rest of an older log. Learns the log's number, and
-    /// resolves apparent damage by looking at the bytes after it. Returns whether to look again.
+    /// resolves apparent damage by looking at the bytes after it. Returns whether the decoder must
+    /// look again.
     pub(super) fn disambiguate(&mut self, found: Found, bytes: &[u8]) -> bool {
         if let Found::Fragment { form, .. } | Found::Metadata { form, .. } = found {
             if self.format.log_number.is_none()
@@ -45,8 +46,8 @@ impl Decoder {
         self.look_further(ambiguity, found, bytes)
     }
 
-    /// Updates an ambiguity that started after salvaging, once reading is past its block. It
-    /// remains an ambiguity only if it would be one without salvaging.
+    /// Updates an ambiguity in the salvaged part of a block, once the decoder is past that block.
+    /// It remains an ambiguity only if it would also be one without salvaging.
     fn leave_salvaged(&self, ambiguity: &mut Ambiguity, found: Found, bytes: &[u8]) {
         match found {
             Found::Incomplete | Found::Nothing | Found::Trailer { .. } => {}
@@ -61,7 +62,8 @@ impl Decoder {
         }
     }
 
-    /// Applies `found` to an ambiguity before it. Returns whether to look again.
+    /// Updates or resolves an ambiguity, based on the `found` that follows it. Returns whether the
+    /// decoder must look again.
     fn look_further(&mut self, mut ambiguity: Ambiguity, found: Found, bytes: &[u8]) -> bool {
         let is_after_range = self.offset >= self.bounds.end;
         let is_stale = self.is_older(found, bytes);
@@ -74,7 +76,7 @@ impl Decoder {
         };
         let is_own = match found {
             Found::Fragment { .. } | Found::Metadata { .. } | Found::EndTrailer { .. } => !is_stale,
-            // This is a fragment of this log, though with a type that only a later version writes.
+            // A fragment of this log may have a type that only a later version writes.
             _ => is_one_fragment && !is_after_range && self.carries_own_number(bytes),
         };
         let evidence = match found {
@@ -153,7 +155,7 @@ impl Decoder {
     }
 
     /// Checks whether `found`, at the start of `bytes`, is a fragment of an older log. All
-    /// fragments of a log have the same form. If it is in doubt whether the log continues, a
+    /// fragments of a log have the same form. If it is uncertain whether the log continues, a
     /// fragment of another form belongs to an older log.
     pub(super) fn is_older(&self, found: Found, bytes: &[u8]) -> bool {
         match found {
@@ -216,8 +218,9 @@ impl Decoder {
         true
     }
 
-    /// Under the policy `salvage`, returns where the stale fragment at the start of `bytes` ends if
-    /// a fragment of this log follows in its block. Only the stale fragment is then lost.
+    /// Under the policy `salvage`, returns the end of the stale fragment at the start of `bytes`,
+    /// if a fragment of this log follows it in the same block. Only the stale fragment is then
+    /// lost.
     fn lost_fragment(&self, found: Found, evidence: Evidence, bytes: &[u8]) -> Option<u64> {
         let is_read = self.policy.growth == Growth::Ended && self.policy.on_corruption == OnCorruption::Salvage;
         if !is_read || found != Found::Stale || evidence != Evidence::OfThisLog {
@@ -227,14 +230,14 @@ impl Decoder {
         Some(self.offset + stale.end as u64)
     }
 
-    /// Marks the rest of this block as doubtful. In it, only a fragment of the same form as the
-    /// earlier ones belongs to this log.
+    /// Marks the rest of this block as doubtful. In that part, only fragments of the same form as
+    /// the earlier fragments belong to this log.
     fn doubt_block(&mut self) {
         let left = self.grid().block_left(self.offset);
         self.recycled.doubtful_part = self.offset..self.offset.saturating_add(left as u64);
     }
 
-    /// Returns where the fragment at the start of `bytes` ends if its header carries the number of
+    /// Returns the end of the fragment at the start of `bytes`, if its header carries the number of
     /// this log. The checksum need not be valid.
     fn own_end(&self, bytes: &[u8]) -> Option<u64> {
         let header = Header::decode(bytes.first_chunk()?);
@@ -262,8 +265,8 @@ impl Decoder {
         }
     }
 
-    /// Returns the reason for `found` if it is damage, LevelDB's report of it, and the evidence in
-    /// the rest of the block. Returns `None` if there is no ambiguity.
+    /// Returns the reason for `found` if it is damage, the length that LevelDB reports for it, and
+    /// the evidence in the rest of the block. Returns `None` if there is no ambiguity.
     fn suspicion(&self, found: Found, bytes: &[u8]) -> Option<(Reason, Option<u64>, Evidence)> {
         let (reason, leveldb_len) = match found {
             Found::Fault {
@@ -282,9 +285,9 @@ impl Decoder {
     }
 
     /// Checks whether the log may have ended where `ambiguity` starts, although no fragment of an
-    /// older log was seen in the rest of the file. The rest must have no room for such a fragment.
-    /// The file must also be one that may have been recycled, because this log's fragments carry
-    /// its number.
+    /// older log was seen in the rest of the file. There are two conditions. The rest of the file
+    /// has no room for such a fragment. The file may have been recycled, because this log's
+    /// fragments carry its number.
     fn may_end_unseen(&self, ambiguity: &Ambiguity) -> bool {
         let has_number = match self.recycled.form {
             Some(form) => form == Form::Recyclable,
@@ -295,8 +298,8 @@ impl Decoder {
         has_number && !is_last && ambiguity.seen == Seen::NoRoom
     }
 
-    /// Reports the resolved ambiguity: first the pending record, then the damage, then zeros or the
-    /// older log.
+    /// Reports the resolved ambiguity. The pending record comes first, then the damage, then the
+    /// zeros or the older log.
     #[cold]
     pub(super) fn resolve(&mut self, ambiguity: Ambiguity, resolution: Resolution) -> Step {
         self.bounds.is_before_first = false;
@@ -356,7 +359,7 @@ impl Decoder {
 
 /// Checks whether `bytes` has room for a fragment that carries a log number and has data. `bytes`
 /// is a block from its start up to its end or the end of the file. If there is no room, an older
-/// log may have left the bytes: the end trailer of Pebble is as long as a header.
+/// log may have left the bytes, because the end trailer of Pebble is as long as a header.
 fn has_room(bytes: &[u8]) -> bool {
     bytes.len() > Form::Recyclable.header_len()
 }

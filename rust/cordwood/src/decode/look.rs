@@ -172,7 +172,7 @@ impl Decoder {
         let is_intact = bytes == dialect.prefix();
         let may_change = match self.policy.growth {
             Growth::WaitAtFaults => {
-                // A version of 0 may mean that it has not been written yet.
+                // A version of 0 may be a version that has not been written yet.
                 let is_unwritten =
                     dialect.version().is_some() && first_block[dialect.magic().len()..].iter().all(|&byte| byte == 0);
                 !is_intact || is_unwritten
@@ -226,11 +226,11 @@ impl Decoder {
         continues && self.offset == self.origin + dialect.prefix().len() as u64 && log_number.is_none()
     }
 
-    /// Corrects a result that was based on the bytes alone, using the bytes before them.
+    /// Corrects `found`, which was determined without the bytes before it.
     ///
     /// Zeros at the end of the file that are too few for a header are normally padding. After a
-    /// FIRST or MIDDLE they are the torn rest of that record. This applies only within a block, so
-    /// that a range that starts with this block reports the same.
+    /// FIRST or MIDDLE fragment, they are the torn rest of that record. This applies only within a
+    /// block, so that a range that starts with this block reports the same.
     fn at_its_place(&self, mut found: Found, bytes: &[u8]) -> Found {
         if let Found::Fault { reason, len, .. } = &mut found {
             let is_in_block = self.offset > self.grid().block_start(self.offset);
@@ -267,7 +267,7 @@ impl Decoder {
     }
 
     /// Reads up to a sought record to learn whether it is salvaged, in a log that may contain the
-    /// rest of an older log. These bytes do not show an end of the log or the form of its
+    /// rest of an older log. These bytes are no evidence of an end of the log or of the form of its
     /// fragments. Returns whether the window contains enough of them.
     #[cold]
     fn pass_to_sought(&mut self, window: Window<'_>) -> bool {
@@ -470,7 +470,7 @@ impl Decoder {
             _ => len,
         };
         if matches!(found, Found::Fault { .. }) && self.is_before_sought() {
-            // These bytes were read before. They are lost only up to the offset that was sought.
+            // These bytes were read before. At most the bytes before the sought offset are lost.
             self.offset = self.bounds.start.min(self.offset + passed as u64);
             self.is_inside = false;
             return None;
@@ -518,7 +518,7 @@ impl Decoder {
     }
 
     /// Applies the metadata record at the start of `bytes`, which are at the offset `start`.
-    /// Returns whether it is as an engine would write it.
+    /// Returns whether an engine would write the record in this way.
     fn apply(&mut self, metadata: Metadata, start: u64, bytes: &[u8], payload: &[u8]) -> bool {
         // Metadata must not change how the following blocks are read if it was found after damage,
         // or if it has a wrong checksum that was not verified. A log states its compression in its
@@ -577,7 +577,8 @@ impl Decoder {
     }
 
     /// Checks whether the fragment at the start of `bytes`, which are at `offset`, has a valid
-    /// checksum in this dialect. This looks at the checksum even if the policy does not verify any.
+    /// checksum in this dialect. The checksum is verified even if the policy does not verify
+    /// checksums.
     pub(super) fn has_valid_checksum(&self, bytes: &[u8]) -> bool {
         self.policy.verify_checksums || self.format.dialect.valid(bytes, true).is_some()
     }
@@ -588,7 +589,7 @@ impl Decoder {
     }
 
     /// Checks whether `offset` is after damage in the same block. The bytes there may be part of a
-    /// payload, so they must not change how the rest of the log is read. They are no evidence of
+    /// payload, so they must not change how the rest of the log is read. They are not evidence of
     /// the log's number, the form of its fragments, its compression or its end.
     pub(super) fn is_salvaged(&self) -> bool {
         self.salvaged.part.contains(&self.offset)
@@ -607,8 +608,8 @@ impl Decoder {
             _ => Interruption::Damage,
         };
         let mut region = self.assembler.abandon(interruption)?;
-        // If the file ends in too few bytes for a header, or in a length that extends past its end,
-        // LevelDB sees a clean end and silently drops the pending record.
+        // If the file ends in too few bytes for a header, or in a header whose length extends past
+        // the end of the file, LevelDB sees a clean end and silently drops the pending record.
         if let Found::Fault {
             len,
             reason,
@@ -644,7 +645,7 @@ impl Decoder {
         }
         match region.reason.severity() {
             Severity::TornTail => self.ending.torn_since = self.ending.torn_since.or(Some(region.start)),
-            // These follow the end of the log, and do not change how it ended.
+            // These regions follow the end of the log, and do not change how it ended.
             _ if matches!(region.reason, Reason::Stale | Reason::EndTrailer) => {}
             _ => self.ending.torn_since = None,
         }

@@ -21,13 +21,13 @@ pub(super) struct Opened {
     offsets: Vec<usize>,
     /// The index of the next record.
     next: usize,
-    /// The index after the last record that was found. The rest of the container has not been
-    /// examined since an event that is not a record.
+    /// The index after the last record that was found. The records from there on have not been
+    /// examined yet.
     found: usize,
     /// The index after the last record in the range.
     limit: usize,
-    /// The index of the first record that is returned and not skipped. The container is counted for
-    /// this record. It is `None` if the container starts before the range.
+    /// The index of the first record that is returned and not skipped. Statistics count the
+    /// container for this record. It is `None` if the container starts before the range.
     counted: Option<usize>,
     is_salvaged: bool,
     /// Whether the length of some record exceeds the limit.
@@ -35,7 +35,7 @@ pub(super) struct Opened {
     record_len_max: u64,
 }
 
-/// Where the data of the records starts. It follows their lengths.
+/// Where the data of the records starts. The lengths of the records precede it.
 #[derive(Debug, Clone, Copy)]
 enum Data {
     /// In the window, at this file offset. The container is stored in one fragment.
@@ -59,7 +59,7 @@ pub(crate) struct Rest<'a> {
     pub(crate) data: &'a [u8],
     /// The start of each record in the data of the container, and the end of the last record.
     pub(crate) offsets: &'a [usize],
-    /// The file offset of the first record. The offsets of the others follow, one by one.
+    /// The file offset of the first record. The offsets of the other records are consecutive.
     pub(crate) offset: u64,
     /// The file offset after the last record.
     pub(crate) end_offset: u64,
@@ -122,7 +122,7 @@ impl Opened {
         }
     }
 
-    /// Finds the next record and those after it, up to a record that is too long.
+    /// Finds the next records, up to a record that is too long.
     fn find(&mut self) {
         self.found = match self.has_long {
             true => (self.next..self.limit)
@@ -222,8 +222,9 @@ impl Decoder {
         }
     }
 
-    /// Returns the same for a region. Only a record of a container can be too long while its
-    /// container is not.
+    /// Returns where the first header of a region that was just found starts. If the region is a
+    /// record of a container, this is the header of the container. Such a record can be too long
+    /// although its container is not.
     pub(crate) fn start_of_region(&self, region: SkippedRegion) -> u64 {
         let container = self.container_at(region.start);
         let container = container.filter(|_| region.reason == Reason::RecordTooLarge);
@@ -259,8 +260,8 @@ impl Decoder {
         &held[start + place.start..start + place.end]
     }
 
-    /// Returns the space that the container takes up in the file for the first of its records that
-    /// is returned, and zero for the other records.
+    /// Returns the space that the container takes up in the file. All of it is counted for the
+    /// first of its records that is returned, so the other records have none.
     pub(super) fn stored_in_container(&self, index: u16) -> Stored {
         if self.opened.counted == Some(usize::from(index)) {
             self.stored
@@ -269,7 +270,7 @@ impl Decoder {
         }
     }
 
-    /// Returns the next event in the opened container, if any of it is left. The event is a record,
+    /// Returns the next event in the opened container, if there is one. The event is a record,
     /// which is not taken, or a record that is too long to be returned.
     #[cold]
     pub(super) fn look_in_container(&mut self) -> Option<Step> {

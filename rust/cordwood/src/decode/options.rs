@@ -15,18 +15,18 @@ named! {
     /// [`Severity::Corruption`](crate::damage::Severity::Corruption).
     #[derive(Default)]
     pub enum OnCorruption {
-        /// Damage is an [`ErrorKind::Corruption`](crate::ErrorKind::Corruption). The next call
-        /// continues after it.
+        /// Damage is returned as an [`ErrorKind::Corruption`](crate::ErrorKind::Corruption). The
+        /// next call continues after it.
         #[default]
         Fail = "raise",
-        /// Damage is an event like any other. This is LevelDB's behaviour.
+        /// Damage is returned as an event like any other. This is LevelDB's behaviour.
         Skip = "skip",
         /// Damage ends reading: the result is [`End::Stopped`](super::End::Stopped). This is
         /// RocksDB's "point in time".
         Stop = "stop",
         /// Like [`Skip`](Self::Skip), but valid records after the damage in the same block are
-        /// returned and marked with [`RecordSpan::is_salvaged`](super::RecordSpan::is_salvaged). No
-        /// bit is flipped back.
+        /// returned and marked with [`RecordSpan::is_salvaged`](super::RecordSpan::is_salvaged).
+        /// Flipped bits are not flipped back.
         Salvage = "salvage",
     }
 }
@@ -52,14 +52,15 @@ options! {
         /// Return only events that start before this file offset. The last record may end after it.
         /// Default: `None`, which means no limit.
         pub end: Option<u64> = None;
-        /// Refuse a record with more bytes than this, as
+        /// Refuse a record with more bytes than this, and report it as
         /// [`Reason::RecordTooLarge`](crate::damage::Reason::RecordTooLarge). This limit bounds the
         /// memory of a reader. Default: [`RECORD_LEN_MAX`], 1 GiB.
         ///
         /// The records of a compressed log may have a total of 256 MiB plus 200 times the bytes
         /// read since the reader started or since its last seek. A record that would exceed that
-        /// total is [`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget). So is a container of a
-        /// packed log with more than 256 MiB. A value above the default replaces the 256 MiB.
+        /// total causes [`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget). A container of a
+        /// packed log causes the same error if it has more than 256 MiB. A value of this option
+        /// above its default replaces the 256 MiB in both limits.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
         /// Verify each fragment's checksum. If `false`, damaged data is returned as if it were
         /// intact. Default: `true`.
@@ -79,8 +80,8 @@ options! {
         /// Whether to flip bits back under [`OnCorruption::Salvage`]. See
         /// [`SalvageOptions::repair_bit_flips`](crate::ops::SalvageOptions::repair_bit_flips).
         pub(crate) repairs_bit_flips: bool = false;
-        /// A position in the log to be read, which must be the log of the position. A
-        /// [`Reader`](crate::Reader) of a file or a directory checks this. Default: `None`.
+        /// A position that must belong to the log that is read. A [`Reader`](crate::Reader) of a
+        /// file or a directory checks this. Default: `None`.
         pub position: Option<Position> = None;
         /// The offset of the first byte of the file in a log of several files. The decoder counts
         /// blocks from there. Only readers set it.
@@ -121,7 +122,7 @@ impl ReadOptions {
         self
     }
 
-    /// Starts at a position from earlier reading. This sets [`start`](Self::start) and
+    /// Starts at a position from an earlier reader. This sets [`start`](Self::start) and
     /// [`position`](Self::position).
     #[must_use]
     pub fn with_position(mut self, position: Position) -> Self {
@@ -153,10 +154,10 @@ impl ReadOptions {
     }
 
     /// Checks whether a reader inspects the start of the file before it reads. It does so to detect
-    /// the dialect or, if only the dialect is given, the log number and the compression. It must
-    /// then start there, even to read a range.
-    // This is hidden. The binding needs it because it opens its sources itself, as
-    // `Reader::open_with` does for files.
+    /// the dialect or, if only the dialect is given, the log number and the compression. The source
+    /// must then start at the first byte of the file, even if only a range is read.
+    // This is hidden. The binding needs it because it opens sources itself, in the same way as
+    // `Reader::open_with` opens files.
     #[doc(hidden)]
     pub fn must_look(&self) -> bool {
         self.named().may_be_completed() || self.named().check().is_err()

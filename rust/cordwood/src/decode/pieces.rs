@@ -1,5 +1,4 @@
-//! The bytes of a record where they are stored: in one place, or as the payloads of fragments in
-//! the window.
+//! The bytes of a record, either in one piece or as the payloads of fragments in the window.
 
 use std::ops::Range;
 
@@ -41,12 +40,13 @@ impl<'a> Iterator for Pieces<'a> {
 }
 
 /// The payloads of the fragments of one record. The fragments have been read and are all in a
-/// window. Only trailers lie between these fragments, because other bytes abandon a record.
+/// window. Only block trailers are between them, because the decoder abandons a record at any other
+/// bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Payloads<'a> {
     grid: Grid,
     window: Window<'a>,
-    /// The file offsets from the next fragment on, or from a trailer before it.
+    /// The remaining file offsets. They start at the next fragment, or at a trailer before it.
     left: Range<u64>,
 }
 

@@ -10,17 +10,17 @@ use crate::dialect::Form;
 pub(super) struct Recycled {
     /// The form of the header of the last fragment of this log.
     pub(super) form: Option<Form>,
-    /// Whether any fragment of this log has been found. Salvaged fragments count.
+    /// Whether any fragment of this log has been found. Salvaged fragments count too.
     pub(super) has_own: bool,
     /// Damage after which it is not yet known whether the log continues.
     pub(super) ambiguity: Option<Ambiguity>,
     /// Whether an older log may follow damage that was reported at once. This is damage before the
     /// range, or damage in a log that is still being written. Only a fragment of the same form as
-    /// those before it shows that no older log follows.
+    /// the earlier ones shows that no older log follows.
     pub(super) is_doubtful: bool,
     /// The file offsets of the rest of a block that is salvaged after a fragment of an older log.
-    /// The same doubt applies there. The next block is read as if no record had been salvaged
-    /// before it.
+    /// It is also doubtful whether this part belongs to this log. The next block is read as if no
+    /// record had been salvaged before it.
     pub(super) doubtful_part: Range<u64>,
     /// The offset at which a trailer ended the log before the end of the file.
     pub(super) log_end: Option<u64>,

@@ -1,4 +1,4 @@
-//! The repaired fragments. `ops/salvage.rs` requests them.
+//! The fragments that the decoder repairs, if `ops/salvage.rs` requests it.
 
 use super::Decoder;
 use crate::damage::repair::{Log, Repaired, repair};
@@ -10,13 +10,13 @@ use crate::format::Header;
 pub(super) struct Repairs {
     /// Whether bits are flipped back at all.
     pub(super) is_on: bool,
-    /// The fragments that have been processed since they were last taken, except the last one.
+    /// The findings about repaired fragments since they were last taken, except the last one.
     findings: Findings,
-    /// The last fragment, until it is added to the others.
+    /// The finding about the last repaired fragment, until it is added to `findings`.
     last: Option<Finding>,
-    /// The file offset of the last fragment. The window differs from the file there.
+    /// The file offset of the last repaired fragment. The window still has its original bytes.
     pub(super) start: u64,
-    /// The bytes of the last fragment, after the repair.
+    /// The bytes of the last fragment after the repair.
     fragment: Vec<u8>,
 }
 
@@ -31,7 +31,7 @@ impl Repairs {
         }
     }
 
-    /// Stores a fragment that is about to be processed.
+    /// Stores a repaired fragment that is about to be processed.
     fn start(&mut self, start: u64, fragment: Vec<u8>, reason: Reason, bit_flip: BitFlip) {
         let region = SkippedRegion::new(start..start + fragment.len() as u64, reason);
         let bit_flip = Some(bit_flip);
@@ -39,8 +39,8 @@ impl Repairs {
         (self.start, self.fragment) = (start, fragment);
     }
 
-    /// Adds the last fragment to the others if the decoder, which is at `offset`, is past its
-    /// start. If it is not, the decoder will read the fragment again.
+    /// Adds the last finding to `findings` if the decoder, which is at `offset`, is past the start
+    /// of the fragment. Otherwise, the decoder will read the fragment again.
     fn settle(&mut self, offset: u64) {
         if let Some(last) = self.last.take()
             && last.region.start < offset
@@ -57,7 +57,7 @@ impl Decoder {
     pub(super) fn repair(&mut self, reason: Reason, bytes: &[u8], left: usize) -> Option<Vec<u8>> {
         let reason = match reason {
             Reason::BadLength { .. } | Reason::ChecksumMismatch { .. } | Reason::ZeroHeader => reason,
-            // A header with another type has another length.
+            // The repair may change the type, and a header of another type may have another length.
             Reason::TornTail => Reason::BadLength {
                 len: Header::decode(bytes.first_chunk()?).len,
             },
@@ -80,8 +80,8 @@ impl Decoder {
         }
     }
 
-    /// Returns the first block up to its first record, if that record is repaired. It shows which
-    /// version of the file header is correct.
+    /// Returns the first block up to its first record, if that record is repaired. The record shows
+    /// which version of the file header is correct.
     pub(super) fn repaired_first_block(&self, first_block: &[u8]) -> Option<Vec<u8>> {
         let dialect = self.format.dialect;
         let (prefix, block) = first_block.split_at_checked(dialect.prefix().len())?;
@@ -108,7 +108,8 @@ impl Decoder {
     }
 
     /// Returns the fragments that were repaired since the last call, if any. This is called for
-    /// each record. The result is nearly always `None`, because nearly all decoders repair none.
+    /// each record. The result is nearly always `None`, because nearly all decoders repair no
+    /// fragments.
     #[inline]
     pub(crate) fn take_repairs(&mut self) -> Option<Findings> {
         if !self.repairs.is_on {

@@ -1,4 +1,4 @@
-//! Consecutive records of one fragment each. They are found in one loop and returned one by one.
+//! Finds consecutive single-fragment records in one loop, and returns them one by one.
 
 use super::{DataAt, Decoder, RecordSpan};
 use crate::checksum;
@@ -8,7 +8,8 @@ use crate::fragment::{FullRun, RUN_MAX};
 
 /// A run that was found, and how many of its records have been returned.
 pub(super) struct Run {
-    /// Whether to look for runs. This is `false` if even a FULL fragment may be too large.
+    /// Whether to look for runs. This is `false` if even a FULL fragment may exceed the length
+    /// limit.
     pub(super) is_possible: bool,
     /// File offset of the first record.
     start: u64,

@@ -3,7 +3,7 @@
 /// The position of a record in the file. [`Decoder::data`](super::Decoder::data) returns the bytes
 /// of the record.
 ///
-/// A record in a container has a span of one byte of the container. The span of the last record
+/// The span of a record in a container is one byte of the container. The span of the last record
 /// extends to the end of the container. Only the offset identifies the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

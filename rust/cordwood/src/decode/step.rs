@@ -78,8 +78,8 @@ pub enum Step {
     /// [`Decoder::refused`](super::Decoder::refused) returns a reason, you may also use this window
     /// again.
     ///
-    /// For the last window of a file, this is the result only if there is such a reason, or if the
-    /// window starts after that offset.
+    /// The last window of a file gives this result only if there is such a reason, or if the window
+    /// starts after the decoder's offset.
     NeedMore,
     /// There are no more events. Every further call returns the same result.
     End(End),

@@ -1,4 +1,4 @@
-//! Different ways to the same result agree: with and without runs, with and without the data.
+//! Tests that different ways of decoding agree: with and without runs, with and without the data.
 
 use super::{DataAt, Decoder, OnCorruption, ReadOptions, Step, Window};
 use crate::damage::Reason;
@@ -21,7 +21,7 @@ fn steps(file: &[u8], finds_runs: bool, options: &ReadOptions) -> Vec<Step> {
     steps
 }
 
-/// Runs are an optimisation: without them each fragment goes through `find`, one by one.
+/// Runs are an optimisation. Without them, `find` classifies each fragment separately.
 #[test]
 fn runs_find_the_same_as_single_steps() {
     let mut file = Vec::new();
@@ -100,7 +100,7 @@ fn a_partial_file_header_waits_for_its_rest() {
     }
 }
 
-/// LevelDB reports a record that zeros interrupt, if they are long enough to be a header.
+/// LevelDB reports a record that zeros interrupt, if there are enough zeros for a header.
 #[test]
 fn leveldb_reports_a_record_interrupted_by_seven_zeros() {
     let file = b"\x64\x51\xd0\xe9\x00\x00\x02\0\0\0\0\0\0\0";
@@ -115,7 +115,7 @@ fn leveldb_reports_a_record_interrupted_by_seven_zeros() {
     );
 }
 
-/// The bytes that a caller lost may contain records: reading does not end as if there were none.
+/// If the caller loses bytes, they may contain records. The log must not end there.
 #[test]
 fn a_window_that_starts_too_late_does_not_end_the_log() {
     let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3);
@@ -136,7 +136,7 @@ fn a_window_that_starts_too_late_does_not_end_the_log() {
         assert_eq!(decoder.step(window(lost_to)), Step::NeedMore, "{lost_to}");
         assert_eq!(decoder.refused(), None);
         assert_eq!(decoder.offset(), 10);
-        // The bytes are read once they are there.
+        // The decoder reads the bytes once a window contains them.
         let rest: Vec<Step> = (0..3).map(|_| decoder.step(window(10))).collect();
         assert!(
             matches!(rest[..], [Step::Record(_), Step::Record(_), Step::End(_)]),
@@ -165,7 +165,7 @@ fn the_data_of_a_record_is_not_taken_from_another_window() {
     decoder.data(cut, span);
 }
 
-/// Flips bits, zeroes, removes or truncates, at positions and over lengths that `random` chooses.
+/// Flips bits, or zeroes, removes or cuts off bytes. `random` chooses the positions and lengths.
 fn damage(file: &[u8], random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
     let mut damaged = file.to_vec();
     for _ in 0..random(5) {
@@ -181,7 +181,7 @@ fn damage(file: &[u8], random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
     damaged
 }
 
-/// A format of each dialect, with and without a number and a compression.
+/// Returns formats of each dialect, with and without a number and a compression.
 fn formats() -> Vec<LogFormat> {
     let mut formats = vec![
         LogFormat::new(Dialect::LEVELDB),
@@ -204,8 +204,8 @@ fn formats() -> Vec<LogFormat> {
     formats
 }
 
-/// Whole and damaged files of every dialect, under every policy: even if no bytes are kept, the
-/// lengths of records are those of their bytes.
+/// Reads intact and damaged files of every dialect, under every policy. A decoder that keeps no
+/// bytes must return the same lengths of records as one that keeps them.
 #[test]
 fn lengths_match_the_data() {
     let formats = formats();
@@ -234,7 +234,7 @@ fn lengths_match_the_data() {
             };
             let policies = [OnCorruption::Skip, OnCorruption::Stop, OnCorruption::Salvage];
             let mut options = ReadOptions::default().with_format(format);
-            // A compressed log must say so itself.
+            // The log itself must state that it is compressed.
             options.compression = None;
             let options = options
                 .with_on_corruption(policies[random(3)])
@@ -268,8 +268,8 @@ fn lengths_match_the_data() {
     assert!(joined_count > 400, "{joined_count}");
 }
 
-/// A record of one fragment is in the window, after the header of its form; one of several is
-/// joined; a compressed one is unpacked, however many fragments it has.
+/// A single-fragment record is in the window, after its header. A multi-fragment record is joined.
+/// A compressed record is always decompressed, no matter how many fragments it has.
 #[test]
 fn the_span_says_where_the_data_is() {
     let in_window = |header_len| DataAt::Window { header_len };
@@ -284,7 +284,7 @@ fn the_span_says_where_the_data_is() {
             [DataAt::Unpacked; 2],
         ));
     }
-    // Bytes that do not compress, so that the second record has several fragments in any case.
+    // These bytes do not compress, so the second record always has several fragments.
     let mut state = 1_u64;
     let noise: Vec<u8> = std::iter::repeat_with(|| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -317,9 +317,9 @@ fn the_span_says_where_the_data_is() {
     }
 }
 
-/// The same files, read in windows of any length that are not kept: a record that is in the window
-/// as fragments, or partly in an earlier window, has the same bytes as when it is joined, also if it
-/// is joined afterwards.
+/// Reads the same files in windows of any length, which are not kept. The pieces of a record have
+/// the same bytes as the joined record. This includes records that are partly in an earlier window,
+/// and records that are joined only after they were found.
 #[test]
 fn pieces_have_the_bytes_of_the_joined_record() {
     let (mut pieces_count, mut joined_count) = (0, 0);
@@ -351,8 +351,8 @@ fn pieces_have_the_bytes_of_the_joined_record() {
                 .with_on_corruption(policies[random(3)])
                 .with_record_len_max([1 << 30, 1 << 30, 50_000][random(3)]);
             if random(2) == 0 {
-                // As after a seek: the facts at the start of the log are known from the
-                // options.
+                // This is the situation after a seek. The options state the facts from the start of
+                // the log.
                 options = options.with_range(start.min(file.len() as u64)..);
             } else {
                 options.compression = None;

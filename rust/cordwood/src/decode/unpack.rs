@@ -1,6 +1,6 @@
-//! The stage after assembling. It turns the contents of a record's fragments into the record that
-//! was written. It decompresses a record of a compressed log and a compressed container. It returns
-//! any other record unchanged.
+//! The decoding stage after assembly. It turns the contents of a record's fragments into the record
+//! that was written. It decompresses a record of a compressed log and a compressed container. It
+//! returns any other record unchanged.
 
 use super::{DataAt, RECORD_LEN_MAX, ReadOptions, RecordSpan};
 use crate::compression::{Decompressor, Failed};
@@ -8,7 +8,7 @@ use crate::container;
 use crate::damage::{Reason, SkippedRegion};
 use crate::error::{OverBudget, Refused};
 
-/// The state of the stage.
+/// The state of this stage.
 #[derive(Debug)]
 pub(super) struct Unpacker {
     decompressor: Decompressor,
@@ -65,8 +65,8 @@ impl Unpacker {
     /// the body as `frame`.
     #[cold]
     pub(super) fn unpack_container(&mut self, span: RecordSpan, frame: &[u8], count: usize) -> Contents {
-        // However many bytes were read, one frame may state no more than a log could before any
-        // byte is read.
+        // A single frame may decompress to at most the initial budget of a log, no matter how many
+        // bytes have been read.
         let own_max = self
             .decompressor
             .total()
@@ -77,7 +77,7 @@ impl Unpacker {
         self.contents(span, decompressed)
     }
 
-    /// Returns how many bytes all frames up to the one at `span` may have when decompressed.
+    /// Returns the maximum decompressed length of all frames up to and including the one at `span`.
     fn budget(&self, span: RecordSpan) -> u64 {
         ReadOptions::budget(self.record_len_max, span.end_offset.saturating_sub(self.read_start))
     }

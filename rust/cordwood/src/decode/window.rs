@@ -36,8 +36,8 @@ impl<'a> Window<'a> {
         bytes.expect("the window does not contain the bytes of the record")
     }
 
-    /// Returns at most `len` bytes from the file offset `start` on. Returns none if the window does
-    /// not contain `start`.
+    /// Returns at most `len` bytes from the file offset `start` on. Returns no bytes if the window
+    /// does not contain `start`.
     #[inline]
     pub(crate) fn at(self, start: u64, len: usize) -> &'a [u8] {
         let skip = start

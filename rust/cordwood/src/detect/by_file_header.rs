@@ -5,8 +5,8 @@ use super::detection::PartialDetection;
 use crate::dialect::{Dialect, Grid, Role, Valid};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
-/// Returns the dialect whose file header `head` starts with. Either the signature is intact, or a
-/// few bits are damaged and a valid fragment follows.
+/// Returns the dialect whose file header `head` starts with. Either the signature is intact, or
+/// only a few bits are damaged and a valid fragment follows.
 pub(super) fn of_file_header(head: &[u8]) -> Option<Dialect> {
     let is_it = |dialect: &&Dialect| !dialect.signature().is_empty() && head.starts_with(dialect.signature());
     let is_followed = |dialect: &Dialect| {
@@ -31,12 +31,13 @@ pub(super) fn nearest_file_header(head: &[u8]) -> Option<Dialect> {
 }
 
 /// Returns the dialect of a log with a damaged file header. This is the dialect whose file header
-/// differs from `head` in only a few bits. If there is none, it is the dialect with the most intact
-/// bytes, among those with the same fragments as `found`.
+/// differs from `head` in only a few bits. If there is none, it is the dialect that has the most
+/// intact bytes of its file header, among the dialects with the same fragments as `found`.
 pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) -> PartialDetection {
     let intact_count = |dialect: &&Dialect| dialect.magic().iter().zip(head).filter(|(a, b)| a == b).count();
     let with_fragments = Dialect::ALL.iter().filter(|dialect| dialect.has_fragments_of(found));
-    // If several are equal, the first one wins because it is found last.
+    // `max_by_key` returns the last of several equal elements, so the order is reversed to prefer
+    // the first dialect.
     let most_intact = with_fragments.rev().max_by_key(intact_count).copied();
     let dialect = nearest_file_header(head).or(most_intact);
     with_grid(dialect.unwrap_or(found), head, is_all)
@@ -63,8 +64,9 @@ pub(super) fn with_grid(dialect: Dialect, head: &[u8], is_all: bool) -> PartialD
 }
 
 /// Decides which of two dialects a log is in, if they differ only in where their blocks start. In
-/// the correct dialect, the second block starts with a valid fragment. If this holds in neither,
-/// the first fragment may be too long for the first block of `first`, which ends first.
+/// the correct dialect, the second block starts with a valid fragment. If this is true of neither
+/// dialect, the first fragment may be too long for the first block of `first`, which is the shorter
+/// one.
 fn grid_of([first, second]: [Grid; 2], head: &[u8]) -> Grid {
     let (start, end, second_end) = (
         first.dialect.prefix().len(),

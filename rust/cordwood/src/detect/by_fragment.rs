@@ -13,8 +13,8 @@ use crate::fragment::is_written;
 /// `find` looks for the fragment in a given dialect. For a recyclable fragment, the dialect is
 /// [`Dialect::RECYCLABLE`].
 ///
-/// Type bytes mean different things in different dialects, but no two of these meanings have a
-/// checksum over the same bytes.
+/// A type byte means different things in different dialects, but the checksums of two different
+/// meanings never cover the same bytes.
 pub(super) fn of_fragment(block: &[u8], find: impl Fn(Dialect) -> Option<Valid>) -> Option<LogFormat> {
     for &dialect in Dialect::BY_RANK {
         let Some(valid) = find(dialect) else {
@@ -27,8 +27,8 @@ pub(super) fn of_fragment(block: &[u8], find: impl Fn(Dialect) -> Option<Valid>)
             Role::Fragment(_) => return Some(format),
             Role::Metadata(Metadata::Mark) => return Some(of_mark(format, payload)),
             Role::Metadata(Metadata::SetCompression) => {
-                // Without a valid payload, it cannot be distinguished from the meaning of the type
-                // in other dialects.
+                // Without a valid payload, this fragment cannot be distinguished from one that has
+                // the same type in another dialect.
                 let is_zstd = block[HEADER_LEN..valid.end] == ZSTD;
                 return Some(if is_zstd {
                     format.with_compression(Compression::Zstd)
@@ -43,7 +43,7 @@ pub(super) fn of_fragment(block: &[u8], find: impl Fn(Dialect) -> Option<Valid>)
     None
 }
 
-/// Returns the format of a packed log that starts with a mark with this payload.
+/// Returns the format of a packed log that starts with a mark that has this payload.
 fn of_mark(format: LogFormat, payload: &[u8]) -> LogFormat {
     LogFormat {
         compression: Mark::decode(payload).and_then(Mark::compression),
@@ -62,7 +62,7 @@ pub(crate) fn check_start(format: LogFormat, head: &[u8]) -> Result<(), (Dialect
     let payload = &head[valid.form.header_len()..valid.end];
     let unsupported = match valid.role {
         Role::Metadata(Metadata::Mark) => Mark::decode(payload).and_then(|mark| mark.unsupported(0)),
-        // A compression that was named takes precedence over the stated one.
+        // A compression that the caller gives takes precedence over the stated one.
         Role::Metadata(Metadata::SetCompression) if !format.is_zstd() && payload != NO_COMPRESSION => {
             let codec = payload.try_into().map(u32::from_le_bytes);
             codec.ok().map(|codec| Unsupported::Codec { codec, offset: 0 })
@@ -103,11 +103,11 @@ pub(super) fn of_damaged_mark(head: &[u8]) -> Option<LogFormat> {
     })
 }
 
-/// Returns the format of a log whose first block starts with damage, and where the damage ends. It
-/// ends at the first two consecutive valid fragments in the block that carry a log number, unless a
-/// longer series of fragments without a number comes before them. If no such fragments carry a
-/// number, it ends at the first two consecutive valid ones. The other fragments are probably part
-/// of a payload.
+/// Returns the format of a log whose first block starts with damage, and where the damage ends. The
+/// damage ends at the first two consecutive valid fragments in the block that carry a log number,
+/// unless a longer series of fragments without a number comes before them. If no such fragments
+/// carry a number, it ends at the first two consecutive valid fragments. All other fragments are
+/// probably part of a payload.
 pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
     let scanner = Scanner::new(block);
     let end_of = |dialect: Dialect, start| scanner.valid(dialect, start).map(|valid| start + valid.end);
@@ -201,7 +201,7 @@ pub(crate) fn ends_in_first_fragment(head: &[u8]) -> bool {
             let is_whole = of_fragment(head, |dialect| dialect.valid(head, true)).is_some();
             !is_whole && first_fragments(header, left).any(|(.., end)| end > written_len)
         }
-        // There is only metadata.
+        // There is nothing but metadata.
         _ => metadata_len > 0,
     }
 }
@@ -218,7 +218,7 @@ fn after_metadata(mut head: &[u8]) -> &[u8] {
 }
 
 /// Returns the dialect that the metadata or the file header at the start of `head` shows, before
-/// any valid fragment. These do not show where blocks start or which number the log has.
+/// any valid fragment. Neither of the two shows where blocks start or which number the log has.
 pub(crate) fn shown_dialect(head: &[u8]) -> Option<Dialect> {
     if after_metadata(head).len() < head.len() {
         return Some(Dialect::ROCKSDB);
@@ -226,8 +226,8 @@ pub(crate) fn shown_dialect(head: &[u8]) -> Option<Dialect> {
     nearest_file_header(head)
 }
 
-/// Checks whether the start of `head` alone identifies the log. A file header, the end-of-log
-/// trailer, or a valid fragment after any metadata does.
+/// Checks whether the start of `head` alone identifies the log. The log is identified by a file
+/// header, by the end-of-log trailer, or by a valid fragment after any metadata.
 pub(crate) fn starts_undamaged(head: &[u8]) -> bool {
     let block = after_metadata(&head[..head.len().min(BLOCK_LEN)]);
     of_file_header(head).is_some()
@@ -257,7 +257,7 @@ fn has_fragment_in(block: &[u8]) -> bool {
     })
 }
 
-/// Returns where the first block may start.
+/// Returns the offsets at which the first block may start.
 pub(super) fn grid_offsets() -> BTreeSet<u64> {
     Dialect::ALL.iter().map(|dialect| dialect.grid_offset()).collect()
 }

@@ -6,8 +6,8 @@ use super::foreign::ZSTD_MAGIC;
 use crate::dialect::{Compression, Dialect, Grid, LogFormat, Role};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
-/// Returns the format of a compressed RocksDB log if this is one and its first fragment is damaged.
-/// Otherwise returns `format`.
+/// If this is a compressed RocksDB log whose first fragment is damaged, returns the format of such
+/// a log. Otherwise, returns `format`.
 pub(super) fn with_compression(format: LogFormat, head: &[u8], is_all: bool) -> PartialDetection {
     match is_compressed(format, head, is_all) {
         Some(true) => PartialDetection::Log(compressed(format)),
@@ -26,8 +26,9 @@ pub(super) fn compressed(format: LogFormat) -> LogFormat {
 }
 
 /// Checks whether a log is a compressed RocksDB log although it does not start with the record that
-/// declares compression. This prevents mistaking a frame for a record. The declaring record has the
-/// same eleven bytes in all such logs. The log counts as compressed in any of these cases:
+/// declares compression. This prevents mistaking a frame for a record. The record that declares
+/// compression has the same eleven bytes in all logs. The log counts as compressed in any of these
+/// cases:
 ///
 /// * It starts with a frame or in the middle of a record, and another block starts with these
 ///   eleven bytes, so blocks were swapped.
@@ -36,8 +37,8 @@ pub(super) fn compressed(format: LogFormat) -> LogFormat {
 ///   fragment and are followed by a fragment. In addition, the first readable records are zstd
 ///   frames.
 ///
-/// Returns `None` if the bytes after `head` may decide. Without `is_all`, the first block must be
-/// complete.
+/// Returns `None` if bytes after `head` are needed to decide. The first block must be complete
+/// unless `is_all` is true.
 pub(super) fn is_compressed(format: LogFormat, head: &[u8], is_all: bool) -> Option<bool> {
     let may_be = [Dialect::LEVELDB, Dialect::RECYCLABLE, Dialect::ROCKSDB].contains(&format.dialect);
     if !may_be {
@@ -79,7 +80,8 @@ pub(super) fn is_compressed(format: LogFormat, head: &[u8], is_all: bool) -> Opt
 }
 
 /// Checks whether the records in `head` that can be found from the starts of blocks are zstd
-/// frames. One record that is not a frame decides. If there is none, all records are needed.
+/// frames. A single record that is not a frame decides this. If there is none, all records are
+/// needed.
 fn starts_with_frames(format: LogFormat, head: &[u8], is_all: bool) -> Option<bool> {
     let first_block = &head[..head.len().min(BLOCK_LEN)];
     match are_frames(format, head, BLOCK_LEN) {
@@ -110,7 +112,7 @@ fn are_frames(format: LogFormat, head: &[u8], mut start: usize) -> Option<bool> 
             continue;
         };
         let payload = &block[valid.form.header_len()..valid.end];
-        // An empty record is not a frame, and it does not decide. A FIRST fragment may end within
+        // An empty record is not a frame, but it proves nothing. A FIRST fragment may end within
         // the four bytes of the magic number.
         if let Role::Fragment(kind @ (Kind::Full | Kind::First)) = valid.role
             && !payload.is_empty()

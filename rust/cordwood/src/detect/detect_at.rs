@@ -57,7 +57,8 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
         {
             return PartialDetection::Log(format);
         }
-        // All other fragments may be frames. Frames are not records of a log without compression.
+        // All other fragments may be compressed frames. A log without compression has no such
+        // records.
         if offset == 0 && start == 0 && is_near_first_compressed(block) {
             return PartialDetection::Log(compressed(Dialect::ROCKSDB.into()));
         }
@@ -86,7 +87,7 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
 }
 
 /// Distinguishes logs that start with recyclable fragments at `start`. A log that ends in a trailer
-/// is from Pebble. No byte shows that a log is from RocksDB.
+/// is from Pebble. No byte proves that a log is from RocksDB.
 fn recyclable(format: LogFormat, head: &[u8], mut start: usize, is_all: bool) -> PartialDetection {
     if !is_all {
         return PartialDetection::NeedMore;

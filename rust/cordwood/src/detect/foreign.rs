@@ -72,8 +72,8 @@ named! {
 }
 
 impl Foreign {
-    /// Checks whether the format was recognised by its signature. If not, no log was found in the
-    /// file.
+    /// Checks whether the format was recognised by its signature. Otherwise, the file is rejected
+    /// because no log was found in it.
     pub(crate) const fn has_signature(self) -> bool {
         !matches!(self, Foreign::Text | Foreign::Unknown)
     }
@@ -144,8 +144,8 @@ fn is_info_log(head: &[u8]) -> bool {
     head.len() >= pattern.len() && head.iter().zip(pattern).all(is_like)
 }
 
-/// Checks whether this is a record of a Prometheus log. It starts with the type, the length and the
-/// checksum of the payload, in big endian. Source: prometheus `tsdb/wlog/wlog.go`.
+/// Checks whether this is a record of a Prometheus log. Such a record starts with the type, the
+/// length and the checksum of the payload, in big endian. Source: prometheus `tsdb/wlog/wlog.go`.
 fn prometheus(head: &[u8]) -> bool {
     let Some((&[flags, l0, l1, c0, c1, c2, c3], after)) = head.split_first_chunk() else {
         return false;

@@ -15,10 +15,10 @@ use crate::format::HEADER_LEN;
 /// Detects the format of a log (its dialect, number and compression) from `head`. Pass the first
 /// [`DETECT_LEN`] bytes of the file, or the whole file if it is shorter.
 ///
-/// The first valid fragment decides. The search starts where a block may start. It then continues
-/// after damage in the first block, where two consecutive valid fragments are required. Random
-/// bytes are a valid fragment once in four billion tries. The log number is the number in the first
-/// fragment of a record.
+/// The first valid fragment decides. The search starts where a block may start. If the first block
+/// starts with damage, the search continues after it and requires two consecutive valid fragments.
+/// Random bytes look like a valid fragment once in four billion tries. The log number is the number
+/// in the first fragment of a record.
 ///
 /// ```
 /// use cordwood_log::Dialect;
@@ -30,8 +30,8 @@ use crate::format::HEADER_LEN;
 /// assert_eq!(detect(b"plain text\n"), Detection::Foreign(Foreign::Text));
 /// ```
 ///
-/// If the file is longer than `head`, only a signature rejects it. A reader also inspects the bytes
-/// after `head`.
+/// If the file is longer than `head`, the result is `Detection::Foreign` only if the file has a
+/// signature. A reader also inspects the bytes after `head`.
 pub fn detect(head: &[u8]) -> Detection {
     detect_named(head, None)
 }
@@ -62,12 +62,12 @@ pub fn detect_named(head: &[u8], path: Option<&Path>) -> Detection {
 ///
 /// * The dialect is the dialect in `named`, or the one that [`detect`] finds.
 /// * The number is the number in `named`. If there is none, it is the number in the file's name,
-///   from `path`. If the name has none, it is the number of the first valid fragment of the file,
-///   never of a range.
+///   from `path`. If the name has none, it is the number of the first valid fragment of the file.
+///   The first fragment of a range does not count.
 ///
 /// `bytes` starts at the file offset `offset`. `is_last` states whether the file ends where `bytes`
-/// ends. The caller must check `named`: with [`GivenFormat::check`] before, or with
-/// [`GivenFormat::check_in`] for a dialect that was detected.
+/// ends. The caller must check `named`, either with [`GivenFormat::check`] before this call or, if
+/// the dialect is detected, with [`GivenFormat::check_in`] after it.
 pub(crate) fn identify(
     named: GivenFormat,
     path: Option<&Path>,

@@ -15,9 +15,10 @@ use crate::text::is_text;
 /// Returns the format of a file that starts with `head`, in which no dialect was detected. If
 /// `head` has [`DETECT_LEN`] bytes, it may be the start of a longer file.
 ///
-/// A valid fragment takes precedence over a signature and over text. These take precedence over a
-/// header that may be from a torn record, because other files can look like one. A gzip file has
-/// the time of its data in place of the length and the type, and a tab or a newline is a type.
+/// A valid fragment takes precedence over a signature and over text. A signature and text take
+/// precedence over a header that may be from a torn record, because other files can look like one.
+/// For example, a gzip file has the time of its data in place of the length and the type of a
+/// header, and the bytes of a tab and of a newline are types of fragments.
 pub(super) fn no_log(head: &[u8]) -> PartialDetection {
     let is_whole = head.len() < DETECT_LEN;
     let Some(header) = head.first_chunk::<HEADER_LEN>().map(Header::decode) else {
@@ -51,9 +52,9 @@ pub(super) fn no_log(head: &[u8]) -> PartialDetection {
     }
 }
 
-/// Returns the format of a file that ends in its first fragment, according to the header. This is
-/// the format of the first dialect in which the file ends there. A header in LevelDB's dialect is
-/// no evidence. The file may also end within the header.
+/// Returns the format of a file that ends within its first fragment, according to the header. This
+/// is the format of the first dialect in which the file ends there. A header in LevelDB's dialect
+/// is no evidence. The file may also end within the header.
 ///
 /// Zeros at the end may be a preallocated part of the file.
 fn torn_first(header: Header, head: &[u8]) -> Option<PartialDetection> {
@@ -70,8 +71,8 @@ fn torn_first(header: Header, head: &[u8]) -> Option<PartialDetection> {
     })
 }
 
-/// Checks whether each header in the first block, or in the whole of a shorter file, leads to the
-/// next one, up to the end. Their checksums may be wrong.
+/// Checks whether each header in the first block leads to the next one, up to the end of the block
+/// or of a shorter file. The checksums may be wrong.
 fn are_chained(format: &LogFormat, block: &[u8]) -> bool {
     let written_len = without_zeros(block).len();
     let mut end = 0;
@@ -88,8 +89,8 @@ fn are_chained(format: &LogFormat, block: &[u8]) -> bool {
     end <= block.len()
 }
 
-/// Checks whether one flipped bit explains the start of the block. Without it, the first fragment
-/// would be valid, or it would be the end-of-log trailer of a log without records.
+/// Checks whether one flipped bit explains the start of the block. Without the flip, the first
+/// fragment would be valid, or would be the end-of-log trailer of a log without records.
 fn has_flipped_bit(block: &[u8]) -> bool {
     let mut trailer = block[..block.len().min(Form::Recyclable.header_len())].to_vec();
     Dialect::BY_RANK
@@ -114,8 +115,8 @@ fn has_wrong_type(head: &[u8]) -> bool {
 
 /// Returns the format of a file of `file_len` bytes whose first [`DETECT_LEN`] bytes do not show a
 /// log. If the file has the footer of a table, it is that table. Otherwise it is in the format
-/// `weak`, unless a later block starts with a valid fragment. In a log, every block does, except
-/// where its start is damaged.
+/// `weak`, unless a later block starts with a valid fragment. In a log, every block starts with a
+/// valid fragment unless its start is damaged.
 ///
 /// `read_at` reads at an offset of the file. If it reads no byte, the file may be a log.
 pub(crate) fn of_rest(

@@ -22,8 +22,8 @@ pub(crate) fn log_number_of(path: &Path) -> Option<u32> {
     Some(number as u32)
 }
 
-/// Checks that the name of a file to be written does not state another number than its records. If
-/// it did, every reader would treat the records as stale. `named` is the number in the name.
+/// Checks that the records of a file to be written have the log number that is in its name.
+/// Otherwise, every reader would treat the records as stale. `named` is the number in the name.
 pub(crate) fn check_number(named: Option<u32>, number: u32) -> io::Result<()> {
     match named {
         Some(named) if named != number => Err(io::Error::new(

@@ -1,14 +1,14 @@
-//! The block grid of a file, which is where its blocks start.
+//! The block grid of a file, which determines where its blocks start.
 
 use super::Dialect;
 use crate::format::BLOCK_LEN;
 
 /// Where the blocks of a file start and end.
 ///
-/// A [`Dialect`] only states where the first block is in a file. In a
-/// [segmented log](crate::segments), offsets are counted from the start of the log, but blocks are
-/// counted from the start of each segment. So only a grid, which also knows the origin of its file,
-/// counts blocks.
+/// A [`Dialect`] only states where the first block is in a file. In a [segmented
+/// log](crate::segments), offsets are counted from the start of the log, but blocks are counted
+/// from the start of each segment. So only a grid, which also knows the origin of its file, can
+/// compute where a block starts.
 ///
 /// ```
 /// use cordwood_log::Dialect;

@@ -18,9 +18,9 @@ pub(super) static LEVELDB: Spec = Spec {
 };
 
 impl Dialect {
-    /// LevelDB's log: types 1 to 4, with CRC-32C. LevelDB writes it, and so does every program that
-    /// claims to write its format. It is also the dialect of RocksDB's logs unless they are
-    /// recycled or compressed, of the MANIFEST of all three engines, and of the exports of
-    /// Datastore and Firestore.
+    /// LevelDB's log: types 1 to 4, with CRC-32C. LevelDB writes this dialect, and so does every
+    /// program that claims to write LevelDB's format. RocksDB's logs are in this dialect unless
+    /// they are recycled or compressed. The MANIFESTs of all three engines, and the exports of
+    /// Datastore and Firestore, are also in this dialect.
     pub const LEVELDB: Dialect = Dialect(&LEVELDB);
 }

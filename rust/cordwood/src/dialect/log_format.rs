@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::{Dialect, END_TRAILER_KIND, Form};
 use crate::names::{UnknownName, parse};
 
-/// How the records of a log are compressed.
+/// The compression of the records of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Compression {
@@ -16,8 +16,8 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// Returns a stable name, such as `"zstd"`. It is part of the interface and is the same in
-    /// Python and on the command line.
+    /// Returns a stable name, such as `"zstd"`. The name is part of the interface and is the same
+    /// in Python and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Compression::Zstd => "zstd",
@@ -48,8 +48,8 @@ impl FromStr for Compression {
 }
 
 /// The format of a log: how its bytes are laid out, its number, and how its records are compressed.
-/// [`detect`](crate::ops::detect) returns it. An [`Encoder`](crate::codec::Encoder) and a
-/// [`Writer`](crate::Writer) write it.
+/// [`detect`](crate::ops::detect) returns the format of a log. An
+/// [`Encoder`](crate::codec::Encoder) and a [`Writer`](crate::Writer) write logs in a format.
 ///
 /// ```
 /// use cordwood_log::{Dialect, LogFormat, ReadOptions, Reader};
@@ -68,18 +68,18 @@ pub struct LogFormat {
     /// How the bytes are laid out.
     pub dialect: Dialect,
     /// The number in the name of the log's file, as its low 32 bits. Fragments that carry another
-    /// number are stale: they are left over from the log that the file contained before. `None` if
-    /// the dialect has no log numbers or the number is not known.
+    /// number are stale: they are left over from the log that the file contained before. This is
+    /// `None` if the dialect has no log numbers or the number is not known.
     ///
-    /// Only names that the engines give their logs have a number. They have at least six digits,
-    /// such as `000123.log` or `20240131.log`. After a failover of Pebble, the name may be
+    /// Only names that the engines give their logs contain a number. Such a name has at least six
+    /// digits, such as `000123.log` or `20240131.log`. After a failover of Pebble, the name may be
     /// `000123-001.log`.
     ///
-    /// With a number, a writer writes it into each fragment, in types 5 to 8. Without a number, it
-    /// writes types 1 to 4.
+    /// If there is a number, a writer writes it into each fragment, in types 5 to 8. Otherwise, a
+    /// writer writes types 1 to 4.
     pub log_number: Option<u32>,
-    /// How each record is compressed, or each container in a [packed](Dialect::PACKED) log. `None`
-    /// if it is not compressed or the compression is not known.
+    /// The compression of each record or, in a [packed](Dialect::PACKED) log, of each container.
+    /// This is `None` if the log is not compressed or the compression is not known.
     pub compression: Option<Compression>,
 }
 
@@ -102,28 +102,28 @@ impl LogFormat {
         }
     }
 
-    /// Returns the format for reading a log in which no format was found.
+    /// Returns the format for reading a log whose format was not detected.
     pub(crate) fn unknown() -> Self {
         Dialect::LEVELDB.detected().into()
     }
 
-    /// Sets [`log_number`](Self::log_number). Using it in a dialect without log numbers is an
-    /// error.
+    /// Sets [`log_number`](Self::log_number). A log number is an error in a dialect without log
+    /// numbers.
     #[must_use]
     pub const fn with_log_number(mut self, log_number: u32) -> Self {
         self.log_number = Some(log_number);
         self
     }
 
-    /// Sets [`compression`](Self::compression). Using it in a dialect other than
-    /// [`Dialect::ROCKSDB`] and [`Dialect::PACKED`] is an error.
+    /// Sets [`compression`](Self::compression). Compression is an error in dialects other than
+    /// [`Dialect::ROCKSDB`] and [`Dialect::PACKED`].
     #[must_use]
     pub const fn with_compression(mut self, compression: Compression) -> Self {
         self.compression = Some(compression);
         self
     }
 
-    /// Sets this number, if there is one and the dialect has numbers.
+    /// Sets the log number, if one is given and the dialect has log numbers.
     pub(crate) const fn numbered(mut self, log_number: Option<u32>) -> Self {
         if log_number.is_some() && self.dialect.has_log_numbers() {
             self.log_number = log_number;
@@ -141,8 +141,8 @@ impl LogFormat {
         self.is_zstd() && self.dialect.compresses_records()
     }
 
-    /// Checks whether such logs are ever appended to. They are not if they have a log number or if
-    /// each record is compressed.
+    /// Checks whether logs in this format are ever appended to. Logs with a log number or with
+    /// compressed records are not.
     pub(crate) fn is_appended_to(&self) -> bool {
         self.log_number.is_none() && (self.compression.is_none() || self.dialect.is_packed())
     }
@@ -176,8 +176,8 @@ impl LogFormat {
             .is_some_and(|(own, number)| own != number)
     }
 
-    /// Returns the end-of-log trailer. It is a header with zeros for checksum and length, and with
-    /// the number of the next log.
+    /// Returns the end-of-log trailer. The trailer is a header with zeros for checksum and length,
+    /// and with the number of the next log.
     pub(crate) fn end_trailer(&self) -> Option<[u8; Form::Recyclable.header_len()]> {
         let number = self.log_number.filter(|_| self.dialect.0.has_end_trailer)?;
         let [a, b, c, d] = number.wrapping_add(1).to_le_bytes();
@@ -185,7 +185,7 @@ impl LogFormat {
     }
 
     /// Checks whether `bytes` starts with [`end_trailer`](Self::end_trailer). The trailer has no
-    /// checksum, so none is recognised if the number of the log is not known.
+    /// checksum, so it is not recognised if the number of the log is not known.
     pub(crate) fn is_end_trailer(&self, bytes: &[u8]) -> bool {
         self.end_trailer().is_some_and(|trailer| bytes.starts_with(&trailer))
     }
@@ -199,7 +199,7 @@ pub(crate) struct GivenFormat {
     pub(crate) compression: Option<Compression>,
 }
 
-/// Gives all that is known about a log.
+/// Gives the known dialect, number and compression of a log.
 impl From<LogFormat> for GivenFormat {
     fn from(format: LogFormat) -> Self {
         GivenFormat {
@@ -236,7 +236,7 @@ impl GivenFormat {
         self.format(dialect).check()
     }
 
-    /// Checks whether the file may add to the given format a dialect, a number or a compression.
+    /// Checks whether the file may add a dialect, a number or a compression to the given format.
     pub(crate) fn may_be_completed(self) -> bool {
         self.dialect.is_none_or(|dialect| {
             let may_be_compressed = dialect.has_compression() && self.compression.is_none();
@@ -257,15 +257,15 @@ pub enum Unsupported {
     Packing,
     /// [`SegmentedLog`](crate::SegmentedLog) does not write logs in the dialect.
     Segments,
-    /// Only a build with the feature `zstd` writes records compressed with zstd and reads
-    /// containers compressed with it.
+    /// Only a build with the feature `zstd` can write records that are compressed with zstd and
+    /// read containers that are compressed with it.
     ZstdFeature,
     /// The mark of a packed log states a version that this release does not know.
     #[non_exhaustive]
     PackedVersion {
         /// The version.
         version: u8,
-        /// File offset of the mark.
+        /// The file offset of the mark.
         offset: u64,
     },
     /// The codec of a container of a packed log, or of the records of a RocksDB log, is not known
@@ -274,7 +274,7 @@ pub enum Unsupported {
     Codec {
         /// The number of the codec.
         codec: u32,
-        /// File offset of the container, or of the fragment that states the codec.
+        /// The file offset of the container, or of the fragment that states the codec.
         offset: u64,
     },
 }

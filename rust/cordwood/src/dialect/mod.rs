@@ -26,20 +26,22 @@ use crate::checksum::Checksum;
 use crate::format::{FragmentKind, HEADER_LEN, Header, KIND_AT, Kind};
 use crate::names::{UnknownName, parse};
 
-/// How the bytes of a log are laid out. The logs of the engines differ only in this.
+/// The layout of the bytes of a log. The logs of the engines differ only in their dialect.
 ///
 /// A dialect describes the bytes, not the program that wrote them. RocksDB without recycling,
 /// Datastore, Firestore and App Engine write [`LEVELDB`](Self::LEVELDB), byte for byte. The last
-/// three fill blocks with zeros, which are [`Reason::ZeroFill`](crate::damage::Reason::ZeroFill).
+/// three fill blocks with zeros, which a reader reports as
+/// [`Reason::ZeroFill`](crate::damage::Reason::ZeroFill).
 ///
 /// The number and the compression of a log are in its [`LogFormat`]. Dialects are equal if they
 /// have the same name.
 ///
 /// RocksDB starts its logs with the same bytes as LevelDB and Pebble, and may write its metadata
 /// records later in the log. So a [`LEVELDB`](Self::LEVELDB) or [`RECYCLABLE`](Self::RECYCLABLE)
-/// that was detected also knows these records. The value that [`detect`](crate::ops::detect) or a
-/// reader returns reads them as [`Reason::Metadata`](crate::damage::Reason::Metadata). The constant
-/// of the same name reads them as fragments of an unknown type.
+/// dialect that was detected also knows these records. With the value that
+/// [`detect`](crate::ops::detect) or a reader returns, the records are read as
+/// [`Reason::Metadata`](crate::damage::Reason::Metadata). With the constant of the same name, they
+/// are read as fragments of an unknown type.
 ///
 /// ```
 /// use cordwood_log::{Dialect, ReadOptions, Reader};
@@ -50,8 +52,9 @@ use crate::names::{UnknownName, parse};
 #[derive(Clone, Copy)]
 pub struct Dialect(&'static Spec);
 
-/// The data that describes a dialect. Several may have the same name. There is one for the dialect
-/// as named and one as detected, and there is one for each version of SwanLab's file header.
+/// The data that describes a dialect. Several of these may have the same name. There is one for the
+/// dialect as named and one for the dialect as detected, and there is one for each version of
+/// SwanLab's file header.
 #[derive(Clone, Copy)]
 struct Spec {
     name: &'static str,
@@ -64,13 +67,13 @@ struct Spec {
     signature: &'static [u8],
     /// Whether the last byte of the file header is a version.
     has_version: bool,
-    /// File offset of the first block.
+    /// The file offset of the first block.
     grid_offset: u64,
     /// Whether a closed log ends with a header that has no checksum.
     has_end_trailer: bool,
     /// The position of the dialect in the order in which dialects are tried on a fragment of an
-    /// unknown log, from 0. `None` if another dialect has the same fragments, so that only the file
-    /// header identifies this one.
+    /// unknown log, from 0. This is `None` if another dialect has the same fragments, so that only
+    /// the file header identifies this dialect.
     rank: Option<u8>,
 }
 
@@ -111,8 +114,8 @@ impl Dialect {
         dialects
     };
 
-    /// Returns a stable name, such as `"leveldb"`. It is part of the interface and is the same in
-    /// Python and on the command line.
+    /// Returns a stable name, such as `"leveldb"`. The name is part of the interface and is the
+    /// same in Python and on the command line.
     pub const fn name(self) -> &'static str {
         self.0.name
     }
@@ -123,8 +126,8 @@ impl Dialect {
         self.0.checksum
     }
 
-    /// Returns the file header, which precedes the first fragment. It is empty if the dialect has
-    /// none.
+    /// Returns the file header, which precedes the first fragment. The result is empty if the
+    /// dialect has no file header.
     #[inline]
     pub(crate) const fn prefix(self) -> &'static [u8] {
         self.0.prefix
@@ -165,8 +168,8 @@ impl Dialect {
         )
     }
 
-    /// Checks whether a FULL fragment of type 1 is the same as in LevelDB. If so, the fast path
-    /// finds it.
+    /// Checks whether a FULL fragment of type 1 is the same as in LevelDB. If it is, the fast path
+    /// can find it.
     pub(crate) const fn has_plain_full(self) -> bool {
         matches!(self.0.checksum, Checksum::MaskedCrc32c)
             && matches!(self.0.kinds.meanings[1].role, Role::Fragment(Kind::Full))
@@ -235,8 +238,8 @@ impl Dialect {
     }
 
     /// Returns where the fragment at the start of `bytes` ends according to its header, which is
-    /// `header`. If the type has two forms, the form with a valid checksum decides. If neither has
-    /// one, the first form decides.
+    /// `header`. If the type has two forms, the form with a valid checksum decides. If neither form
+    /// has a valid checksum, the first form decides.
     pub(crate) fn stated_end(self, header: Header, bytes: &[u8]) -> usize {
         let valid = self.other_form(header.kind).and_then(|_| self.valid(bytes, true));
         valid.map_or(
@@ -371,16 +374,16 @@ impl std::fmt::Debug for Dialect {
 /// Pebble `record/log_writer.go`, `emitEOFTrailer`.
 const END_TRAILER_KIND: u8 = 5;
 
-/// The form of a fragment: what follows the common seven bytes of its header.
+/// The form of a fragment, which determines the bytes after the first seven bytes of its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// The payload follows, which is a record's data.
+    /// Only the payload follows, which is the data of a record.
     Plain,
     /// The log number follows.
     Recyclable,
     /// The log number and the offset up to which the file had been synced follow.
     Synced,
-    /// The payload follows, which is a container of records.
+    /// Only the payload follows, which is a container of records.
     Packed,
 }
 
@@ -415,13 +418,14 @@ impl Form {
 /// A metadata record that an engine writes for its own use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Metadata {
-    /// All records are compressed.
+    /// States that all records are compressed.
     SetCompression,
-    /// The same in a log that cannot start with it. It does not make any record compressed.
+    /// A `SetCompression` record in a log that cannot start with one. Such a record does not make
+    /// any record compressed.
     LateSetCompression,
-    /// The lengths of the timestamps in the keys of some column families.
+    /// States the lengths of the timestamps in the keys of some column families.
     TimestampSizes,
-    /// Identifies the log before this one.
+    /// Identifies the previous log.
     Predecessor,
     /// The mark with which a packed log starts.
     Mark,
@@ -436,7 +440,7 @@ impl Metadata {
             // The payload consists of pairs of a column family and a length.
             Metadata::TimestampSizes => len > 0 && len.is_multiple_of(6),
             Metadata::Predecessor => len == 24,
-            // A later version may add to the mark.
+            // A later version may add bytes to the mark.
             Metadata::Mark => len as usize >= MARK_LEN,
         }
     }
@@ -480,7 +484,7 @@ impl Kinds {
         .with_fragments(Form::Plain)
     }
 
-    /// Adds FULL, FIRST, MIDDLE and LAST of this form.
+    /// Adds the types of FULL, FIRST, MIDDLE and LAST fragments of this form.
     const fn with_fragments(mut self, form: Form) -> Kinds {
         let kinds = [Kind::Full, Kind::First, Kind::Middle, Kind::Last];
         let mut place = 0;
@@ -536,7 +540,7 @@ mod tests {
         }
     }
 
-    /// Two dialects of the same rank could both match a fragment.
+    /// If two dialects had the same rank, both could match a fragment.
     #[test]
     fn the_evidence_of_a_dialect_is_its_own() {
         let ranks: Vec<u8> = Dialect::BY_RANK.iter().filter_map(|dialect| dialect.0.rank).collect();

@@ -7,11 +7,11 @@ use super::{Dialect, Form, Kinds, Metadata, Role, Spec};
 /// [`container::Mark`](crate::container::Mark). The mark is metadata and contains no record.
 ///
 /// No engine uses types 0x40 to 0x48. Bits 0, 5 and 7 are clear in the types that cordwood uses, so
-/// RocksDB takes none of them for a type that carries a log number or may be ignored.
+/// RocksDB does not mistake any of them for a type that carries a log number or may be ignored.
 pub(crate) const MARK: u8 = 0x48;
 
-/// The length of the mark without its header, as it is written. It contains `cordwood`, the version
-/// and the codec.
+/// The length of the mark without its header, as it is written. The mark contains `cordwood`, the
+/// version and the codec.
 pub(crate) const MARK_LEN: usize = 10;
 
 /// The type of a FULL fragment of a container. The types of FIRST, MIDDLE and LAST are the next
@@ -46,9 +46,9 @@ impl Dialect {
         std::ptr::eq(self.0, &PACKED)
     }
 
-    /// Checks whether this dialect knows containers. [`PACKED`](Self::PACKED) does.
-    /// [`LEVELDB`](Self::LEVELDB) also does if it was detected, because the mark may have been
-    /// destroyed.
+    /// Checks whether logs in this dialect may have containers. [`PACKED`](Self::PACKED) logs may
+    /// have them. [`LEVELDB`](Self::LEVELDB) logs may also have them if the dialect was detected,
+    /// because the mark may have been destroyed.
     #[inline]
     pub(crate) const fn has_containers(self) -> bool {
         matches!(self.meaning(FULL).role, Role::Fragment(_))

@@ -20,15 +20,15 @@ static PEBBLE: Spec = Spec {
 pub(super) static RECYCLABLE: Spec = Spec {
     name: "recyclable",
     kinds: &RECYCLABLE_KINDS,
-    // This comes before RocksDB and Pebble, because a fragment of these types does not show which
-    // of them it is from.
+    // This dialect is tried before RocksDB and Pebble, because a fragment of these types does not
+    // show which of the two engines wrote it.
     rank: Some(1),
     ..PEBBLE
 };
 
 impl Dialect {
     /// Pebble's write-ahead log: types 1 to 4, 5 to 8, and 9 to 12, and the end-of-log trailer.
-    /// Types 9 to 12 state up to which offset the file had been synced.
+    /// Types 9 to 12 state the offset up to which the file had been synced.
     pub const PEBBLE: Dialect = Dialect(&PEBBLE);
 
     /// The common part of RocksDB and Pebble, for a log that could be from either: types 1 to 8,

@@ -28,9 +28,9 @@ static KINDS: Kinds = {
 
 /// The types in a log that was detected as [`Dialect::LEVELDB`] or [`Dialect::RECYCLABLE`]. Such a
 /// log does not start with the record that declares compression. If only types 1 to 4 were seen, a
-/// damaged header has the length that it would have in LevelDB.
+/// damaged header is assumed to have the length of a LevelDB header.
 ///
-/// The mark of a packed log may have been destroyed, so containers are also known.
+/// The mark of a packed log may have been destroyed, so the table also has the types of containers.
 static DETECTED_LEVELDB_KINDS: Kinds = Kinds::plain()
     .with_metadata(Metadata::LateSetCompression, Form::Plain)
     .with_containers();
@@ -73,9 +73,9 @@ impl Dialect {
     /// Returns the dialect for reading a log that was detected as this dialect and not named.
     ///
     /// RocksDB writes a metadata record whenever a column family with timestamps is first written
-    /// to. So the start of a log does not show that none will follow. Source: `db/log_writer.cc`,
-    /// `MaybeAddUserDefinedTimestampSizeRecord`. A damaged start may also hide that a log is
-    /// [packed](Self::PACKED).
+    /// to. So the start of a log does not show whether such a record follows later. Source:
+    /// `db/log_writer.cc`, `MaybeAddUserDefinedTimestampSizeRecord`. A damaged start may also hide
+    /// that a log is [packed](Self::PACKED).
     #[must_use]
     pub fn detected(self) -> Dialect {
         if self == Dialect::LEVELDB {
@@ -99,11 +99,12 @@ impl Dialect {
     pub const ROCKSDB: Dialect = Dialect(&ROCKSDB);
 }
 
-/// The payload of the record that declares compression. It is a little-endian number for which only
-/// this value is in use. Source: `include/rocksdb/compression_type.h`, `kZSTD`; `db/log_reader.cc`.
+/// The payload of the record that declares compression. The payload is a little-endian number, and
+/// only this value is in use. Source: `include/rocksdb/compression_type.h`, `kZSTD`;
+/// `db/log_reader.cc`.
 pub(crate) const ZSTD: [u8; 4] = [7, 0, 0, 0];
 
-/// The payload of this record if records are not compressed.
+/// The payload of the record that declares compression, if records are not compressed.
 pub(crate) const NO_COMPRESSION: [u8; 4] = [0; 4];
 
 /// The type and payload of the record that declares zstd.

@@ -6,10 +6,10 @@ use super::{Dialect, Role, Spec};
 use crate::format::{HEADER_LEN, Kind};
 use crate::text::is_text;
 
-/// The versions of SwanLab 0.6.3 to 0.6.6 and of 0.6.8 to 0.7.20. Their records are JSON. The newer
-/// version comes first.
+/// The versions of SwanLab 0.6.3 to 0.6.6 and of 0.6.8 to 0.7.20. The records of these versions are
+/// JSON. The newer version comes first.
 const JSON: &[u8] = &[1, 0];
-/// The version of SwanLab 0.8.0 and later. Its records are protocol buffers.
+/// The version of SwanLab 0.8.0 and later. The records of this version are protocol buffers.
 const PROTOBUF: u8 = 2;
 
 /// The first bytes of each record of the old versions.
@@ -47,14 +47,15 @@ static VERSIONS: [Spec; 256] = {
 };
 
 impl Dialect {
-    /// A run file of SwanLab. It is like [`WANDB`](Self::WANDB) with another file header, whose
-    /// last byte is a version. All versions are read. A new file has the newest known version, 2.
+    /// A run file of SwanLab. The dialect is like [`WANDB`](Self::WANDB) with another file header,
+    /// whose last byte is a version. All versions can be read. A new file has the newest known
+    /// version, 2.
     pub const SWANLAB: Dialect = Dialect(&VERSIONS[PROTOBUF as usize]);
 
     /// Returns the version in the file header, if the dialect has several. For
-    /// [`SWANLAB`](Self::SWANLAB), this is 0, 1 or 2, or an unknown version. For the
-    /// [`format`](crate::codec::Decoder::format) of a decoder that has read the file header, it is
-    /// the version of the log. Otherwise it is the version of a new file.
+    /// [`SWANLAB`](Self::SWANLAB), this is 0, 1 or 2, or an unknown version. Once a decoder has
+    /// read the file header, its [`format`](crate::codec::Decoder::format) has the version of the
+    /// log. Before that, the format has the version of a new file.
     ///
     /// ```
     /// use cordwood_log::Dialect;
@@ -102,8 +103,8 @@ fn is_known(version: u8) -> bool {
     version == PROTOBUF || JSON.contains(&version)
 }
 
-/// Returns the version that differs from `stated` in the fewest bits. If several do, returns the
-/// first.
+/// Returns the version that differs from `stated` in the fewest bits. If several versions do,
+/// returns the first of them.
 fn nearest(stated: u8, versions: &[u8]) -> u8 {
     let flipped_bits = |version: &&u8| (stated ^ **version).count_ones();
     versions.iter().min_by_key(flipped_bits).copied().unwrap_or(stated)

@@ -15,16 +15,16 @@ pub(super) struct Fragments {
     /// The form of the fragments of records.
     pub(super) form: Form,
     has_leveldb_headers: bool,
-    /// The file offset at which the file starts or, after padding, at which its mark is written
-    /// again.
+    /// The file offset at which the start of the file is written. It is 0, or the end of the
+    /// padding if the mark must be written again after padding.
     pub(super) start_at: u64,
 }
 
-/// Returns the maximum number of bytes for a record of `record_len` bytes, including the start of
-/// the file.
+/// Returns the maximum number of bytes that a record of `record_len` bytes takes, including the
+/// start of the file.
 pub(crate) fn bound_of(record_len: usize, form: Form) -> usize {
-    // There is a header for each block that the record may touch. Compression lengthens the record
-    // by less than that, if at all.
+    // There is a header for each block that the record may touch. If compression lengthens the
+    // record, it does so by fewer bytes than these headers take.
     let block_count = record_len / (BLOCK_LEN - form.header_len()) + 3;
     record_len.saturating_add(block_count * 2 * form.header_len())
 }
@@ -57,13 +57,15 @@ impl Fragments {
         Grid::new(self.format.dialect, 0).block_left(self.offset)
     }
 
-    /// Makes the following records have this log number or, without one, types 1 to 4.
+    /// Sets the log number of the following records. Without a number, their fragments have types 1
+    /// to 4.
     pub(super) fn set_number(&mut self, number: Option<u32>) {
         self.format = self.format.numbered(number);
         self.form = form_of(number.and(self.format.log_number));
     }
 
-    /// Counts bytes that were appended. Wrapping is safe because 2^64 is a whole number of blocks.
+    /// Advances the offset by `len` appended bytes. Wrapping is safe because 2^64 is a whole number
+    /// of blocks.
     #[inline(always)]
     pub(super) fn advance(&mut self, len: usize) {
         self.offset = self.offset.wrapping_add(len as u64);
@@ -91,7 +93,8 @@ impl Fragments {
         }
     }
 
-    /// Appends `payload`, cut into fragments of this form. The current block has room for a header.
+    /// Cuts `payload` into fragments of this form and appends them. The current block must have
+    /// room for a header.
     pub(super) fn fragments<E>(
         &mut self,
         form: Form,
@@ -115,8 +118,8 @@ impl Fragments {
         }
     }
 
-    /// Fills a block that has no room for a header. As in LevelDB, the trailer is written with the
-    /// record that follows.
+    /// Fills the current block with a trailer if it has no room for a header. As in LevelDB, the
+    /// trailer is written together with the next record.
     pub(super) fn fill_block(&mut self, out: &mut Vec<u8>) {
         let left = self.block_left();
         if left < self.form.header_len() {
@@ -171,7 +174,7 @@ const STATES: [u32; 0x80] = {
 /// The job of appending a fragment with a LevelDB header, compiled with the instructions of the
 /// checksum's kernel.
 pub(super) struct Plain<'a> {
-    /// Less than 0x80.
+    /// The type byte of the fragment. It is less than 0x80.
     pub(super) kind: u8,
     pub(super) payload: &'a [u8],
     pub(super) out: &'a mut Vec<u8>,
@@ -186,7 +189,7 @@ impl Job for Plain<'_> {
     }
 }
 
-/// Appends a fragment with a LevelDB header. Its payload is at most [`FRAGMENT_LEN_MAX`] bytes.
+/// Appends a fragment with a LevelDB header. The payload has at most [`FRAGMENT_LEN_MAX`] bytes.
 #[inline(always)]
 pub(super) fn append_plain<K: Kernel>(kernel: K, fragment: Plain<'_>) {
     let Plain { kind, payload, out } = fragment;

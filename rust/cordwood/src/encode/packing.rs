@@ -12,9 +12,9 @@ use crate::copy::{SHORT, copy_short};
 use crate::dialect::{Form, LogFormat};
 use crate::format::{BLOCK_LEN, HEADER_LEN, encoded_len};
 
-/// Where the data of a container starts in its bytes. The lengths before it have as much room as
-/// they can need: each record takes at least one byte, and only a few records of a container can
-/// have a length of two bytes.
+/// The position at which the data of a container starts in `bytes`. The room before the data is
+/// enough for any lengths. A container has at most one record for each byte of a block, and only a
+/// few records can have a length that takes two bytes.
 const DATA_START: usize = HEAD_LEN_MAX + BLOCK_LEN + 2 * (ZSTD_LEN_MAX / SHORT_LEN_MAX + 2);
 
 /// The greatest length whose varint is one byte.
@@ -24,17 +24,17 @@ const SHORT_LEN_MAX: usize = 0x7f;
 #[derive(Debug, Clone)]
 pub(super) struct Packing {
     codec: Codec,
-    /// The bytes of the container. The lengths of the records are at the start. The data, and room
-    /// for more, follows from [`DATA_START`] on. When the container is closed, its head and the
-    /// lengths are moved to the place just before the data.
+    /// The bytes of the container. The lengths of the records are at the start. The data starts at
+    /// [`DATA_START`] and is followed by room for more. When the container is closed, its head and
+    /// the lengths are moved to the place just before the data.
     bytes: Vec<u8>,
     filled: Filled,
     /// The number of bytes from the start of the container to the end of the block in which it
     /// starts.
     room: usize,
-    /// An upper limit for the lengths and the data. If they are shorter than it with the data of one
-    /// more record, but without its own length, the record belongs to the open container and leaves
-    /// it open. 0 if no container is open.
+    /// An upper limit for the size of the lengths and the data. A record belongs to the open
+    /// container and leaves it open if this size, with the record's data but without the record's
+    /// length, is less than the limit. The limit is 0 if no container is open.
     limit: usize,
     /// The body of the last container with a single long record.
     long_body: Vec<u8>,
@@ -45,12 +45,12 @@ pub(super) struct Packing {
 #[derive(Debug, Clone)]
 struct Frames {
     compressor: Compressor,
-    /// The last container that was to be compressed: its codec, its count and its frame.
+    /// The last container that was compressed: its codec, its count and its frame.
     compressed: Vec<u8>,
     /// The file offset after the last frame.
     end: u64,
-    /// How much of its budget a reader has used at that offset in the worst case. This is the
-    /// length stated by the frames since the reader started, minus 200 times the bytes read.
+    /// The budget that a reader has used at `end` in the worst case. This is the total length that
+    /// the frames state since the reader started, minus 200 times the number of bytes read.
     used: u64,
 }
 
@@ -58,20 +58,20 @@ struct Frames {
 #[derive(Debug, Clone, Copy, Default)]
 struct Filled {
     count: usize,
-    /// The lengths of the records, in bytes.
+    /// The number of bytes that the lengths of the records take.
     lens_len: usize,
     data_len: usize,
 }
 
 impl Filled {
-    /// Returns the length in bytes of the lengths and the data, with the data of one more record.
+    /// Returns the number of bytes that the lengths, the data and the data of one more record take.
     #[inline(always)]
     fn len_with(self, record: &[u8]) -> usize {
         self.lens_len + self.data_len + record.len()
     }
 
-    /// Adds a record that [shares a container](Encoder::shares_container). Its length takes one or
-    /// two bytes.
+    /// Adds a record that [shares a container](Encoder::shares_container). The length of the record
+    /// takes one or two bytes.
     #[inline(always)]
     fn add(&mut self, record: &[u8], bytes: &mut [u8]) {
         let len = record.len();
@@ -110,35 +110,36 @@ impl Packing {
         })
     }
 
-    /// Counts the budget of a reader as used up by the bytes before the file offset `end`.
+    /// Assumes that the bytes before the file offset `end` have used up the budget of a reader.
     pub(super) fn use_up_budget(&mut self, end: u64) {
         (self.frames.end, self.frames.used) = (end, BUDGET_BASE);
     }
 
-    /// Returns the number of records.
+    /// Returns the number of records in the open container.
     #[inline]
     pub(super) fn count(&self) -> usize {
         self.filled.count
     }
 
-    /// Returns the number of bytes of data.
+    /// Returns the number of bytes of data in the open container.
     pub(super) fn data_len(&self) -> usize {
         self.filled.data_len
     }
 
-    /// Returns the maximum number of bytes that the container takes in the file.
+    /// Returns the maximum number of bytes that the open container takes in the file.
     pub(super) fn bound(&self) -> usize {
         if self.filled.count == 0 {
             return 0;
         }
         let len = HEAD_LEN_MAX + self.filled.lens_len + self.filled.data_len;
-        // A container that is not compressed after all may be cut at the end of the block in which
-        // it starts, and at the end of each block that it fills.
+        // If compression does not make a container shorter, the container may be cut at the end of
+        // the block in which it starts, and at the end of each block that it fills.
         let header_count = len / (BLOCK_LEN - HEADER_LEN) + 2;
         header_count * HEADER_LEN + len
     }
 
-    /// Reserves room for a long record that may be compressed: for a copy of it and for the frame.
+    /// Reserves room for a copy of a long record and for its frame, if the record may be
+    /// compressed.
     pub(super) fn try_reserve(&mut self, record_len: usize) -> Result<(), TryReserveError> {
         if self.may_compress(record_len) {
             let body_len = record_len.saturating_add(VARINT_LEN_MAX);
@@ -152,8 +153,8 @@ impl Packing {
         Ok(())
     }
 
-    /// Returns whether a record of this length may be alone in a compressed container. If not, it
-    /// is an ordinary record.
+    /// Returns whether a record of this length may be alone in a compressed container. If not, the
+    /// record is written as an ordinary record.
     fn may_compress(&self, record_len: usize) -> bool {
         let body_len = record_len as u64 + varint_len(record_len as u64) as u64;
         self.codec == Codec::Zstd && body_len <= BUDGET_BASE
@@ -167,8 +168,9 @@ impl Packing {
         }
     }
 
-    /// Sets the limit of the open container, based on its lengths so far. As lengths are added, the
-    /// limit becomes too low, and the exact rules decide.
+    /// Sets the limit of the open container, based on its lengths so far. Adding lengths makes the
+    /// limit lower than necessary. A record that exceeds the limit is then checked by the exact
+    /// rules.
     fn set_limit(&mut self) {
         let Filled { lens_len, data_len, .. } = self.filled;
         let room = match self.codec {
@@ -190,9 +192,9 @@ impl Packing {
     }
 
     /// Adds `records` as long as they are within the limit, and counts them. Returns the first
-    /// record that is not within the limit. Adds none if a record within the limit may be longer
-    /// than `record_len_max`.
-    // If this were inlined, its loop would have too few registers.
+    /// record that is not within the limit. Adds no records if a record within the limit may be
+    /// longer than `record_len_max`.
+    // Inlining this function would leave too few registers for its loop.
     #[inline(never)]
     fn add_all<R: AsRef<[u8]>>(
         &mut self,
@@ -214,7 +216,7 @@ impl Packing {
             let Some(record) = records.next() else {
                 break None;
             };
-            // `as_ref` is called only once. A second call could return other bytes.
+            // `as_ref` is called only once, because a second call could return other bytes.
             let bytes = record.as_ref();
             if filling.filled.len_with(bytes) >= limit {
                 break Some(record);
@@ -236,7 +238,7 @@ impl Packing {
             data_len,
         } = self.filled;
         if count == 0 {
-            // A record that is alone is an ordinary record.
+            // A record that is alone in a stored container is written as an ordinary record.
             return HEADER_LEN + record_len <= self.room;
         }
         let head_len = HEADER_LEN + 1 + varint_len(count as u64 + 1);
@@ -244,7 +246,7 @@ impl Packing {
         head_len + body_len <= self.room
     }
 
-    /// Returns whether the container must be closed before any further record. With the codec
+    /// Returns whether the container must be closed before another record is added. With the codec
     /// `Stored`, a container never crosses the end of its block.
     fn is_full(&self) -> bool {
         self.filled.data_len >= self.data_len_max() || (self.codec == Codec::Zstd && self.filled.count >= self.room)
@@ -280,7 +282,7 @@ impl Packing {
         Ok(offset)
     }
 
-    /// Adds the short ones of `records` to containers. See
+    /// Adds `records` to containers, up to the first record that is not short. See
     /// [`Encoder::encode_all`](super::Encoder::encode_all).
     pub(super) fn pack_all<R: AsRef<[u8]>>(
         &mut self,
@@ -334,7 +336,8 @@ impl Packing {
         file.start(out);
         file.fill_block(out);
         self.room = file.block_left();
-        // The last record may be added when the data is only just below the limit.
+        // The last record may be added when the data is just below its limit, so that record needs
+        // room too.
         self.bytes.resize(DATA_START + self.data_len_max() + STORED_LEN_MAX, 0);
         file.offset
     }
@@ -380,7 +383,7 @@ impl Packing {
 impl Encoder {
     /// Adds a record to the open container, if there is one and it certainly stays open. Returns
     /// the offset of the record if it was added.
-    // This is inlined, because it is little work for most records of a packed log.
+    // This function is inlined, because it does little work for most records of a packed log.
     #[inline(always)]
     pub(crate) fn add_to_container(&mut self, record: &[u8]) -> Option<u64> {
         let packing = self.packing.as_mut()?;
@@ -388,7 +391,8 @@ impl Encoder {
         if packing.filled.len_with(record) >= packing.limit {
             return None;
         }
-        // A short record is added without a call, which would have to save registers first.
+        // A short record is added without a call, because a call would have to save registers
+        // first.
         if SHORT.contains(&record.len()) {
             packing.filled.add(record, &mut packing.bytes);
         } else {
@@ -400,9 +404,9 @@ impl Encoder {
 
 impl Frames {
     /// Compresses the body of `count` records into `compressed`. The container starts at the file
-    /// offset `start`. If necessary, the frame is lengthened, so that it has an offset for each
-    /// record and fits the budget of every reader. Returns whether the compressed form is to be
-    /// written, because it is shorter than the stored form of `stored_len` bytes.
+    /// offset `start`. If necessary, the frame is lengthened, so that each record has its own
+    /// offset and the frame fits the budget of every reader. Returns true if the compressed form
+    /// must be written because it is shorter than the stored form of `stored_len` bytes.
     fn compress(&mut self, body: &[u8], count: usize, start: u64, stored_len: usize) -> bool {
         let compressed = &mut self.compressed;
         compressed.clear();
@@ -428,8 +432,8 @@ impl Frames {
     }
 }
 
-/// The open container while records are added in a loop. The part that changes is separate, so that
-/// the compiler can keep it in registers. It is put back even if `as_ref` panics.
+/// The open container while records are added in a loop. The `filled` field is a copy, so that the
+/// compiler can keep it in registers. Dropping this stores the copy back, even if `as_ref` panics.
 struct Filling<'a> {
     filled: Filled,
     packing: &'a mut Packing,
@@ -447,7 +451,8 @@ mod tests {
     use super::*;
     use crate::dialect::{Compression, Dialect};
 
-    /// Otherwise the process would be aborted if there is no memory for the record.
+    /// Without the reservation, the process would be aborted if there is not enough memory for the
+    /// record.
     #[test]
     fn memory_is_reserved_for_each_long_record_that_may_be_compressed() {
         let stored = LogFormat::new(Dialect::PACKED);
@@ -458,7 +463,7 @@ mod tests {
             let packing = encoder.packing.expect("a packed log");
             (packing.long_body.capacity(), packing.frames.compressed.capacity())
         };
-        // With its length, which takes four bytes, the longest record uses the whole budget.
+        // The longest record and its length, which takes four bytes, use the whole budget.
         let longest = (256 << 20) - 4;
         for record_len in [STORED_LEN_MAX, 100_000, longest] {
             let (body_len, frame_len) = reserved(zstd, record_len);

@@ -1,40 +1,40 @@
-//! A fragment, or other bytes of a file that are listed as if they were one.
+//! A fragment, or other bytes of a file that are listed like a fragment.
 
 use crate::damage::Reason;
 use crate::format::FragmentKind;
 
-/// A fragment, or a gap: a part of a block that is not a fragment.
+/// A fragment or a gap. A gap is a part of a block that is not a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Fragment {
-    /// File offset of its first byte.
+    /// The file offset of the first byte.
     pub offset: u64,
-    /// File offset after its last byte. After damage, this is the start of the next fragment found,
-    /// not the end that the header states.
+    /// The file offset after the last byte. After damage, this is the start of the next fragment
+    /// found, not the end that the header states.
     pub end_offset: u64,
-    /// The index of its block, from 0.
+    /// The index of the block, counted from 0.
     pub block: u64,
-    /// Its kind.
+    /// The kind of the fragment or gap.
     pub kind: FragmentKind,
     /// The type byte, or `None` if there is no header.
     pub type_byte: Option<u8>,
-    /// Bytes of payload that the header states, whether or not this is correct.
+    /// The number of payload bytes that the header states, whether or not this is correct.
     pub payload_len: Option<u16>,
     /// The CRC that the header states, unmasked.
     pub stored_crc: Option<u32>,
-    /// The CRC computed from the bytes that the header covers. `None` if they extend past the end
-    /// of the block or of the file.
+    /// The CRC computed from the bytes that the header covers. This is `None` if those bytes extend
+    /// past the end of the block or of the file.
     pub computed_crc: Option<u32>,
     /// The number of the log, if headers of this type carry one.
     pub log_number: Option<u32>,
     /// The offset up to which the file had been synced, if headers of this type state it.
     pub synced_offset: Option<u64>,
-    /// Why these bytes were not returned: the reason of the skipped region that contains them.
-    /// `None` if they are part of a record or a trailer.
+    /// Why the bytes were not returned. This is the reason of the skipped region that contains
+    /// them. It is `None` if they are part of a record or a trailer.
     pub reason: Option<Reason>,
-    /// File offset of the record that contains it, if that record was returned.
+    /// The file offset of the record that contains the fragment, if that record was returned.
     pub record_offset: Option<u64>,
-    /// Whether that record starts after damage in the same block, so that only
+    /// Whether the record of this fragment starts after damage in the same block, so that only
     /// [`OnCorruption::Salvage`](crate::OnCorruption::Salvage) returns it.
     pub is_salvaged: bool,
 }

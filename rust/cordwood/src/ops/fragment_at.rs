@@ -20,7 +20,7 @@ pub(super) enum RegionKind {
         is_salvaged: bool,
     },
     Skipped(Reason),
-    /// A region between two events. It is the end of a block, where no header fits.
+    /// A region between two events. This is the end of a block, where no header fits.
     Trailer,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Place<'a> {
     pub(super) offset: u64,
     /// The index of the block.
     pub(super) block: u64,
-    /// Bytes to the end of the block.
+    /// The number of bytes to the end of the block.
     pub(super) left: usize,
     /// The bytes to the end of the block, or to the end of the file if that comes first.
     pub(super) rest: &'a [u8],
@@ -43,7 +43,7 @@ pub(super) struct Place<'a> {
 
 impl Place<'_> {
     /// Returns the fragment or gap at this place. Also returns whether every byte of the block was
-    /// tried in order to find its end.
+    /// tried in order to find the end of the fragment or gap.
     pub(super) fn look(&self, may_scan: bool) -> (Fragment, bool) {
         let prefix_len = self.format.dialect.prefix().len();
         if self.offset < prefix_len as u64 {
@@ -71,8 +71,8 @@ impl Place<'_> {
             return (self.bare(FragmentKind::Zeros, usize::MAX), false);
         }
         let (len, has_scanned) = self.damaged_len(may_scan);
-        // The reader has looked for a header only in this case. Elsewhere, these are ordinary
-        // bytes.
+        // The reader has looked for a header only at the start of a damaged region. Elsewhere, the
+        // bytes are ordinary data.
         let header = (self.offset == self.region.start && self.is_fault())
             .then(|| self.damaged(len))
             .flatten();
@@ -87,7 +87,7 @@ impl Place<'_> {
         }
     }
 
-    /// Whether no valid fragment was found at the start of the region.
+    /// Checks whether no valid fragment was found at the start of the region.
     fn is_fault(&self) -> bool {
         matches!(
             self.reason(),
@@ -136,7 +136,7 @@ impl Place<'_> {
         let valid = self.format.dialect.valid(self.bytes, true)?;
         let header = Header::decode(self.bytes.first_chunk()?);
         if header.kind == 0 && header.len == 0 {
-            // Such a header represents zeros, whatever its checksum.
+            // Such a header represents zeros, even if its checksum is valid.
             return None;
         }
         let crc = self.format.dialect.checksum().load(header.masked_crc);

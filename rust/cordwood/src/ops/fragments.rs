@@ -22,25 +22,24 @@ pub struct Fragments<S> {
     ahead: Reader<S>,
     source: S,
     region: Region,
-    /// The region after a trailer.
+    /// The region that follows the current trailer.
     next: Option<Region>,
-    /// File offset of the next byte to report.
+    /// The file offset of the next byte to report.
     offset: u64,
-    /// File offset of the last block in which every byte was tried as the start of a
-    /// fragment.
+    /// The file offset of the last block in which every byte was tried as the start of a fragment.
     scanned: Option<u64>,
     has_ended: bool,
 }
 
-/// Returns the fragments of a log. The log is read twice at the same time, so `sources` are two
-/// sources of it.
+/// Returns the fragments of a log. The log is read twice at the same time, so you must pass two
+/// sources of the same log.
 ///
 /// The entries cover the bytes that are read, without gaps or overlaps. Each entry starts where the
-/// previous one ends, and none crosses the end of a block. The rules:
+/// previous one ends, and no entry crosses the end of a block. These rules apply:
 ///
 /// * Entries follow the records and regions of a reader with these options. [`OnCorruption::Fail`],
 ///   the default, does the same as [`OnCorruption::Salvage`], so that all valid fragments are
-///   shown. Entries in a skipped region carry its reason.
+///   shown. Entries in a skipped region carry the reason of that region.
 /// * Fragments with valid checksums are shown individually, even in a skipped region. They may
 ///   belong to a record without an end, or to an older log.
 /// * If a header is damaged, its length is not trusted. The entry extends to the place where the
@@ -84,7 +83,7 @@ fn of_reader<S: Source>(mut reader: Reader<S>, source: S) -> Fragments<S> {
     }
 }
 
-/// Like [`fragments`], for a regular file.
+/// Like [`fragments`], but for a regular file.
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, ops};
@@ -100,8 +99,8 @@ fn of_reader<S: Source>(mut reader: Reader<S>, source: S) -> Fragments<S> {
 ///
 /// * [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be opened, or is a pipe or a
 ///   device.
-/// * [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if logs in the given dialect cannot
-///   have the given number or compression.
+/// * [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the given dialect does not
+///   support the given number or compression.
 #[cfg(feature = "fs")]
 pub fn fragments_file(
     path: impl AsRef<Path>,
@@ -136,7 +135,7 @@ fn salvaging(options: &ReadOptions) -> ReadOptions {
 /// * The log is in segments ([`io::ErrorKind::IsADirectory`]). List its files one at a time
 ///   instead.
 /// * The file is in another format ([`ErrorKind::Foreign`](crate::ErrorKind::Foreign)).
-/// * Logs in its dialect cannot have the given number or compression
+/// * The dialect of the file does not support the given number or compression
 ///   ([`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported)).
 /// * A record of a compressed log decompresses to too many bytes
 ///   ([`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget)).
@@ -155,13 +154,13 @@ impl<S: Source> Fragments<S> {
     ///
     /// # Errors
     ///
-    /// The same errors as [`Reader::format`].
+    /// Returns the same errors as [`Reader::format`].
     pub fn format(&mut self) -> Result<LogFormat, Error> {
         self.ahead.format()
     }
 
-    /// Returns the facts about the log from the fragments returned so far, and from some after
-    /// them.
+    /// Returns the facts about the log that are known from the fragments returned so far, and from
+    /// some fragments after them.
     pub fn info(&self) -> &LogInfo {
         self.ahead.info()
     }
@@ -189,7 +188,7 @@ impl<S: Source> Fragments<S> {
         let in_region = usize::try_from(self.region.end - self.offset).unwrap_or(usize::MAX);
         let bytes = &rest[..rest.len().min(in_region)];
         if bytes.is_empty() {
-            // The file was truncated while it was read.
+            // The file was truncated while it was being read.
             self.has_ended = true;
             self.region.end = self.offset;
             return Ok(None);
@@ -240,8 +239,8 @@ impl<S: Source> Fragments<S> {
         Ok((start < end).then_some(region))
     }
 
-    /// Returns the region of the next event after `position`, where the last one ended. If records
-    /// are in a container, the region is that of the container.
+    /// Returns the region of the next event. `position` is where the last event ended. For a record
+    /// in a container, the region is that of the container.
     fn next_event(&mut self, position: u64) -> Result<Region, Error> {
         loop {
             let (start, end, kind) = match self.ahead.step() {

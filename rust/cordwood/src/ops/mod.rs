@@ -1,6 +1,6 @@
-//! Operations on a whole log: [`verify`], [`salvage`], [`pack`], [`stat`], [`fragments`]. Each is a
-//! short function over the events of a [`Reader`](crate::Reader). [`detect`] determines the dialect
-//! from the first bytes.
+//! Operations on a whole log: [`verify`], [`salvage`], [`pack`], [`stat`], [`fragments`]. Each
+//! operation is a short function over the events of a [`Reader`](crate::Reader). [`detect`]
+//! determines the dialect from the first bytes.
 
 mod fragment;
 mod fragment_at;

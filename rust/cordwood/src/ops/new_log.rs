@@ -1,4 +1,4 @@
-//! A new log that an operation writes. It gets its name when it is complete.
+//! A new log that an operation writes. The log gets its final name when it is complete.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -11,22 +11,22 @@ use crate::error::{Error, Hint};
 use crate::reader::{Reader, Source};
 use crate::segments::{name_of, offset_of};
 
-/// A log that is being written under a temporary name. It is removed unless it is
+/// A log that is being written under a temporary name. The file is removed unless it is
 /// [published](Self::publish).
 pub(super) struct NewLog<'a> {
     destination: &'a Path,
     /// Whether the source is a segmented log. The new log is then also a directory, with one
     /// segment.
     has_segments: bool,
-    // This is closed before its name is removed.
+    // This field comes before `temporary`, so that the file is closed before its name is removed.
     pub(super) output: Output<'a, File>,
     temporary: Temporary,
 }
 
 impl<'a> NewLog<'a> {
     /// Checks that a new log can have the name `destination`, so that the source is not read in
-    /// vain. It must not be the name of a segment, and no file may have it.
-    /// [`publish`](Self::publish) checks again that no file has it.
+    /// vain. `destination` must not be the name of a segment, and no file with that name may exist.
+    /// [`publish`](Self::publish) checks again that no such file exists.
     pub(super) fn check(destination: &Path) -> Result<(), Error> {
         if destination.file_name().and_then(offset_of).is_some() {
             let text = "a log with this name would be read as a segment, but offsets change in a copy";
@@ -36,8 +36,8 @@ impl<'a> NewLog<'a> {
         refuse_existing(destination).map_err(|source| Error::io(source, Some(destination)))
     }
 
-    /// Starts a log for the records of `reader`, with the permissions of its file. The format has
-    /// been checked.
+    /// Starts a log for the records of `reader`, with the permissions of its file. The format must
+    /// have been checked.
     pub(super) fn create<S: Source>(
         destination: &'a Path,
         format: LogFormat,
@@ -59,14 +59,14 @@ impl<'a> NewLog<'a> {
         })
     }
 
-    /// Writes everything that is left, and returns the temporary name of the complete log.
+    /// Writes all remaining bytes, and returns the temporary name of the complete log.
     pub(super) fn finish(&mut self) -> Result<&Path, Error> {
         self.output.finish()?;
         Ok(&self.temporary.path)
     }
 
-    /// Writes everything that is left, syncs the file, and gives it its name, which must not exist
-    /// yet. If only the last sync fails, which syncs the name, the new log stays.
+    /// Writes all remaining bytes, syncs the file, and gives it its final name, which must not
+    /// exist yet. The last sync is for the name. If only that sync fails, the new log is kept.
     pub(super) fn publish(mut self) -> Result<(), Error> {
         self.finish()?;
         let (temporary, destination) = (self.temporary, self.destination);
@@ -86,8 +86,8 @@ fn refuse_existing(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Refuses a new log inside the directory that is copied, because there may be no other file among
-/// the segments.
+/// Refuses a new log inside the directory that is copied, because a directory of segments must not
+/// contain other files.
 fn refuse_inside(path: &Path, directory: &Path) -> io::Result<()> {
     let above = path.parent().filter(|above| !above.as_os_str().is_empty());
     let above = above.unwrap_or(Path::new(".")).canonicalize()?;
@@ -106,9 +106,10 @@ struct Temporary {
 }
 
 impl Temporary {
-    /// Creates a file in the same directory, with the permissions of `source`. Its name is random.
-    /// It is not derived from the process id, which may be the same each time in a container. It
-    /// does not contain the destination's name, which may already have the maximum length.
+    /// Creates a file in the same directory, with the permissions of `source`. The name of the file
+    /// is random. It is not derived from the process id, because that may be the same each time in
+    /// a container. It does not contain the destination's name, because that may already have the
+    /// maximum length.
     fn beside(destination: &Path, source: Option<&Path>) -> io::Result<(Self, File)> {
         if destination.file_name().is_none() {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -152,7 +153,7 @@ impl Temporary {
         fs::create_dir(directory)?;
         let published = self.publish(&directory.join(name_of(0)));
         if published.is_err() {
-            // It is empty, unless only the last sync failed.
+            // The directory is empty, unless only the last sync failed.
             let _ = fs::remove_dir(directory);
         }
         published.and_then(|()| sync_directory(directory))
@@ -161,15 +162,15 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // An error cannot be reported here. After a rename, the file no longer exists under this
-        // name.
+        // An error cannot be reported here. After a rename, this fails because the file no longer
+        // has this name.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Makes the new file readable to those who can read `source`, as `cp` does. A copy of a private
+/// Makes the new file readable to everyone who can read `source`, as `cp` does. A copy of a private
 /// log is private from the start. The system clears the bits of the umask. The setuid, setgid and
-/// sticky bits are left out: the new file may have another owner, and must not run with that
+/// sticky bits are left out, because the new file may have another owner and must not run with that
 /// owner's rights.
 #[cfg(unix)]
 fn permit_as(options: &mut fs::OpenOptions, source: Option<&Path>) {
@@ -191,7 +192,7 @@ fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// On other systems a directory cannot be opened.
+/// On systems other than Unix, a directory cannot be opened.
 #[cfg(not(unix))]
 fn sync_directory(_path: &Path) -> io::Result<()> {
     Ok(())

@@ -17,7 +17,7 @@ pub(super) struct Output<'a, W> {
     pub(super) to: W,
     pub(super) path: Option<&'a Path>,
     pub(super) encoder: Encoder,
-    /// Bytes not yet written.
+    /// The bytes that have not been written yet.
     pub(super) out: Vec<u8>,
 }
 
@@ -37,16 +37,16 @@ impl<'a, W: Write> Output<'a, W> {
             .try_reserve_frame(data.len())
             .map_err(|_| reader.out_of_memory())?;
         encoder.encode_in_pieces(data, out, |out| write(to, out, WRITE_LEN, *path))?;
-        // A record that joins a container produces no piece, so `out` is checked here.
+        // A record that is added to a container produces no piece, so `out` is checked here.
         self.write()
     }
 
-    /// Writes `out` if it is long.
+    /// Writes `out` if it is long enough.
     pub(super) fn write(&mut self) -> Result<(), Error> {
         write(&mut self.to, &mut self.out, WRITE_LEN, self.path)
     }
 
-    /// Writes everything that is left.
+    /// Writes all remaining bytes.
     pub(super) fn finish(&mut self) -> Result<(), Error> {
         self.encoder.start(&mut self.out);
         self.encoder.end_container(&mut self.out);

@@ -16,7 +16,7 @@ use crate::options::options;
 use crate::reader::{Reader, Source};
 
 options! {
-    /// How to pack a log.
+    /// Options for packing a log.
     ///
     /// ```
     /// use cordwood_log::Dialect;
@@ -29,15 +29,15 @@ options! {
         /// [`LEVELDB`](Dialect::LEVELDB), [`WANDB`](Dialect::WANDB) or
         /// [`SWANLAB`](Dialect::SWANLAB). Default: `PACKED`, compressed with zstd.
         pub format: LogFormat = LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd), into with_format;
-        /// Refuse a record with more bytes than this, like [`ReadOptions::record_len_max`].
-        /// Default: 1 GiB.
+        /// The maximum length of a record, like [`ReadOptions::record_len_max`]. A longer record is
+        /// refused. Default: 1 GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
     }
 }
 
 impl PackOptions {
-    /// Returns the options for reading the log. They find the damage itself, not the remainder of
-    /// its block.
+    /// Returns the options for reading the log. With these options, the reader reports only the
+    /// damage itself, not the remainder of its block.
     fn reading(&self) -> ReadOptions {
         ReadOptions {
             on_corruption: OnCorruption::Salvage,
@@ -51,23 +51,23 @@ impl PackOptions {
 /// [packed](Dialect::PACKED) unless the options name another format. The report describes `source`.
 ///
 /// The copy is strict: it contains all records, or it is not made. Damage, an incomplete record at
-/// the end, and zeros are errors, because any of them may have been a record. There is one
-/// exception. In a file of whole blocks, zeros that fill the block of the last record count as
+/// the end, and zeros are errors, because any of them may have been a record. The only exception is
+/// padding. In a file of whole blocks, zeros that fill the block of the last record count as
 /// padding and are left out.
 ///
-/// The new log is read once, in ranges, before it gets its name.
+/// Before the new log gets its name, it is read once, in ranges, to check it.
 ///
 /// The same function converts a packed log back. If you copy a packed log to the dialect of the
-/// original, the copy has the same records. It has the same bytes if the original consisted of
-/// complete records only.
+/// original, the copy has the same records as the original. The copy has the same bytes if the
+/// original consisted of complete records only.
 ///
-/// Some logs are refused because they could not be restored: logs with a number, with compression
-/// of each record or with engine metadata; [`WANDB_OLD`](Dialect::WANDB_OLD); and versions of
-/// [`SWANLAB`](Dialect::SWANLAB) other than 2.
+/// A log is refused if it could not be restored from the copy. Such logs have a log number,
+/// compress each record, or contain engine metadata. Logs in [`WANDB_OLD`](Dialect::WANDB_OLD) and
+/// versions of [`SWANLAB`](Dialect::SWANLAB) other than 2 are also refused.
 ///
-/// `source` should be closed: records that are appended during the call may be missing. It is not
-/// changed, and `destination` must not exist. The new log is written in the same way as by
-/// [`salvage`](super::salvage()): a file with the final name is complete and on the disk.
+/// `source` should be a closed log, because records that are appended during the call may be
+/// missing from the copy. `source` is not changed, and `destination` must not exist. As with
+/// [`salvage`](super::salvage()), a file with the final name is complete and on the disk.
 ///
 /// ```
 /// use cordwood_log::{Dialect, Reader, ops};
@@ -92,13 +92,13 @@ impl PackOptions {
 ///
 /// * [`ErrorKind::Corruption`] if the log is damaged, ends in an incomplete record, or contains
 ///   zeros other than padding.
-/// * [`ErrorKind::NeverPacked`] for a log that could not be restored from the new one.
+/// * [`ErrorKind::NeverPacked`] if the log could not be restored from the new one.
 /// * [`ErrorKind::Unsupported`] if the options name a format that cannot be written, or if this
 ///   build needs the feature `zstd` and does not have it.
 /// * The other errors of [`Reader::open`] and [`Reader::next_event`], such as
 ///   [`ErrorKind::Foreign`] and [`ErrorKind::OverBudget`].
 /// * [`ErrorKind::Io`], with the path concerned, if `source` cannot be read or `destination` cannot
-///   be written. If only the last sync fails, which syncs the name, the new log stays.
+///   be written. The last sync is for the name. If only that sync fails, the new log is kept.
 /// * [`ErrorKind::Io`] if `destination` exists
 ///   ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists)).
 /// * [`ErrorKind::Io`] if `destination` has the name of a [segment](crate::segments), because a
@@ -112,7 +112,7 @@ pub fn pack_file(
     copy(&mut reader, destination.as_ref(), options)
 }
 
-/// Like [`pack_file`], for any source of a log.
+/// Like [`pack_file`], but for any source of a log.
 ///
 /// ```
 /// use cordwood_log::{Dialect, ops};
@@ -127,14 +127,14 @@ pub fn pack_file(
 ///
 /// # Errors
 ///
-/// The same errors as [`pack_file`]. If `source` cannot be read, the error has its
-/// [path](Source::path), if that is known.
+/// Returns the same errors as [`pack_file`]. If `source` cannot be read, the error contains the
+/// [path](Source::path) of the source, if it is known.
 pub fn pack<S: Source>(source: S, destination: impl AsRef<Path>, options: &PackOptions) -> Result<Report, Error> {
     let mut reader = Reader::with_source(source, options.reading());
     copy(&mut reader, destination.as_ref(), options)
 }
 
-/// The dialects that can be copied from and to.
+/// The dialects that a log can be copied from and to.
 const DIALECTS: [Dialect; 4] = [Dialect::PACKED, Dialect::LEVELDB, Dialect::WANDB, Dialect::SWANLAB];
 
 fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, options: &PackOptions) -> Result<Report, Error> {
@@ -147,7 +147,7 @@ fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, options: &PackOpt
     NewLog::check(destination)?;
     check_format(reader.format()?, reader.path())?;
     let mut new = NewLog::create(destination, format, reader)?;
-    // The zeros that no record has followed yet.
+    // The zeros that have not been followed by a record so far.
     let mut zeros: Option<SkippedRegion> = None;
     let report = report(reader, |reader, step| {
         let region = match step {
@@ -156,7 +156,7 @@ fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, options: &PackOpt
         };
         zeros = match zeros {
             None => region,
-            // These zeros are not padding, because more follows.
+            // These zeros are not padding, because more of the log follows them.
             Some(before) => match region.and_then(|region| before.joined(region)) {
                 None => return Err(not_a_record(before, reader.path())),
                 joined => joined,
@@ -183,8 +183,8 @@ fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, options: &PackOpt
     Ok(report)
 }
 
-/// Reads the new log at `path` in splits, as its readers will. It must have all records of
-/// `report`.
+/// Reads the new log at `path` in splits, as its readers will. The new log must contain all records
+/// of `report`.
 fn check_copy(path: &Path, report: &Report, record_len_max: u64) -> Result<(), Error> {
     const SPLIT_LEN: u64 = 64 << 20;
     let file_len = std::fs::metadata(path)
@@ -223,7 +223,7 @@ fn check_format(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
 fn check_skipped<S: Source>(region: SkippedRegion, reader: &Reader<S>) -> Result<(), Error> {
     let format = reader.decoder.format();
     match region.reason {
-        // The version is known by now.
+        // The reader knows the version by now.
         Reason::FileHeader | Reason::UnknownVersion { .. } => check_format(format, reader.path()),
         Reason::Metadata { kind } if format.dialect.meaning(kind).role == Role::Metadata(Metadata::Mark) => Ok(()),
         Reason::Metadata { .. } | Reason::IgnoredKind { .. } => {

@@ -19,7 +19,7 @@ use crate::options::{log_options, options};
 use crate::reader::{Reader, Source};
 
 options! {
-    /// How to salvage a log.
+    /// Options for salvaging a log.
     ///
     /// ```
     /// use cordwood_log::Dialect;
@@ -27,20 +27,20 @@ options! {
     /// let options = SalvageOptions::default().with_dialect(Dialect::PEBBLE).with_repair_bit_flips(true);
     /// ```
     pub struct SalvageOptions {
-        /// Also return records whose damage one flipped bit explains, with that bit flipped back.
-        /// [`Report::repaired_count`] and [`Report::repaired`] state which. If exactly one bit was
-        /// flipped, such a record has its original contents, confirmed by its checksum.
-        /// `docs/format/damage.md` explains how likely other damage is to look like one flipped
-        /// bit. Default: `false`.
+        /// Whether to also return records whose damage one flipped bit explains, with that bit
+        /// flipped back. [`Report::repaired_count`] and [`Report::repaired`] report these records.
+        /// If exactly one bit was flipped, such a record has its original contents, confirmed by
+        /// its checksum. `docs/format/damage.md` explains how likely other damage is to look like
+        /// one flipped bit. Default: `false`.
         pub repair_bit_flips: bool = false, set with_repair_bit_flips;
-        /// Refuse a record with more bytes than this, like [`ReadOptions::record_len_max`].
-        /// Default: 1 GiB.
+        /// The maximum length of a record, like [`ReadOptions::record_len_max`]. A longer record is
+        /// refused. Default: 1 GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
         /// The dialect of the log, like [`ReadOptions::dialect`]. Default: `None`.
         pub dialect: Option<Dialect> = None, into with_dialect;
         /// The number of the log, like [`ReadOptions::log_number`]. Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
-        /// How each record is compressed, like [`ReadOptions::compression`]. Default: `None`.
+        /// The compression of each record, like [`ReadOptions::compression`]. Default: `None`.
         pub compression: Option<Compression> = None, into with_compression;
     }
 }
@@ -73,17 +73,17 @@ impl SalvageOptions {
 ///
 /// The new log has the format of `source`: its dialect and log number, the form of its fragments,
 /// the engine metadata, its compression, and the end-of-log trailer if there was one.
-/// [`Report::not_kept`] lists lost properties.
+/// [`Report::not_kept`] lists the properties that could not be kept.
 ///
 /// RocksDB and Pebble take the number of a log from its file name. If the name of `destination`
 /// states a number other than the one that the records carry, these engines would read the log as
 /// empty. Such a name is refused.
 ///
-/// `source` is not changed, and `destination` must not exist. The new log is written next to it
-/// under a temporary name, synced, and renamed last, so a file with the final name is complete. On
-/// Unix, it has the permissions of `source` from the start, without the bits of the umask, as with
-/// `cp`. After a failure, the unfinished log is removed. If only the last sync fails, which syncs
-/// the name, the new log stays.
+/// `source` is not changed, and `destination` must not exist. The new log is written under a
+/// temporary name in the directory of `destination`, synced, and renamed last, so a file with the
+/// final name is complete. On Unix, the new log has the permissions of `source` from the start,
+/// without the bits of the umask, as with `cp`. After a failure, the unfinished log is removed. The
+/// last sync is for the name. If only that sync fails, the new log is kept.
 ///
 /// ```
 /// use cordwood_log::{Reader, ops};
@@ -111,11 +111,11 @@ impl SalvageOptions {
 /// * [`ErrorKind::Io`], with the path concerned, if `source` cannot be read or `destination` cannot
 ///   be written.
 /// * [`ErrorKind::Io`] if `destination` exists
-///   ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists)). It is left as it is.
+///   ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists)). The existing file is left as it is.
 /// * [`ErrorKind::Io`] if `destination` has the name of another log, or the name of a
 ///   [segment](crate::segments), because a copy does not start at the offset of a segment.
 /// * [`ErrorKind::Unsupported`] if the log starts by declaring that it is compressed, and this
-///   build does not have the feature `zstd`. It then cannot read any record of such a log. No log
+///   build does not have the feature `zstd`. Such a build cannot read any record of the log. No log
 ///   is written.
 /// * [`ErrorKind::OtherLog`] if all of `source` belongs to a log other than the one that its name
 ///   or the options state. No log is written.
@@ -131,7 +131,7 @@ pub fn salvage_file(
     write_records(&mut Reader::open_with(source, options.reading())?, destination.as_ref())
 }
 
-/// Like [`salvage_file`], for any source of a log.
+/// Like [`salvage_file`], but for any source of a log.
 ///
 /// ```
 /// use cordwood_log::ops;
@@ -147,15 +147,15 @@ pub fn salvage_file(
 ///
 /// # Errors
 ///
-/// The same errors as [`salvage_file`]. If `source` cannot be read, the error has its
-/// [path](Source::path), if that is known.
+/// Returns the same errors as [`salvage_file`]. If `source` cannot be read, the error contains the
+/// [path](Source::path) of the source, if it is known.
 #[cfg(feature = "fs")]
 pub fn salvage<S: Source>(source: S, destination: impl AsRef<Path>, options: &SalvageOptions) -> Result<Report, Error> {
     let mut reader = Reader::with_source(source, options.reading());
     write_records(&mut reader, destination.as_ref())
 }
 
-/// Like [`salvage`], for any destination, such as a buffer or a socket. No name is checked.
+/// Like [`salvage`], but for any destination, such as a buffer or a socket. No name is checked.
 ///
 /// ```
 /// use cordwood_log::ops;
@@ -170,7 +170,7 @@ pub fn salvage<S: Source>(source: S, destination: impl AsRef<Path>, options: &Sa
 ///
 /// # Errors
 ///
-/// The same errors as [`salvage`], but `destination` may have received a part of the log.
+/// Returns the same errors as [`salvage`], but `destination` may have received a part of the log.
 pub fn salvage_to<S: Source, W: Write>(source: S, destination: W, options: &SalvageOptions) -> Result<Report, Error> {
     let mut reader = Reader::with_source(source, options.reading());
     let format = format_to_write(&mut reader)?;
@@ -259,14 +259,15 @@ impl<W: Write> Copy<'_, '_, W> {
         if !is_salvaged {
             self.form = Some(form);
         }
-        // Without a log number, stale fragments could not be distinguished. If a log had two forms,
-        // readers would take one of them for an older log.
+        // Without a log number, stale fragments could not be distinguished. If a log had fragments
+        // of two forms, readers would mistake one of the forms for an older log.
         let number = number.filter(|_| self.form.unwrap_or(form).has_log_number());
         self.number = number.or(self.number);
         self.output.encoder.set_number(number);
     }
 
-    /// Copies the usable part of a skipped region. It is the last region that `reader` returned.
+    /// Copies the usable part of a skipped region, which must be the last region that `reader`
+    /// returned.
     fn region<S: Source>(&mut self, region: SkippedRegion, reader: &Reader<S>) {
         let dialect = self.format.dialect;
         match region.reason {
@@ -277,10 +278,10 @@ impl<W: Write> Copy<'_, '_, W> {
             Reason::Metadata { kind } => {
                 let bytes = reader.bytes(region);
                 match dialect.meaning(kind).role {
-                    // The encoder writes these itself.
+                    // The encoder writes these records itself.
                     Role::Metadata(Metadata::SetCompression | Metadata::Mark) => {}
-                    // The fragment may be part of a payload. It would change how an engine reads
-                    // the records that follow.
+                    // The fragment may be part of a payload. A copy of the fragment would change
+                    // how an engine reads the records that follow.
                     role if reader.decoder.salvaged().contains(&region.start) => self.lose_metadata(role),
                     _ => {
                         let valid = dialect.valid(bytes, true);

@@ -16,72 +16,74 @@ use crate::reader::{Reader, SeekSource, Source};
 /// The contents of a log, in numbers.
 ///
 /// The sum `stored_len + header_len + trailer_len + skipped_len` is the length of the file, if it
-/// was read from its start to its end and no record in a container was too long. The bytes of such
-/// a record are in two of these numbers.
+/// was read from its start to its end and no record in a container was too long. The bytes of a
+/// record that was too long are counted twice in this sum.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stat {
     /// The format of the log: its dialect, its log number and its compression.
     pub format: LogFormat,
-    /// Records that were returned.
+    /// The number of records that were returned.
     pub record_count: u64,
-    /// The number of these records that start after damage in the same block, like
+    /// The number of returned records that start after damage in the same block, like
     /// [`Report::salvaged_count`](super::Report::salvaged_count).
     pub salvaged_count: u64,
-    /// Bytes of data in the records.
+    /// The number of bytes of data in the records.
     pub payload_len: u64,
-    /// Bytes of payload in all fragments of the records. It differs from `payload_len` only in a
-    /// compressed or a packed log.
+    /// The number of payload bytes in all fragments of the records. This differs from `payload_len`
+    /// only in a compressed or a packed log.
     pub stored_len: u64,
-    /// Bytes of header in all fragments of the records.
+    /// The number of header bytes in all fragments of the records.
     pub header_len: u64,
-    /// Length of the shortest record in bytes, or `None` if there is none.
+    /// The length of the shortest record in bytes, or `None` if there are no records.
     pub record_len_min: Option<u64>,
-    /// Length of the longest record in bytes, or `None` if there is none.
+    /// The length of the longest record in bytes, or `None` if there are no records.
     pub record_len_max: Option<u64>,
-    /// FULL fragments of the records.
+    /// The number of FULL fragments of the records.
     pub full_count: u64,
-    /// FIRST fragments of the records.
+    /// The number of FIRST fragments of the records.
     pub first_count: u64,
-    /// MIDDLE fragments of the records.
+    /// The number of MIDDLE fragments of the records.
     pub middle_count: u64,
-    /// LAST fragments of the records.
+    /// The number of LAST fragments of the records.
     pub last_count: u64,
-    /// Containers of a packed log from which a record was returned. Each container is counted in
-    /// the range where it starts.
+    /// The number of containers of a packed log from which a record was returned. Each container is
+    /// counted in the range where it starts.
     pub container_count: u64,
-    /// Bytes of payload in the fragments of these containers.
+    /// The number of payload bytes in the fragments of these containers.
     pub container_len: u64,
-    /// Records that were in containers.
+    /// The number of records that were in containers.
     pub packed_count: u64,
-    /// Bytes of data in these records.
+    /// The number of bytes of data in the records that were in containers.
     pub packed_len: u64,
-    /// Bytes of trailers, at the ends of blocks that have no room for a header.
+    /// The number of trailer bytes, which are at the ends of blocks that have no room for a header.
     pub trailer_len: u64,
-    /// Bytes that were not returned, for any reason. [`verify`](super::verify) lists the reasons.
+    /// The number of bytes that were not returned, for any reason. [`verify`](super::verify) lists
+    /// the reasons.
     pub skipped_len: u64,
     /// The number of skipped bytes that are in regions of [`Severity::Corruption`].
     pub damaged_len: u64,
     /// The length of the file. For a log in [`segments`](crate::segments), this is the offset of
-    /// its end. `None` if it is not known, for example for a stream that was not read to its end.
+    /// its end. The length is `None` if it is not known, for example for a stream that was not read
+    /// to its end.
     pub file_len: Option<u64>,
     /// How reading ended.
     pub end: End,
     /// The number of another log, if the whole file belongs to it. See
     /// [`LogInfo::other_log_number`](crate::read::LogInfo::other_log_number).
     pub other_log_number: Option<u32>,
-    /// Whether there is a region of [`Severity::Corruption`]. It may be empty.
+    /// Whether there is a region of [`Severity::Corruption`]. The region may be empty.
     is_damaged: bool,
-    /// Bytes of `skipped_len` that are a torn tail.
+    /// The number of skipped bytes that are a torn tail.
     torn_len: u64,
     last_zeros: LastZeros,
-    /// Bytes of zeros, and the number of them that no record follows.
+    /// The number of bytes of zeros, and the number of those that no record follows.
     zeros_len: u64,
     last_zeros_len: u64,
 }
 
 impl Stat {
-    /// Returns the sum of this range and the next one.
+    /// Returns the sum of the counts of this range and the next one.
     fn joined(mut self, next: Stat) -> Self {
         let end = joined_end((self.events(), self.end), (next.events(), next.end));
         self.last_zeros.append(next.last_zeros);
@@ -133,7 +135,7 @@ impl Stat {
         self.stored_len += stored.payload_len;
         self.header_len += stored.header_len;
         match stored.fragment_count {
-            // A container is counted once.
+            // The fragments of a container are counted only once.
             0 => {}
             1 => self.full_count += 1,
             count => {
@@ -142,7 +144,7 @@ impl Stat {
                 self.last_count += 1;
             }
         }
-        // These are the trailers inside the record.
+        // The trailers inside the record are counted here.
         self.trailer_len += stored.trailer_len;
         if let DataAt::Container { .. } = span.data_at {
             self.container_count += u64::from(stored.fragment_count > 0);
@@ -156,34 +158,34 @@ impl Stat {
         Events::of(self.record_count, self.skipped_len, self.torn_len)
     }
 
-    /// Returns the mean length of a record in bytes, or `None` if there is none.
+    /// Returns the mean length of a record in bytes, or `None` if there are no records.
     pub fn record_len_mean(&self) -> Option<f64> {
         (self.record_count > 0).then(|| self.payload_len as f64 / self.record_count as f64)
     }
 
-    /// Returns the file offset at which the zeros start that extend to the end of the file, like
+    /// Returns the file offset at which the zeros at the end of the file start, like
     /// [`Report::zeros_offset`](super::Report::zeros_offset).
     pub fn zeros_offset(&self) -> Option<u64> {
         self.last_zeros.before(self.file_len?)
     }
 
-    /// Returns the number of bytes of zeros ([`Reason::ZeroFill`]) that a record follows. They are
-    /// padding, space that was never written, or data that was lost.
+    /// Returns the number of bytes of zeros ([`Reason::ZeroFill`]) that a record follows. These
+    /// zeros are padding, space that was never written, or data that was lost.
     pub fn zeros_inside_len(&self) -> u64 {
         self.zeros_len - self.last_zeros_len
     }
 
-    /// Returns the number of blocks in the file, including a partial last one. `None` if the length
-    /// of the file is not known. For a log in [`segments`](crate::segments), the offsets are
-    /// treated as if they belonged to one file.
+    /// Returns the number of blocks in the file, including a partial last one. Returns `None` if
+    /// the length of the file is not known. For a log in [`segments`](crate::segments), the offsets
+    /// are treated as if they belonged to one file.
     pub fn block_count(&self) -> Option<u64> {
         self.file_len.map(|len| len.div_ceil(BLOCK_LEN as u64))
     }
 }
 
 /// Reads to the end of the log, and counts records, fragments and bytes. Damage is not an error
-/// here: it is counted, as [`verify`](super::verify) reports it. Like that function, it holds no
-/// record in memory.
+/// here. It is counted as [`verify`](super::verify) reports it. Like `verify`, this function holds
+/// no record in memory.
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, ops};
@@ -197,7 +199,7 @@ impl Stat {
 ///
 /// # Errors
 ///
-/// The same errors as [`Reader::next_event`], but never
+/// Returns the same errors as [`Reader::next_event`], but never
 /// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption).
 pub fn stat<S: Source>(source: S, options: &ReadOptions) -> Result<Stat, Error> {
     stat_from(&mut Reader::with_source(source, options.clone()))
@@ -215,8 +217,8 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
     // The number of records before the last zeros.
     let mut count_before_zeros = 0;
     loop {
-        // Most records have already been found. With `step`, the span of each record would go
-        // through memory.
+        // Most records have already been found. Using `step` here would pass the span of each
+        // record through memory.
         if let Some(span) = reader.decoder.next_of_run() {
             stat.trailer_len += span.offset - position.unwrap_or(span.offset);
             position = Some(span.end_offset);
@@ -255,7 +257,7 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
                 stat.format = reader.format()?;
                 stat.trailer_len += match (end, position) {
                     // A range can end inside a container, but the last record of a container
-                    // extends to its end.
+                    // extends to the end of the container.
                     (End::Clean { offset }, Some(position)) => offset.saturating_sub(position),
                     // This is a torn record whose first fragment is empty and is the last of its
                     // block.
@@ -304,8 +306,8 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
 ///
 /// # Errors
 ///
-/// The same errors as [`Reader::open`] and [`Reader::next_event`], but never
-/// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption). Also
+/// Returns the same errors as [`Reader::open`] and [`Reader::next_event`], but never
+/// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption). Also returns
 /// [`ErrorKind::Io`](crate::ErrorKind::Io) if a thread cannot be started.
 #[cfg(feature = "fs")]
 pub fn stat_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZeroUsize) -> Result<Stat, Error> {
@@ -313,11 +315,11 @@ pub fn stat_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZero
 }
 
 /// Runs [`stat`] in a thread for each of `readers`, which read the same file. The result does not
-/// depend on their number.
+/// depend on the number of readers.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Io`](crate::ErrorKind::Io) if a source cannot be read or a thread cannot be
+/// Returns [`ErrorKind::Io`](crate::ErrorKind::Io) if a source cannot be read or a thread cannot be
 /// started.
 pub fn stat_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &Parts) -> Result<Stat, Error> {
     if readers.len() > 1

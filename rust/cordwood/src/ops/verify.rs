@@ -19,37 +19,38 @@ use crate::reader::{Reader, SeekSource, Source};
 pub struct Report {
     /// The format of the log: its dialect, its log number and its compression.
     pub format: LogFormat,
-    /// Whether the dialect was named, or detected. If not, the dialect could not be detected, and
-    /// the log was read as [`Dialect::LEVELDB`](crate::Dialect::LEVELDB).
+    /// Whether the dialect was named or could be detected. If the dialect is not known, the log was
+    /// read as [`Dialect::LEVELDB`](crate::Dialect::LEVELDB).
     pub is_dialect_known: bool,
-    /// Records that were returned.
+    /// The number of records that were returned.
     pub record_count: u64,
-    /// The number of these records that start after damage in the same block. LevelDB's reader and
-    /// [`OnCorruption::Skip`](crate::OnCorruption::Skip) drop them, and return the others.
+    /// The number of returned records that start after damage in the same block. LevelDB's reader
+    /// and [`OnCorruption::Skip`](crate::OnCorruption::Skip) drop these records, and return the
+    /// others.
     pub salvaged_count: u64,
-    /// The number of records in the new log for which a bit of a fragment was flipped back. It is
+    /// The number of records in the new log for which a bit of a fragment was flipped back. This is
     /// nonzero only after [`salvage`](super::salvage) with
     /// [`SalvageOptions::repair_bit_flips`](super::SalvageOptions::repair_bit_flips).
     pub repaired_count: u64,
-    /// Bytes of data in the records, without headers and trailers.
+    /// The number of bytes of data in the records, without headers and trailers.
     pub payload_len: u64,
     /// The length of the whole file, including the bytes outside the range. For a log in
-    /// [`segments`](crate::segments), this is the offset of its end. `None` if it is not known, for
-    /// example for a stream that was not read to its end.
+    /// [`segments`](crate::segments), this is the offset of its end. The length is `None` if it is
+    /// not known, for example for a stream that was not read to its end.
     pub file_len: Option<u64>,
     /// The regions that were not returned.
     pub findings: Findings,
-    /// The repairs. Each one has the place of a fragment, the reason why a reader skips it, and the
-    /// bit that was flipped back. The fragments belong to records, engine metadata, the file
-    /// header, or the trailer of a closed log.
+    /// The repairs. Each repair has the location of a fragment, the reason why a reader skips it,
+    /// and the bit that was flipped back. The fragments belong to records, engine metadata, the
+    /// file header, or the trailer of a closed log.
     pub repaired: Findings,
     /// How reading ended.
     pub end: End,
     /// The number of another log, if the whole file belongs to it. See
     /// [`LogInfo::other_log_number`](crate::read::LogInfo::other_log_number).
     pub other_log_number: Option<u32>,
-    /// The properties that [`salvage`](super::salvage) could not keep in the new log. Empty after
-    /// [`verify`].
+    /// The properties that [`salvage`](super::salvage) could not keep in the new log. This list is
+    /// empty after [`verify`].
     pub not_kept: Vec<NotKept>,
 }
 
@@ -60,9 +61,9 @@ impl Report {
         !self.findings.has(Severity::Corruption) && self.repaired.is_empty()
     }
 
-    /// Returns the file offset at which the zeros start that extend to the end of the file. `None`
-    /// if the file does not end in zeros, or was not read to its end. The zeros are not damage.
-    /// They are space that was never written, or data that was lost.
+    /// Returns the file offset at which the zeros at the end of the file start. Returns `None` if
+    /// the file does not end in zeros, or was not read to its end. These zeros do not count as
+    /// damage. They are space that was never written, or data that was lost.
     pub fn zeros_offset(&self) -> Option<u64> {
         self.findings.zeros_before(self.file_len?)
     }
@@ -82,7 +83,7 @@ impl Report {
         self.payload_len += len;
     }
 
-    /// Returns the joined report of this range and the next one.
+    /// Joins this report with the report of the next range.
     fn joined(mut self, next: Report) -> Report {
         self.end = joined_end((self.events(), self.end), (next.events(), next.end));
         self.record_count += next.record_count;
@@ -97,18 +98,19 @@ impl Report {
 named! {
     /// A property that [`salvage`](super::salvage) could not keep in the new log.
     pub enum NotKept {
-        /// The offset up to which the file had been synced, which some Pebble records state. These
-        /// records are written without it, in types 5 to 8 instead of 9 to 12.
+        /// The offset up to which the file had been synced, which some Pebble records state. Such
+        /// records are written without this offset, in types 5 to 8 instead of 9 to 12.
         SyncedOffsets = "synced_offsets",
         /// Metadata records in a form or place in which no engine writes them.
         BadMetadata = "bad_metadata",
         /// Fragments of an unknown type that is safe to ignore.
         IgnoredKinds = "ignored_kinds",
-        /// A RocksDB record with the lengths of timestamps. It is damaged in a way that one flipped
-        /// bit explains, or it was found only after damage in the same block. Without it, RocksDB
-        /// takes the keys that follow for keys without timestamps.
+        /// A RocksDB record with the lengths of timestamps. The record is damaged in a way that one
+        /// flipped bit explains, or it was found only after damage in the same block. Without the
+        /// record, RocksDB treats the keys that follow as keys without timestamps.
         TimestampSizes = "timestamp_sizes",
-        /// A RocksDB record that identifies the previous log, lost for the same reasons.
+        /// A RocksDB record that identifies the previous log. It is lost for the same reasons as a
+        /// record with the lengths of timestamps.
         Predecessor = "predecessor",
     }
 }
@@ -117,12 +119,12 @@ shows_name!(NotKept);
 
 /// Reads a log to its end and reports the findings.
 ///
-/// No record is held in memory, however long it is. The exception is a compressed log, where one
-/// record at a time is held.
+/// Records are not held in memory, however long they are. The exception is a compressed log, for
+/// which one record at a time is held.
 ///
 /// Damage is not an error here. [`OnCorruption::Fail`](crate::OnCorruption::Fail), the default,
-/// does the same as [`OnCorruption::Salvage`](crate::OnCorruption::Salvage), so that the report is
-/// about the damage itself and not the remainder of its block.
+/// does the same as [`OnCorruption::Salvage`](crate::OnCorruption::Salvage), so that the report
+/// covers only the damage itself and not the remainder of its block.
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, ops};
@@ -145,7 +147,7 @@ shows_name!(NotKept);
 ///
 /// # Errors
 ///
-/// The same errors as [`Reader::next_event`], but never
+/// Returns the same errors as [`Reader::next_event`], but never
 /// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption).
 pub fn verify<S: Source>(source: S, options: &ReadOptions) -> Result<Report, Error> {
     verify_from(&mut Reader::with_source(source, options.clone()))
@@ -165,7 +167,7 @@ pub(super) fn report<S: Source>(
 ) -> Result<Report, Error> {
     let mut report = Report::default();
     loop {
-        // As in `stat`. No repairs occur in a run.
+        // Runs are handled here for the same reason as in `stat`. No repairs occur in a run.
         while let Some(span) = reader.decoder.next_of_run() {
             report.record(span, reader.decoder.data_len(span));
             on_step(reader, Step::Record(span))?;
@@ -174,7 +176,7 @@ pub(super) fn report<S: Source>(
             Ok(Step::Record(span)) => {
                 report.record(span, reader.decoder.data_len(span));
                 if let Some(repaired) = reader.decoder.take_repairs() {
-                    // A repair of a container applies to all its records.
+                    // A repair of a container applies to all records in it.
                     report.repaired_count += reader.decoder.rest_len(span);
                     report.repaired.append(repaired);
                 }
@@ -211,13 +213,13 @@ pub(super) fn report<S: Source>(
 
 /// Runs [`verify`] on a file, with `threads` threads that each read a part of it.
 ///
-/// The report is the same for any number of threads. One thread reads pipes and devices. One thread
-/// also reads any file under [`OnCorruption::Stop`](crate::OnCorruption::Stop), where everything
-/// depends on the bytes before.
+/// The report is the same for any number of threads. Pipes and devices are read by one thread.
+/// Under [`OnCorruption::Stop`](crate::OnCorruption::Stop), any file is read by one thread, because
+/// the result depends on all earlier bytes.
 ///
 /// If damage is found in a log with a number, the log is read again, and the report describes the
-/// second reading. Such a log may be written over an older one at the same time. A reader may then
-/// see bytes of the older log where a record was written just afterwards.
+/// second reading. An engine may be writing such a log over an older one. A reader may then see
+/// bytes of the older log where a record is written just afterwards.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -233,8 +235,8 @@ pub(super) fn report<S: Source>(
 ///
 /// # Errors
 ///
-/// The same errors as [`Reader::open`] and [`Reader::next_event`], but never
-/// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption). Also
+/// Returns the same errors as [`Reader::open`] and [`Reader::next_event`], but never
+/// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption). Also returns
 /// [`ErrorKind::Io`](crate::ErrorKind::Io) if a thread cannot be started.
 #[cfg(feature = "fs")]
 pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZeroUsize) -> Result<Report, Error> {
@@ -243,11 +245,11 @@ pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZe
 }
 
 /// Runs [`verify`] in a thread for each of `readers`, which read the same file. The report does not
-/// depend on their number.
+/// depend on the number of readers.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Io`](crate::ErrorKind::Io) if a source cannot be read or a thread cannot be
+/// Returns [`ErrorKind::Io`](crate::ErrorKind::Io) if a source cannot be read or a thread cannot be
 /// started.
 pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &Parts) -> Result<Report, Error> {
     if readers.len() > 1
@@ -261,12 +263,13 @@ pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &P
     verify_live(reader, &parts.options(0))
 }
 
-/// Like [`verify`], for a reader with `options` of a file that another program may be writing to. A
-/// log with a number that seems damaged is read again. It may be written over an older log, and the
-/// first reading may have reached its end, where the older log follows, just before more of it was
-/// written. A source that cannot seek is read only once.
+/// Like [`verify`], but for a file that another program may be writing to. `options` are the
+/// options of `reader`. If a log with a number seems damaged, it is read again. Such a log may be
+/// written over an older log. The first reading may then have reached the end of the new log, where
+/// the older log follows, just before more of the new log was written. A source that cannot seek is
+/// read only once.
 fn verify_live<S: SeekSource>(reader: &mut Reader<S>, options: &ReadOptions) -> Result<Report, Error> {
-    // The format at the start. Later findings apply only from their place on.
+    // This is the format at the start of the log. Later findings apply only from their offset on.
     let format = reader.format()?;
     let report = verify_from(reader)?;
     let may_be_live = !report.is_ok() && format.log_number.is_some();

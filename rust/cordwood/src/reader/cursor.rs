@@ -11,7 +11,7 @@ use crate::error::{Error, Refused, refusal};
 use crate::format::BLOCK_LEN;
 use crate::fragment::RUN_MAX;
 
-/// The next finding in a log: see [`Reader::found`].
+/// The next finding in a log. See [`Reader::found`].
 ///
 /// This enum is exhaustive, so a `match` on it accounts for every byte of the file.
 #[derive(Debug, Clone, Copy)]
@@ -26,8 +26,8 @@ pub enum Found<'a> {
     End(End),
 }
 
-/// A record that was found but not taken yet. Its bytes are where the reader has them: in the
-/// window, or in the decoder if it had to join or decompress them.
+/// A record that was found but not taken yet. Its bytes are in the window, or in the decoder if it
+/// had to join or decompress them.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct FoundRecord<'a> {
@@ -90,12 +90,13 @@ impl<'a> FoundRecord<'a> {
 
 impl<S: Source> Reader<S> {
     /// Returns the next finding, if there is one. [`find`](Self::find) and
-    /// [`read_more`](Self::read_more) look for it, and [`advance`](Self::advance) takes it. Until
-    /// it is taken, each call returns the same finding.
+    /// [`read_more`](Self::read_more) look for a finding, and [`advance`](Self::advance) takes it.
+    /// Until then, each call returns the same finding.
     ///
     /// Use this if you do your own waiting, or if you may fail to use a record. In all other cases,
-    /// [`next_event`](Self::next_event) is simpler. You can mix calls to both. A record is found as
-    /// soon as the source has returned its last byte, without reading more.
+    /// [`next_event`](Self::next_event) is simpler. You can mix these calls with calls to
+    /// `next_event`. A record is found as soon as the source has returned its last byte, without
+    /// reading more.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -167,8 +168,8 @@ impl<S: Source> Reader<S> {
     /// assert_eq!(reader.take_record(|record| Some(record.len())), Some(3));
     /// assert_eq!(reader.take_record(|record| Some(record.len())), None);
     /// ```
-    // Records of a run have their own path. Most records are in a run, and this way the compiler
-    // knows where their bytes are.
+    // Records of a run have their own path. Most records are in a run, and on this path the
+    // compiler knows where their bytes are.
     #[inline(always)]
     pub fn take_record<T>(&mut self, make: impl FnOnce(FoundRecord<'_>) -> Option<T>) -> Option<T> {
         let Some(span) = self.decoder.peek_of_run() else {
@@ -207,11 +208,11 @@ impl<S: Source> Reader<S> {
         self.last.take().map_or(Ok(()), |last| last.map(drop))
     }
 
-    /// Looks for the next finding in the bytes that have been read, unless there [already is
-    /// one](Self::found). Returns whether there is one now. If it returns `false`, more bytes must
-    /// be read. This function does not read the next bytes from the source. It does other I/O only
-    /// to inspect the rest of a long file that does not start like a log, and to open the next file
-    /// of a segmented log.
+    /// Looks for the next finding in the bytes that have been read, unless a finding [already
+    /// exists](Self::found). Returns whether there is a finding now. If it returns `false`, more
+    /// bytes must be read. This function does not read the next bytes from the source. It does
+    /// other I/O only to inspect the rest of a long file that does not start like a log, and to
+    /// open the next file of a segmented log.
     pub fn find(&mut self) -> bool {
         if self.has_found() {
             return true;
@@ -314,7 +315,7 @@ impl<S: Source> Reader<S> {
     }
 
     /// Implements [`move_found`](Self::move_found) for a reader that does not keep the bytes of
-    /// records. Adds only their places and lengths to `batch`.
+    /// records. Adds only their offsets and lengths to `batch`.
     fn move_places(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<(), Error> {
         loop {
             if batch.reserve(RUN_MAX, 0).is_err() {
@@ -370,7 +371,7 @@ mod tests {
     use crate::dialect::Dialect;
     use crate::writer::{Writer, WriterOptions};
 
-    /// A reader that does not keep bytes moves the same places and lengths to a batch.
+    /// A reader that does not keep bytes moves the same offsets and lengths to a batch.
     #[test]
     fn a_batch_without_bytes_has_the_same_offsets() {
         for dialect in [Dialect::LEVELDB, Dialect::PACKED] {
@@ -392,7 +393,7 @@ mod tests {
             });
             let [whole, places] = batches;
             assert!(whole.len() > 2000 && places.data().is_empty(), "{}", whole.len());
-            // Not `assert_eq!`, because a failure would print all of them.
+            // This is not `assert_eq!`, because a failure would print all offsets.
             assert!(places.offsets() == whole.offsets());
             assert!(places.record_offsets() == whole.record_offsets());
             assert!(places.record_end_offsets() == whole.record_end_offsets());

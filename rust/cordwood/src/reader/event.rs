@@ -5,7 +5,7 @@ use std::fmt;
 use crate::damage::SkippedRegion;
 use crate::decode::RecordSpan;
 
-/// A record: its bytes and its position in the file.
+/// The bytes of a record and its position in the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Record<'a> {

@@ -1,4 +1,4 @@
-//! Detects the format of the log, once, from bytes that are read in any case.
+//! Detects the format of the log once, from bytes that the reader needs anyway.
 
 use super::{Reader, Source, source};
 use crate::decode::Decoder;
@@ -7,8 +7,8 @@ use crate::dialect::LogFormat;
 use crate::error::{Error, ErrorKind, unsupported};
 
 impl<S: Source> Reader<S> {
-    /// Returns the format of the log. The format is the dialect, and the log number and the
-    /// compression if they are known. The parts that you did not give are detected from the
+    /// Returns the format of the log. The format consists of the dialect, and of the log number and
+    /// the compression if they are known. Any part that you did not give is detected from the
     /// contents. See [`detect`](crate::ops::detect).
     ///
     /// ```
@@ -45,8 +45,8 @@ impl<S: Source> Reader<S> {
         Ok(is_known.then_some(format))
     }
 
-    /// Detects the format of the log if it is not known yet. Returns `false` if this needs more of
-    /// the file.
+    /// Detects the format of the log if it is not known yet. Returns `false` if detection needs
+    /// more of the file.
     pub(super) fn is_detected(&mut self) -> Result<bool, Error> {
         if !self.is_undetected {
             return Ok(true);

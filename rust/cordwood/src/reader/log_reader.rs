@@ -18,15 +18,16 @@ use crate::wal_metadata::LogInfo;
 /// Reads the records of a log.
 ///
 /// * [`from_slice`](Reader::from_slice) reads bytes in memory, including a memory map. It does not
-///   copy records of one fragment.
+///   copy records that have a single fragment.
 /// * [`open`](Reader::open) reads a file.
 /// * [`new`](Reader::new) reads any source that implements [`Read`].
 ///
-/// [`next_record`](Reader::next_record) returns the records. [`next_event`](Reader::next_event)
-/// also returns the regions between them. Neither copies the bytes. [`records`](Reader::records) is
-/// an iterator over records that own their bytes. A reader never writes to its source.
+/// [`next_record`](Reader::next_record) returns the next record. [`next_event`](Reader::next_event)
+/// also returns the regions between records. Both borrow the bytes from the reader.
+/// [`records`](Reader::records) is an iterator over records that own their bytes. A reader never
+/// writes to its source.
 ///
-/// `S` is the type of the source. `Reader` without a parameter is the type that
+/// `S` is the type of the source. `Reader` without a type parameter is the type that
 /// [`open`](Reader::open) returns.
 ///
 /// ```
@@ -47,31 +48,31 @@ use crate::wal_metadata::LogInfo;
 #[derive(Debug)]
 pub struct Reader<S = StreamSource<FileReader>> {
     pub(super) source: S,
-    /// Its facts about the last step are valid until the next step.
+    /// The state that the decoder keeps about the last step is valid until the next step.
     pub(crate) decoder: Decoder,
-    /// Each seek updates `start`, `seek_range` also updates `end`, and each file that is opened
-    /// updates `origin`.
+    /// A seek sets `start`, `seek_range` also sets `end`, and opening a file sets `origin`.
     pub(crate) options: ReadOptions,
     /// The offset of the last seek.
     sought: Option<u64>,
-    /// Whether the format of the file is still to be detected.
+    /// Whether the format of the file has not been detected yet.
     pub(super) is_undetected: bool,
-    /// The format that was detected last.
+    /// The last detected format.
     pub(super) detected: Option<LogFormat>,
-    /// The end of this file, if more files follow.
+    /// The state of the break between this file and the next one, if more files follow.
     joint: Joint,
-    /// The number of salvaged records that were left out. `None` if they are not to be left out.
+    /// The number of salvaged records that were left out, or `None` if they are returned.
     left_out_count: Option<u64>,
     fails: bool,
     end: Option<End>,
-    /// The finding after the records of the decoder's run, if it has not been taken yet. It is a
-    /// single record, a region, an error or the end.
+    /// The finding that follows the records of the decoder's run, if it has not been taken yet. It
+    /// is a single record, a region, an error or the end.
     pub(super) last: Option<Result<Step, Error>>,
     pub(super) path: Option<PathBuf>,
 }
 
 impl<'a> Reader<SliceSource<'a>> {
-    /// Reads bytes in memory. `file[0]` is always file offset 0, whatever range `options` has.
+    /// Reads bytes in memory. `file[0]` is always file offset 0, regardless of the range in
+    /// `options`.
     pub fn from_slice(file: &'a [u8], options: ReadOptions) -> Self {
         Reader::with_source(SliceSource::new(file), options)
     }
@@ -79,8 +80,8 @@ impl<'a> Reader<SliceSource<'a>> {
 
 impl<R: Read> Reader<StreamSource<R>> {
     /// Reads from `read`, about 256 KiB at a time. `read` must be at file offset 0. If the range
-    /// starts later, the bytes before it are read and discarded. A short read does not mean the end
-    /// of the file. Only a read of no bytes does.
+    /// starts later, the bytes before it are read and discarded. Only a read that returns no bytes
+    /// marks the end of the file. A short read does not.
     pub fn new(read: R, options: ReadOptions) -> Self {
         Reader::with_source(StreamSource::new(read, 0), options)
     }
@@ -93,8 +94,8 @@ impl Reader<StreamSource<FileReader>> {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Io`] with the path if the log cannot be opened. The first read returns
-    /// the errors of [`format`](Reader::format), such as [`ErrorKind::Foreign`].
+    /// Returns [`ErrorKind::Io`] with the path if the log cannot be opened. The first read can also
+    /// return the errors of [`format`](Reader::format), such as [`ErrorKind::Foreign`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Reader::open_with(path, ReadOptions::default())
     }
@@ -104,9 +105,9 @@ impl Reader<StreamSource<FileReader>> {
     /// A segmented log is a directory. The reader reads all the files that exist when it is opened.
     /// If you [`seek`](Self::seek) to the end of the log or past it, the reader also finds newer
     /// files. All offsets are log offsets. If bytes are missing between the end of a file and the
-    /// start of the next one, they are a skipped region with the reason [`Reason::MissingSegment`].
-    /// A range that starts at 0 starts at the first offset of the log, even if older files were
-    /// pruned.
+    /// start of the next one, the reader reports them as a skipped region with the reason
+    /// [`Reason::MissingSegment`]. If the range starts at 0, reading starts at the first offset of
+    /// the log, even if older files were pruned.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader, segments};
@@ -125,7 +126,7 @@ impl Reader<StreamSource<FileReader>> {
     ///
     /// * [`ErrorKind::Io`] with the path, if the log cannot be opened or is a directory without
     ///   segments.
-    /// * [`ErrorKind::NotASegment`] if a directory also contains other files.
+    /// * [`ErrorKind::NotASegment`] if the directory of a segmented log also contains other files.
     /// * [`ErrorKind::Pruned`] if the range starts before the first offset of a segmented log.
     /// * [`ErrorKind::Changed`] if `options` has a position that belongs to another log.
     /// * [`ErrorKind::Unsupported`] if `options` names a dialect that cannot have the given number
@@ -145,12 +146,12 @@ impl Reader<StreamSource<FileReader>> {
         Ok(reader)
     }
 
-    /// Seeks to the block in which the range starts. Before that block, it reads only the bytes
-    /// from which it detects the log's format.
+    /// Seeks to the block in which the range starts. The only bytes it reads before that block are
+    /// those needed to detect the log's format.
     fn start_range(&mut self) -> Result<(), Error> {
         let start = self.options.start;
-        // A pipe cannot seek, so all of its bytes have to be read. Opening it must not wait for
-        // them.
+        // A pipe cannot seek, so it must be read from its first byte. Opening a pipe must not wait
+        // for data.
         if start == 0 || self.source.file_len().is_none() {
             return Ok(());
         }
@@ -166,7 +167,7 @@ impl Reader<StreamSource<FileReader>> {
         })
     }
 
-    /// Returns a reader of another range of the same open file, even if the path now names another
+    /// Returns a reader for another range of the same open file, even if the path now names another
     /// file. `options` must name the dialect.
     ///
     /// ```
@@ -274,14 +275,14 @@ impl<S: SeekSource> Reader<S> {
     }
 
     /// Seeks to the start of a range, like [`seek`](Self::seek), but does not read ahead past the
-    /// end of the range. The caller must stop at the end of the range, because the decoder finds
-    /// runs of records only where it may read the whole block. If `stays` is true, and the
-    /// container that is open contains `range.start`, the reader does not seek unless it is already
-    /// past `range.start`.
+    /// end of the range. The decoder itself does not stop at the end of the range, because it finds
+    /// runs of records only where it may read the whole block. The caller must stop there. If
+    /// `stays` is true, and the container that is open contains `range.start`, the reader does not
+    /// seek unless it is already past `range.start`.
     pub(crate) fn seek_range(&mut self, range: Range<u64>, stays: bool) -> Result<(), Error> {
         let next = self.decoder.peek_of_container();
-        // In a segment that was opened within a range, the decoder would stop at the end of that
-        // range.
+        // A decoder that was created for a range would stop at the end of that range, so the reader
+        // must seek.
         if stays
             && self.decoder.has_no_end()
             && next.is_some_and(|next| next.offset <= range.start)
@@ -290,7 +291,7 @@ impl<S: SeekSource> Reader<S> {
             self.options.end = Some(range.end);
             return Ok(());
         }
-        // The end of the previous range does not apply to the file that is opened.
+        // If the seek opens another file, its decoder must use the end of this range.
         let before = self.options.end.replace(range.end);
         if let Err(error) = self.seek(range.start) {
             self.options.end = before;
@@ -303,7 +304,7 @@ impl<S: SeekSource> Reader<S> {
         Ok(())
     }
 
-    /// Starts again on the same source with `options`, which must name the dialect. This lets one
+    /// Restarts on the same source with `options`, which must name the dialect. This lets one
     /// reader read many ranges without allocating its window again.
     ///
     /// ```
@@ -320,8 +321,8 @@ impl<S: SeekSource> Reader<S> {
     /// # Errors
     ///
     /// * [`ErrorKind::Io`] if the source cannot seek to the start of the range.
-    /// * [`ErrorKind::Pruned`] if the range starts before the first offset of a segmented log. A
-    ///   start of 0 is not an exception here.
+    /// * [`ErrorKind::Pruned`] if the range starts before the first offset of a segmented log. This
+    ///   also applies to a start of 0.
     pub fn restart(&mut self, options: ReadOptions) -> Result<(), Error> {
         self.in_file_of(options.start, |reader| {
             let origin = reader.place().map_or(0, |place| place.origin);
@@ -382,12 +383,12 @@ impl<S: Source> Reader<S> {
         before
     }
 
-    /// Handles the end of a file of a segmented log that is not the last file. If there is a break
-    /// before the next file that has not been reported, returns it. Otherwise opens the next file,
-    /// and looks there.
+    /// Handles the end of a file that is not the last file of a segmented log. If there is an
+    /// unreported break before the next file, returns it. Otherwise, opens the next file and
+    /// returns the first step there.
     ///
-    /// This file ends at the offset where the next file starts, because only the newest file is
-    /// written to.
+    /// The part of this file that belongs to the log ends where the next file starts, because
+    /// writers only append to the newest file.
     #[cold]
     fn leave_file(&mut self, file_end: End, place: Place, next: u64) -> Result<Step, Error> {
         let range = self.options.start..self.options.end.unwrap_or(u64::MAX);
@@ -432,7 +433,7 @@ impl<S: Source> Reader<S> {
         &self.source
     }
 
-    /// Returns the source. The reader may have read more of it than it returned as records.
+    /// Returns the source. The reader may have read ahead of the records that it returned.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -470,19 +471,19 @@ impl<S: Source> Reader<S> {
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Io`] if the source cannot be read. Its kind is
-    ///   [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if there is not enough memory for a
-    ///   record. A later call tries again.
+    /// * [`ErrorKind::Io`] if the source cannot be read, or if there is not enough memory for a
+    ///   record. In the second case, its kind is [`OutOfMemory`](std::io::ErrorKind::OutOfMemory).
+    ///   A later call tries again.
     /// * [`ErrorKind::OverBudget`] if the next record of a compressed log decompresses to too many
     ///   bytes. A later call returns the same error.
-    /// * [`ErrorKind::Corruption`] in place of an event that is damage, under
+    /// * [`ErrorKind::Corruption`] instead of an event that is damage, under
     ///   [`OnCorruption::Fail`]. A later call continues after the damage.
-    /// * [`ErrorKind::Truncated`] at the end of a file that ends before the start of the range, or
-    ///   before the offset of a seek.
+    /// * [`ErrorKind::Truncated`] at the end of the file, if the file ends before the start of the
+    ///   range or before the offset of a seek.
     /// * [`ErrorKind::Foreign`] before the first event, as for [`format`](Self::format).
-    /// * [`ErrorKind::Unsupported`] before the first event, as for [`format`](Self::format). Also
-    ///   returned where a packed log continues in a later version or with an unknown compression. A
-    ///   later call returns the same error.
+    /// * [`ErrorKind::Unsupported`] before the first event, as for [`format`](Self::format). It is
+    ///   also returned where a packed log continues in a later version or with an unknown
+    ///   compression. A later call returns the same error.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
         match self.step()? {
             Step::Record(span) => Ok(Some(Event::Record(self.record(span)))),
@@ -505,9 +506,9 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Continues [`next_record`](Self::next_record) when there is no record of a run.
-    // Not inlined, for the same reason as `look`. It is separate from the rest, which needs more
-    // registers.
+    /// Does the work of [`next_record`](Self::next_record) if no record of a run is left.
+    // Not inlined, for the same reason as `look`. The loop is in a separate function because it
+    // needs more registers.
     #[inline(never)]
     fn next_in_container(&mut self) -> Result<Option<Record<'_>>, Error> {
         let Some(span) = self.decoder.next_of_container() else {
@@ -533,7 +534,8 @@ impl<S: Source> Reader<S> {
         Record::new(span, self.data(span))
     }
 
-    /// Takes the next step other than [`Step::NeedMore`].
+    /// Takes the next step and returns it. Reads from the source as needed, so the result is never
+    /// [`Step::NeedMore`].
     #[inline]
     pub(crate) fn step(&mut self) -> Result<Step, Error> {
         match self.decoder.next_of_run() {
@@ -542,8 +544,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    // This is not inlined, because inlining it would make `step` too large to be inlined into the
-    // loops over short records.
+    // This is not inlined. Otherwise `step` would be too large to be inlined into the loops over
+    // short records.
     #[inline(never)]
     fn look(&mut self) -> Result<Step, Error> {
         while !self.find() {
@@ -560,8 +562,8 @@ impl<S: Source> Reader<S> {
         self.last.take().unwrap_or(Ok(Step::NeedMore))
     }
 
-    /// Returns the next step of the decoder in the bytes that have been read. Does not take the
-    /// records of a run or of a container.
+    /// Returns the decoder's next step for the bytes that have been read. Does not take the records
+    /// of a run or of a container.
     pub(super) fn look_in_window(&mut self) -> Result<Step, Error> {
         if self.is_undetected && !self.is_detected()? {
             return Ok(Step::NeedMore);
@@ -589,7 +591,7 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Returns the next step of the decoder, without the salvaged records that are to be left out.
+    /// Returns the decoder's next step. Leaves out salvaged records if the caller asked for that.
     #[inline]
     fn next_not_left_out(&mut self) -> Step {
         loop {
@@ -603,8 +605,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Leaves out the records that [`OnCorruption::Salvage`] marks, and counts them. The remaining
-    /// records are the same that [`OnCorruption::Skip`] returns.
+    /// Leaves out the records that [`OnCorruption::Salvage`] marks, and counts them. The reader
+    /// then returns the same records as under [`OnCorruption::Skip`].
     // Hidden: for the command-line tool, which reports how many more records `salvage` would
     // return.
     #[doc(hidden)]
@@ -636,8 +638,8 @@ impl<S: Source> Reader<S> {
         self.options.on_corruption = policy;
     }
 
-    /// Checks at the end of the log that the file is long enough to contain the offset where
-    /// reading should start.
+    /// At the end of the log, checks that the file is not shorter than the offset where reading
+    /// should start.
     fn check_start(&self) -> Result<(), Error> {
         let (window, offset) = (self.source.window(), self.decoder.start());
         if !window.is_last || window.end_offset() >= offset {
@@ -678,17 +680,17 @@ impl<S: Source> Reader<S> {
         done
     }
 
-    /// Sets whether the bytes of fragmented records are kept. If they are not, you may only ask for
-    /// the length of a [found](Self::found) record, and [`move_found`](Self::move_found) moves only
-    /// the places and lengths of records.
+    /// Sets whether the bytes of fragmented records are kept. If they are not kept, only the length
+    /// of a [found](Self::found) record is available, and [`move_found`](Self::move_found) moves
+    /// only the offsets and lengths of records.
     // Hidden: for the Python binding, which can make tables without the column of records.
     #[doc(hidden)]
     pub fn set_keeps_data(&mut self, keeps_data: bool) {
         self.decoder.set_keeps_data(keeps_data);
     }
 
-    /// Returns the form of the log's fragments. This is the form of the first valid fragment at the
-    /// start of a block, if the part of the file that is in memory has one.
+    /// Returns the form of the log's fragments. The form is taken from the first block in memory
+    /// that starts with a valid fragment.
     pub(crate) fn form_in_memory(&self) -> Option<Form> {
         let (format, grid, window) = (self.decoder.format(), self.decoder.grid(), self.source.window());
         let mut start = grid.block_start(window.offset);
@@ -710,9 +712,9 @@ impl<S: Source> Reader<S> {
         None
     }
 
-    /// Returns the bytes of `region`, which must be the region returned last. Includes only bytes
-    /// that are in memory, which are at least those of the region's last block. If a flipped bit in
-    /// them was repaired, returns the repaired bytes.
+    /// Returns the bytes of `region`, which must be the last region returned. Includes only the
+    /// bytes that are in memory, which is always true of the region's last block. If a flipped bit
+    /// was repaired in these bytes, returns the repaired bytes.
     pub(crate) fn bytes(&self, region: SkippedRegion) -> &[u8] {
         if let Some(repaired) = self.decoder.repaired_at(region.start) {
             return repaired;
@@ -736,11 +738,11 @@ impl<S: Source> Reader<S> {
     }
 
     /// Returns the single flipped bit that explains `region`. `region` must be the last region that
-    /// was returned, in an event or an error.
+    /// was returned, either in an event or in an error.
     ///
     /// Returns `None` if a flipped bit cannot cause the reason of the region, or if
     /// [`locate_bit_flip`](crate::damage::locate_bit_flip) finds no such bit. Each call searches
-    /// again, and takes as long as that function.
+    /// again, so it takes as long as that function.
     ///
     /// ```
     /// use cordwood_log::{Error, ErrorKind, ReadOptions, Reader};

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::source::Place;
 use crate::error::Error;
 
-/// The source of [`Reader::open`](super::Reader), which needs the feature `fs`: there is no value
-/// of this type.
+/// The source of [`Reader::open`](super::Reader), which needs the feature `fs`. This type has no
+/// values.
 #[derive(Debug, Clone)]
 pub enum FileReader {}
 
@@ -18,7 +18,7 @@ impl FileReader {
     }
 }
 
-/// The files of a segmented log, which need the feature `fs`: there is no value of this type.
+/// The files of a segmented log, which need the feature `fs`. This type has no values.
 #[derive(Debug)]
 pub(super) enum Segments<R> {
     #[expect(dead_code, reason = "there is no `FileReader`")]

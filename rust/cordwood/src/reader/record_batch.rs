@@ -1,5 +1,5 @@
-//! Batches of records. A batch stores many records in a few buffers, for callers where one value
-//! per record costs more than the record itself.
+//! Batches of records. A batch stores many records in a few buffers. It is for callers that would
+//! spend more time on one object per record than on the record itself.
 
 use std::collections::TryReserveError;
 
@@ -19,8 +19,8 @@ pub struct RecordBatch {
     pub(super) data: Vec<u8>,
     offsets: Vec<i64>,
     record_offsets: Vec<u64>,
-    /// The index and end offset of each record that is not immediately followed by the next record.
-    /// A block trailer or a skipped region is between them.
+    /// The index and the end offset of each record that the next record does not directly follow. A
+    /// block trailer or a skipped region is between the two records.
     ends: Vec<(usize, u64)>,
     /// The indices of the salvaged records.
     salvaged: Vec<usize>,
@@ -68,7 +68,7 @@ impl RecordBatch {
     }
 
     /// Returns the file offset after the record with this index, counted from 0. The next record
-    /// starts at this offset, or after a block trailer or a skipped region that follows it.
+    /// starts there, or after a block trailer or a skipped region.
     pub fn record_end_offset(&self, index: usize) -> Option<u64> {
         let next = index.checked_add(1)?;
         if next == self.len() {
@@ -132,9 +132,9 @@ impl RecordBatch {
             .map(|ends| &self.data[ends[0] as usize..ends[1] as usize])
     }
 
-    /// Checks whether the batch is full. It is full if it contains `target_len` bytes of data. It
-    /// is also full if the offsets of its records alone take as much memory, but that limit is at
-    /// least 65,536 records.
+    /// Checks whether the batch is full. A batch is full once it contains `target_len` bytes of
+    /// data. It is also full once the offsets of its records alone take that much memory, and it
+    /// has at least 65,536 records.
     #[inline]
     pub fn is_full(&self, target_len: usize) -> bool {
         self.data.len() >= target_len || self.len() >= count_max(target_len)
@@ -185,9 +185,8 @@ impl RecordBatch {
         self.data.capacity() + size_of::<u64>() * (self.offsets.capacity() + self.record_offsets.capacity())
     }
 
-    /// Releases the memory that no record needs. A batch has room for a block even if it contains a
-    /// single record. Without this call, thousands of batches of short logs would each keep that
-    /// much.
+    /// Releases unused memory. A batch has room for a whole block even if it contains a single
+    /// record. If you keep thousands of batches of short logs, call this to keep them small.
     ///
     /// ```
     /// use cordwood_log::read::RecordBatch;
@@ -217,8 +216,8 @@ impl RecordBatch {
     }
 
     /// Adds the remaining records of a container until the batch [is full](Self::is_full) for
-    /// `target_len`. Returns the number of records added, which is at least one. If there is not
-    /// enough memory, adds no record.
+    /// `target_len`. Returns the number of records added, which is at least one. Adds no record if
+    /// there is not enough memory.
     pub(super) fn push_container(&mut self, rest: &Rest<'_>, target_len: usize) -> Result<usize, TryReserveError> {
         let room = target_len.saturating_sub(self.data.len());
         let (&start, ends) = rest.offsets.split_first().unwrap_or((&0, &[]));
@@ -260,8 +259,8 @@ impl RecordBatch {
         self.end_record(self.data.len(), offset, end_offset, false);
     }
 
-    /// Adds the place and the length of a record, without its bytes. The caller must have reserved
-    /// room for it.
+    /// Adds the offsets and the length of a record, without its bytes. The caller must have
+    /// reserved room for this entry.
     #[inline]
     pub(super) fn add_place(&mut self, len: u64, span: RecordSpan) {
         let data_len = self.offsets[self.len()] as usize + len as usize;
@@ -269,7 +268,7 @@ impl RecordBatch {
     }
 
     /// Ends a record whose bytes have been appended. `data_len` is the length of the data including
-    /// them.
+    /// these bytes.
     #[inline]
     pub(super) fn end_record(&mut self, data_len: usize, offset: u64, end_offset: u64, is_salvaged: bool) {
         if is_salvaged {
@@ -282,9 +281,9 @@ impl RecordBatch {
     }
 
     /// Reserves memory for a batch that has no records yet and will contain `target_len` bytes.
-    /// `log_len` is the length of the rest of the log. Without this, the records would be copied
-    /// several times while the batch grows. If there is not enough memory, the batch grows step by
-    /// step instead.
+    /// `log_len` is the length of the rest of the log. Without this call, the batch would grow
+    /// several times, and copy its records each time. If there is not enough memory, it grows in
+    /// this way after all.
     pub(super) fn start(&mut self, target_len: usize, log_len: u64) {
         let len = log_len.min(target_len.min(START_LEN_MAX) as u64) as usize;
         let count = count_max(len).min(len / HEADER_LEN) + RUN_MAX;
@@ -309,8 +308,8 @@ impl RecordBatch {
 const COUNT_MAX: usize = 1 << 16;
 
 /// The maximum number of bytes of data for which an empty batch reserves memory, in addition to one
-/// block. This is no more than a usual batch needs, because a file may be much longer than the part
-/// that is read.
+/// block. A file may be much longer than the part that is read, so an empty batch reserves no more
+/// than a typical batch needs.
 const START_LEN_MAX: usize = 1 << 20;
 
 fn count_max(target_len: usize) -> usize {

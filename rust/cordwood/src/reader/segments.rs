@@ -10,8 +10,9 @@ use super::source::Place;
 use crate::error::{Error, ErrorKind};
 use crate::segments::{Segment, list_again, list_log, name_of};
 
-/// The files of a segmented log, and which of them is open. The list is from when the log was
-/// opened, or from the last seek to its end or past it. `R` reads the open file.
+/// The files of a segmented log, and the index of the open file. The directory was listed when the
+/// log was opened, and again at each seek to the end of the log or past it. `R` reads the open
+/// file.
 pub(super) struct Segments<R> {
     directory: PathBuf,
     /// The files in the order of their offsets. There is at least one.
@@ -19,8 +20,8 @@ pub(super) struct Segments<R> {
     /// The index of the open file.
     current: usize,
     open: Arc<dyn Fn(FileReader) -> R + Send + Sync>,
-    /// The files and the index before the last [`open_at`](Self::open_at), for going back. The
-    /// files are stored only if the directory was listed again.
+    /// The list of files and the index before the last [`open_at`](Self::open_at), for going back.
+    /// The list is stored only if the directory was listed again.
     before: Option<(Option<Vec<Segment>>, usize)>,
 }
 
@@ -49,7 +50,7 @@ impl Segments<FileReader> {
 }
 
 impl<R> Segments<R> {
-    /// Returns the same files, each of which `wrap` wraps when it is opened.
+    /// Returns the same files. `wrap` wraps each file when it is opened.
     pub(super) fn map<T>(self, wrap: Arc<impl Fn(R) -> T + Send + Sync + 'static>) -> Segments<T>
     where
         R: 'static,

@@ -1,4 +1,4 @@
-//! Writes to any sink: a loop around the encoder.
+//! Writes the output of an encoder to any sink.
 
 use std::collections::TryReserveError;
 use std::io;
@@ -19,10 +19,10 @@ const HAS_SINK: &str = "only methods that take the whole writer take its sink";
 ///
 /// Records are buffered and written about 256 KiB at a time. [`flush`](Writer::flush),
 /// [`finish`](Writer::finish) and [`into_inner`](Writer::into_inner) write the rest. **Call
-/// `finish` or `into_inner` to learn whether everything was written**: dropping the writer without
-/// either tries to write the buffer, but cannot report a failure. Dropping does not write after a
-/// failure. It does not write in a forked child either, because the parent writes the same buffer.
-/// It never writes a trailer.
+/// `finish` or `into_inner` to learn whether everything was written.** If you only drop the writer,
+/// it tries to write the buffer, but cannot report a failure. Dropping does not write after a
+/// failure. In a forked child, dropping does not write either, because the parent writes the same
+/// buffer. Dropping never writes a trailer.
 ///
 /// After a failed write, it is unknown how much of the buffer was written, so every later call also
 /// fails.
@@ -41,7 +41,7 @@ const HAS_SINK: &str = "only methods that take the whole writer take its sink";
 /// ```
 #[derive(Debug)]
 pub struct Writer<W: Sink> {
-    /// `None` only after the sink has been returned. `drop` then has no bytes to write.
+    /// This is `None` only after the sink has been returned. `drop` then has no bytes to write.
     sink: Option<W>,
     encoder: Encoder,
     buffer: Vec<u8>,
@@ -78,7 +78,7 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// The same errors as [`Encoder::with_format`].
+    /// Returns the same errors as [`Encoder::with_format`].
     pub fn with_options(sink: W, options: WriterOptions) -> Result<Self, Error> {
         let encoder = Encoder::with_format(options.file_len, options.format())?;
         Ok(Writer::with_encoder(sink, encoder, options.record_len_max))
@@ -103,16 +103,16 @@ impl<W: Sink> Writer<W> {
         self.encoder.format()
     }
 
-    /// Returns the length of the file with all records so far, in bytes, including records not yet
-    /// written. While a container is open, its length is not known yet, and this is the lowest
-    /// offset that the next record can have.
+    /// Returns the length of the file in bytes with all records so far, including those not yet
+    /// written. The length of an open container is not known yet. While one is open, this is the
+    /// lowest offset that the next record can have.
     pub fn offset(&self) -> u64 {
         self.encoder.offset()
     }
 
     /// Appends a record and returns its offset in the file. For most records, this is the offset of
     /// the first header. For a record in a container, it is the offset of the container plus the
-    /// index of the record in it. The record may be empty.
+    /// record's index in the container. The record may be empty.
     ///
     /// ```
     /// use cordwood_log::{Error, ErrorKind, Writer, WriterOptions};
@@ -126,10 +126,10 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::RecordTooLarge`] if it has more than
-    ///   [`record_len_max`](WriterOptions::record_len_max) bytes. It is not appended.
-    /// * [`ErrorKind::Write`] if the buffer is full and the sink fails to write it. With
-    ///   [`is_undone`](WriteFailure::is_undone), there was no memory for the buffer
+    /// * [`ErrorKind::RecordTooLarge`] if the record has more than
+    ///   [`record_len_max`](WriterOptions::record_len_max) bytes. The record is not appended.
+    /// * [`ErrorKind::Write`] if the buffer is full and the sink fails to write it. If
+    ///   [`is_undone`](WriteFailure::is_undone) is set, there was no memory for the buffer
     ///   ([`io::ErrorKind::OutOfMemory`]), and the record was not appended.
     #[inline]
     pub fn append(&mut self, record: &[u8]) -> Result<u64, Error> {
@@ -140,7 +140,7 @@ impl<W: Sink> Writer<W> {
         }
     }
 
-    /// Like [`append`](Self::append), for a packed log. Most records are only added to the open
+    /// Like [`append`](Self::append), but for a packed log. Most records are only added to the open
     /// container.
     // This is a separate function and is not inlined, so that neither function has to save the
     // registers that the other needs.
@@ -155,7 +155,7 @@ impl<W: Sink> Writer<W> {
         self.append_any(record)
     }
 
-    /// Like [`append`](Self::append), for any record.
+    /// Does the work of [`append`](Self::append) for any record.
     #[inline(never)]
     fn append_any(&mut self, record: &[u8]) -> Result<u64, Error> {
         self.check()?;
@@ -176,8 +176,8 @@ impl<W: Sink> Writer<W> {
         Ok(offset)
     }
 
-    /// Like [`append`](Self::append), for a record of [`BUFFER_LEN`] bytes or more. The record is
-    /// written in pieces, so that only one piece is copied at a time.
+    /// Like [`append`](Self::append), but for a record of [`BUFFER_LEN`] bytes or more. The record
+    /// is written in pieces, so that only one piece is copied at a time.
     #[cold]
     fn append_long(&mut self, record: &[u8]) -> Result<u64, Error> {
         let reserved = self
@@ -200,7 +200,7 @@ impl<W: Sink> Writer<W> {
         })
     }
 
-    /// Appends several records in one loop and returns how many.
+    /// Appends several records in one loop and returns the number of records.
     ///
     /// ```
     /// use cordwood_log::Writer;
@@ -212,8 +212,8 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// The same errors as [`append`](Self::append). If a record is too long, or if there is no
-    /// memory for it, the records before it are appended.
+    /// Returns the same errors as [`append`](Self::append). If a record is too long, or if there is
+    /// no memory for it, the records before it are still appended.
     pub fn extend<R: AsRef<[u8]>>(&mut self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         self.check()?;
         let mut records = records.into_iter();
@@ -238,8 +238,8 @@ impl<W: Sink> Writer<W> {
         }
     }
 
-    /// Writes out all records so far and flushes the sink. It does not sync, so the data may still
-    /// be lost if the machine crashes.
+    /// Writes out all records so far and flushes the sink. This does not sync, so the data may
+    /// still be lost if the machine crashes.
     ///
     /// ```
     /// # use cordwood_log::Writer;
@@ -252,7 +252,7 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Write`], with the error of the sink.
+    /// Returns [`ErrorKind::Write`] with the error of the sink.
     pub fn flush(&mut self) -> Result<(), Error> {
         self.check()?;
         self.encoder.end_container(&mut self.buffer);
@@ -276,8 +276,8 @@ impl<W: Sink> Writer<W> {
 
     /// Writes out all records so far, then calls `sync` on the sink to put them on the disk.
     ///
-    /// A failed sync cannot be retried: the system may have dropped the bytes it could not write,
-    /// and it reports that only once. So every later call also fails.
+    /// A failed sync cannot be retried. The system may have dropped the bytes that it could not
+    /// write, and it reports this only once. So every later call also fails.
     ///
     /// ```
     /// # let mut file = tempfile::tempfile()?;
@@ -289,7 +289,7 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Write`], with the error of the sink or of `sync`.
+    /// Returns [`ErrorKind::Write`] with the error of the sink or of `sync`.
     pub fn sync_with(&mut self, sync: impl FnOnce(&mut W) -> io::Result<()>) -> Result<(), Error> {
         self.flush()?;
         self.unless_it_fails("sync", |writer| sync(writer.get_mut()))?;
@@ -303,19 +303,20 @@ impl<W: Sink> Writer<W> {
     }
 
     /// Returns the sink. Records appended since the last flush may not have reached it. Do not
-    /// write to it.
+    /// write to the sink.
     pub fn get_mut(&mut self) -> &mut W {
         self.sink.as_mut().expect(HAS_SINK)
     }
 
-    /// Returns whether a write or a sync has failed. If so, every further call also fails.
+    /// Returns whether a write or a sync has failed. After a failure, every further call also
+    /// fails.
     pub fn has_failed(&self) -> bool {
         self.failure.is_some()
     }
 
-    /// Ends the log with the trailer of its dialect, if any, flushes, and returns the sink. It
-    /// consumes the writer, because no record may be appended after the trailer. For a file that
-    /// you will append to later, use [`into_inner`](Self::into_inner), which writes no trailer.
+    /// Writes the trailer of the dialect, if it has one, flushes the sink, and returns it. The
+    /// writer is consumed, because no record may be appended after the trailer. If you will append
+    /// to the file later, use [`into_inner`](Self::into_inner), which writes no trailer.
     ///
     /// ```
     /// use cordwood_log::{Dialect, Writer, WriterOptions};
@@ -327,7 +328,7 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Write`], with the error of the sink. The sink is then lost.
+    /// Returns [`ErrorKind::Write`] with the error of the sink. The sink is then lost.
     pub fn finish(mut self) -> Result<W, Error> {
         self.check()?;
         self.encoder.end(&mut self.buffer);
@@ -347,7 +348,7 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Write`], with the error of the sink. The sink is then lost.
+    /// Returns [`ErrorKind::Write`] with the error of the sink. The sink is then lost.
     pub fn into_inner(mut self) -> Result<W, Error> {
         self.flush()?;
         Ok(self.sink.take().expect(HAS_SINK))
@@ -375,8 +376,8 @@ impl<W: Sink> Writer<W> {
         }
     }
 
-    /// Returns the error for a call after a failure. It does not have the text of the sink's error,
-    /// which was already returned and cannot be copied.
+    /// Returns the error for a call after a failure. This error does not contain the text of the
+    /// sink's error, because that error was already returned and cannot be copied.
     #[cold]
     fn refusal(&self, failure: Failure) -> Error {
         let source = match failure.errno {
@@ -386,7 +387,7 @@ impl<W: Sink> Writer<W> {
         self.failed(source, Some(failure.what))
     }
 
-    /// Returns the error for a failure, after it has been noted.
+    /// Returns the error for a failure that the writer has already noted.
     #[cold]
     fn failed(&self, source: io::Error, earlier: Option<&'static str>) -> Error {
         let failure = WriteFailure {
@@ -409,7 +410,8 @@ impl<W: Sink> Writer<W> {
         Ok(())
     }
 
-    /// Does the work named `what` with the sink. If it fails or panics, the writer has failed.
+    /// Runs the operation named `what` on the sink. If the operation fails or panics, the writer
+    /// has failed.
     fn unless_it_fails<T>(
         &mut self,
         what: &'static str,
@@ -437,12 +439,12 @@ struct Failure {
     errno: Option<i32>,
 }
 
-/// Tries to write the bytes that have not been flushed, like `BufWriter` does.
+/// Tries to write the bytes that have not been flushed, as `BufWriter` does.
 impl<W: Sink> Drop for Writer<W> {
     fn drop(&mut self) {
         let is_here = Process::current().number() == self.owner;
         if self.sink.is_some() && self.failure.is_none() && is_here {
-            // This cannot return an error. `finish` and `into_inner` report it.
+            // Dropping cannot report an error, but `finish` and `into_inner` can.
             let _ = self.flush();
         }
     }

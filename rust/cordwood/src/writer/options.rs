@@ -5,17 +5,18 @@ use crate::dialect::{Compression, Dialect, LogFormat};
 use crate::options::{log_options, options};
 
 options! {
-    /// How a [`Writer`](crate::Writer) writes. For a file on disk, see
-    /// [`LogFileOptions`](crate::LogFileOptions). Options with the same name mean the same there.
+    /// Options for a [`Writer`](crate::Writer). For a file on disk, use
+    /// [`LogFileOptions`](crate::LogFileOptions), in which options with the same names have the
+    /// same meaning.
     ///
     /// ```
     /// use cordwood_log::{Dialect, WriterOptions};
     /// let options = WriterOptions::default().with_dialect(Dialect::ROCKSDB).with_log_number(7);
     /// ```
     pub struct WriterOptions {
-        /// The length in bytes of the file to append to. The sink must write at its end. The last
-        /// record of the file must be complete, because every reader loses the records after a torn
-        /// one, up to the next block. Default: 0, a new file.
+        /// The length in bytes of the file to append to. The sink must write at the end of that
+        /// file. The last record of the file must be complete, because every reader loses the
+        /// records after a torn record, up to the next block. Default: 0, a new file.
         pub file_len: u64 = 0, set with_file_len;
         /// The dialect to write, as for
         /// [`Encoder::with_format`](crate::codec::Encoder::with_format). Default: `None`, which
@@ -24,13 +25,13 @@ options! {
         /// The number of the log, which goes into each fragment. See [`LogFormat::log_number`].
         /// Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
-        /// How each record is compressed, or each container in the dialect
-        /// [`PACKED`](Dialect::PACKED). Default: `None`, no compression.
+        /// The compression of each record or, in the dialect [`PACKED`](Dialect::PACKED), of each
+        /// container. Default: `None`, no compression.
         pub compression: Option<Compression> = None, into with_compression;
-        /// Refuse to write a record of more bytes than this, with
+        /// The maximum length of a record in bytes. A longer record is refused with
         /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default:
-        /// [`RECORD_LEN_MAX`], 1 GiB, as for readers. A longer record can be read only if the
-        /// reader's option of the same name allows it.
+        /// [`RECORD_LEN_MAX`], 1 GiB, as for readers. A record of more than 1 GiB can be read only
+        /// if the reader's option of the same name allows it.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
     }
 }

@@ -1,5 +1,5 @@
-//! The file operations that a [`LogFile`](super::LogFile) uses. They are a trait, so that tests can
-//! record them and make them fail.
+//! The file operations that a [`LogFile`](super::LogFile) uses. The operations are methods of a
+//! trait, so that tests can record them and make them fail.
 
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -19,11 +19,12 @@ pub trait Storage: Debug + Send + Sync {
     /// Returns the length of the file in bytes.
     fn file_len(&self) -> io::Result<u64>;
 
-    /// Reads some bytes at `offset` and returns how many. Returns 0 at the end of the file.
+    /// Reads some bytes at `offset` and returns the number of bytes read. Returns 0 at the end of
+    /// the file.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Writes some of `bytes` at `offset` and returns how many. No write starts past the end of the
-    /// file, but a write may extend the file.
+    /// Writes some of `bytes` at `offset` and returns the number of bytes written. No write starts
+    /// past the end of the file, but a write may extend the file.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
     /// Truncates the file, or extends it with zeros.
@@ -47,11 +48,11 @@ pub trait Storage: Debug + Send + Sync {
     }
 }
 
-/// A file of the operating system. It is locked until it is dropped in the process that opened it.
+/// A file of the operating system. It stays locked until the process that opened it drops it.
 #[derive(Debug)]
 pub(super) struct DiskFile {
     file: File,
-    /// Whether it is a regular file. A pipe or a device has no length and no positions.
+    /// Whether this is a regular file. A pipe or a device has no length and no positions.
     is_regular: bool,
     identity: Option<FileId>,
     /// The process that holds the lock.
@@ -101,9 +102,9 @@ impl DiskFile {
         })
     }
 
-    /// Checks whether the path still names this file. Between opening and locking it, its writer
-    /// may have renamed it and started the next one. Appended records would then be in the older
-    /// file, after the records of the newer one.
+    /// Checks whether the path still names this file. Another writer may have renamed the file
+    /// before it was locked, and started a new one. Records appended here would then be in the
+    /// older file, although they are newer than the records in the new file.
     pub(super) fn has_path(&self, path: &Path) -> bool {
         let Some(identity) = self.identity else { return true };
         match FileId::at(path) {
@@ -118,18 +119,18 @@ impl DiskFile {
 }
 
 impl Drop for DiskFile {
-    /// Releases the lock. Closing the file is not enough: a forked child also has it open, and
-    /// shares the lock. The child must not release the lock, because the process that opened the
-    /// file still writes.
+    /// Releases the lock. Closing the file is not enough: a forked child also has the file open,
+    /// and shares the lock. The child must not release the lock, because the process that opened
+    /// the file still writes.
     fn drop(&mut self) {
         if self.is_regular && Process::current().number() == self.owner {
-            // If this fails, closing the file releases it.
+            // If unlocking fails, closing the file releases the lock.
             let _ = self.file.unlock();
         }
     }
 }
 
-/// Checks whether a file can be written to after the attempt to lock it.
+/// Checks whether the result of an attempt to lock a file allows writing to it.
 fn check_lock(locked: Result<(), TryLockError>) -> Result<(), ErrorKind> {
     match locked {
         Ok(()) => Ok(()),
@@ -141,10 +142,11 @@ fn check_lock(locked: Result<(), TryLockError>) -> Result<(), ErrorKind> {
 }
 
 /// Opens the directory that contains the name of the file. If the path is a symbolic link, this is
-/// the directory of its target.
+/// the directory of the link's target.
 pub(super) fn open_directory_of(path: &Path) -> io::Result<File> {
     if !cfg!(unix) {
-        // On other systems a directory cannot be opened; `sync_directory` has no effect.
+        // On systems other than Unix, a directory cannot be opened, and `sync_directory` has no
+        // effect.
         return Err(io::ErrorKind::Unsupported.into());
     }
     let path = path.canonicalize()?;
@@ -158,7 +160,7 @@ pub(super) fn sync_directory(directory: &io::Result<File>) -> io::Result<()> {
     match directory {
         Ok(directory) => match directory.sync_all() {
             // A file system that cannot sync a directory returns this error. PostgreSQL also
-            // ignores it (`fsync_fname_ext`).
+            // ignores this error (`fsync_fname_ext`).
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
             synced => synced,
         },
@@ -188,8 +190,8 @@ impl Storage for DiskFile {
         self.file.set_len(len)
     }
 
-    /// Calls `fdatasync`, which includes the length. On macOS it uses `F_FULLFSYNC`, because
-    /// otherwise the data may remain in the disk's cache.
+    /// Calls `fdatasync`, which also syncs the length of the file. On macOS, this uses
+    /// `F_FULLFSYNC`, because otherwise the data may remain in the disk's cache.
     fn sync_data(&self) -> io::Result<()> {
         self.file.sync_data()
     }
@@ -204,7 +206,7 @@ impl Storage for DiskFile {
 }
 
 /// Writes all of `bytes` at `offset`. This is one write, unless the system accepts only part of the
-/// bytes or is interrupted.
+/// bytes or a signal interrupts the write.
 pub(super) fn write_all(storage: &dyn Storage, bytes: &[u8], offset: u64) -> io::Result<()> {
     let mut done = 0;
     while done < bytes.len() {
@@ -259,7 +261,8 @@ mod tests {
     use super::*;
 
     thread_local! {
-        /// The directories that this thread has synced, which no file system shows.
+        /// The directories that this thread has synced. A file system does not show which
+        /// directories were synced.
         static SYNCED: RefCell<Vec<FileId>> = const { RefCell::new(Vec::new()) };
     }
 
@@ -278,7 +281,8 @@ mod tests {
         let error = sync_directory(&Err(io::ErrorKind::PermissionDenied.into())).expect_err("not opened");
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
         sync_directory(&File::open("/proc")).expect("a file system that cannot sync a directory");
-        // It is open for its path only (`O_PATH`), so that no other call accepts it.
+        // With `O_PATH`, only the path of the directory is opened, so every other call rejects the
+        // descriptor.
         let path_only = OpenOptions::new().read(true).custom_flags(0x20_0000).open("/");
         sync_directory(&path_only).expect_err("a directory that is not open for this");
     }
@@ -305,7 +309,7 @@ mod tests {
         file.sync_directory().expect_err("a directory that is not open");
     }
 
-    /// A forked child shares the lock, as does a second handle of the open file.
+    /// A forked child and a second handle of the open file share the lock.
     #[test]
     fn only_the_process_that_opened_a_file_releases_its_lock() {
         let file = tempfile::NamedTempFile::new().expect("a file");
@@ -319,7 +323,7 @@ mod tests {
         }
     }
 
-    /// A failed sync is remembered under this identity.
+    /// A failed sync is remembered under the identity of the file.
     #[test]
     fn a_file_has_the_identity_of_its_path() {
         let file = tempfile::NamedTempFile::new().expect("a file");

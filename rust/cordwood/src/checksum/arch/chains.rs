@@ -6,22 +6,22 @@ use crate::checksum::polynomial::shifts;
 /// The number of 8-byte words in the longest chain.
 const WORDS_MAX: usize = 256;
 
-/// The factors that advance a state over words.
+/// `SHIFTS[n]` is the factor that advances a state over `n` words.
 static SHIFTS: [u32; 2 * WORDS_MAX + 1] = shifts(8);
 
-/// Returns `state` advanced over `data` except for its last bytes, and returns these bytes. There
-/// are fewer than `min_len` of them.
+/// Advances `state` over `data`, except for the last bytes. Returns the new state and these bytes.
+/// There are fewer than `min_len` of them.
 ///
 /// The data is split into three parts, with one chain each. The states of the first two parts are
 /// then advanced over the bytes that follow them.
 ///
-/// `crc` advances a state over a word. Both states have 64 bits, and the upper 32 are zero. On
-/// x86-64, an instruction that clears them would lengthen a chain by a third. `sum_of_products`
-/// returns `a * x + b * y` for `[a, b]` and `[x, y]`, not yet reduced.
+/// `crc` advances a state over a word. The old and the new state have 64 bits, and the upper 32
+/// bits are zero. On x86-64, an instruction that clears the upper bits would lengthen a chain by a
+/// third. `sum_of_products` returns `a * x + b * y` for `[a, b]` and `[x, y]`, not yet reduced.
 ///
-/// Create both closures in a function with `#[target_feature]`, so that they may use its
-/// instructions. This function is inlined into that function, and the closures are inlined into
-/// this one.
+/// Create both closures in a function with `#[target_feature]`, so that the closures may use its
+/// instructions. `three_chains` is inlined into that function, and the closures are inlined into
+/// `three_chains`.
 #[inline(always)]
 pub(super) fn three_chains(
     mut state: u32,

@@ -2,7 +2,7 @@
 //! `docs/design.md` lists the other places where it is allowed.
 //!
 //! Each kernel consists of safe `#[target_feature]` functions. The AVX-512 kernel is entered
-//! through `unsafe` functions without that attribute, because only those can be
+//! through `unsafe` functions without that attribute, because only such functions can be
 //! `#[inline(always)]`. Two operations are unsafe. The first is calling any of these functions on a
 //! machine that lacks the features. So each kernel is a type whose values exist only after a check
 //! for the features. The second is loading and storing bytes through pointers, which the AVX-512
@@ -12,9 +12,9 @@
 /// type whose values prove that the machine has its instructions. Also declares `Kernels`, which is
 /// any of these kernels.
 ///
-/// Declare a kernel by its name in reports, its features, and its function. If it has a function
-/// that also copies, add that function. The features are all that the kernel uses and all that the
-/// compiler takes to be implied by one of them.
+/// Declare a kernel with its name for reports, its features, and its function. If the kernel has a
+/// function that also copies, add that function. The list of features must contain all features
+/// that the kernel uses, and all features that the compiler treats as implied by them.
 #[cfg(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64"))]
 macro_rules! kernels {
     (

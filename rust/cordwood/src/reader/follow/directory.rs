@@ -1,7 +1,7 @@
-//! A followed segmented log. Tracks which file is followed, and which file comes after it.
+//! Tracks which file of a segmented log is followed, and which file comes next.
 //!
 //! The writer starts a file only once the previous one is complete, so a file that has a successor
-//! no longer changes. The table is in `docs/format/following.md`, "A segmented log".
+//! no longer changes. The rules are in `docs/format/following.md`, "A segmented log".
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub(super) struct Directory {
     /// Whether the followed file is read as one that will no longer change.
     pub(super) is_final: bool,
     pub(super) joint: Joint,
-    /// How many times no next file was found since the directory was last listed.
+    /// How many looks have found no next file since the directory was last listed.
     look_count: u32,
 }
 
@@ -34,8 +34,8 @@ pub(super) struct Directory {
 #[derive(Debug)]
 struct OpenedDirectory {
     identity: FileId,
-    /// While the directory is open, no other directory can get its identity. On Windows, an open
-    /// directory could not be removed.
+    /// While the directory is open, no other directory can get its identity. Windows does not allow
+    /// a directory to be removed while it is open, so there it is not kept open.
     #[cfg(unix)]
     _open: std::fs::File,
 }
@@ -57,8 +57,8 @@ impl OpenedDirectory {
     }
 }
 
-/// The follower lists the directory at the first look for a missing file, and then once in this
-/// many looks. Listing is the expensive part.
+/// The number of looks for a missing file per listing of the directory. Listing is the expensive
+/// part, so only the first of these looks lists the directory.
 const LOOKS_PER_LIST: u32 = 20;
 
 /// The file after the one that is followed.
@@ -108,9 +108,8 @@ impl Directory {
     }
 
     /// Checks whether another file or directory now has the name of the followed file or of its
-    /// directory. `of_file` is the identity of the followed file. If a name was taken over, the
-    /// names do not show which log is followed. Returns `None` if the file does not exist because
-    /// it was pruned.
+    /// directory. If one has, the names no longer show which log is followed. Returns `None` if the
+    /// file does not exist because it was pruned. `of_file` is the identity of the followed file.
     pub(super) fn is_replaced(&self, of_file: FileId) -> io::Result<Option<bool>> {
         match FileId::at(&self.file()) {
             Ok(now) => Ok(Some(now != of_file)),
@@ -122,15 +121,15 @@ impl Directory {
         }
     }
 
-    /// Continues in the directory that the path names now, which has the same log.
+    /// Continues in the directory that the path names now, which contains the same log.
     pub(super) fn reopen(&mut self) -> io::Result<()> {
         self.opened = OpenedDirectory::open(&self.absolute)?;
         Ok(())
     }
 
     /// Looks for the file after the followed one. The followed file was seen to end at `end`.
-    /// `is_there` states whether it still has its name. Returns whether a next file exists now. If
-    /// so, the caller must read `end` again.
+    /// `is_there` states whether the followed file still has its name. Returns whether a next file
+    /// exists now. If so, the caller must read `end` again.
     pub(super) fn find_next(&mut self, end: u64, is_there: bool) -> Result<bool, Error> {
         if end > self.origin && self.absolute.join(name_of(end)).exists() {
             self.next = Some(Next {

@@ -67,8 +67,8 @@ pub(super) enum State {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rest {
     block_end: u64,
-    /// The event to report once this part is written. `None` before the start, where no event is
-    /// reported.
+    /// The event to report once this part is written. `None` if the part is before the start, where
+    /// no event is reported.
     region: Option<SkippedRegion>,
     /// Whether the format of the log is known.
     is_identified: bool,
@@ -77,8 +77,8 @@ pub(super) struct Rest {
 /// The last reported event. It determines how to read again from the offset after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Last {
-    /// No event yet. MIDDLE and LAST fragments at the start belong to a record that starts before
-    /// it. They are not reported.
+    /// No event has been reported yet. If there are MIDDLE and LAST fragments here, they belong to
+    /// a record that starts earlier. They are not reported.
     Nothing,
     /// The start of a record that is too large. The rest of the record is not damage.
     TooLarge,
@@ -88,9 +88,9 @@ pub(super) enum Last {
 
 /// Follows a file that another process or thread appends to.
 ///
-/// [`poll`](Self::poll) returns at once, and [`wait`](Self::wait) waits. Neither writes to the
-/// file. The follower polls the file at intervals, and does not use notifications from the
-/// operating system.
+/// [`poll`](Self::poll) returns at once, and [`wait`](Self::wait) waits for an event. Neither
+/// writes to the file. The follower polls the file at intervals, and does not use notifications
+/// from the operating system.
 ///
 /// * A record is returned when it is complete. The follower waits at an incomplete record. It also
 ///   waits at zeros, because a writer may have preallocated the space.
@@ -144,7 +144,7 @@ pub struct Follower {
     found: Option<RecordSpan>,
     /// Whether the contents of a file of the log have shown its format.
     pub(super) is_known_log: bool,
-    /// A mark of the end of the file before this one.
+    /// A mark of the end of the previous file.
     before: Option<Mark>,
     /// The bytes before the position at the last wait. A writer never changes these bytes.
     last_wait: Option<Mark>,
@@ -233,8 +233,8 @@ impl Follower {
         })
     }
 
-    /// Returns the format of the log. The format is the dialect, and the log number and the
-    /// compression if they are known. The dialect is [`Dialect::LEVELDB`] until the file shows
+    /// Returns the format of the log. The format consists of the dialect, and of the log number and
+    /// the compression if they are known. The dialect is [`Dialect::LEVELDB`] until the file shows
     /// another one.
     pub fn format(&self) -> LogFormat {
         self.decoder.format()
@@ -273,8 +273,8 @@ impl Follower {
         })
     }
 
-    /// Whether the last poll did not finish probing a file that has been replaced, and so has not
-    /// reported the rotation yet. [`delay`](Self::delay) is then zero.
+    /// Whether the last poll has not reported a rotation because it did not finish probing the
+    /// replaced file. [`delay`](Self::delay) is then zero.
     pub fn is_probing(&self) -> bool {
         self.unreported.is_probing
     }
@@ -282,7 +282,8 @@ impl Follower {
     /// Returns how long to wait before the next [`poll`](Self::poll). This is
     /// [`poll_interval`](FollowOptions::poll_interval), or less while bytes that look damaged are
     /// being read again. It is zero while the rest of a file that has been replaced is being
-    /// probed. Use this in your own loop. [`wait`](Self::wait) already does this.
+    /// probed. Use this if you poll in your own loop. [`wait`](Self::wait) already waits for this
+    /// time.
     pub fn delay(&self) -> Duration {
         let retry = self.options.retry_time / self.options.retry_polls.max(1);
         match self.unreported.retrying {
@@ -299,9 +300,9 @@ impl Follower {
     /// * [`ErrorKind::Io`] if the file cannot be read. A later call tries again.
     /// * [`ErrorKind::OverBudget`] if the next record of a compressed log decompresses to too many
     ///   bytes. A later call returns the same error.
-    /// * [`ErrorKind::Corruption`] in place of a [`Poll::Skipped`] that is damage, under
+    /// * [`ErrorKind::Corruption`] instead of a [`Poll::Skipped`] that is damage, under
     ///   [`OnCorruption::Fail`]. A later call continues after the damage. If the rest of the
-    ///   damaged block is written only later, it is returned as a [`Poll::Skipped`], not as a
+    ///   damaged block is written later, that rest is returned as a [`Poll::Skipped`], not as a
     ///   second error.
     /// * [`ErrorKind::Foreign`] and [`ErrorKind::Unsupported`], as for
     ///   [`Reader::next_event`](crate::Reader::next_event).
@@ -664,9 +665,9 @@ impl Follower {
         let step = self.decoder.step(window);
         self.decoder.set_growth(Growth::WaitAtFaults);
 
-        // The skipped event may be before the start, and is then not reported. A finding after it
-        // may extend into the zeros that take the place of bytes still to be written. So that
-        // finding is read again from the file.
+        // The skipped event may be before the start, and is then not reported. The window has zeros
+        // in place of the bytes that are still to be written. The next finding may extend into
+        // those zeros, so it is read again from the file.
         let after = match step {
             Step::Record(span) => Some((self.decoder.start_of_record(span), span.offset)),
             Step::Skipped(region) => {
@@ -675,7 +676,7 @@ impl Follower {
             Step::NeedMore | Step::End(_) => None,
         };
         if let Some((start, offset)) = after {
-            // Does not seek to the start of the block, because the decoder would wait for the same
+            // Do not seek to the start of the block, because the decoder would wait for the same
             // damage again.
             self.decoder.seek_from(start, offset);
             return (Step::NeedMore, None);
@@ -747,7 +748,7 @@ impl Follower {
         region
     }
 
-    /// Sets the offset after an event that is about to be reported.
+    /// Moves the offset past an event that is about to be reported.
     #[inline]
     fn moved(&mut self, position: u64, last: Last) {
         (self.position, self.last) = (position, last);
@@ -755,8 +756,8 @@ impl Follower {
     }
 
     /// Returns the result of a poll that has no event to report. If the path names another file,
-    /// the format of the log is decided by the bytes that are there, as by a reader of the whole
-    /// file. Returns `None` if that has just decided the format.
+    /// decides the format of the log from the bytes that are there, as a reader of the whole file
+    /// does. Returns `None` if the format has just been decided in this way.
     fn waits(&mut self, reason: WaitReason, status: FileStatus) -> Result<Option<Reported>, Failed> {
         if matches!(self.state, State::Identifying) && status.is_rotated && reason != WaitReason::Suspect {
             self.identify(true)?;
@@ -768,8 +769,9 @@ impl Follower {
         Ok(Some(self.not_yet(reason, status)))
     }
 
-    /// Continues in the file and the directory that now have the names of the followed ones, if they
-    /// are of the same log, for example a copy of it. Returns an error if they are not.
+    /// Continues in the file and the directory that now have the names of the followed ones. They
+    /// must belong to the same log, for example because they are a copy of it. Otherwise, returns
+    /// an error.
     #[cold]
     fn reopen(&mut self) -> Result<(), Error> {
         let position = self.position()?;
@@ -837,13 +839,13 @@ impl Follower {
         self.file.forget();
     }
 
-    /// Moves back, and discards the known facts about the unreported bytes.
+    /// Moves the decoder back, and discards the known facts about the unreported bytes.
     fn forget(&mut self) {
         self.restart();
         self.unreported = Unreported::default();
     }
 
-    /// Moves back to read in `format`.
+    /// Moves the decoder back to read in `format`.
     pub(super) fn restart_in(&mut self, format: LogFormat) {
         self.format = format;
         self.decoder = self.options.decoder(format, self.file.origin());
@@ -851,7 +853,7 @@ impl Follower {
     }
 }
 
-/// Returns a part of a region that is skipped for one reason.
+/// Returns the part of `region` from `start` to `end`.
 fn part(region: SkippedRegion, start: u64, end: u64) -> SkippedRegion {
     SkippedRegion {
         start,

@@ -12,10 +12,10 @@ use crate::error::{Error, ErrorKind, unsupported};
 use crate::trace::trace;
 
 impl Follower {
-    /// Checks whether the contents show the format of the log yet. The start of an undamaged log
-    /// shows it. Otherwise, the follower waits until all the bytes that decide the format are
-    /// written, and then decides as a reader of the whole file does. If `is_last` is true, it
-    /// decides from the bytes that are there now.
+    /// Checks whether the contents already show the format of the log. The start of an undamaged
+    /// log shows its format. Otherwise, the follower waits until all the bytes that decide the
+    /// format are written, and then decides as a reader of the whole file does. If `is_last` is
+    /// true, it decides from the bytes that are there now.
     ///
     /// # Errors
     ///
@@ -24,7 +24,7 @@ impl Follower {
     /// [`ErrorKind::Unsupported`] if logs in this dialect cannot have the number or compression
     /// given in the options.
     pub(super) fn identify(&mut self, is_last: bool) -> Result<(), Error> {
-        // A nonzero byte shows that everything before it is written.
+        // A nonzero byte proves that everything before it is written.
         let is_passed = self.is_head_written()?;
         let origin = self.file.origin();
         let mut head = vec![0; DETECT_LEN];
@@ -39,7 +39,7 @@ impl Follower {
         let path = self.file.file_path();
         let detect = |is_last| identify(named, Some(&path), &head, 0, is_last);
         let is_undetected = named.dialect.is_none();
-        // Only a complete fragment decides. The rest of its block need not be complete.
+        // Detection needs one complete fragment. The rest of its block need not be complete.
         let mut detected = detect(is_last || is_undetected && starts_undamaged(&head));
         if detected == PartialDetection::NeedMore && is_undetected && self.position <= origin {
             detected = match detect(true) {
@@ -63,7 +63,7 @@ impl Follower {
                 return Err(Error::new(ErrorKind::Foreign { foreign }, Some(&self.file.path)));
             }
             _ if is_written && is_undetected => {
-                // Decides as a reader does.
+                // Decide as a reader of the whole file does.
                 let before = self.is_known_log.then_some(self.format);
                 self.set_format(before.unwrap_or(LogFormat::unknown()))?;
                 self.state = State::Reading;
@@ -79,7 +79,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Reads in `format`, starting at the offset after the last reported event.
+    /// Switches to `format`, and reads again from the offset after the last reported event.
     fn set_format(&mut self, format: LogFormat) -> Result<(), Error> {
         unsupported(self.options.named().check_in(format.dialect), Some(&self.file.path))?;
         // Dialects compare as equal if their names are equal.
@@ -93,9 +93,9 @@ impl Follower {
     }
 }
 
-/// Returns the dialect in which to follow a log whose `detected` dialect this is. Only the second
-/// block of a `wandb_old` log shows where its blocks start. So the log is followed as `wandb_old`
-/// only if the options name that dialect.
+/// Returns the dialect in which to follow a log whose dialect was detected as `detected`. Only the
+/// second block of a `wandb_old` log shows where its blocks start. So the log is followed as
+/// `wandb_old` only if the options name that dialect.
 fn without_grid(detected: Dialect, is_undetected: bool) -> Dialect {
     if is_undetected && detected == Dialect::WANDB_OLD {
         Dialect::WANDB

@@ -30,11 +30,11 @@ struct Place {
     may_be_first: bool,
     /// Whether a record has started before this place.
     is_in_record: bool,
-    /// Whether there is no byte here, or only a block trailer.
+    /// Whether no bytes follow here, or only a block trailer.
     is_edge: bool,
-    /// Whether there are no bytes other than zeros.
+    /// Whether all bytes here are zeros.
     is_zero: bool,
-    /// Whether the bytes are less than a header, or a part of the file header.
+    /// Whether the bytes are too few for a header, or are a part of the file header.
     is_part_of_header: bool,
     /// Whether the bytes are a header of type 0 and length 0.
     is_hole: bool,
@@ -50,8 +50,8 @@ struct Place {
 type Line = (u8, fn(&Place) -> bool, Answer);
 
 /// The table of `docs/format/following.md`, "The answer of a poll". The first line that applies
-/// decides. Line 1 is decided before the place is read. The page states two exceptions, below its
-/// table and under "Dialects". They precede the lines that they change.
+/// decides. Line 1 is checked before the place is read. The page states two exceptions, below its
+/// table and under "Dialects". Here, each exception precedes the line that it changes.
 const TABLE: [Line; 11] = [
     (2, |place| place.is_passed, Final),
     (3, |place| place.is_stale, Wait(Stale)),
@@ -81,7 +81,8 @@ impl Follower {
             self.unreported.retrying = None;
         }
         Ok(match answer {
-            // If a write was concurrent with the read, its end may be visible before its start.
+            // If a write was concurrent with the read, the read may have seen its end but not its
+            // start.
             Final if !seen.is_read_again => ReadAgain,
             _ if is_suspect && self.has_retried(seen.at) => Final,
             answer => answer,
@@ -201,8 +202,8 @@ impl Follower {
         let file = &self.file;
         let first = file.origin() + DETECT_LEN as u64;
         let is_written = self.unreported.head_probes.any(first, status, |start| {
-            // It is not known where blocks start. But a block starts less than a header after
-            // `start`, and each header has a byte that is not zero.
+            // It is not known where blocks start. But some block starts less than the length of a
+            // header after `start`, and each header has a byte that is not zero.
             let mut bytes = [0; 2 * HEADER_LEN];
             file.read_at(start, &mut bytes)?;
             Ok(bytes.iter().any(|&byte| byte != 0))
@@ -230,8 +231,8 @@ fn is_hole(header: Header) -> bool {
 }
 
 /// Checks whether a fragment extends past the `written_len` bytes that were written, in a block
-/// with `left` bytes left. A fragment of unknown type may have either of two headers if the dialect
-/// may get new types.
+/// with `left` bytes left. If the dialect may get new types, a fragment of unknown type may have a
+/// header of either form.
 fn is_part_of_fragment(format: &LogFormat, header: Header, written_len: usize, left: usize) -> bool {
     let LogFormat { dialect, .. } = format;
     let is_to_come = || {

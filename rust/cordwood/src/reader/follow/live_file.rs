@@ -25,7 +25,7 @@ pub(super) struct FileStatus {
     /// Whether the path names another file or no file. Always false in a segmented log.
     pub(super) is_rotated: bool,
     /// Whether the name of this segment now belongs to another segment, or to one in another
-    /// directory. Only the contents show whether that is part of the same log.
+    /// directory. Only its contents show whether that segment is part of the same log.
     pub(super) is_replaced: bool,
     /// The file after this one in a segmented log. If it exists, this file will no longer change,
     /// and `file_len` is final.
@@ -46,7 +46,7 @@ pub(super) struct LiveFile {
     buffer: Vec<u8>,
     offset: u64,
     len: usize,
-    /// Whether no bytes follow these in a file that will no longer change.
+    /// Whether the file will no longer change and has no bytes after these.
     is_last: bool,
     /// The number of bytes that the last read requested.
     read_len: usize,
@@ -128,8 +128,8 @@ impl LiveFile {
         Ok(())
     }
 
-    /// Returns the path of the file itself. A segment has the name of a log, whatever the name of
-    /// the directory.
+    /// Returns the path of the file itself, not of its directory. A segment has the file name of a
+    /// log, but its directory can have any name.
     pub(super) fn file_path(&self) -> PathBuf {
         self.directory
             .as_ref()
@@ -210,8 +210,8 @@ impl LiveFile {
     /// Discards the bytes read before, because they may be stale where the decoder found no valid
     /// fragment.
     pub(super) fn read(&mut self, offset: u64, file_len: u64) -> io::Result<()> {
-        // Reads are long only as long as every byte is used, because a gigabyte of zeros may follow
-        // the written part.
+        // A read is longer than the previous one only if all bytes of the previous one were used.
+        // Otherwise, the follower would read a gigabyte of zeros that may follow the written part.
         let used = usize::try_from(offset.saturating_sub(self.offset)).unwrap_or(usize::MAX);
         let was_of_use = self.len == self.read_len && used.saturating_add(BLOCK_LEN) > self.len;
         let wanted = if was_of_use { self.read_len * 2 } else { READ_LEN_MIN };

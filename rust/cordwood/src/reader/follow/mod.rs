@@ -1,8 +1,8 @@
-//! Returns the records of a file that is still being written as they arrive.
+//! Follows a file that is still being written, and returns its records as they arrive.
 //!
 //! `docs/format/following.md` lists the rules and the reasons for them. The
 //! [`Decoder`](crate::codec::Decoder) distinguishes records from damage. This module only decides
-//! when its answer is final.
+//! when the decoder's answer is final.
 
 mod directory;
 mod follower;

@@ -13,12 +13,13 @@ named! {
         /// A record has started but is not complete. Either it is being written, or its writer was
         /// killed.
         Incomplete = "incomplete",
-        /// The next bytes are zeros. A writer has preallocated the space, or they are a hole that
-        /// is still to be filled.
+        /// The next bytes are zeros. Either a writer has preallocated the space, or a writer has
+        /// left a hole that it will fill later.
         Zeros = "zeros",
         /// The next bytes may be left over from an older log that this one overwrites. Either they
-        /// belong to another log, or they look damaged and the log has a number. If no record at
-        /// all is returned, the file may have been renamed. Readers use the number in its name.
+        /// belong to another log, or they look damaged and the log has a number. If the follower
+        /// returns no records at all, the file may have been renamed, because the log number is
+        /// taken from the file name.
         Stale = "stale",
         /// The next bytes look damaged. They may be a partly visible write, so the follower reads
         /// them again before it reports damage.
@@ -32,8 +33,8 @@ named! {
 
 shows_name!(WaitReason);
 
-/// The place where there is no record yet, and the reason. This distinguishes an idle writer from a
-/// stuck one.
+/// The place where no record can be returned yet, and the reason. This lets you distinguish an idle
+/// writer from a stuck one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct NotYet {
@@ -63,7 +64,7 @@ pub enum Poll<'a> {
     /// Bytes that are not returned as a record and never will be. They are damage if the severity
     /// is [`Severity::Corruption`](crate::damage::Severity::Corruption).
     Skipped(SkippedRegion),
-    /// No event to report yet. Poll again later.
+    /// There is no event to report yet. Poll again later.
     NotYet(NotYet),
     /// The file is shorter than the part already reported. The offset is no longer meaningful, so
     /// every further result is the same.

@@ -1,4 +1,4 @@
-//! The bytes that have not been reported. Stores their known state and how to treat them.
+//! The state of the bytes that have not been reported yet.
 
 use std::io;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use super::poll::WaitReason;
 use crate::dialect::Form;
 use crate::format::BLOCK_LEN;
 
-/// The maximum number of blocks that one poll probes. They span 8 MiB, so no poll takes long. From
+/// The maximum number of blocks that one poll probes. This many blocks span 8 MiB. If they are in
 /// the page cache, probing them takes less than a millisecond.
 const PROBES_MAX: usize = 256;
 
@@ -24,7 +24,7 @@ pub(super) enum Answer {
     Final,
 }
 
-/// The place where the decoder stopped, which is the last place that was read.
+/// The place where the decoder stopped. The last read started there.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
     pub(super) at: u64,
@@ -61,14 +61,14 @@ pub(super) struct Unreported {
 pub(super) struct Probes {
     /// The next block to probe after the first one, or 0 to start again.
     next: u64,
-    /// Whether all blocks have been probed since the file was seen to be replaced, or since that
+    /// Whether all blocks have been probed since the file was replaced, or since the replacement
     /// was last reported. `None` if this probing has not started.
     pub(super) has_probed_all: Option<bool>,
 }
 
 impl Probes {
-    /// Checks the next blocks to probe, from `first` on, and returns whether `is_it` is true of any
-    /// of them. Stops at the first such block. To check whether more blocks remain, call
+    /// Checks the next blocks to probe, starting with `first`. Returns whether `is_it` is true for
+    /// any of them. Stops at the first such block. To check whether more blocks remain, call
     /// [`is_unfinished`](Self::is_unfinished).
     pub(super) fn any(
         &mut self,
@@ -117,8 +117,8 @@ mod tests {
 
     const BLOCK: u64 = BLOCK_LEN as u64;
 
-    /// Returns the numbers of the blocks that a poll probes. For the block `found`, the answer is
-    /// yes.
+    /// Returns the numbers of the blocks that a poll probes. The check succeeds only for the block
+    /// `found`.
     fn probed(probes: &mut Probes, first: u64, block_count: u64, is_rotated: bool, found: Option<u64>) -> Vec<u64> {
         let status = FileStatus {
             file_len: block_count * BLOCK,
@@ -147,7 +147,7 @@ mod tests {
             assert_eq!(probed(&mut probes, 0, 600, false, None), first_and(0, others));
             assert!(!probes.is_unfinished());
         }
-        // The first block advances, and then advances past the blocks that were probed last.
+        // The first block moves ahead, first by a few blocks and then past the blocks probed last.
         assert_eq!(probed(&mut probes, 3, 600, false, None), first_and(3, 256..511));
         assert_eq!(probed(&mut probes, 590, 600, false, None), first_and(590, 591..600));
         assert_eq!(probed(&mut probes, 600, 600, false, None), []);
@@ -172,7 +172,7 @@ mod tests {
         probes.has_probed_all = None;
         assert_eq!(probed(&mut probes, 0, 300, true, None), first_and(0, 1..256));
         assert!(probes.is_unfinished());
-        // The file has its name again.
+        // The path names this file again.
         assert_eq!(probed(&mut probes, 0, 300, false, None), first_and(0, 256..300));
         assert!(!probes.is_unfinished());
     }

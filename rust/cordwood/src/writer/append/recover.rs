@@ -19,7 +19,7 @@ use crate::writer::BUFFER_LEN;
 use crate::writer::log_file::{LogFileOptions, OnTornTail};
 use crate::writer::storage::{Storage, StorageReader, read_at_most, write_all};
 
-/// Where to write the next record, and the bytes after the last complete one.
+/// Where to write the next record, and the bytes after the last complete record.
 #[derive(Debug, Default)]
 pub(in crate::writer) struct Recovered {
     pub(in crate::writer) format: LogFormat,
@@ -28,7 +28,7 @@ pub(in crate::writer) struct Recovered {
 }
 
 /// Finds the end of the last complete record, and changes the file so that another record can
-/// follow. `path` is for errors. `file` is the path of the file itself, which may be a segment of a
+/// follow. Errors show `path`. `file` is the path of the file itself, which may be a segment of a
 /// log. `interrupted` can stop the call while it reads.
 pub(in crate::writer) fn recover(
     storage: &dyn Storage,
@@ -86,16 +86,18 @@ pub(in crate::writer) fn recover(
     })
 }
 
-/// Returns the format in which to append to a log. The dialect is the given one, or else the
-/// dialect of the log. If a dialect is given, this also returns the detected foreign format.
+/// Returns the format in which to append to a log. The dialect is the given dialect or, if none is
+/// given, the dialect of the log. If a dialect is given, this also returns the detected foreign
+/// format.
 ///
-/// A packed log keeps the compression that its mark states. If the mark is lost, it keeps the
-/// compression of its first container. The given compression counts only if the file has neither.
+/// A packed log keeps the compression that its mark states. If the mark is lost, the log keeps the
+/// compression of its first container. The given compression is used only if the file has neither a
+/// mark nor a container.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::WrongDialect`], [`ErrorKind::NeverAppended`], [`ErrorKind::Foreign`]: readers of
-/// the file would not find the appended records.
+/// Returns [`ErrorKind::WrongDialect`], [`ErrorKind::NeverAppended`] or [`ErrorKind::Foreign`] if
+/// readers of the file would not find the appended records.
 fn format_of(
     storage: &dyn Storage,
     options: &LogFileOptions,
@@ -120,7 +122,7 @@ fn format_of(
     if let (Err(Some(foreign)), None) = (found, named) {
         return Err(Error::new(ErrorKind::Foreign { foreign }, path));
     }
-    // It is not known whether this is a log at all, but the caller knows its dialect.
+    // The file may not be a log at all, but the caller has named its dialect.
     let foreign = found.err().flatten().filter(|&foreign| foreign != Foreign::Unknown);
     let found = found.ok();
     if let (Some(named), Some(found)) = (named, found)
@@ -134,8 +136,8 @@ fn format_of(
             path,
         ));
     }
-    // RocksDB and Pebble start a new log each time they open a database. In a log with log numbers,
-    // readers take the bytes after its end for the remainder of an older log.
+    // RocksDB and Pebble start a new log each time they open a database. If a log has log numbers,
+    // readers mistake bytes after its end for the remainder of an older log.
     if let Some(format) = found.filter(|found| found.dialect.has_log_numbers()) {
         return Err(Error::new(ErrorKind::NeverAppended { format }, path));
     }
@@ -143,7 +145,7 @@ fn format_of(
     if let Some(dialect) = dialect {
         unsupported(check_start(dialect.into(), &head), path)?;
     }
-    // A torn mark does not count.
+    // A torn mark is ignored.
     let states = |found: &LogFormat| {
         file_len >= Mark::FRAGMENT_LEN as u64
             && named.is_none_or(|named| named.is_packed() == found.dialect.is_packed())
@@ -156,13 +158,13 @@ fn format_of(
     Ok((format, foreign))
 }
 
-/// Checks whether a log in which the dialect `found` was detected can be read as `named`: each of
-/// its fragments must mean the same there. For example, a RocksDB log that is not recycled is
-/// detected as a LevelDB log, and a long Pebble log as a recyclable one. A log without containers
-/// is not packed, because other programs read it.
+/// Checks whether a log in which the dialect `found` was detected can be read as `named`. Each
+/// fragment of the log must have the same meaning in both dialects. For example, a RocksDB log that
+/// is not recycled is detected as a LevelDB log, and a long Pebble log as a recyclable one. A log
+/// without containers cannot be read as packed, because other programs read it.
 ///
 /// If the start of the file, its `head`, is damaged or was padded, the mark or the file header is
-/// missing. It then does not contradict `named`.
+/// missing. A missing mark or header does not contradict `named`.
 fn reads(named: Dialect, found: Dialect, head: &[u8], file_len: u64) -> bool {
     let is_start_lost = !starts_undamaged(head);
     let has_lost_mark = is_start_lost && named.is_packed() && found.has_containers();
@@ -179,13 +181,13 @@ fn reads(named: Dialect, found: Dialect, head: &[u8], file_len: u64) -> bool {
     let has_lost_file_header = is_start_lost && !named.prefix().is_empty() && !found.prefix().is_empty();
     let is_same_file =
         named.checksum() == found.checksum() && (named.prefix() == found.prefix() || has_lost_file_header);
-    // Only a second block shows where blocks start.
+    // Only a file with a second block shows where blocks start.
     let is_same_grid = named.grid_offset() == found.grid_offset() || file_len <= BLOCK_LEN as u64;
     named.name() == found.name() || is_same_file && is_same_grid && (0..=u8::MAX).all(is_same_fragment)
 }
 
-/// Sets the length of a file that was longer or ended in a torn record. The new length is on the
-/// disk before the first write there. Otherwise a crash could bring back old bytes after the new
+/// Sets the length of a file that was longer or ended in a torn record. The new length is synced
+/// before any byte is written after it. Otherwise, a crash could bring back old bytes after the new
 /// ones. Everything before `known_offset` was on the disk.
 pub(in crate::writer) fn cut(storage: &dyn Storage, len: u64, known_offset: u64) -> io::Result<()> {
     storage.set_len(len)?;
@@ -240,9 +242,9 @@ impl LogBefore<'_> {
     /// Returns the length that the file will have, by the table in `docs/format/writing.md`.
     /// `region` is the whole tail.
     fn new_len(&self, tail: &Tail, region: SkippedRegion) -> Result<u64, Error> {
-        // Without a valid fragment, no byte shows that this is a log. It may be a log whose first
-        // record is torn. If its dialect was named, it may also be a log whose only records have a
-        // sector that never reached the disk.
+        // Without a valid fragment, no byte shows that this file is a log. The file may be a log
+        // whose first record is torn. If its dialect was named, it may also be a log whose only
+        // records have a sector that never reached the disk.
         let has_lost_sector =
             self.options.on_torn_tail == OnTornTail::PadToBlock && self.options.dialect.is_some() && tail.is_torn();
         let may_be_log = self.foreign.is_none() && (has_lost_sector || self.is_torn_first(tail.start)?);
@@ -281,10 +283,10 @@ impl LogBefore<'_> {
 
     /// Returns the first byte of the padding, which is followed by zeros.
     ///
-    /// Padding of zeros alone could complete the torn record, if its missing part is zeros. The
-    /// record would then reappear after it was reported as lost. 0xff followed by zeros could do
-    /// the same. But no checksum is valid for two payloads that differ in one byte, so 0xfe is then
-    /// used instead.
+    /// Padding of zeros alone could complete a torn record whose missing part is zeros. The record
+    /// would then reappear after it was reported as lost. The byte 0xff followed by zeros could
+    /// also complete the record. But no checksum is valid for two payloads that differ in one byte,
+    /// so in that case 0xfe is used.
     fn padding_byte(&self, tail: &Tail) -> Result<u8, Error> {
         let block_start = self.grid.block_start(self.file_len);
         let start = tail.start.max(block_start);
@@ -333,8 +335,7 @@ impl LogBefore<'_> {
     }
 
     /// Checks whether there is at most a trailer between the checkpoint and `first`. `first` is the
-    /// start of the bytes after it: the next record, the remainder of a record, or the end of the
-    /// file.
+    /// start of the next record or of the remainder of a record, or it is the end of the file.
     fn is_edge(&self, checkpoint: u64, first: u64) -> bool {
         let left = self.grid.block_left(checkpoint);
         let is_trailer = left < HEADER_LEN && (checkpoint..=checkpoint.saturating_add(left as u64)).contains(&first);
@@ -346,8 +347,8 @@ impl LogBefore<'_> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Corruption`] for damage that a complete record follows, unless the options
-    /// request padding.
+    /// Returns [`ErrorKind::Corruption`] for damage that is followed by a complete record, unless
+    /// the options request padding.
     fn find_tail(&self) -> Result<Option<Tail>, Error> {
         let LogBefore {
             grid, storage, options, ..
@@ -366,12 +367,12 @@ impl LogBefore<'_> {
             .with_range(offset..)
             .with_dialect(grid.dialect)
             .with_record_len_max(options.record_len_max);
-        // A log with longer records can still be appended to.
+        // A log can be appended to even if it contains longer records.
         read_options.takes_any_len = true;
         Reader::with_source(source, read_options).without_data(|reader| self.tail_of(reader, checkpoint))
     }
 
-    /// Like [`find_tail`](Self::find_tail), with a reader that starts at the block of the
+    /// Like [`find_tail`](Self::find_tail), but with a reader that starts at the block of the
     /// checkpoint.
     fn tail_of<S: Source>(&self, reader: &mut Reader<S>, checkpoint: u64) -> Result<Option<Tail>, Error> {
         let LogBefore {
@@ -388,8 +389,8 @@ impl LogBefore<'_> {
             })?;
             let (start, end, is_whole) = match step {
                 Step::Record(span) => (span.offset, span.end_offset, true),
-                // Engine metadata stays where it is, like a record. So does a container that is too
-                // long to be opened: its checksums are valid.
+                // Engine metadata counts as complete, like a record. A container that is too long
+                // to be decompressed also counts as complete, because its checksums are valid.
                 Step::Skipped(region) => (
                     region.start,
                     region.end,
@@ -414,8 +415,8 @@ impl LogBefore<'_> {
                         return Err(self.corruption(region));
                     }
                 }
-                // These are the unused bytes at the end of a full block, or a file header without
-                // any record yet.
+                // This region is the unused end of a full block, or a file header without any
+                // record yet.
                 Step::Skipped(SkippedRegion {
                     reason: Reason::NonzeroTrailer | Reason::FileHeader | Reason::UnknownVersion { .. },
                     ..

@@ -9,25 +9,25 @@ use crate::dialect::{Dialect, Grid, Role};
 use crate::format::{KIND_AT, Kind};
 use crate::writer::storage::{Storage, read_at_most};
 
-/// The unit that a disk writes atomically. It is used only as a hint that a crash could have left
-/// the bytes. etcd assumes the same length (`wal/decoder.go`).
+/// The unit that a disk writes atomically. The length is used only as a hint that a crash could
+/// have left the bytes. etcd assumes the same length (`wal/decoder.go`).
 const SECTOR_LEN: u64 = 512;
 
 /// The bytes after the last complete record.
 #[derive(Debug)]
 pub(super) struct Tail {
     pub(super) start: u64,
-    /// The first reason of the worst severity.
+    /// The first reason with the worst severity.
     pub(super) reason: Reason,
     /// The reason of the last region.
     pub(super) last: Reason,
     /// The first region that is damage.
     pub(super) damage: Option<SkippedRegion>,
-    /// Whether a sector, or the damaged part of a sector, is all zero. It was not written, although
-    /// the file already had its new length.
+    /// Whether a sector, or the damaged part of a sector, is all zero. Such a sector was never
+    /// written, although the file already had its new length.
     has_zero_sector: bool,
     /// Whether a part of the tail cannot be the remainder of an interrupted write. Such a part is a
-    /// complete record, or one that is complete except for one flipped bit.
+    /// complete record, or a record that is complete except for one flipped bit.
     has_whole_record: bool,
     /// Whether a byte of the tail is not zero.
     pub(super) has_data: bool,
@@ -64,7 +64,7 @@ impl Tail {
         if region.reason.severity() == Severity::Corruption {
             self.damage = self.damage.or(Some(region));
         }
-        // The checksum is valid in these cases.
+        // These reasons imply that a valid checksum was found.
         self.has_fragment |= matches!(
             region.reason,
             Reason::UnknownKind { .. }
@@ -79,7 +79,7 @@ impl Tail {
         );
         match region.reason {
             Reason::ZeroFill => self.has_zero_sector = true,
-            // The checksum is valid, so it was written completely.
+            // The checksum is valid, so the fragment was written completely.
             Reason::UnknownKind { .. } | Reason::BadMetadata { .. } | Reason::BadContainer | Reason::BadCompression => {
                 self.has_whole_record = true
             }
@@ -90,7 +90,7 @@ impl Tail {
                     let bytes = read_at_most(storage, start, end - start)?;
                     self.has_zero_sector |= has_zero_sector(&bytes, start);
                     self.has_whole_record |= hides_record(dialect, &bytes);
-                    // The record may have been synced, even if it contains zeros: an unwritten
+                    // The record may have been synced, even if it contains zeros. An unwritten
                     // sector would have changed more than one bit.
                     self.has_whole_record |= start == region.start && locate_bit_flip(&bytes, start, dialect).is_some();
                     start = end;
@@ -101,7 +101,7 @@ impl Tail {
                 let bytes = read_at_most(storage, region.start, region.len().min(left))?;
                 self.has_fragment |= dialect.valid(&bytes, true).is_some();
                 if locate_bit_flip(&bytes, region.start, dialect).is_some() {
-                    // With another length, the record is complete.
+                    // If one bit of the length is flipped back, the record is complete.
                     self.has_whole_record = true;
                     self.damage = self.damage.or(Some(region));
                 }
@@ -120,8 +120,8 @@ fn rank(reason: Reason) -> u8 {
     }
 }
 
-/// Whether a sector of the file, or the part of a sector that is in `bytes`, is all zero. `bytes`
-/// start at the file offset `start`.
+/// Checks whether a sector of the file, or the part of a sector that is in `bytes`, is all zero.
+/// `bytes` start at the file offset `start`.
 fn has_zero_sector(bytes: &[u8], start: u64) -> bool {
     let first_len = (SECTOR_LEN - start % SECTOR_LEN) as usize;
     let (first, rest) = bytes.split_at(first_len.min(bytes.len()));
@@ -130,16 +130,16 @@ fn has_zero_sector(bytes: &[u8], start: u64) -> bool {
         .any(|sector| !sector.is_empty() && sector.iter().all(|&byte| byte == 0))
 }
 
-/// Whether `bytes` contain a complete record, or the start of a record that may be complete. Engine
-/// metadata counts as a record. `bytes` are the remainder of a block after damage, where no reader
-/// looks for records.
+/// Checks whether `bytes` contain a complete record, or the start of a record that may be complete.
+/// Engine metadata counts as a record. `bytes` are the remainder of a block after damage, where no
+/// reader looks for records.
 ///
-/// If a damaged record contains log fragments in its data, they are mistaken for a record. A false
-/// alarm is better than a silent loss.
+/// Log fragments in the data of a damaged record are mistaken for a record here. A false alarm is
+/// better than a silent loss.
 fn hides_record(dialect: Dialect, bytes: &[u8]) -> bool {
     let scanner = Scanner::new(bytes);
     (0..bytes.len()).any(|at| {
-        // Most bytes are not a type, and need no checksum.
+        // Most bytes are not a valid type byte, so no checksum is computed for them.
         let role = bytes.get(at + KIND_AT).map(|&kind| dialect.meaning(kind).role);
         matches!(role, Some(Role::Fragment(Kind::Full | Kind::First) | Role::Metadata(_)))
             && scanner.valid(dialect, at).is_some()
@@ -159,7 +159,7 @@ mod tests {
         assert!(!has_zero_sector(&bytes, 101));
         bytes[412] = 1;
         assert!(!has_zero_sector(&bytes, 100));
-        // Parts of a sector at both ends.
+        // Both ends of `bytes` may be in the middle of a sector.
         assert!(has_zero_sector(&[0, 0, 1], 510));
         assert!(has_zero_sector(&[1, 1, 0], 510));
         assert!(!has_zero_sector(&[1, 0, 0, 1], 510));

@@ -1,10 +1,10 @@
 //! Files for which a sync has failed in this process.
 //!
-//! After a failed `fsync`, Linux marks the pages that it could not write as clean. They can still
-//! be read and the next sync succeeds, but they are not on the disk. So a writer that reopens such
-//! a file must rewrite the bytes, which makes the pages dirty. Only then does a sync mean that they
-//! are on the disk. Only this process knows about the failure. Another process uses its checkpoint
-//! to state which bytes it knows to be on the disk.
+//! After a failed `fsync`, Linux marks the pages that it could not write as clean. The pages can
+//! still be read and the next sync succeeds, but they are not on the disk. So a writer that reopens
+//! such a file must rewrite the bytes, which makes the pages dirty. Only then does a successful
+//! sync mean that the bytes are on the disk. Only the process whose sync failed knows about the
+//! failure. Another process uses its checkpoint to state which bytes it knows to be on the disk.
 //!
 //! Source: Rebello et al., "Can Applications Recover from fsync Failures?" (USENIX ATC 2020);
 //! PostgreSQL, "fsyncgate" (2018).
@@ -15,11 +15,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::file::FileId;
 
-/// For each such file, the offset before which everything was on the disk when the sync failed.
+/// For each file with a failed sync, the offset before which everything was on the disk at that
+/// time.
 static UNSYNCED: Mutex<BTreeMap<FileId, u64>> = Mutex::new(BTreeMap::new());
 
-/// The number of such files. While it is 0, which is nearly always the case, the lock is not taken.
-/// In a forked child, the lock may be held by a thread that does not exist there.
+/// The number of files with a failed sync. While this is 0, which is nearly always the case, the
+/// lock is not taken. In a forked child, the lock may be held by a thread that does not exist
+/// there.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 fn unsynced() -> MutexGuard<'static, BTreeMap<FileId, u64>> {
@@ -28,7 +30,7 @@ fn unsynced() -> MutexGuard<'static, BTreeMap<FileId, u64>> {
 }
 
 /// Remembers that a sync has failed and that everything before `durable_offset` was on the disk. If
-/// an earlier sync failed, the greater offset counts.
+/// an earlier sync also failed, the greater of the two offsets is kept.
 pub(in crate::writer) fn remember(file: Option<FileId>, durable_offset: u64) {
     if let Some(file) = file {
         let mut unsynced = unsynced();
@@ -47,8 +49,8 @@ pub(in crate::writer) fn known_offset(file: Option<FileId>) -> Option<u64> {
     unsynced().get(&file?).copied()
 }
 
-/// Forgets the file, because it has all been written again and synced, or because it is another
-/// file.
+/// Forgets the failed sync of a file. The caller has written the whole file again and synced it, or
+/// has found that it is another file.
 pub(in crate::writer) fn forget(file: Option<FileId>) {
     if let Some(file) = file
         && COUNT.load(Relaxed) > 0

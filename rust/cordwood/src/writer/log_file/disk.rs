@@ -13,26 +13,26 @@ use crate::writer::append::{cut, unsynced};
 use crate::writer::storage::{Storage, copy_of, write_all};
 
 impl LogFile {
-    /// Like [`write_out`](Self::write_out). If it fails, this also removes the records appended
-    /// since `before` that are not in the file.
+    /// Like [`write_out`](Self::write_out). If the write fails, this also removes the records
+    /// appended since `before` that are not in the file.
     pub(super) fn write_out_since(&self, state: &mut State, before: Mark) -> Result<(), Error> {
         self.write_out(state).inspect_err(|_| state.take_back(before))
     }
 
-    /// Like [`write_buffer`](Self::write_buffer). If it fails, this also removes the records
+    /// Like [`write_buffer`](Self::write_buffer). If the write fails, this also removes the records
     /// appended since `before` that are not in the file.
     pub(super) fn write_buffer_since(&self, state: &mut State, before: Mark) -> Result<(), Error> {
         self.write_buffer(state).inspect_err(|_| state.take_back(before))
     }
 
-    /// Writes all records to the file, in one write unless the system accepts only part of the
-    /// bytes.
+    /// Writes all records to the file. This is one write, unless the system accepts only part of
+    /// the bytes.
     pub(super) fn write_out(&self, state: &mut State) -> Result<(), Error> {
         state.end_container();
         self.write_buffer(state)
     }
 
-    /// Writes the buffer to the file. The buffer has all records that are not yet in the file,
+    /// Writes the buffer to the file. The buffer contains all records that are not yet in the file,
     /// except those of an open container.
     pub(super) fn write_buffer(&self, state: &mut State) -> Result<(), Error> {
         let Some(storage) = &state.storage else {
@@ -47,7 +47,7 @@ impl LogFile {
     }
 
     /// Appends a record of [`BUFFER_LEN`] bytes or more, and returns its offset. The buffer and the
-    /// record are written in pieces, so that only one piece is copied at a time. If that fails,
+    /// record are written in pieces, so that only one piece is copied at a time. If a write fails,
     /// this removes the record, and the records appended since `before` that are not in the file.
     pub(super) fn write_long_since(&self, state: &mut State, record: &[u8], before: Mark) -> Result<u64, Error> {
         self.write_long(state, record).inspect_err(|_| state.take_back(before))
@@ -71,8 +71,8 @@ impl LogFile {
             write_all(&**storage, piece, end)?;
             end += piece.len() as u64;
             piece.clear();
-            // The first piece contains everything before the record. The record itself is not
-            // completely in the file until its last piece is.
+            // The first piece contains everything before the record. The record itself is in the
+            // file only after its last piece has been written.
             *written = start;
             io::Result::Ok(())
         };
@@ -95,15 +95,16 @@ impl LogFile {
         }
     }
 
-    /// Truncates the file to the end of the last record that was written completely, and syncs
-    /// that, as opening does for a torn record. The buffer is kept.
+    /// Truncates the file to the end of the last record that was written completely, and syncs the
+    /// new length. Opening a log with a torn record does the same. The buffer is kept.
     #[cold]
     fn undo_write(&self, state: &mut State, source: io::Error) -> Error {
         let undone = state
             .storage
             .as_ref()
             .map(|storage| cut(&**storage, state.written, state.durable));
-        // If this failed, the end of the file is unknown: any write may follow a partial record.
+        // If undoing failed, the end of the file is unknown, and any write may follow a partial
+        // record.
         if let Some(Err(undo_error)) = undone {
             state.failure = Some(Failure {
                 what: "write",
@@ -138,8 +139,8 @@ impl LogFile {
                 self.lead_sync(state, &*storage)
             };
         };
-        // This is dropped under the lock, so that `close` never sees a handle held by a thread that
-        // no longer waits.
+        // The handle is dropped under the lock, so that `close` never sees a handle held by a
+        // thread that no longer waits.
         drop(storage);
         state.waiting -= 1;
         if state.waiting == 0 {
@@ -166,8 +167,8 @@ impl LogFile {
         let mut state = self.lock();
         state.is_syncing = false;
         match result {
-            // The system reports only once that it could not write. The truncation after another
-            // thread's failed write may have received that error.
+            // The system reports a failed write only once. The truncation after another thread's
+            // failed write may have received that error.
             Ok(()) if state.failure.is_some() => {}
             Ok(()) => {
                 state.durable = end;
@@ -179,7 +180,7 @@ impl LogFile {
             Err(source) => {
                 unsynced::remember(storage.identity(), state.durable);
                 // If another thread's write failed in the meantime and could not be undone, that
-                // failure is reported, with the state it left.
+                // failure is reported, with the state that it left.
                 state.failure.get_or_insert(Failure {
                     what: "sync",
                     source,

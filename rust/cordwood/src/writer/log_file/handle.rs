@@ -17,17 +17,17 @@ use crate::process::Process;
 use crate::writer::BUFFER_LEN;
 use crate::writer::storage::copy_of;
 
-/// A log file on disk, to which records are written.
+/// A log file on disk, to which you append records.
 ///
 /// * [`create`](LogFile::create) and [`create_new`](LogFile::create_new) create a new log.
-///   [`append_to`](LogFile::append_to) reads an existing one and appends to it, but never directly
-///   after an incomplete record. LevelDB's own log reuse does that, and loses the records that
-///   follow.
+///   [`append_to`](LogFile::append_to) reads an existing log and appends to it, but never directly
+///   after an incomplete record. LevelDB does append there if it reuses a log, and then loses the
+///   records that follow.
 /// * The file is locked against a second writer, in this process or another, until the log is
 ///   closed or dropped.
 /// * Threads can share a log by reference. Threads that call [`append_sync`](LogFile::append_sync)
 ///   at the same time share a sync.
-/// * A log belongs to the process that opened it. In a forked child every call fails with
+/// * A log belongs to the process that opened it. In a forked child, every call fails with
 ///   [`ErrorKind::Forked`], and closing or dropping the copy changes neither the file nor its lock.
 ///
 /// # Crashes and failures
@@ -41,22 +41,23 @@ use crate::writer::storage::copy_of;
 ///
 /// With [`FlushPolicy::OnClose`], records are buffered and written about 256 KiB at a time.
 /// [`flush`](LogFile::flush), [`sync`](LogFile::sync) and [`close`](LogFile::close) write the rest.
-/// **Call `close` to learn whether everything was written**: dropping the log without it tries to
+/// **Call `close` to learn whether everything was written.** If you only drop the log, it tries to
 /// flush, but cannot report a failure. Dropping does not flush after a permanent failure or in a
-/// forked child. It never syncs, under any policy, and does not write Pebble's end-of-log trailer.
+/// forked child. Dropping never syncs, under any policy, and does not write Pebble's end-of-log
+/// trailer.
 ///
 /// # Failures
 ///
 /// A failed or partial write is undone: the file is truncated to the end of the last record that
-/// was written completely. The record being appended is then not in the log. Earlier records that
-/// were still in the buffer stay there, and the next flush tries to write them again. If the file
-/// cannot be truncated either, its end is unknown, and every later call fails.
+/// was written completely. The record that was being appended is then not in the log. Earlier
+/// records that were still in the buffer stay there, and the next flush tries to write them again.
+/// If the file cannot be truncated either, its end is unknown, and every later call fails.
 ///
-/// After a failed sync, every later call also fails. A failed sync cannot be retried: the system
-/// may have dropped the bytes it could not write, and it reports that only once. To continue, open
-/// the file again with [`append_to`](LogFile::append_to). In the same process, this reads the bytes
-/// after the durable offset and writes them again, so that the next sync covers them. In another
-/// process, pass a [checkpoint](LogFileOptions::checkpoint) to do the same.
+/// After a failed sync, every later call also fails. A failed sync cannot be retried. The system
+/// may have dropped the bytes that it could not write, and it reports this only once. To continue,
+/// open the file again with [`append_to`](LogFile::append_to). In the same process, `append_to`
+/// reads the bytes after the durable offset and writes them again, so that the next sync covers
+/// them. In another process, pass a [checkpoint](LogFileOptions::checkpoint) to do the same.
 ///
 /// A panic while a record is appended, such as in an iterator passed to
 /// [`extend`](LogFile::extend), also makes every later call fail.
@@ -92,38 +93,39 @@ pub struct LogFile {
 }
 
 impl LogFile {
-    /// Returns the format in which the log is written. It is the format of the options. If they
-    /// name no dialect, it has the detected dialect.
+    /// Returns the format in which the log is written. This is the format that the options give. If
+    /// the options name no dialect, the format has the detected dialect.
     pub fn format(&self) -> LogFormat {
         self.format
     }
 
-    /// Returns the bytes after the last complete record when the log was opened. They were cut off
-    /// or kept, depending on the [options](LogFileOptions::on_torn_tail). `None` if there were
-    /// none.
+    /// Returns the bytes that followed the last complete record when the log was opened. These
+    /// bytes were cut off or kept, depending on the [options](LogFileOptions::on_torn_tail).
+    /// Returns `None` if there were none.
     pub fn discarded_tail(&self) -> Option<SkippedRegion> {
         self.discarded_tail
     }
 
-    /// Returns the path, as given.
+    /// Returns the path with which the log was opened.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Returns the length of the file with all records so far, in bytes, including records not yet
-    /// written. While a container is open, its length is not known yet, and this is the lowest
-    /// offset that the next record can have.
+    /// Returns the length of the file in bytes with all records so far, including those not yet
+    /// written. The length of an open container is not known yet. While one is open, this is the
+    /// lowest offset that the next record can have.
     pub fn offset(&self) -> u64 {
         self.status().offset
     }
 
     /// Returns the file offset before which everything is on the disk and survives a crash of the
-    /// machine. It is 0 before the first sync of this writer.
+    /// machine. The offset is 0 before the first sync of this writer.
     pub fn durable_offset(&self) -> u64 {
         self.status().durable_offset
     }
 
-    /// Returns the state of the log. Waits while another thread writes, but not while it syncs.
+    /// Returns the state of the log. Waits while another thread writes, but not while a thread
+    /// syncs.
     ///
     /// ```
     /// use cordwood_log::{LogFile, LogFileOptions};
@@ -154,12 +156,12 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::RecordTooLarge`] if it has more than
-    ///   [`record_len_max`](LogFileOptions::record_len_max) bytes. It is not appended.
+    /// * [`ErrorKind::RecordTooLarge`] if the record has more than
+    ///   [`record_len_max`](LogFileOptions::record_len_max) bytes. The record is not appended.
     /// * [`ErrorKind::Write`] if the write fails, if a sync that the [policy](LogFileOptions::sync)
     ///   requires fails, or if there is no memory for the buffer ([`io::ErrorKind::OutOfMemory`]).
     ///   See [Failures](LogFile#failures).
-    /// * [`ErrorKind::Closed`], [`ErrorKind::Forked`].
+    /// * [`ErrorKind::Closed`] if the log is closed, and [`ErrorKind::Forked`] in a forked child.
     #[inline]
     pub fn append(&self, record: &[u8]) -> Result<u64, Error> {
         self.append_and(record, false)
@@ -168,11 +170,12 @@ impl LogFile {
     /// Appends a record and returns its offset once the record and everything before it are on the
     /// disk.
     ///
-    /// While one thread waits for the disk, others can append. The next sync covers all of them.
+    /// While one thread waits for the disk, others can append. The next sync covers all of these
+    /// records.
     ///
     /// # Errors
     ///
-    /// The same errors as [`append`](Self::append).
+    /// Returns the same errors as [`append`](Self::append).
     ///
     /// ```
     /// use cordwood_log::{LogFile, LogFileOptions};
@@ -199,7 +202,7 @@ impl LogFile {
     }
 
     /// Appends a record and returns its offset. If the record must be on the disk before the call
-    /// returns, this also returns the state, still locked.
+    /// returns, this also returns the locked state.
     #[inline]
     pub(in crate::writer) fn append_unsynced(
         &self,
@@ -229,9 +232,9 @@ impl LogFile {
         Ok((offset, syncs.then_some(state)))
     }
 
-    /// Adds a record to the open container, if nothing else has to be done. The container stays
-    /// open, and no byte is written or synced.
-    // Inlining this would make appending to other logs slower.
+    /// Adds a record to the open container, if no other work is necessary. The container stays
+    /// open, and no bytes are written or synced.
+    // Inlining this function would make appending to other logs slower.
     #[inline(never)]
     fn gather(&self, state: &mut State, record: &[u8]) -> Option<u64> {
         let is_never_due = matches!(self.options.sync, SyncPolicy::Never | SyncPolicy::OnClose);
@@ -245,7 +248,7 @@ impl LogFile {
     /// either because `syncs` is set or because of the policy.
     ///
     /// If the call will write the record, the open container is closed first. A failed write then
-    /// takes back this record only. If the record is just added to the container, a full buffer is
+    /// removes only this record. If the record is just added to the container, a full buffer is
     /// written first.
     #[inline(never)]
     fn prepare_container(&self, state: &mut State, record_len: usize, syncs: bool) -> Result<bool, Error> {
@@ -261,25 +264,25 @@ impl LogFile {
         Ok(syncs)
     }
 
-    /// Appends several records under one lock and returns how many. If the policy requires a sync,
-    /// there is one sync after the last record. Other threads wait until all are appended. The
-    /// iterator must not use the log itself.
+    /// Appends several records under one lock and returns the number of records. If the policy
+    /// requires a sync, the log syncs once, after the last record. Other threads wait until all
+    /// records are appended. The iterator must not use the log itself.
     ///
     /// # Errors
     ///
-    /// The same errors as [`append`](Self::append). If a record is too long, the records before it
-    /// are in the log. After a failed write, the records of this call that had not reached the file
-    /// are not in the log. That may be all of them. That may be all of them.
-    /// [`offset`](Self::offset) shows where the log ends.
+    /// Returns the same errors as [`append`](Self::append). If a record is too long, the records
+    /// before it are in the log. After a failed write, the records of this call that had not
+    /// reached the file are not in the log. It is possible that no record of this call is in the
+    /// log. [`offset`](Self::offset) shows where the log ends.
     pub fn extend<R: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         let (extended, unsynced) = self.extend_unsynced(records)?;
         self.wait_for(unsynced)?;
         extended
     }
 
-    /// Appends several records. Returns how many, or the error of the record that was refused. If
-    /// the appended records must be on the disk before the call returns, this also returns the
-    /// state, still locked.
+    /// Appends several records. Returns the number of records, or the error of the record that was
+    /// refused. If the appended records must be on the disk before the call returns, this also
+    /// returns the locked state.
     #[expect(clippy::type_complexity, reason = "the result of `extend`, and what it waits for")]
     pub(in crate::writer) fn extend_unsynced<R: AsRef<[u8]>>(
         &self,
@@ -314,7 +317,8 @@ impl LogFile {
         if self.writes_each() {
             self.write_out_since(&mut state, before)?;
         }
-        // This also applies if a record was too long: the records before it are in the log.
+        // A sync may be due even if a record was too long, because the records before it are in the
+        // log.
         let syncs = state.encoder.offset() > start && self.is_due(&state, state.encoder.end_max());
         if syncs {
             self.write_out_since(&mut state, before)?;
@@ -322,20 +326,21 @@ impl LogFile {
         Ok((encoded.map(|()| count), syncs.then_some(state)))
     }
 
-    /// If there is a state, waits until everything written is on the disk.
+    /// If `unsynced` contains a state, waits until everything written is on the disk.
     pub(in crate::writer) fn wait_for(&self, unsynced: Option<MutexGuard<'_, State>>) -> Result<(), Error> {
         let Some(state) = unsynced else { return Ok(()) };
         let end = state.written;
         self.wait_until_durable(state, end)
     }
 
-    /// Appends a record if that requires no waiting, either for the operating system or for another
-    /// thread. Otherwise, or if the record is too long, it does not append and returns `None`. With
-    /// [`FlushPolicy::EveryAppend`] it always returns `None`.
+    /// Appends a record if this is possible without waiting for the operating system or for another
+    /// thread. Otherwise, or if the record is too long, this appends no record and returns `None`.
+    /// With [`FlushPolicy::EveryAppend`], it always returns `None`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Write`] after a permanent failure, [`ErrorKind::Closed`], [`ErrorKind::Forked`].
+    /// Returns [`ErrorKind::Write`] after a permanent failure, [`ErrorKind::Closed`] if the log is
+    /// closed, and [`ErrorKind::Forked`] in a forked child.
     #[inline]
     pub fn try_append(&self, record: &[u8]) -> Result<Option<u64>, Error> {
         if self.writes_each() {
@@ -353,7 +358,7 @@ impl LogFile {
         {
             return Ok(Some(offset));
         }
-        // This is an upper bound. If it is too high, `append` decides.
+        // This length is an upper bound. If it is too long, the caller must use `append`.
         let len = state.encoder.encoded_len_max(record.len());
         let end = state.encoder.offset().saturating_add(len);
         let is_full = state.buffer.len() as u64 + len >= BUFFER_LEN as u64;
@@ -363,17 +368,19 @@ impl LogFile {
         Ok(Some(state.encode(record)))
     }
 
-    /// Writes all records so far to the file. They then survive the end of this process, but not a
-    /// crash of the machine.
+    /// Writes all records so far to the file. The records then survive the end of this process, but
+    /// not a crash of the machine.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Write`], [`ErrorKind::Closed`], [`ErrorKind::Forked`]. See [Failures](LogFile#failures).
+    /// Returns [`ErrorKind::Write`] if a write or a sync has failed, [`ErrorKind::Closed`] if the
+    /// log is closed, and [`ErrorKind::Forked`] in a forked child. See
+    /// [Failures](LogFile#failures).
     pub fn flush(&self) -> Result<(), Error> {
         self.flushed().map(drop)
     }
 
-    /// Writes all records so far and returns the state, still locked.
+    /// Writes all records so far and returns the locked state.
     pub(in crate::writer) fn flushed(&self) -> Result<MutexGuard<'_, State>, Error> {
         let mut state = self.usable()?;
         self.write_out(&mut state)?;
@@ -384,7 +391,9 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Write`], [`ErrorKind::Closed`], [`ErrorKind::Forked`]. See [Failures](LogFile#failures).
+    /// Returns [`ErrorKind::Write`] if a write or a sync has failed, [`ErrorKind::Closed`] if the
+    /// log is closed, and [`ErrorKind::Forked`] in a forked child. See
+    /// [Failures](LogFile#failures).
     pub fn sync(&self) -> Result<(), Error> {
         self.wait_for(Some(self.flushed()?))
     }
@@ -410,10 +419,10 @@ impl LogFile {
         (state.encoder.offset(), state.encoder.end_max())
     }
 
-    /// Waits until every byte before the file offset `offset` is on the disk. It appends no record,
-    /// so a thread can wait for records that others have appended. If another thread is syncing, it
-    /// waits for that sync. If that sync covers too little, or no thread is syncing, it syncs
-    /// itself.
+    /// Waits until every byte before the file offset `offset` is on the disk. This appends no
+    /// record, so a thread can wait for records that other threads have appended. If another thread
+    /// is syncing, this call waits for that sync. If that sync does not cover `offset`, or no
+    /// thread is syncing, this call syncs the file.
     ///
     /// To wait for a record, pass the value of [`offset`](Self::offset) after its append.
     /// [`append`](Self::append) returns where the record starts, not where it ends.
@@ -423,7 +432,7 @@ impl LogFile {
     /// * [`ErrorKind::Io`] if `offset` is after the end of the log ([`io::ErrorKind::InvalidInput`]).
     /// * [`ErrorKind::Write`] after a permanent failure, even if the bytes were already known to be
     ///   on the disk. See [Failures](LogFile#failures).
-    /// * [`ErrorKind::Closed`], [`ErrorKind::Forked`].
+    /// * [`ErrorKind::Closed`] if the log is closed, and [`ErrorKind::Forked`] in a forked child.
     ///
     /// ```
     /// use cordwood_log::{LogFile, LogFileOptions};
@@ -440,7 +449,7 @@ impl LogFile {
         self.wait_until_durable(self.written_to(offset)?, offset)
     }
 
-    /// Writes the records before `offset` and returns the state, still locked.
+    /// Writes the records before `offset` and returns the locked state.
     pub(in crate::writer) fn written_to(&self, offset: u64) -> Result<MutexGuard<'_, State>, Error> {
         let mut state = self.usable()?;
         let end = state.encoder.offset();
@@ -456,21 +465,21 @@ impl LogFile {
     /// Closes the log.
     ///
     /// Writes all records so far and waits until they are on the disk, unless the
-    /// [policy](LogFileOptions::sync) is [`SyncPolicy::Never`]. It also waits for other threads
-    /// that are waiting for a sync. Then it releases the file, and another writer can open it.
+    /// [policy](LogFileOptions::sync) is [`SyncPolicy::Never`]. `close` also waits for threads that
+    /// are waiting for a sync. Then it releases the file, so that another writer can open it.
     ///
     /// Every later call fails with [`ErrorKind::Closed`], except another `close` and the methods
-    /// that only query. A second `close` waits until the first has released the file. Unlike
-    /// [`Writer::finish`](crate::Writer::finish), `close` does not consume the log, because threads
-    /// may share it.
+    /// that only return information about the log. A second `close` waits until the first has
+    /// released the file. Unlike [`Writer::finish`](crate::Writer::finish), `close` does not
+    /// consume the log, because threads may share it.
     ///
-    /// In a forked child, no byte is written and the lock is kept. Only the child's copy of the
+    /// In a forked child, `close` writes no bytes and keeps the lock. Only the child's copy of the
     /// descriptor is closed.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Write`]: records after [`durable_offset`](Self::durable_offset) may be lost.
-    /// The log is closed even so.
+    /// Returns [`ErrorKind::Write`] if records after [`durable_offset`](Self::durable_offset) may
+    /// be lost. The log is closed in any case.
     ///
     /// ```
     /// use cordwood_log::{Error, ErrorKind, LogFile, LogFileOptions};
@@ -507,7 +516,7 @@ impl LogFile {
         state.storage = None;
         self.sync_ended.notify_all();
         // A closed writer may be kept for a long time, so its memory is released. The bytes that
-        // were not written are lost, and that has been reported.
+        // were not written are lost, and an error has already reported this.
         state.buffer = Vec::new();
         state.encoder = Encoder::new(state.encoder.offset());
         finished
@@ -519,7 +528,7 @@ impl LogFile {
         state.is_closed = true;
         usable?;
         let State { encoder, buffer, .. } = &mut *state;
-        // Writes the file header, if there is no record, and the end-of-log trailer.
+        // This writes the file header, if there is no record, and the end-of-log trailer.
         encoder.start(buffer);
         encoder.end(buffer);
         self.write_out(&mut state)?;
@@ -530,7 +539,7 @@ impl LogFile {
         self.wait_until_durable(state, end)
     }
 
-    /// Whether this is the copy in a forked child.
+    /// Checks whether this is the copy of the log in a forked child.
     #[inline]
     fn is_forked(&self) -> bool {
         self.process.number() != self.owner
@@ -573,8 +582,7 @@ impl LogFile {
         Ok(state)
     }
 
-    /// Reserves room in the buffer for a long record, because there may not be enough memory for
-    /// it.
+    /// Reserves room in the buffer for a long record, for which there may not be enough memory.
     #[inline]
     fn reserve(&self, state: &mut State, record_len: usize) -> Result<(), Error> {
         if record_len as u64 > self.options.record_len_max {
@@ -645,7 +653,7 @@ impl LogFile {
         Error::new(ErrorKind::Write { source, failure }, self.path.as_deref())
     }
 
-    /// Whether the policy requires a sync when the log ends at `end`.
+    /// Checks whether the policy requires a sync when the log ends at `end`.
     #[inline]
     fn is_due(&self, state: &State, end: u64) -> bool {
         match self.options.sync {
@@ -664,7 +672,7 @@ pub(in crate::writer) fn after_end(offset: u64, end: u64, path: Option<&Path>) -
     Error::io(io::Error::new(io::ErrorKind::InvalidInput, text), path)
 }
 
-/// Tries to write the bytes that have not been flushed, like `BufWriter` does.
+/// Tries to write the bytes that have not been flushed, as `BufWriter` does.
 impl Drop for LogFile {
     fn drop(&mut self) {
         if self.is_forked() {
@@ -675,7 +683,7 @@ impl Drop for LogFile {
         if let Some(mut state) = self.try_lock()
             && self.check(&state).is_ok()
         {
-            // This cannot return an error. `close` reports it.
+            // Dropping cannot report an error, but `close` can.
             let _ = self.write_out(&mut state);
         }
     }

@@ -32,8 +32,8 @@ impl LogFile {
     ///
     /// * [`ErrorKind::Io`] if the file cannot be opened or emptied.
     /// * [`ErrorKind::Io`] with [`io::ErrorKind::InvalidInput`] if the name of the file states a
-    ///   log number, such as `000012.log`, that is not the one in the options.
-    /// * [`ErrorKind::Locked`] if another writer has it open. The file is left as it is.
+    ///   log number, as `000012.log` does, that differs from the one in the options.
+    /// * [`ErrorKind::Locked`] if another writer has the file open. The file is left as it is.
     /// * [`ErrorKind::Unsupported`] if the options give a log number or a compression that the
     ///   dialect does not support, or a compression that this build cannot write. The file is not
     ///   changed.
@@ -69,28 +69,28 @@ impl LogFile {
 
     /// Opens a log to append to it, or creates a new one if the file does not exist.
     ///
-    /// The file is read, from its start or from the [checkpoint](LogFileOptions::checkpoint). If it
-    /// does not end with a complete record, [`on_torn_tail`](LogFileOptions::on_torn_tail) decides
-    /// what happens. [`discarded_tail`](Self::discarded_tail) describes the bytes after the last
-    /// complete record.
+    /// This reads the file from its start or from the [checkpoint](LogFileOptions::checkpoint). If
+    /// the file does not end with a complete record, [`on_torn_tail`](LogFileOptions::on_torn_tail)
+    /// decides what happens. [`discarded_tail`](Self::discarded_tail) describes the bytes after the
+    /// last complete record.
     ///
     /// # Errors
     ///
     /// * [`ErrorKind::Io`] if the file cannot be opened, read or truncated, or is not a regular
     ///   file.
-    /// * [`ErrorKind::Io`] if there is a checkpoint after 0 and the file does not exist
-    ///   ([`io::ErrorKind::NotFound`]), or no record starts or ends at the checkpoint
+    /// * [`ErrorKind::Io`] if the checkpoint is greater than 0 and the file does not exist
+    ///   ([`io::ErrorKind::NotFound`]), or if no record starts or ends at the checkpoint
     ///   ([`io::ErrorKind::InvalidInput`]).
-    /// * [`ErrorKind::Locked`] if another writer has it open.
+    /// * [`ErrorKind::Locked`] if another writer has the file open.
     /// * [`ErrorKind::WrongDialect`] if the fragments of the file are not in the dialect that the
     ///   options name.
     /// * [`ErrorKind::NeverAppended`] for a log with a log number or with compression. RocksDB and
     ///   Pebble create a new log instead.
     /// * [`ErrorKind::Unsupported`] for the same reasons as in [`create`](Self::create).
     /// * [`ErrorKind::Foreign`] if the file is not a log.
-    /// * [`ErrorKind::TornTail`] if it ends with an incomplete record or with zeros, and the
+    /// * [`ErrorKind::TornTail`] if the file ends with an incomplete record or with zeros, and the
     ///   options refuse that.
-    /// * [`ErrorKind::Corruption`] if it is damaged, unless the options request padding.
+    /// * [`ErrorKind::Corruption`] if the file is damaged, unless the options request padding.
     ///
     /// ```
     /// use cordwood_log::{Error, ErrorKind, LogFile, LogFileOptions};
@@ -119,8 +119,8 @@ impl LogFile {
     }
 
     /// Like [`append_to`](Self::append_to), but interruptible. `interrupted` is called repeatedly
-    /// while the file is read. If it returns an error, the call ends with that error as an
-    /// [`ErrorKind::Io`].
+    /// while the file is read. If `interrupted` returns an error, this call returns that error as
+    /// an [`ErrorKind::Io`].
     ///
     /// ```
     /// use std::io;
@@ -140,17 +140,17 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// The same errors as [`append_to`](Self::append_to), and the error of `interrupted`.
+    /// Returns the same errors as [`append_to`](Self::append_to), and the error of `interrupted`.
     pub fn append_to_unless(
         path: impl AsRef<Path>,
         options: LogFileOptions,
         interrupted: &dyn Fn() -> io::Result<()>,
     ) -> Result<Self, Error> {
         let path = path.as_ref();
-        // This must come before the file is opened, which would create it.
+        // This check must come first, because opening the file would create it.
         check_appended_to(options.format(), Some(path))?;
-        // A log with a checkpoint already exists. If it does not, a new log would hide that it is
-        // lost.
+        // A log with a checkpoint must already exist. If the log is lost, creating a new one would
+        // hide the loss.
         let is_new = options.checkpoint.unwrap_or(0) == 0;
         let mut open = OpenOptions::new();
         let file = DiskFile::open(path, open.read(true).write(true).create(is_new).truncate(false))?;
@@ -161,7 +161,7 @@ impl LogFile {
         Self::append_to_storage(Box::new(file), options, Some(path), Some(path), interrupted)
     }
 
-    /// Appends to the log in `storage`. `path` is for errors, and `file` is the path of the file
+    /// Appends to the log in `storage`. Errors show `path`, and `file` is the path of the file
     /// itself.
     pub(in crate::writer) fn append_to_storage(
         storage: Box<dyn Storage>,
@@ -181,7 +181,7 @@ impl LogFile {
         Self::create_in_storage(storage, options, None)
     }
 
-    /// Creates a new log in `storage`. `path` is for errors.
+    /// Creates a new log in `storage`. Errors show `path`.
     pub(in crate::writer) fn create_in_storage(
         storage: Box<dyn Storage>,
         options: LogFileOptions,
@@ -190,7 +190,7 @@ impl LogFile {
         if storage.file_len()? > 0 {
             cut(&*storage, 0, 0)?;
         }
-        // A failed sync of the old contents does not matter for the new ones.
+        // A failed sync of the old contents does not matter for the new contents.
         unsynced::forget(storage.identity());
         let format = options.format();
         let new = Recovered {
@@ -201,7 +201,7 @@ impl LogFile {
     }
 
     /// Marks this log as a segment that follows another one. A reader that has read the previous
-    /// segment may have used up its budget.
+    /// segment may have used up its decompression budget.
     pub(in crate::writer) fn after_another(mut self) -> Self {
         if let Ok(state) = self.state.get_mut() {
             state.encoder.use_up_budget();
@@ -220,7 +220,7 @@ impl LogFile {
         let Recovered { format, file_len, tail } = recovered;
         let process = storage.process();
         let mut encoder = Encoder::unchecked(file_len, format);
-        // The whole file is a tail that was padded.
+        // The whole file is a tail that was padded, so its mark must be written again.
         if file_len > 0 && tail.is_some_and(|tail| tail.start == 0) {
             encoder.start_again();
         }

@@ -7,13 +7,13 @@ use crate::dialect::{Compression, Dialect, LogFormat};
 use crate::names::{named, parses_name};
 use crate::options::{log_options, options};
 
-/// When a [`LogFile`](crate::LogFile) waits until its records are on the disk.
+/// Determines when a [`LogFile`](crate::LogFile) waits until its records are on the disk.
 ///
-/// [`LogFile::sync`](crate::LogFile::sync) and
-/// [`LogFile::append_sync`](crate::LogFile::append_sync) sync at any time, under any policy. There
-/// is no background thread: `EveryBytes` and `EveryInterval` take effect only during an append.
-/// Without an append there is no sync, however long ago the last one was. If your program will not
-/// append for a while, call `sync` yourself.
+/// Under any policy, you can sync at any time with [`LogFile::sync`](crate::LogFile::sync) and
+/// [`LogFile::append_sync`](crate::LogFile::append_sync). A log has no background thread, so
+/// `EveryBytes` and `EveryInterval` take effect only during an append. Without an append, the log
+/// does not sync, even if the last sync was long ago. If your program will not append for a while,
+/// call `sync` yourself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum SyncPolicy {
@@ -26,29 +26,30 @@ pub enum SyncPolicy {
     /// Each append syncs before it returns. Threads that append at the same time share a sync.
     EveryAppend,
     /// An append syncs before it returns if at least this many bytes have been appended since the
-    /// last sync, including its own.
+    /// last sync. The bytes of the append itself count too.
     EveryBytes(u64),
     /// An append syncs before it returns if the last sync was at least this long ago.
     EveryInterval(Duration),
 }
 
 named! {
-    /// When a [`LogFile`](crate::LogFile) writes its records to the operating system. The system
-    /// keeps them even if the process ends.
+    /// Determines when a [`LogFile`](crate::LogFile) writes its records to the operating system.
+    /// The system keeps written records even if the process ends.
     ///
     /// [`LogFile::flush`](crate::LogFile::flush), [`LogFile::sync`](crate::LogFile::sync) and
-    /// [`LogFile::close`](crate::LogFile::close) write them under any policy. The [`SyncPolicy`]
-    /// determines when the records reach the disk.
+    /// [`LogFile::close`](crate::LogFile::close) write all records under any policy. The
+    /// [`SyncPolicy`] determines when the records reach the disk.
     #[derive(Default)]
     pub enum FlushPolicy {
-        /// Each append writes before it returns. It uses one write, but
+        /// Each append writes its record before it returns, usually in one write.
         /// [`extend`](crate::LogFile::extend) and a record of more than 256 KiB use one write per
-        /// 256 KiB. Appended records survive the process, however it ends. LevelDB does the same.
+        /// 256 KiB. Appended records survive the end of the process, even if it is killed. LevelDB
+        /// does the same.
         #[default]
         EveryAppend = "append",
         /// The log writes on request, when 256 KiB have been buffered, and when it is closed.
-        /// Appending short records takes a fraction of the time. If the process is killed, up to
-        /// 256 KiB of records are lost.
+        /// Appending short records takes a fraction of the time that `EveryAppend` needs. If the
+        /// process is killed, up to 256 KiB of records are lost.
         OnClose = "close",
     }
 }
@@ -56,10 +57,10 @@ named! {
 parses_name!(FlushPolicy, "flush policy", [EveryAppend, OnClose]);
 
 named! {
-    /// How [`LogFile::append_to`](crate::LogFile::append_to) treats a file that does not end with a
-    /// complete record.
+    /// Determines how [`LogFile::append_to`](crate::LogFile::append_to) treats a file that does not
+    /// end with a complete record.
     ///
-    /// The rule is in `docs/format/writing.md`.
+    /// The rules are in `docs/format/writing.md`.
     #[derive(Default)]
     pub enum OnTornTail {
         /// Refuses the file with [`ErrorKind::TornTail`](crate::ErrorKind::TornTail), or with
@@ -67,12 +68,12 @@ named! {
         #[default]
         Refuse = "refuse",
         /// Cuts off the bytes after the last complete record, if a crash could have left them
-        /// there. It refuses any other damage. It refuses damage that one flipped bit explains,
-        /// because the record may have been synced. It refuses a file without any valid fragment,
-        /// which may not be a log.
+        /// there. Any other damage is refused. Damage that one flipped bit explains is also
+        /// refused, because the record may have been synced. A file without any valid fragment is
+        /// refused, because it may not be a log.
         Truncate = "truncate",
-        /// Keeps every byte, damaged or not, and appends in the next block. Readers keep reporting
-        /// the region that they skip there.
+        /// Keeps every byte, damaged or not, and appends in the next block. Readers continue to
+        /// report the region that they skip before that block.
         PadToBlock = "pad",
     }
 }
@@ -80,7 +81,7 @@ named! {
 parses_name!(OnTornTail, "policy for a torn tail", [Refuse, Truncate, PadToBlock]);
 
 options! {
-    /// How to open a [`LogFile`](crate::LogFile).
+    /// Options for opening a [`LogFile`](crate::LogFile).
     ///
     /// ```
     /// use cordwood_log::{LogFileOptions, OnTornTail, SyncPolicy};
@@ -93,55 +94,57 @@ options! {
         pub flush: FlushPolicy = FlushPolicy::default(), set with_flush;
         /// When to sync. Default: [`SyncPolicy::Never`].
         pub sync: SyncPolicy = SyncPolicy::default(), set with_sync;
-        /// How [`LogFile::append_to`](crate::LogFile::append_to) treats a file that does not end
-        /// with a complete record. Default: [`OnTornTail::Refuse`].
+        /// Determines how [`LogFile::append_to`](crate::LogFile::append_to) treats a file that does
+        /// not end with a complete record. Default: [`OnTornTail::Refuse`].
         pub on_torn_tail: OnTornTail = OnTornTail::default(), set with_on_torn_tail;
         /// The maximum length of a segment of a [`SegmentedLog`](crate::SegmentedLog), in bytes.
-        /// Only the first record of a segment can exceed it. A [`LogFile`](crate::LogFile) does not
-        /// use it. Default: 64 MiB.
+        /// Only the first record of a segment can make it longer than this. A
+        /// [`LogFile`](crate::LogFile) ignores this option. Default: 64 MiB.
         pub segment_len: u64 = 64 << 20, set with_segment_len;
-        /// For a [`SegmentedLog`](crate::SegmentedLog): each time a segment starts, remove the
-        /// oldest segments, as long as this many bytes are left before the new one. Default:
-        /// `None`, which keeps all segments.
+        /// The number of bytes that a [`SegmentedLog`](crate::SegmentedLog) must keep before a new
+        /// segment. Each time a segment starts, the log removes the oldest segments, as long as at
+        /// least this many bytes are left. Default: `None`, which keeps all segments.
         pub retention_bytes: Option<u64> = None, into with_retention_bytes;
-        /// For a [`SegmentedLog`](crate::SegmentedLog): each time a segment starts, remove the
-        /// oldest segments, as long as their files were last changed longer ago than this. If the
-        /// system's clock says that a segment was changed in the future, that segment and all later
-        /// ones are kept. Default: `None`, which keeps all segments.
+        /// The time for which a [`SegmentedLog`](crate::SegmentedLog) keeps a segment. Each time a
+        /// segment starts, the log removes the oldest segments, as long as their files were last
+        /// changed longer ago than this. If the system's clock says that a segment was changed in
+        /// the future, that segment and all later ones are kept. Default: `None`, which keeps all
+        /// segments.
         pub retention_time: Option<Duration> = None, into with_retention_time;
-        /// For [`LogFile::append_to`](crate::LogFile::append_to): an offset at which a record
-        /// starts or ends, and before which everything is known to be on the disk. An earlier
-        /// [`durable_offset`](crate::LogFile::durable_offset) is such an offset. The file is read
-        /// from there to find its end. A sync in the process that wrote the bytes after it may have
-        /// failed, so they are written again before a sync may cover them. If the checkpoint is
-        /// greater than 0, the file must exist. Default: `None`, which reads the file from its
-        /// start and writes no byte again, unless a sync has failed in this process.
+        /// An offset at which a record starts or ends, and before which everything is known to be
+        /// on the disk. An earlier [`durable_offset`](crate::LogFile::durable_offset) is such an
+        /// offset. [`LogFile::append_to`](crate::LogFile::append_to) reads the file from this
+        /// offset to find its end. It also writes the bytes after this offset again, because a sync
+        /// may have failed in the process that wrote them. If the checkpoint is greater than 0, the
+        /// file must exist. Default: `None`, which reads the file from its start. In that case, no
+        /// bytes are written again, unless a sync has failed in this process.
         pub checkpoint: Option<u64> = None, into with_checkpoint;
         /// The dialect to write, as for
-        /// [`Encoder::with_format`](crate::codec::Encoder::with_format). Closing writes Pebble's
-        /// end-of-log trailer. Default: `None`, which uses the dialect of the existing file, as a
-        /// [`Reader`](crate::Reader) detects it. A new log is then in [`Dialect::LEVELDB`].
+        /// [`Encoder::with_format`](crate::codec::Encoder::with_format). In Pebble's dialect,
+        /// closing the log writes the end-of-log trailer. Default: `None`, which uses the dialect
+        /// that a [`Reader`](crate::Reader) detects in the existing file. By default, a new log is
+        /// in [`Dialect::LEVELDB`].
         pub dialect: Option<Dialect> = None, into with_dialect;
         /// The number of the log, which goes into each fragment. See [`LogFormat::log_number`]. A
         /// log with a number is never appended to. Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
-        /// How each record is compressed, or each container in the dialect
-        /// [`PACKED`](Dialect::PACKED). A log of compressed records is never appended to. A packed
-        /// log keeps its existing compression. Default: `None`, no compression.
+        /// The compression of each record or, in the dialect [`PACKED`](Dialect::PACKED), of each
+        /// container. A log of compressed records is never appended to. A packed log keeps its
+        /// existing compression. Default: `None`, no compression.
         pub compression: Option<Compression> = None, into with_compression;
-        /// Refuse to write a record of more bytes than this, with
+        /// The maximum length of a record in bytes. A longer record is refused with
         /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default:
-        /// [`RECORD_LEN_MAX`], 1 GiB, as for readers. A longer record can be read only if the
-        /// reader's option of the same name allows it.
+        /// [`RECORD_LEN_MAX`], 1 GiB, as for readers. A record of more than 1 GiB can be read only
+        /// if the reader's option of the same name allows it.
         ///
-        /// This also limits what [`LogFile::append_to`](crate::LogFile::append_to) decompresses, by
-        /// the rules for readers: a longer container counts as complete, and is not opened. A log
-        /// whose containers exceed the budget of a reader is refused, unless this is more than 1
-        /// GiB.
+        /// This option also limits the data that [`LogFile::append_to`](crate::LogFile::append_to)
+        /// decompresses, by the rules for readers. A longer container counts as complete, and is
+        /// not decompressed. A log whose containers exceed the budget of a reader is refused,
+        /// unless this option is more than 1 GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
         /// Whether the file is known to be a segment, because the previous segment ends where it
-        /// starts or because its directory had a lock. Such a file is a log, even if none of its
-        /// bytes shows it.
+        /// starts or because its directory had a lock. Such a file is a log, even if its bytes do
+        /// not show that.
         pub(in crate::writer) is_segment: bool = false;
     }
 }

@@ -11,20 +11,22 @@ use crate::writer::storage::Storage;
 
 #[derive(Debug)]
 pub(in crate::writer) struct State {
-    /// `None` once closed. Threads that wait for a sync also have a handle to it.
+    /// `None` once the log is closed. Threads that wait for a sync also have a handle to the
+    /// storage.
     pub(super) storage: Option<Arc<dyn Storage>>,
     pub(super) encoder: Encoder,
     /// Records not yet written to the file.
     pub(super) buffer: Vec<u8>,
-    /// The length of the file. All records before this offset are completely in it.
+    /// The length of the file. All records before this offset are completely in the file.
     pub(super) written: u64,
     /// Everything before this offset is on the disk.
     pub(super) durable: u64,
-    /// Whether the name of the file is on the disk. Without it, the contents are lost.
+    /// Whether the name of the file is on the disk. Until it is, a crash of the machine can lose
+    /// the file.
     pub(super) is_name_durable: bool,
     /// Whether a thread is syncing, without holding the lock.
     pub(super) is_syncing: bool,
-    /// How many threads wait for a sync, including the one that syncs.
+    /// The number of threads that wait for a sync, including the thread that syncs.
     pub(super) waiting: usize,
     /// The end offset and the start time of the last sync that has started.
     pub(super) sync_end: u64,
@@ -39,9 +41,9 @@ pub(in crate::writer) struct State {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogStatus {
-    /// [`LogFile::offset`](super::LogFile::offset).
+    /// The value of [`LogFile::offset`](super::LogFile::offset).
     pub offset: u64,
-    /// [`LogFile::durable_offset`](super::LogFile::durable_offset).
+    /// The value of [`LogFile::durable_offset`](super::LogFile::durable_offset).
     pub durable_offset: u64,
     /// Whether there was a permanent failure, after which every call fails.
     pub has_failed: bool,
@@ -67,8 +69,9 @@ pub(super) struct Failure {
     pub(super) undo_error: Option<io::Error>,
 }
 
-/// The end of the log to roll back to. In a log with containers, this is the end of the last closed
-/// container. So a call that may have to roll back closes the open container first.
+/// The end of the log that a failed call rolls back to. In a log with containers, this is the end
+/// of the last closed container. So a call that may have to roll back closes the open container
+/// first.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
     buffered_len: usize,
@@ -115,7 +118,7 @@ impl State {
 
     pub(super) fn take_back(&mut self, mark: Mark) {
         let (len, offset) = if self.written > mark.offset {
-            // Everything before the mark has been written, and some bytes after it.
+            // Everything before the mark and some bytes after it have been written.
             (0, self.written)
         } else {
             (mark.buffered_len, mark.offset)
@@ -125,7 +128,7 @@ impl State {
     }
 }
 
-/// Returns the state after a thread panicked while it held the lock. It may be inconsistent.
+/// Returns the state after a thread panicked while it held the lock. The state may be inconsistent.
 #[cold]
 pub(super) fn after_panic(mut state: MutexGuard<'_, State>) -> MutexGuard<'_, State> {
     state.failure.get_or_insert_with(|| Failure {

@@ -1,5 +1,5 @@
-//! The operations of a [`SegmentedLog`](super::SegmentedLog) on its directory. They are a trait, so
-//! that tests can record them and make them fail.
+//! The operations of a [`SegmentedLog`](super::SegmentedLog) on its directory. The operations are
+//! methods of a trait, so that tests can record them and make them fail.
 
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
@@ -25,17 +25,18 @@ pub trait Directory: Debug + Send + Sync {
     /// Opens the segment that starts at `offset`.
     fn open(&self, offset: u64) -> Result<Box<dyn Storage>, Error>;
 
-    /// Creates an empty segment that starts at `offset`. No file may have its name yet.
+    /// Creates an empty segment that starts at `offset`. No file with the segment's name may exist
+    /// yet.
     fn create(&self, offset: u64) -> Result<Box<dyn Storage>, Error>;
 
-    /// Whether a file with the name of this segment exists, or may exist.
+    /// Checks whether a file with the name of this segment exists, or may exist.
     fn has(&self, offset: u64) -> bool;
 
     /// Removes the segment that starts at `offset`.
     fn remove(&self, offset: u64) -> Result<(), Error>;
 
-    /// Returns how long ago the segment that starts at `offset` was last changed. `None` if the
-    /// time of the change is in the future, according to the clock.
+    /// Returns how long ago the segment that starts at `offset` was last changed. Returns `None`
+    /// if, according to the clock, the segment was changed in the future.
     fn age_of(&self, _offset: u64) -> Option<Duration> {
         None
     }
@@ -43,8 +44,8 @@ pub trait Directory: Debug + Send + Sync {
     /// Waits until all names and removals in the directory are on the disk.
     fn sync(&self) -> io::Result<()>;
 
-    /// Whether the directory had its lock before it was opened. If so, it is the directory of a
-    /// log, even if no byte of its files shows that.
+    /// Returns whether the directory had its lock before it was opened. If it did, it is the
+    /// directory of a log, even if the bytes of its files do not show that.
     fn had_lock(&self) -> bool {
         false
     }
@@ -55,8 +56,7 @@ pub trait Directory: Debug + Send + Sync {
     }
 }
 
-/// A directory of the operating system. It is locked until it is dropped in the process that opened
-/// it.
+/// A directory of the operating system. It stays locked until the process that opened it drops it.
 #[derive(Debug)]
 pub(super) struct DiskDirectory {
     /// The path as the caller gave it, for errors.
@@ -68,7 +68,7 @@ pub(super) struct DiskDirectory {
 }
 
 impl DiskDirectory {
-    /// Opens the directory. Creates it if it does not exist and `is_created` is set.
+    /// Opens the directory. Creates the directory if it does not exist and `is_created` is set.
     pub(super) fn open(path: &Path, is_created: bool) -> Result<Self, Error> {
         let failed = |source| Error::io(source, Some(path));
         let absolute = std::path::absolute(path).map_err(failed)?;
@@ -79,8 +79,8 @@ impl DiskDirectory {
             };
             sync_name(&open_directory_of(path), is_new).map_err(failed)?;
         }
-        // This comes before locking, because no file is created in a directory that is not a
-        // segmented log.
+        // This check comes before locking, because locking creates a file, and no file may be
+        // created in a directory that is not a segmented log.
         segments::list(path)?;
         let lock_path = path.join(LOCK_NAME);
         let mut open = OpenOptions::new();
@@ -98,8 +98,9 @@ impl DiskDirectory {
             _ => error,
         })?;
         if !had_lock {
-            // This comes before the first segment is created. Otherwise a crash could leave a
-            // segment that neither its bytes nor a lock identify as one.
+            // The name of the lock must be on the disk before the first segment is created.
+            // Otherwise, a crash could leave a segment that neither its bytes nor a lock identify
+            // as one.
             lock.sync_directory().map_err(failed)?;
         }
         Ok(DiskDirectory {
@@ -110,11 +111,11 @@ impl DiskDirectory {
         })
     }
 
-    /// Removes the lock if opening created it. The files may not belong to a log, and with a lock
-    /// the next attempt would take them for one.
+    /// Removes the lock if opening the directory created it. The files may not belong to a log, and
+    /// if the lock stayed, the next attempt would treat them as one.
     pub(super) fn remove_new_lock(&self) {
         if !self.had_lock {
-            // If the lock stays, no byte is lost. See `is_segment` in the options.
+            // If the lock stays, no bytes are lost. See `is_segment` in the options.
             let _ = fs::remove_file(self.absolute.join(LOCK_NAME));
         }
     }
@@ -139,8 +140,8 @@ impl DiskDirectory {
 }
 
 /// Puts the name of the log's directory, which is in `parent`, on the disk. Without this, a crash
-/// can lose the directory with all segments in it. This is also needed if the directory exists,
-/// because the process that created it may have ended before this call.
+/// can lose the directory with all segments in it. An existing directory also needs this, because
+/// the process that created it may have ended before it did so.
 fn sync_name(parent: &io::Result<File>, is_new: bool) -> io::Result<()> {
     match sync_directory(parent) {
         // Another user created the directory, in a parent that this user cannot read.
@@ -235,7 +236,7 @@ mod tests {
         let created = synced_by(true);
         let own = FileId::at(&path).expect("a directory");
         assert_eq!(created, [parent, own]);
-        // Another process may have created it and ended before it was synced.
+        // Another process may have created the directory and ended before syncing it.
         assert_eq!(synced_by(true), [parent]);
         assert_eq!(synced_by(false), []);
         fs::remove_file(path.join(LOCK_NAME)).expect("the lock");

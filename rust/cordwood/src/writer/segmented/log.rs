@@ -21,22 +21,22 @@ use crate::writer::storage::{Storage, copy_of, read_at_most};
 /// removal, and each removed segment takes one sync of the directory.
 const EXPIRED_MAX: usize = 64;
 
-/// A segmented log: a directory of log files. Each file is named for the log offset of its first
-/// byte.
+/// A segmented log, which is a directory of log files. Each file is named for the log offset of its
+/// first byte.
 ///
-/// It is like a [`LogFile`], but without a length limit. If an append would make the last file, or
-/// segment, longer than [`segment_len`](LogFileOptions::segment_len), it starts a new segment.
-/// [`prune_before`](SegmentedLog::prune_before) removes the oldest segments.
-/// [`retention_bytes`](LogFileOptions::retention_bytes) and
+/// A segmented log is like a [`LogFile`] without a length limit. Each of its files is a segment. If
+/// an append would make the last segment longer than [`segment_len`](LogFileOptions::segment_len),
+/// it starts a new segment. [`prune_before`](SegmentedLog::prune_before) removes the oldest
+/// segments. [`retention_bytes`](LogFileOptions::retention_bytes) and
 /// [`retention_time`](LogFileOptions::retention_time) do the same each time a segment starts.
 /// Offsets are log offsets: they increase across segments and never change. Each segment is also an
 /// ordinary log file, in the dialect [`LEVELDB`](Dialect::LEVELDB) or [`PACKED`](Dialect::PACKED).
 ///
 /// * [`open`](SegmentedLog::open) reads only the last segment. No other segment can have a torn
-///   tail, because a segment is on the disk, up to its last record, before the next one is created.
+///   tail, because all records of a segment are on the disk before the next one is created.
 /// * The log is locked against a second writer, in this process or another, until it is closed or
-///   dropped. Threads can share it by reference, and they share syncs as they do with a
-///   [`LogFile`]. It belongs to the process that opened it.
+///   dropped. Threads can share the log by reference, and they share syncs as they do with a
+///   [`LogFile`]. A log belongs to the process that opened it.
 /// * Crashes and failures have the same effects [as for a `LogFile`](LogFile#failures). If the next
 ///   segment cannot be created, the append that needs it fails. The log stays usable, and the next
 ///   such append tries again.
@@ -68,23 +68,23 @@ pub struct SegmentedLog {
     /// The process that opened the log.
     owner: u64,
     first_offset: AtomicU64,
-    /// Held by the thread that removes segments, so that the oldest is removed first. If a thread
-    /// needs both locks, it takes this one first. A thread that holds the other lock must not wait
-    /// for this one.
+    /// This lock is held by the thread that removes segments, so that the oldest is removed first.
+    /// If a thread needs both locks, it takes this one first. A thread that holds the other lock
+    /// must not wait for this one.
     pruning: Mutex<()>,
-    /// Held while a record is appended or a segment is started. Not held while a thread waits for a
-    /// record to be on the disk.
+    /// This lock is held while a record is appended or a segment is started. It is not held while a
+    /// thread waits for a record to be on the disk.
     segments: Mutex<Segments>,
 }
 
 #[derive(Debug)]
 struct Segments {
-    /// `None` once closed.
+    /// `None` once the log is closed.
     directory: Option<Arc<dyn Directory>>,
-    /// The last segment. It is the only open one, except for threads that still wait for an earlier
+    /// The last segment. No other segment is open, except while a thread still waits for an earlier
     /// one.
     active: Arc<LogFile>,
-    /// The log offsets at which the segments start. There is always one.
+    /// The log offsets at which the segments start. There is always at least one segment.
     starts: VecDeque<u64>,
 }
 
@@ -103,8 +103,8 @@ impl Segments {
         }
     }
 
-    /// Updates the state after the oldest segment has been removed. If the removal is not on the
-    /// disk, the log has failed: a crash could bring this segment back, but not a later one.
+    /// Updates the state after the oldest segment has been removed. If the removal could not be
+    /// synced, the log has failed: a crash could bring this segment back without the next one.
     fn removed(&mut self, synced: io::Result<()>) -> Result<(), Error> {
         synced.map_err(|source| self.active.fail("sync", source).in_segment(self.base()))?;
         self.starts.pop_front();
@@ -118,7 +118,7 @@ impl Segments {
 
 impl SegmentedLog {
     /// Opens the log in a directory to append to it. If the directory does not exist, it is
-    /// created. Its parent must exist.
+    /// created. The parent of the directory must exist.
     ///
     /// The option [`checkpoint`](LogFileOptions::checkpoint) is a log offset. If no
     /// [`dialect`](LogFileOptions::dialect) is given, the existing segments determine it.
@@ -126,14 +126,16 @@ impl SegmentedLog {
     ///
     /// # Errors
     ///
-    /// The errors of [`LogFile::append_to`] for the last segment, with log offsets and the path of
-    /// the directory. In addition:
+    /// Returns the errors of [`LogFile::append_to`] for the last segment, with log offsets and the
+    /// path of the directory. In addition, returns:
     ///
     /// * [`ErrorKind::Locked`] if another writer has the log open.
-    /// * [`ErrorKind::NotASegment`] if the directory contains other files. It is left as it is.
+    /// * [`ErrorKind::NotASegment`] if the directory contains other files. The directory is not
+    ///   changed.
     /// * [`ErrorKind::Corruption`] if a segment is missing between two others, or does not end
     ///   where the next one starts.
-    /// * [`ErrorKind::Unsupported`] for any other dialect.
+    /// * [`ErrorKind::Unsupported`] for a dialect other than [`LEVELDB`](Dialect::LEVELDB) or
+    ///   [`PACKED`](Dialect::PACKED).
     pub fn open(directory: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
         Self::open_unless(directory, options, &|| Ok(()))
     }
@@ -142,7 +144,7 @@ impl SegmentedLog {
     ///
     /// # Errors
     ///
-    /// The same errors as [`open`](Self::open), and the error of `interrupted`.
+    /// Returns the same errors as [`open`](Self::open), and the error of `interrupted`.
     pub fn open_unless(
         directory: impl AsRef<Path>,
         options: LogFileOptions,
@@ -150,7 +152,7 @@ impl SegmentedLog {
     ) -> Result<Self, Error> {
         let path = directory.as_ref();
         check_options(&options, Some(path))?;
-        // A log with a checkpoint already exists.
+        // A log with a checkpoint must already exist.
         let is_created = options.checkpoint.unwrap_or(0) == 0;
         let directory = Arc::new(DiskDirectory::open(path, is_created)?);
         Self::open_directory(
@@ -185,7 +187,7 @@ impl SegmentedLog {
             Some(newest) => {
                 let storage = directory.open(newest.offset)?;
                 set_format(&mut options, &*directory, &segments, &*storage, path)?;
-                // Everything before this segment was on the disk when it was created.
+                // Everything before this segment was on the disk when the segment was created.
                 let in_segment = checkpoint.map(|offset| offset.saturating_sub(newest.offset));
                 let mut options = options.clone().with_checkpoint(in_segment);
                 options.is_segment = segments.len() > 1 || directory.had_lock();
@@ -230,7 +232,7 @@ impl SegmentedLog {
         self.discarded_tail
     }
 
-    /// Returns the path of the directory, as given.
+    /// Returns the path of the directory with which the log was opened.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -241,13 +243,13 @@ impl SegmentedLog {
         self.first_offset.load(Relaxed)
     }
 
-    /// Returns the log offset after all records so far, like [`LogFile::offset`].
+    /// Returns the log offset after the last record, like [`LogFile::offset`].
     pub fn offset(&self) -> u64 {
         self.status().offset
     }
 
     /// Returns the log offset before which everything is on the disk and survives a crash of the
-    /// machine. After opening, it is the start of the last segment.
+    /// machine. After opening, this is the start of the last segment.
     pub fn durable_offset(&self) -> u64 {
         self.status().durable_offset
     }
@@ -282,11 +284,11 @@ impl SegmentedLog {
     }
 
     /// Appends a record and returns its log offset once the record and everything before it are on
-    /// the disk. Threads that do so at the same time share a sync.
+    /// the disk. Threads that call this at the same time share a sync.
     ///
     /// # Errors
     ///
-    /// The same errors as [`append`](Self::append).
+    /// Returns the same errors as [`append`](Self::append).
     pub fn append_sync(&self, record: &[u8]) -> Result<u64, Error> {
         self.append_and(record, true)
     }
@@ -304,15 +306,16 @@ impl SegmentedLog {
         appended.map_err(|error| error.in_segment(base))
     }
 
-    /// Appends several records under one lock and returns how many. The records may go to several
-    /// segments. If the policy requires a sync, it follows the last record. Starting a segment also
-    /// syncs, under any policy. Other threads wait until all are appended. The iterator must not
-    /// use the log itself.
+    /// Appends several records under one lock and returns the number of records. The records may go
+    /// to several segments. If the policy requires a sync, the log syncs after the last record.
+    /// Starting a segment also syncs, under any policy. Other threads wait until all records are
+    /// appended. The iterator must not use the log itself.
     ///
     /// # Errors
     ///
-    /// The same errors as [`append`](Self::append). As with [`LogFile::extend`], records before the
-    /// one that failed may be in the log. [`offset`](Self::offset) shows where the log ends.
+    /// Returns the same errors as [`append`](Self::append). As with [`LogFile::extend`], records
+    /// before the one that failed may be in the log. [`offset`](Self::offset) shows where the log
+    /// ends.
     pub fn extend<R: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         let mut records = records.into_iter();
         // A record that the iterator returned but that did not fit in the segment.
@@ -357,11 +360,12 @@ impl SegmentedLog {
         }
     }
 
-    /// Appends a record if that requires no waiting, like [`LogFile::try_append`].
+    /// Appends a record if this is possible without waiting, like [`LogFile::try_append`].
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Write`] after a permanent failure, [`ErrorKind::Closed`], [`ErrorKind::Forked`].
+    /// Returns [`ErrorKind::Write`] after a permanent failure, [`ErrorKind::Closed`] if the log is
+    /// closed, and [`ErrorKind::Forked`] in a forked child.
     pub fn try_append(&self, record: &[u8]) -> Result<Option<u64>, Error> {
         self.check_owner()?;
         let Some(segments) = self.try_lock() else {
@@ -381,7 +385,8 @@ impl SegmentedLog {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Write`], [`ErrorKind::Closed`], [`ErrorKind::Forked`].
+    /// Returns [`ErrorKind::Write`] if a write or a sync has failed, [`ErrorKind::Closed`] if the
+    /// log is closed, and [`ErrorKind::Forked`] in a forked child.
     pub fn flush(&self) -> Result<(), Error> {
         let segments = self.lock()?;
         let base = segments.base();
@@ -392,7 +397,8 @@ impl SegmentedLog {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Write`], [`ErrorKind::Closed`], [`ErrorKind::Forked`].
+    /// Returns [`ErrorKind::Write`] if a write or a sync has failed, [`ErrorKind::Closed`] if the
+    /// log is closed, and [`ErrorKind::Forked`] in a forked child.
     pub fn sync(&self) -> Result<(), Error> {
         let segments = self.lock()?;
         let (log, base) = (Arc::clone(&segments.active), segments.base());
@@ -403,13 +409,14 @@ impl SegmentedLog {
         synced.map_err(|error| error.in_segment(base))
     }
 
-    /// Waits until everything before a log offset is on the disk, without appending, like
-    /// [`LogFile::wait_durable`].
+    /// Waits until everything before a log offset is on the disk, like [`LogFile::wait_durable`].
+    /// Appends no record.
     ///
     /// # Errors
     ///
     /// * [`ErrorKind::Io`] if `offset` is after the end of the log ([`io::ErrorKind::InvalidInput`]).
-    /// * [`ErrorKind::Write`], [`ErrorKind::Closed`], [`ErrorKind::Forked`].
+    /// * [`ErrorKind::Write`] if a write or a sync has failed, [`ErrorKind::Closed`] if the log is
+    ///   closed, and [`ErrorKind::Forked`] in a forked child.
     pub fn wait_durable(&self, offset: u64) -> Result<(), Error> {
         let segments = self.usable()?;
         let (log, base) = (Arc::clone(&segments.active), segments.base());
@@ -418,7 +425,7 @@ impl SegmentedLog {
             return Err(after_end(offset, end, self.path()));
         }
         let Some(offset) = offset.checked_sub(base).filter(|&offset| offset > 0) else {
-            // Everything before this segment was on the disk when it was created.
+            // Everything before this segment was on the disk when the segment was created.
             return Ok(());
         };
         let waited = log.written_to(offset).and_then(|unsynced| {
@@ -434,7 +441,8 @@ impl SegmentedLog {
     /// # Errors
     ///
     /// * [`ErrorKind::Io`] if the segment cannot be created. The log stays usable.
-    /// * [`ErrorKind::Write`], [`ErrorKind::Closed`], [`ErrorKind::Forked`].
+    /// * [`ErrorKind::Write`] if a write or a sync has failed, [`ErrorKind::Closed`] if the log is
+    ///   closed, and [`ErrorKind::Forked`] in a forked child.
     pub fn rotate(&self) -> Result<u64, Error> {
         let mut segments = self.usable()?;
         if !segments.room(&self.options).is_empty() {
@@ -452,10 +460,10 @@ impl SegmentedLog {
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Io`] if a segment cannot be removed. The older ones are gone. The log stays
-    ///   usable, and another call tries again.
+    /// * [`ErrorKind::Io`] if a segment cannot be removed. The segments before it have been
+    ///   removed. The log stays usable, and another call tries again.
     /// * [`ErrorKind::Write`] if the directory cannot be synced. Every later call also fails.
-    /// * [`ErrorKind::Closed`], [`ErrorKind::Forked`].
+    /// * [`ErrorKind::Closed`] if the log is closed, and [`ErrorKind::Forked`] in a forked child.
     pub fn prune_before(&self, offset: u64) -> Result<u64, Error> {
         self.check_owner()?;
         let _pruning = locked(&self.pruning);
@@ -479,8 +487,8 @@ impl SegmentedLog {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Write`]: records after [`durable_offset`](Self::durable_offset) may be lost.
-    /// The log is closed even so.
+    /// Returns [`ErrorKind::Write`] if records after [`durable_offset`](Self::durable_offset) may
+    /// be lost. The log is closed in any case.
     pub fn close(&self) -> Result<(), Error> {
         if self.is_forked() {
             // Only this process's copies of the descriptors are closed.
@@ -519,8 +527,8 @@ impl SegmentedLog {
         let active = match created {
             Ok(active) => active,
             Err(error) => {
-                // The new segment is named for the end of the active one, which must not grow past
-                // that.
+                // The new segment is named for the end of the active one, so the active one must
+                // not grow any further.
                 if directory.has(next) {
                     let source = match &error.kind {
                         ErrorKind::Io { source } => copy_of(source),
@@ -533,14 +541,15 @@ impl SegmentedLog {
         };
         segments.active = Arc::new(active);
         segments.starts.push_back(next);
-        // This puts the name of the segment on the disk. If it fails, the log has failed.
+        // This sync puts the name of the segment on the disk. If the sync fails, the log has
+        // failed.
         segments.active.sync().map_err(|error| error.in_segment(next))?;
         self.remove_expired(segments, &*directory)
     }
 
-    /// Removes the oldest segments, according to `retention_bytes` and `retention_time`. It removes
-    /// at most [`EXPIRED_MAX`], because appends wait for it. A segment that cannot be removed, or
-    /// that another thread is removing, is left for the next time.
+    /// Removes the oldest segments, according to `retention_bytes` and `retention_time`. At most
+    /// [`EXPIRED_MAX`] segments are removed, because appends wait for the removal. A segment that
+    /// cannot be removed, or that another thread is removing, is left for the next time.
     fn remove_expired(&self, segments: &mut Segments, directory: &dyn Directory) -> Result<(), Error> {
         let Some(_pruning) = try_locked(&self.pruning) else {
             return Ok(());
@@ -561,7 +570,7 @@ impl SegmentedLog {
         Ok(())
     }
 
-    /// Whether this is the copy in a forked child.
+    /// Checks whether this is the copy of the log in a forked child.
     fn is_forked(&self) -> bool {
         self.process.number() != self.owner
     }
@@ -609,8 +618,8 @@ fn check_options(options: &LogFileOptions, path: Option<&Path>) -> Result<(), Er
     options.dialect.map_or(Ok(()), |dialect| check_dialect(dialect, path))
 }
 
-/// Rejects all dialects except `LEVELDB` and packed ones. Other programs write files in them, and
-/// those are never in segments.
+/// Rejects all dialects except `LEVELDB` and packed ones. Other programs write files in these other
+/// dialects, and never in segments.
 fn check_dialect(dialect: Dialect, path: Option<&Path>) -> Result<(), Error> {
     let is_segmented = dialect == Dialect::LEVELDB || dialect.is_packed();
     let checked = if is_segmented {
@@ -637,7 +646,7 @@ fn set_format(
     match detect(&head) {
         Detection::Log(found) => {
             check_dialect(found.dialect, path)?;
-            // The mark may be lost.
+            // The mark of a packed log may be lost.
             if found.dialect.is_packed() || starts_undamaged(&head) {
                 return Ok(());
             }

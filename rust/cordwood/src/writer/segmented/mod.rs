@@ -1,4 +1,4 @@
-//! A segmented log: a series of [`LogFile`](super::LogFile)s in a directory. Only the last one is
+//! A segmented log: a series of [`LogFile`](super::LogFile)s in a directory. Only the last file is
 //! written.
 //!
 //! The rules are in `docs/format/writing.md`.

@@ -10,7 +10,8 @@ use crate::writer::log_file::LogFileOptions;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     is_packed: bool,
-    /// The maximum length that the segment can have now, in bytes. 0 if it has no record.
+    /// The maximum length that the segment can have now, in bytes. This is 0 if the segment has no
+    /// record.
     end: u64,
     segment_len: u64,
     record_len_max: u64,
@@ -35,8 +36,9 @@ impl Room {
         self.end == 0
     }
 
-    /// Checks whether the record belongs in this segment. If so, the room shrinks by its length.
-    /// The first record always belongs, however long it is.
+    /// Checks whether the record belongs in this segment. If it does, the room shrinks by the
+    /// length of the record. The first record of a segment always belongs in it, however long the
+    /// record is.
     pub(super) fn takes(&mut self, record_len: usize) -> bool {
         let len = if self.is_packed {
             bound_of(record_len, Form::Plain) as u64
@@ -44,7 +46,8 @@ impl Room {
             encoded_len(self.end, record_len as u64)
         };
         let end = self.end.saturating_add(len);
-        // A record that exceeds the maximum length is refused by the file, so it starts no segment.
+        // The file refuses a record that exceeds the maximum length, so such a record starts no
+        // segment.
         if end > self.segment_len && !self.is_empty() && record_len as u64 <= self.record_len_max {
             return false;
         }

@@ -9,8 +9,8 @@ use core::arch::aarch64::{__crc32cb, __crc32cd, __crc32ch, __crc32cw, vmull_p64}
 
 use crate::checksum::arch::chains::three_chains;
 
-/// The length from which three chains are used. It is an estimate, not a measurement. It is larger
-/// than on x86-64, in case joining the chains costs more.
+/// The length from which three chains are used. This value is an estimate, not a measurement. It is
+/// larger than on x86-64, in case joining the chains costs more.
 const THREE_MIN: usize = 256;
 
 /// Returns `state` advanced over `data`.
@@ -24,8 +24,8 @@ pub(super) fn update(state: u32, data: &[u8]) -> u32 {
     }
 }
 
-/// Handles long data. This is not inlined, so that `update` stays small enough to be inlined into
-/// every loop over short records.
+/// Handles long data. This function is not inlined, so that `update` stays small enough to be
+/// inlined into every loop over short records.
 #[target_feature(enable = "crc,aes")]
 #[inline(never)]
 fn long(state: u32, data: &[u8]) -> u32 {
@@ -48,8 +48,8 @@ pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
         return state;
     }
     if let Some(last) = data.last_chunk::<8>() {
-        // This handles the last 1 to 7 bytes in one step. They are shifted to the top of a word,
-        // after zeros, which do not change a zero state.
+        // This handles the last 1 to 7 bytes in one step. The bytes are shifted to the top of a
+        // word, after zeros, which do not change a zero state.
         let bits = 8 * rest.len() as u32;
         let bytes = u64::from_le_bytes(*last) >> (64 - bits);
         let kept = u64::from(state) >> bits;
@@ -58,7 +58,7 @@ pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
     few(state, rest)
 }
 
-/// Handles at most 7 bytes with no byte before them. This is not inlined, so that `one` can be.
+/// Handles data of at most 7 bytes. This function is not inlined, so that `one` can be inlined.
 #[target_feature(enable = "crc")]
 #[inline(never)]
 fn few(mut state: u32, mut rest: &[u8]) -> u32 {

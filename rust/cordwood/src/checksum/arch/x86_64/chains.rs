@@ -1,7 +1,7 @@
-//! Uses the `crc32` instruction, which processes 8 bytes in three cycles. A new one can start in
-//! every cycle. So short data is one chain of these instructions, and long data is split into three
-//! parts, with one chain each. The states of the first two parts are then advanced over the bytes
-//! that follow them.
+//! Uses the `crc32` instruction, which processes 8 bytes in three cycles. A new instruction can
+//! start in every cycle. So short data is one chain of these instructions, and long data is split
+//! into three parts, with one chain each. The states of the first two parts are then advanced over
+//! the bytes that follow them.
 
 use core::arch::x86_64::{
     __m128i, _mm_clmulepi64_si128, _mm_crc32_u8, _mm_crc32_u16, _mm_crc32_u32, _mm_crc32_u64, _mm_cvtsi64_si128,
@@ -24,8 +24,8 @@ pub(super) fn update(state: u32, data: &[u8]) -> u32 {
     }
 }
 
-/// Handles long data. This is not inlined, so that `update` stays small enough to be inlined into
-/// every loop over short records.
+/// Handles long data. This function is not inlined, so that `update` stays small enough to be
+/// inlined into every loop over short records.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline(never)]
 fn long(state: u32, data: &[u8]) -> u32 {
@@ -74,7 +74,7 @@ pub(super) fn short(mut state: u32, data: &[u8]) -> u32 {
     part_of_word(state, last >> (64 - 8 * rest.len()), rest.len())
 }
 
-/// Handles at most 7 bytes with no byte before them. This is not inlined, so that `one` can be.
+/// Handles data of at most 7 bytes. This function is not inlined, so that `one` can be inlined.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline(never)]
 fn few(mut state: u32, mut rest: &[u8]) -> u32 {
@@ -89,7 +89,7 @@ fn few(mut state: u32, mut rest: &[u8]) -> u32 {
     rest.first().map_or(state, |&byte| _mm_crc32_u8(state, byte))
 }
 
-/// Returns `state` advanced over the first `len` bytes of `word` in one step. `len` is 1 to 7.
+/// Returns `state` advanced over the first `len` bytes of `word` in one step. `len` must be 1 to 7.
 #[target_feature(enable = "sse4.2")]
 #[inline]
 pub(super) fn part_of_word(state: u32, word: u64, len: usize) -> u32 {

@@ -1,8 +1,9 @@
-//! Folding. Two carry-less multiplications advance 16 bytes over the following bytes, and the
-//! result is added to those. With 256-bit registers, two such steps are done at once.
+//! Computes checksums by folding. Two carry-less multiplications advance 16 bytes over the
+//! following bytes, and the result is added to those bytes. With 256-bit registers, two such steps
+//! are done at once.
 //!
-//! Long data keeps both units of the processor busy. Three chains of `crc32` process the front of
-//! the data, and folding processes the back.
+//! For long data, both units of the processor are kept busy. Three chains of `crc32` process the
+//! front of the data, and folding processes the back.
 //!
 //! Source: V. Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
 //! Instruction", Intel, 2009.
@@ -16,8 +17,8 @@ use core::arch::x86_64::{
 use super::chains::{self, finish, times};
 use crate::checksum::polynomial::{fold_by, shifts};
 
-/// The first length is where folding becomes faster than one chain. The second is where both
-/// together become faster than folding.
+/// From `FOLD_MIN` bytes on, folding is faster than one chain. From `FUSED_MIN` bytes on, both
+/// together are faster than folding.
 const FOLD_MIN: usize = 128;
 const FUSED_MIN: usize = 1024;
 
@@ -88,8 +89,7 @@ const WORDS: usize = 4;
 const FRONT: usize = 3 * 8 * WORDS;
 const BACK: usize = SUMS * LANES;
 
-/// The length of the longest data that is processed in one piece. This is the longest that a
-/// fragment can have.
+/// The length of the longest data that is processed in one piece. No fragment is longer than this.
 const FUSED_MAX: usize = 1 << 15;
 
 /// Returns `state` advanced over `data`, which has at least [`FUSED_MIN`] bytes.
@@ -148,7 +148,7 @@ fn fused_piece(state: u32, data: &[u8]) -> u32 {
     of_back ^ finish(_mm_xor_si128(ab, times(c, SHIFTS[back])))
 }
 
-/// The factors that advance a state over registers.
+/// `SHIFTS[n]` is the factor that advances a state over `n` registers.
 static SHIFTS: [u32; FUSED_MAX / LANES + 1] = shifts(LANES);
 
 fn words(stretch: &[u8]) -> &[[[u8; 8]; WORDS]] {

@@ -1,9 +1,10 @@
-//! Folding with 512-bit registers, which processes 64 bytes at a time without a loop over odd
-//! bytes. The last 1 to 64 bytes have their own register. A table has the factors that advance the
-//! bytes before them, by the number of these bytes.
+//! Folds with 512-bit registers. This processes 64 bytes at a time, without a loop over odd bytes.
+//! The last 1 to 64 bytes have their own register. For each number of last bytes, a table contains
+//! the factors that advance the bytes before them.
 //!
-//! This is faster than the `crc32` instruction from about 20 bytes on. For long data it is three to
-//! five times as fast, so doing both at once, as in [`fold256`](super::fold256), is not faster.
+//! Folding is faster than the `crc32` instruction from about 20 bytes on. For long data, folding is
+//! three to five times as fast, so using both at once, as in [`fold256`](super::fold256), is not
+//! faster.
 
 use core::arch::x86_64::{
     __m512i, _mm_crc32_u64, _mm_cvtsi32_si128, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_set_epi64x, _mm_xor_si128,
@@ -17,8 +18,8 @@ use crate::checksum::kernel::APPEND_ROOM;
 use crate::checksum::polynomial::{fold_by, folds};
 use crate::copy;
 
-/// The first length is where folding one register becomes faster than two `crc32` instructions. The
-/// second is where four sums become faster than one. Both were measured by
+/// From `ONE_MIN` bytes on, folding one register is faster than two `crc32` instructions. From
+/// `FOUR_MIN` bytes on, four sums are faster than one. Both lengths were measured by
 /// `cordwood-compare kernels`.
 const ONE_MIN: usize = 17;
 const FOUR_MIN: usize = 9 * LANES;
@@ -40,8 +41,8 @@ pub(super) unsafe fn update(state: u32, data: &[u8]) -> u32 {
     unsafe { any(state, data, NOT_COPIED) }
 }
 
-/// Like [`update`], but also appends `data` to `out`. Each byte is loaded once for both if `out`
-/// has room for the data and one more register.
+/// Like [`update`], but also appends `data` to `out`. If `out` has room for the data and one more
+/// register, each byte is loaded only once.
 ///
 /// # Safety
 ///
@@ -127,7 +128,8 @@ fn before_tail(data: &[u8]) -> (&[[u8; LANES]], &[u8]) {
 
 /// Returns `sum` advanced over fewer than 8 `registers`.
 ///
-/// There is no loop, because the compiler would move the copies out of it and call `memcpy`.
+/// The code is not a loop, because the compiler would move the copies out of a loop and call
+/// `memcpy`.
 #[target_feature(enable = "avx512bw,vpclmulqdq")]
 #[inline]
 fn fold_on<const COPY: bool>(mut sum: __m512i, registers: &[[u8; LANES]], copied: &mut Copied<COPY>) -> __m512i {
@@ -154,7 +156,7 @@ fn fold_on<const COPY: bool>(mut sum: __m512i, registers: &[[u8; LANES]], copied
 /// Returns `state` advanced over `data`, which has at least [`FOUR_MIN`] bytes.
 ///
 /// A load that crosses a cache line takes twice as long from the second-level cache. So the bytes
-/// before a multiple of 64 also have their own register.
+/// before the first 64-byte boundary also have their own register.
 #[target_feature(enable = "avx512bw,vpclmulqdq")]
 #[inline(never)]
 fn long<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u32 {
@@ -175,8 +177,8 @@ fn long<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> 
         c = fold_over(c, over_four, copied.load(&four[2]));
         d = fold_over(d, over_four, copied.load(&four[3]));
     }
-    // For the same reason, each sum is advanced over all that follows it, not just over the next
-    // sum.
+    // Each sum is advanced over all data that follows it, not just over the next sum, so that the
+    // multiplications do not wait for each other.
     let mut sum = fold_over(c, constant(const { fold_by(LANES) }), d);
     sum = fold_over(b, constant(const { fold_by(2 * LANES) }), sum);
     sum = fold_over(a, constant(const { fold_by(3 * LANES) }), sum);
@@ -218,9 +220,9 @@ impl<const COPY: bool> Copied<COPY> {
 
     /// Loads 1 to 64 bytes to the start of a register and fills the rest with zeros.
     ///
-    /// Loading the 64 bytes that end with these bytes would not need a mask. But those may start
-    /// with bytes that were just written, such as the reference count of a Python object, and a
-    /// load waits for such a store.
+    /// Loading the 64 bytes that end with these bytes would not need a mask. But the other bytes
+    /// may have just been written, such as the reference count of a Python object, and a load waits
+    /// for such a store.
     #[target_feature(enable = "avx512bw")]
     #[inline]
     fn load_part(&mut self, bytes: &[u8]) -> __m512i {
@@ -229,7 +231,7 @@ impl<const COPY: bool> Copied<COPY> {
         // slice.
         let register = unsafe { _mm512_maskz_loadu_epi8(mask, bytes.as_ptr().cast()) };
         if COPY {
-            // All 64 are stored because a store with a mask takes much longer.
+            // All 64 bytes are stored, because a store with a mask takes much longer.
             // SAFETY: there is room for a register.
             unsafe { _mm512_storeu_si512(self.0.cast(), register) };
         }
@@ -257,8 +259,8 @@ fn plus(register: __m512i, state: u32) -> __m512i {
 }
 
 /// The factors that advance each lane to the last 16 bytes of the data, by the number of bytes in
-/// the tail, modulo 64. The factors for the register before the tail come first. Those for the
-/// register that starts with the tail come next. The lanes after the tail are zero, and their
+/// the tail, modulo 64. The factors for the register before the tail come first. The factors for
+/// the register that starts with the tail come next. The lanes after the tail are zero, and their
 /// factors are for a negative distance.
 ///
 /// The table is aligned so that no load crosses a cache line.
@@ -267,7 +269,8 @@ static OVER_TAIL: Aligned<[[[u64; 2]; 8]; LANES]> = Aligned(folds());
 #[repr(align(64))]
 struct Aligned<T>(T);
 
-/// The index of the last lane of the register before the tail. It is advanced over the whole tail.
+/// The index of the last lane of the register before the tail. That lane is advanced over the whole
+/// tail.
 const OVER_ALL: usize = 3;
 
 /// Returns the factors in [`OVER_TAIL`] for a tail of 1 to 64 bytes.
@@ -279,7 +282,7 @@ fn over_tail(tail_len: usize) -> [__m512i; 2] {
     [0, 1].map(|register| unsafe { _mm512_loadu_si512(factors[register].as_ptr().cast()) })
 }
 
-/// Puts the two factors in each lane.
+/// Puts the two factors in each lane of a register.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn constant([low, high]: [u64; 2]) -> __m512i {
@@ -330,7 +333,7 @@ mod tests {
     use super::*;
     use crate::checksum::arch::Kernels;
 
-    /// The caller has not reserved more room than that.
+    /// The caller has reserved room for only one register after the data.
     #[test]
     fn append_writes_at_most_one_register_after_the_data() {
         const SPARE: u8 = 0xa5;
