@@ -2,8 +2,8 @@
 "use strict";
 
 const KINDS = [
-  "records", "headers, trailers, engine metadata", "zeros", "left over from an older log", "torn tail",
-  "lost with it: other parts of its records", "damage",
+  "records", "headers, trailers, engine metadata", "zeros", "left over from an older log",
+  "torn tail: an incomplete record at the end", "lost with it: other parts of its records", "damage",
 ];
 const COLUMNS = 128;
 const FILE_LEN_MAX = 1 << 30;

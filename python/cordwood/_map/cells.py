@@ -51,11 +51,11 @@ REGIONS_MAX = 1000
 
 TITLES = {
     Category.WHOLE: "whole records",
-    Category.PART: "parts of longer records",
+    Category.PART: "fragments of longer records",
     Category.OTHER: "headers, trailers, engine metadata",
     Category.ZEROS: "zeros",
     Category.STALE: "left over from an older log",
-    Category.TORN: "torn tail",
+    Category.TORN: "torn tail: an incomplete record at the end",
     Category.LOST: "lost with it: other parts of its records",
     Category.DAMAGE: "damage",
 }
