@@ -97,13 +97,15 @@ def check_wheel(wheel: Path, tag: str) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         info = f"cordwood-{VERSION}.dist-info"
-        strange = [name for name in names if not name.startswith(("cordwood/", "pyspark_cordwood/", f"{info}/"))]
+        manual = f"cordwood-{VERSION}.data/data/share/man/man1/cordwood.1"
+        known = ("cordwood/", "pyspark_cordwood/", f"{info}/", manual)
+        strange = [name for name in names if not name.startswith(known)]
         check(not strange, f"{wheel.name} has {strange}")
         missing = LICENCES - {name.removeprefix(f"{info}/licenses/") for name in names}
         check(not missing, f"{wheel.name} is without {missing}")
         check(b"zstd" in archive.read(f"{info}/licenses/LICENSE-THIRD-PARTY"), "zstd's licence is not there")
-        for name in ("py.typed", "_native.pyi", "__init__.py"):
-            check(f"cordwood/{name}" in names, f"{wheel.name} has no {name}")
+        for name in ("cordwood/py.typed", "cordwood/_native.pyi", "cordwood/__init__.py", manual):
+            check(name in names, f"{wheel.name} has no {name}")
         metadata = archive.read(f"{info}/METADATA").decode()
         required = re.findall(r"^Requires-Dist: (?!.*extra ==).*$", metadata, re.MULTILINE)
         check(not required, f"{wheel.name} requires {required}")
