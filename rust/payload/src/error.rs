@@ -111,6 +111,12 @@ impl fmt::Display for PayloadReason {
     }
 }
 
+impl PayloadError {
+    pub(super) fn new(offset: usize, len: usize, reason: PayloadReason) -> Self {
+        PayloadError { offset, len, reason }
+    }
+}
+
 impl fmt::Display for PayloadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let PayloadError { offset, len, reason } = self;

@@ -339,11 +339,8 @@ impl<'a> Operation<'a> {
         let (is_known, tag, tag_with_family) = self.tags(engine);
         let tag = tag_with_family.filter(|_| column_family != 0).unwrap_or(tag);
         if !is_known || (column_family != 0 && engine == Pebble) {
-            return Err(PayloadError {
-                offset: out.len(),
-                len: 1,
-                reason: PayloadReason::UnknownTag { tag: tag.into() },
-            });
+            let reason = PayloadReason::UnknownTag { tag: tag.into() };
+            return Err(PayloadError::new(out.len(), 1, reason));
         }
         make_room(out, 1 + VARINT_LEN_MAX)?;
         out.push(tag);

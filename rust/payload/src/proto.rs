@@ -122,11 +122,7 @@ impl<'a> Message<'a> {
 
     /// Returns an error about the whole message.
     pub(super) fn error(&self, reason: PayloadReason) -> PayloadError {
-        PayloadError {
-            offset: self.start,
-            len: self.record.len() - self.start,
-            reason,
-        }
+        PayloadError::new(self.start, self.record.len() - self.start, reason)
     }
 
     /// Returns the error for a missing required field.
@@ -211,11 +207,7 @@ impl<'a> Message<'a> {
 
 impl<'a> Field<'a> {
     pub(super) fn error(&self, reason: PayloadReason) -> PayloadError {
-        PayloadError {
-            offset: self.offset,
-            len: self.record.len() - self.offset,
-            reason,
-        }
+        PayloadError::new(self.offset, self.record.len() - self.offset, reason)
     }
 
     /// Sets the value, which must not be set yet. A general reader would use the last of several

@@ -39,20 +39,12 @@ impl<'a> Cursor<'a> {
 
     /// Returns an error about the bytes from `start` to the current position.
     pub(super) fn error(&self, start: usize, reason: PayloadReason) -> PayloadError {
-        PayloadError {
-            offset: start,
-            len: self.offset.saturating_sub(start),
-            reason,
-        }
+        PayloadError::new(start, self.offset.saturating_sub(start), reason)
     }
 
     /// Returns an error about the bytes from the current position on.
     fn error_here(&self, reason: PayloadReason) -> PayloadError {
-        PayloadError {
-            offset: self.offset,
-            len: self.rest().len(),
-            reason,
-        }
+        PayloadError::new(self.offset, self.rest().len(), reason)
     }
 
     fn array<const LEN: usize>(&mut self) -> Result<[u8; LEN], PayloadError> {
@@ -157,11 +149,10 @@ impl<'a> Cursor<'a> {
                 self.offset += len;
                 Ok(bytes)
             }
-            None => Err(PayloadError {
-                offset: start,
-                len: self.payload.len() - start,
-                reason: PayloadReason::Truncated,
-            }),
+            None => {
+                let len = self.payload.len() - start;
+                Err(PayloadError::new(start, len, PayloadReason::Truncated))
+            }
         }
     }
 
@@ -216,20 +207,13 @@ pub(super) const VARINT_LEN_MAX: usize = 10;
 
 /// Reserves memory for `len` more bytes.
 pub(super) fn make_room(out: &mut Vec<u8>, len: usize) -> Result<(), PayloadError> {
-    out.try_reserve(len).map_err(|_| PayloadError {
-        offset: out.len(),
-        len,
-        reason: PayloadReason::OutOfMemory,
-    })
+    let reserved = out.try_reserve(len);
+    reserved.map_err(|_| PayloadError::new(out.len(), len, PayloadReason::OutOfMemory))
 }
 
 /// Returns the error for `len` bytes that cannot be appended to `out`.
 pub(super) fn too_large(out: &[u8], len: usize) -> PayloadError {
-    PayloadError {
-        offset: out.len(),
-        len,
-        reason: PayloadReason::TooLarge,
-    }
+    PayloadError::new(out.len(), len, PayloadReason::TooLarge)
 }
 
 #[cfg(test)]

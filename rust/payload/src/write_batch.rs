@@ -107,21 +107,11 @@ impl<'a> WriteBatch<'a> {
     /// number would have more than 56 bits.
     pub fn check_count(&self, found: u64) -> Result<(), PayloadError> {
         if found != u64::from(self.count) {
-            return Err(PayloadError {
-                offset: 8,
-                len: 4,
-                reason: PayloadReason::WrongCount {
-                    stated: self.count,
-                    found,
-                },
-            });
+            let stated = self.count;
+            return Err(PayloadError::new(8, 4, PayloadReason::WrongCount { stated, found }));
         }
         if !has_room(self.sequence, self.count) {
-            return Err(PayloadError {
-                offset: 0,
-                len: 8,
-                reason: PayloadReason::NonCanonical,
-            });
+            return Err(PayloadError::new(0, 8, PayloadReason::NonCanonical));
         }
         Ok(())
     }

@@ -30,43 +30,20 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Creates a fault that causes a record to be left out.
-    pub(super) fn record(error: PayloadError, detail: impl Into<Cow<'static, str>>) -> Self {
-        Fault {
-            part: Part::Record,
-            error,
-            detail: Some(detail.into()),
-        }
+    /// Creates a fault with a description.
+    pub(super) fn new(part: Part, error: PayloadError, detail: impl Into<Cow<'static, str>>) -> Self {
+        let detail = Some(detail.into());
+        Fault { part, error, detail }
     }
 
-    /// Creates a fault of a whole record with this description.
-    pub(super) fn whole(record: &[u8], reason: PayloadReason, detail: impl Into<Cow<'static, str>>) -> Self {
-        let (offset, len) = (0, record.len());
-        Fault::record(PayloadError { offset, len, reason }, detail)
-    }
-
-    /// Creates a fault that causes a row to be left out.
-    pub(super) fn row(error: PayloadError, detail: String) -> Self {
-        Fault {
-            part: Part::Row,
-            ..Fault::record(error, detail)
-        }
-    }
-
-    /// Creates a fault after the first rows of a record.
-    pub(super) fn rest(error: PayloadError) -> Self {
-        Fault {
-            part: Part::Rest,
-            ..error.into()
-        }
-    }
-
-    /// Creates a fault that causes a value to be left out of its row.
-    pub(super) fn value(error: PayloadError, detail: impl Into<Cow<'static, str>>) -> Self {
-        Fault {
-            part: Part::Value,
-            ..Fault::record(error, detail)
-        }
+    /// Creates a fault that covers all bytes of a record.
+    pub(super) fn whole(
+        part: Part,
+        record: &[u8],
+        reason: PayloadReason,
+        detail: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Fault::new(part, PayloadError::new(0, record.len(), reason), detail)
     }
 }
 

@@ -5,7 +5,7 @@ use std::mem;
 
 use super::builder::{Batch, Builder};
 use super::decoders::{Decoder, Record, Sink};
-use super::fault::Fault;
+use super::fault::{Fault, Part};
 use super::json::{BytesAs, Text};
 use super::learner::{Learner, Limits};
 use super::misfit::NotAdded;
@@ -534,12 +534,9 @@ impl Current {
         })?;
         let offset = address.checked_sub(start).filter(|&offset| offset < record_len);
         let (offset, len) = offset.map_or((0, record_len), |offset| (offset, len));
-        let error = PayloadError {
-            offset,
-            len,
-            reason: PayloadReason::NotUtf8,
-        };
-        Some(Fault::row(error, format!("bytes in the column {name} are not UTF-8")))
+        let error = PayloadError::new(offset, len, PayloadReason::NotUtf8);
+        let detail = format!("bytes in the column {name} are not UTF-8");
+        Some(Fault::new(Part::Row, error, detail))
     }
 
     fn add(&mut self, fault: Fault) {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{Decode, Decoded, Facts, Record, Sink};
-use crate::table::fault::Fault;
+use crate::table::fault::{Fault, Part};
 use crate::table::row::Row;
 use crate::table::view::{View, add_parts};
 use crate::{Engine, PayloadError, VersionEdit, VersionState, WriteBatch, WriteBatchReader};
@@ -43,7 +43,10 @@ impl Batches {
         if let Some(fault) = fault {
             // If there is no operation before the fault, it is the fault of the record.
             batch.operations().next().transpose()?;
-            sink.fault(Fault::rest(fault));
+            sink.fault(Fault {
+                part: Part::Rest,
+                ..fault.into()
+            });
         }
         Ok(Place {
             engine: batch.engine(),

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{Decode, Decoded, Record, Sink};
-use crate::table::fault::Fault;
+use crate::table::fault::{Fault, Part};
 use crate::table::json::base64;
 use crate::table::row::Row;
 use crate::table::tree::Refused;
@@ -19,7 +19,7 @@ impl Decode for Entities {
         let entity = Entity::decode(record.data)?;
         if let Some(name) = reserved_name(&entity) {
             let detail = format!("a property has the name {name}, which a table has for the key");
-            return Err(Fault::whole(record.data, PayloadReason::ReservedName, detail).into());
+            return Err(Fault::whole(Part::Record, record.data, PayloadReason::ReservedName, detail).into());
         }
         let path = entity.key.as_ref().map(|key| path_text(&key.path));
         let mut others = Vec::new();

@@ -2,7 +2,7 @@
 
 use super::json::document;
 use super::{Decode, Decoded, Record, Sink};
-use crate::table::fault::Fault;
+use crate::table::fault::{Fault, Part};
 use crate::table::row::Row;
 use crate::table::view::{TIMES, View};
 use crate::{PayloadReason, SwanlabScalar, Value};
@@ -25,7 +25,7 @@ impl Decode for Swanlab {
         }
         let Some((scalar, epoch)) = scalar_of(&model) else {
             let detail = "a scalar in a form that no release writes";
-            return Err(Fault::whole(record.data, PayloadReason::NonCanonical, detail).into());
+            return Err(Fault::whole(Part::Record, record.data, PayloadReason::NonCanonical, detail).into());
         };
         Ok(sink.row(&row(&scalar, epoch)))
     }

@@ -252,27 +252,15 @@ fn offset_in(record: &[u8], text: &[u8]) -> usize {
 
 /// Returns the fault of a value with this text that has too many levels.
 pub(super) fn too_deep(record: &[u8], text: &[u8], name: &str) -> Fault {
-    let error = PayloadError {
-        offset: offset_in(record, text),
-        len: text.len(),
-        reason: PayloadReason::TooDeep,
-    };
-    Fault::value(
-        error,
-        format!("the value of '{name}' has more than {LEVELS_MAX} levels"),
-    )
+    let error = PayloadError::new(offset_in(record, text), text.len(), PayloadReason::TooDeep);
+    let detail = format!("the value of '{name}' has more than {LEVELS_MAX} levels");
+    Fault::new(Part::Value, error, detail)
 }
 
 /// Returns the fault of a value with the name of an earlier one. The earlier value counts.
 fn same_name(record: &[u8], name: &str) -> Fault {
-    Fault {
-        part: Part::Value,
-        ..Fault::whole(
-            record,
-            PayloadReason::NonCanonical,
-            format!("two values have the name '{name}'"),
-        )
-    }
+    let detail = format!("two values have the name '{name}'");
+    Fault::whole(Part::Value, record, PayloadReason::NonCanonical, detail)
 }
 
 /// Returns the names of a path, joined by dots.
