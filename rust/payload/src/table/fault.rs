@@ -1,6 +1,7 @@
 //! The faults of records, and the parts that are missing from their rows because of them.
 
 use std::borrow::Cow;
+use std::collections::TryReserveError;
 use std::fmt;
 
 use crate::{PayloadError, PayloadReason};
@@ -54,6 +55,18 @@ impl From<PayloadError> for Fault {
             error,
             detail: None,
         }
+    }
+}
+
+impl From<PayloadError> for Box<Fault> {
+    fn from(error: PayloadError) -> Self {
+        Box::new(error.into())
+    }
+}
+
+impl From<TryReserveError> for Box<Fault> {
+    fn from(_: TryReserveError) -> Self {
+        PayloadError::new(0, 0, PayloadReason::OutOfMemory).into()
     }
 }
 

@@ -47,25 +47,11 @@ pub(super) enum Refused {
     Levels,
     /// There is not enough memory.
     Memory,
-    /// The record that contains the value is refused.
-    Record(Fault),
-}
-
-impl From<PayloadError> for Box<Refused> {
-    fn from(error: PayloadError) -> Self {
-        Fault::from(error).into()
-    }
 }
 
 impl From<TryReserveError> for Box<Refused> {
     fn from(_: TryReserveError) -> Self {
         Refused::Memory.into()
-    }
-}
-
-impl From<Fault> for Box<Refused> {
-    fn from(fault: Fault) -> Self {
-        Box::new(Refused::Record(fault))
     }
 }
 
@@ -79,15 +65,8 @@ impl Refused {
         part: Part,
         describe: impl FnOnce(&str) -> String,
     ) -> Fault {
-        let fault = |reason, at: usize, detail: String| Fault {
-            part,
-            error: PayloadError {
-                offset: offset + at,
-                len: text.len() - at,
-                reason,
-            },
-            detail: Some(detail.into()),
-        };
+        let error = |reason, at: usize| PayloadError::new(offset + at, text.len() - at, reason);
+        let fault = |reason, at, detail: String| Fault::new(part, error(reason, at), detail);
         match *self {
             Refused::Syntax(at, expected) => fault(
                 PayloadReason::NonCanonical,
@@ -109,27 +88,21 @@ impl Refused {
                 let detail = format!("the number {number}, which is beyond the range of a double");
                 fault(PayloadReason::TooLarge, at, detail)
             }
-            Refused::Levels => fault(
-                PayloadReason::TooDeep,
-                0,
-                format!("JSON of more than {LEVELS_MAX} levels"),
-            ),
-            Refused::Memory => Fault {
-                detail: None,
-                ..fault(PayloadReason::OutOfMemory, 0, String::new())
-            },
-            Refused::Record(ref fault) => fault.clone(),
+            Refused::Levels => {
+                let detail = format!("JSON of more than {LEVELS_MAX} levels");
+                fault(PayloadReason::TooDeep, 0, detail)
+            }
+            Refused::Memory => error(PayloadReason::OutOfMemory, 0).into(),
         }
     }
+}
 
-    /// Returns the fault of a record that is left out.
-    pub(super) fn in_record(&self, record: &[u8]) -> Fault {
-        let mut fault = self.in_text("", 0, Part::Record, str::to_owned);
-        if !matches!(self, Refused::Record(_)) {
-            fault.error.len = record.len();
-        }
-        fault
-    }
+/// Returns the text in bytes that start at an offset in a record.
+pub(super) fn utf8(bytes: &[u8], offset: usize) -> Result<&str, PayloadError> {
+    str::from_utf8(bytes).map_err(|error| {
+        let valid_len = error.valid_up_to();
+        PayloadError::new(offset + valid_len, bytes.len() - valid_len, PayloadReason::NotUtf8)
+    })
 }
 
 /// The maximum number of characters of a number that are shown.
@@ -240,7 +213,8 @@ impl<'v> Parser<'v> {
             // The number of values comes from the record.
             values.try_reserve(1)?;
             values.push(Value::Null);
-            self.value(level_count, values.last_mut().ok_or(Refused::Memory)?)?;
+            let last = values.len() - 1;
+            self.value(level_count, &mut values[last])?;
             if self.take(b']') {
                 return Ok(values);
             }
@@ -464,9 +438,10 @@ pub(super) fn plain_len(text: &[u8]) -> Option<usize> {
 pub(super) fn new_item<'i, 'v>(
     items: &'i mut Vec<Item<'v>>,
     name: Cow<'v, str>,
-) -> Result<&'i mut Value<'v>, Box<Refused>> {
+) -> Result<&'i mut Value<'v>, TryReserveError> {
     push_item(items, name, || Value::Null)?;
-    items.last_mut().map(|(_, value)| value).ok_or(Refused::Memory.into())
+    let last = items.len() - 1;
+    Ok(&mut items[last].1)
 }
 
 /// Appends an item.
@@ -475,7 +450,7 @@ pub(super) fn push_item<'v>(
     items: &mut Vec<Item<'v>>,
     name: Cow<'v, str>,
     value: impl FnOnce() -> Value<'v>,
-) -> Result<(), Box<Refused>> {
+) -> Result<(), TryReserveError> {
     // Most objects have a few items. Growing by one at a time would copy them several times.
     let count = if items.capacity() == 0 { 8 } else { 1 };
     items.try_reserve(count)?;
@@ -485,7 +460,7 @@ pub(super) fn push_item<'v>(
 }
 
 /// Returns the name that two items have, if there is one.
-pub(super) fn twice<'i>(items: &'i [Item<'_>]) -> Result<Option<&'i str>, Box<Refused>> {
+pub(super) fn twice<'i>(items: &'i [Item<'_>]) -> Result<Option<&'i str>, TryReserveError> {
     if items.len() <= 16 {
         return Ok(twice_of_few(items));
     }

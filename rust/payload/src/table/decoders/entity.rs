@@ -6,9 +6,8 @@ use super::{Decode, Decoded, Record, Sink};
 use crate::table::fault::{Fault, Part};
 use crate::table::json::base64;
 use crate::table::row::Row;
-use crate::table::tree::Refused;
 use crate::table::view::View;
-use crate::{Entity, EntityValue, PathElement, PathId, PayloadReason, Value};
+use crate::{Entity, EntityValue, PathElement, PathId, PayloadError, PayloadReason, Value};
 
 /// Decodes entities. There is one row for each.
 #[derive(Debug, Clone)]
@@ -43,9 +42,9 @@ impl Decode for Entities {
 }
 
 /// Collects the fields that are not interpreted, in an entity and in all entities in it.
-fn collect_others(entity: &Entity<'_>, found: &mut Vec<Value<'_>>) -> Result<(), Box<Refused>> {
+fn collect_others(entity: &Entity<'_>, found: &mut Vec<Value<'_>>) -> Result<(), Box<Fault>> {
     for field in &entity.other_fields {
-        let data = base64(field.bytes).map_err(|_| Refused::Memory)?;
+        let data = base64(field.bytes).map_err(|_| PayloadError::new(0, 0, PayloadReason::OutOfMemory))?;
         found.push(Value::Object(vec![
             ("message".into(), Value::Text(field.message.into())),
             ("number".into(), Value::Int(field.number.into())),

@@ -1,11 +1,11 @@
 //! Decodes any records, and records that are JSON text.
 
 use super::{Decode, Decoded, Record, Sink};
-use crate::table::fault::Part;
+use crate::Value;
+use crate::table::fault::{Fault, Part};
 use crate::table::row::Row;
-use crate::table::tree::{Refused, Rules, parse};
+use crate::table::tree::{Rules, parse, utf8};
 use crate::table::view::View;
-use crate::{PayloadError, PayloadReason, Value};
 
 /// Decodes any records. There is one row for each, with its place and its bytes.
 #[derive(Debug, Clone)]
@@ -67,17 +67,10 @@ impl Decode for Message {
 }
 
 /// Returns the value of a record that is JSON text.
-pub(super) fn document(record: &[u8]) -> Result<Value<'_>, Box<Refused>> {
-    let text = str::from_utf8(record).map_err(|error| PayloadError {
-        offset: error.valid_up_to(),
-        len: record.len() - error.valid_up_to(),
-        reason: PayloadReason::NotUtf8,
-    })?;
+pub(super) fn document(record: &[u8]) -> Result<Value<'_>, Box<Fault>> {
+    let text = utf8(record, 0)?;
     let mut value = Value::Null;
-    match parse(text, Rules::Document, &mut value) {
-        Ok(()) => Ok(value),
-        Err(refused) => Err(refused
-            .in_text(text, 0, Part::Record, |what| format!("not JSON: {what}"))
-            .into()),
-    }
+    let parsed = parse(text, Rules::Document, &mut value);
+    parsed.map_err(|refused| refused.in_text(text, 0, Part::Record, |what| format!("not JSON: {what}")))?;
+    Ok(value)
 }

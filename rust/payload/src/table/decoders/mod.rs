@@ -13,7 +13,6 @@ use std::fmt;
 
 use super::fault::Fault;
 use super::row::Row;
-use super::tree::Refused;
 use super::view::View;
 
 /// The kind of the records of a table, which determines its rows.
@@ -110,7 +109,7 @@ pub trait Sink {
 }
 
 /// The result of a decoder.
-type Decoded = Result<bool, Box<Refused>>;
+type Decoded = Result<bool, Box<Fault>>;
 
 /// Keeps the only row of a record as an object, and the first fault.
 struct OneRow<'t> {
@@ -207,8 +206,7 @@ impl Decoder {
     ///
     /// Returns the fault if the record has no row.
     pub fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Result<bool, Fault> {
-        let has_room = self.0.record(record, sink);
-        has_room.map_err(|refused| refused.in_record(record.data))
+        self.0.record(record, sink).map_err(|fault| *fault)
     }
 
     /// Passes the whole value of a record to `take`. Returns whether the record has a value. A
@@ -218,8 +216,7 @@ impl Decoder {
     ///
     /// Returns a fault if the record, or a value in it, cannot be read.
     pub fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Result<bool, Fault> {
-        let value = self.0.value(record, take);
-        value.map_err(|refused| refused.in_record(record))
+        self.0.value(record, take).map_err(|fault| *fault)
     }
 
     /// Passes the rows that are complete only after the last record to `sink`. Returns whether

@@ -2,16 +2,16 @@
 //! it ended, or it is the summary or the configuration after all changes.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, TryReserveError};
 
 use super::wandb::{joined, read_items, read_value, too_deep};
 use super::{Decode, Decoded, Facts, Record, Sink};
 use crate::table::fault::{Fault, Part};
 use crate::table::row::Row;
-use crate::table::tree::{LEVELS_MAX, Refused};
+use crate::table::tree::LEVELS_MAX;
 use crate::table::view::View;
 use crate::value::copied;
-use crate::{Item, PayloadError, Value, WandbChange, WandbEnvironment, WandbRecord, WandbRun};
+use crate::{Item, PayloadError, PayloadReason, Value, WandbChange, WandbEnvironment, WandbRecord, WandbRun};
 
 /// Decodes one row for a run.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ impl Run {
 }
 
 impl Environment {
-    fn add(&mut self, part: &WandbEnvironment<'_>) -> Result<(), Box<Refused>> {
+    fn add(&mut self, part: &WandbEnvironment<'_>) -> Result<(), TryReserveError> {
         for (known, text) in [
             (&mut self.executable, part.executable),
             (&mut self.program, part.program),
@@ -248,11 +248,11 @@ impl Decode for Changes {
                 Ok(None) if item.path.len() > LEVELS_MAX => Some(too_deep(record, text.as_bytes(), &name)),
                 Ok(fault) => fault,
                 // The values before this one are already set, so the record cannot be left out.
-                Err(refused) if matches!(*refused, Refused::Names) => Some(Fault {
+                Err(fault) if fault.error.reason != PayloadReason::OutOfMemory => Some(Fault {
                     part: Part::Value,
-                    ..refused.in_record(record)
+                    ..*fault
                 }),
-                Err(refused) => return Err(refused),
+                Err(fault) => return Err(fault),
             };
             match fault {
                 Some(fault) => sink.fault(fault),
@@ -303,25 +303,25 @@ impl Decode for Changes {
 
 impl Directory {
     /// Sets the value of a path. If a value on the path is not a dictionary, it becomes one.
-    fn set(&mut self, path: &[&str], value: Value<'static>) -> Result<(), Box<Refused>> {
+    fn set(&mut self, path: &[&str], value: Value<'static>) -> Result<(), TryReserveError> {
         let Some((name, directories)) = path.split_last() else {
             return Ok(());
         };
         let mut directory = self;
         for name in directories {
-            let node = directory.node(name)?;
+            let node = directory.node(copied(name)?.into())?;
             if node.directory()?.is_none() {
                 *node = Node::Directory(Directory::default());
             }
             let Node::Directory(inside) = node else { return Ok(()) };
             directory = inside;
         }
-        *directory.node(name)? = Node::Value(value);
+        *directory.node(copied(name)?.into())? = Node::Value(value);
         Ok(())
     }
 
     /// Removes the value of a path if it has one.
-    fn remove(&mut self, path: &[&str]) -> Result<(), Box<Refused>> {
+    fn remove(&mut self, path: &[&str]) -> Result<(), TryReserveError> {
         let Some((&name, directories)) = path.split_last() else {
             return Ok(());
         };
@@ -338,19 +338,14 @@ impl Directory {
     }
 
     /// Returns the place of a value, which may be new.
-    fn node(&mut self, name: &str) -> Result<&mut Node, Box<Refused>> {
-        if !self.values.contains_key(name) {
-            self.push(copied(name)?.into(), Value::Null)?;
-        }
-        let place = self.values.get_mut(name);
-        place.map(|(_, node)| node).ok_or(Refused::Memory.into())
-    }
-
-    fn push(&mut self, name: Cow<'static, str>, value: Value<'static>) -> Result<(), Box<Refused>> {
+    fn node(&mut self, name: Cow<'static, str>) -> Result<&mut Node, TryReserveError> {
         self.values.try_reserve(1)?;
-        self.values.insert(name, (self.next, Node::Value(value)));
-        self.next += 1;
-        Ok(())
+        let place = self.values.entry(name);
+        let (_, node) = place.or_insert_with(|| {
+            self.next += 1;
+            (self.next, Node::Value(Value::Null))
+        });
+        Ok(node)
     }
 
     fn into_items(self) -> Vec<Item<'static>> {
@@ -369,11 +364,11 @@ impl Directory {
 
 impl Node {
     /// Returns the values by their names if the node is a dictionary.
-    fn directory(&mut self) -> Result<Option<&mut Directory>, Box<Refused>> {
+    fn directory(&mut self) -> Result<Option<&mut Directory>, TryReserveError> {
         if let Node::Value(Value::Object(items)) = self {
             let mut directory = Directory::default();
             for (name, value) in std::mem::take(items) {
-                directory.push(name, value)?;
+                *directory.node(name)? = Node::Value(value);
             }
             *self = Node::Directory(directory);
         }

@@ -2,13 +2,13 @@
 //! and the printed lines.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashSet, TryReserveError};
 
 use super::{Decode, Decoded, Record, Sink};
 use crate::table::fault::{Fault, Part};
 use crate::table::number::{Number, plain_number};
 use crate::table::row::Row;
-use crate::table::tree::{LEVELS_MAX, Refused, Rules, new_item, parse, push_item, twice};
+use crate::table::tree::{LEVELS_MAX, Refused, Rules, new_item, parse, push_item, twice, utf8};
 use crate::table::view::View;
 use crate::value::copied;
 use crate::wandb::read_step;
@@ -22,13 +22,13 @@ impl Decode for History {
     fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Decoded {
         let record = record.data;
         let mut found: Vec<Item<'_>> = Vec::new();
-        let step = read_step(record, |name, value| {
+        let step = read_step::<Box<Fault>>(record, |name, value| {
             match plain_number(value) {
                 Some((Number::Int(number), len)) if len == value.len() => {
-                    return push_item(&mut found, name, || Value::Int(number));
+                    return Ok(push_item(&mut found, name, || Value::Int(number))?);
                 }
                 Some((Number::Float(number), len)) if len == value.len() => {
-                    return push_item(&mut found, name, || Value::Float(number));
+                    return Ok(push_item(&mut found, name, || Value::Float(number))?);
                 }
                 _ => {}
             }
@@ -226,23 +226,23 @@ pub(super) fn read_value<'r>(
     text: &'r [u8],
     name: &str,
     value: &mut Value<'r>,
-) -> Result<Option<Fault>, Box<Refused>> {
+) -> Result<Option<Fault>, Box<Fault>> {
     let offset = offset_in(record, text);
-    let json = str::from_utf8(text).map_err(|error| PayloadError {
-        offset: offset + error.valid_up_to(),
-        len: text.len() - error.valid_up_to(),
-        reason: PayloadReason::NotUtf8,
-    })?;
-    match parse(json, Rules::Run, value) {
-        Ok(()) => Ok(None),
-        Err(refused) => match *refused {
-            Refused::Names | Refused::Memory => Err(refused),
-            Refused::Levels => Ok(Some(too_deep(record, text, name))),
-            _ => {
-                let describe = |what: &str| format!("the value of '{name}' is not JSON: {what}");
-                Ok(Some(refused.in_text(json, offset, Part::Value, describe)))
-            }
-        },
+    let json = utf8(text, offset)?;
+    let Err(refused) = parse(json, Rules::Run, value) else {
+        return Ok(None);
+    };
+    let describe = |what: &str| format!("the value of '{name}' is not JSON: {what}");
+    let fault = refused.in_text(json, offset, Part::Value, describe);
+    match *refused {
+        // The whole record is left out.
+        Refused::Names => {
+            let (part, error) = (Part::Record, PayloadError::new(0, record.len(), fault.error.reason));
+            Err(Fault { part, error, ..fault }.into())
+        }
+        Refused::Memory => Err(fault.into()),
+        Refused::Levels => Ok(Some(too_deep(record, text, name))),
+        _ => Ok(Some(fault)),
     }
 }
 
@@ -264,7 +264,7 @@ fn same_name(record: &[u8], name: &str) -> Fault {
 }
 
 /// Returns the names of a path, joined by dots.
-pub(super) fn joined(path: &[&str]) -> Result<String, Box<Refused>> {
+pub(super) fn joined(path: &[&str]) -> Result<String, TryReserveError> {
     let mut name = String::new();
     for (index, part) in path.iter().enumerate() {
         name.try_reserve(part.len() + 1)?;
@@ -283,7 +283,7 @@ pub(super) fn read_items<'r>(
     items: WandbItems<'r>,
     prefix: Option<&str>,
     leave_out: &mut dyn FnMut(Fault),
-) -> Result<Vec<Item<'r>>, Box<Refused>> {
+) -> Result<Vec<Item<'r>>, Box<Fault>> {
     let mut found = Found::default();
     for item in items {
         let (item, mut value) = (item?, Value::Null);
@@ -312,7 +312,7 @@ struct Found<'v> {
 impl<'v> Found<'v> {
     /// Adds a value, or the values in it. If a value has the same name as another one, it stops and
     /// returns that name.
-    fn add(&mut self, name: String, value: Value<'v>, is_flat: bool) -> Result<Option<String>, Box<Refused>> {
+    fn add(&mut self, name: String, value: Value<'v>, is_flat: bool) -> Result<Option<String>, TryReserveError> {
         match value {
             Value::Object(items) if is_flat => {
                 for (inside, value) in items {
