@@ -164,8 +164,6 @@ struct Current {
     /// The address and the number of the bytes of the record. The rows at the end of a log have
     /// bytes of their own.
     bytes: (usize, usize),
-    /// The faults of records before this index are already known.
-    known_end: usize,
     /// The index of the record that continues with a row because there was no room for it before.
     /// Its decoder reports the same faults again.
     resumed: Option<usize>,
@@ -260,8 +258,8 @@ impl Table {
             self.rows.open(&columns);
             self.rows.count = 0;
             self.rows.stop = None;
-            self.record.known_end = next;
-            self.record.resumed = None;
+            // The same faults are found again.
+            self.record = Current::default();
         }
         self.feed_now(decoder, records, start)
     }
@@ -274,16 +272,14 @@ impl Table {
     ) -> usize {
         let mut next = start;
         for record in records {
-            // Faults of records that were read before are no reason to stop.
-            if self.rows.stop.is_some() || self.record.faults.len() >= FAULT_COUNT_MAX && next >= self.record.known_end
-            {
+            if self.rows.stop.is_some() || self.record.faults.len() >= FAULT_COUNT_MAX {
                 break;
             }
             self.record.index = next;
             self.record.bytes = (record.data.as_ptr().addr(), record.data.len());
             let decoded = decoder.record(&record, self);
             let is_whole = decoded.unwrap_or_else(|fault| {
-                self.record.find(fault);
+                self.record.add(fault);
                 true
             });
             // If the table has all wanted rows, the rest of the record is not needed.
@@ -293,9 +289,6 @@ impl Table {
             }
             self.record.resumed = None;
             next += 1;
-        }
-        if next >= self.record.known_end {
-            self.record.known_end = 0;
         }
         next
     }
@@ -503,7 +496,7 @@ impl Sink for Table {
         if rows.options.bytes == BytesAs::Text
             && let Some(fault) = self.record.not_utf8(row)
         {
-            self.record.find(fault);
+            self.record.add(fault);
             return true;
         }
         rows.add(row, is_incomplete)
@@ -511,19 +504,12 @@ impl Sink for Table {
 
     fn fault(&mut self, fault: Fault) {
         if self.record.resumed != Some(self.record.index) {
-            self.record.find(fault);
+            self.record.add(fault);
         }
     }
 }
 
 impl Current {
-    /// Adds a fault unless it is already known.
-    fn find(&mut self, fault: Fault) {
-        if self.index >= self.known_end {
-            self.add(fault);
-        }
-    }
-
     /// Returns the fault of a row with bytes that are not UTF-8.
     fn not_utf8(&self, row: &Row<'_>) -> Option<Fault> {
         let (start, record_len) = self.bytes;
