@@ -10,7 +10,7 @@ mod edits;
 
 use arbitrary::Arbitrary;
 use cordwood_payload::table::{
-    BytesAs, Decoder, Facts, Fault, Form, Limits, Made, Options, Record, Row, Rows, Sink, Table,
+    BytesAs, Decoder, Facts, Fault, Form, Limits, Made, Options, Record, Row, Sink, Table,
 };
 use cordwood_payload::{
     Engine, Entity, EntityValue, PayloadError, PayloadReason, SwanlabScalar, VersionEdit, WandbItems, WandbRecord,
@@ -161,21 +161,21 @@ impl Sink for Count {
 
 fn table(of: TableOf, text: &[u8]) {
     let rows = match of {
-        TableOf::Batches => Rows::WriteBatch,
-        TableOf::Edits => Rows::VersionEdit,
-        TableOf::LiveFiles => Rows::LiveFiles,
-        TableOf::Entities => Rows::Entity,
-        TableOf::Json => Rows::Json,
-        TableOf::Histories => Rows::History,
-        TableOf::Runs => Rows::Run,
-        TableOf::Summaries => Rows::Summary,
-        TableOf::Metrics => Rows::Metrics,
-        TableOf::Output => Rows::Output,
-        TableOf::Swanlab => Rows::Swanlab,
+        TableOf::Batches => "write-batch",
+        TableOf::Edits => "version-edit",
+        TableOf::LiveFiles => "live-files",
+        TableOf::Entities => "entity",
+        TableOf::Json => "json",
+        TableOf::Histories => "wandb-history",
+        TableOf::Runs => "wandb-run",
+        TableOf::Summaries => "wandb-summary",
+        TableOf::Metrics => "wandb-metrics",
+        TableOf::Output => "wandb-output",
+        TableOf::Swanlab => "swanlab-history",
     };
     let records = || text.split(|&byte| byte == b'\n').map(Record::of);
     let mut count = Count::default();
-    let mut decoder = Decoder::new(rows, Facts::default());
+    let mut decoder = Decoder::named(rows, Facts::default()).expect("it is a name");
     for record in records() {
         let _ = decoder.record(&record, &mut count);
     }
@@ -214,7 +214,7 @@ fn table(of: TableOf, text: &[u8]) {
 }
 
 /// Feeds a table, and returns the number of rows in what it made.
-fn fill<'r, R: Iterator<Item = Record<'r>> + Clone>(table: &mut Table, rows: Rows, records: impl Fn() -> R) -> u64 {
+fn fill<'r, R: Iterator<Item = Record<'r>> + Clone>(table: &mut Table, rows: &str, records: impl Fn() -> R) -> u64 {
     let mut count = 0;
     let mut take = |table: &mut Table| {
         if let Some(made) = table.take().expect("there is enough memory") {
@@ -224,7 +224,7 @@ fn fill<'r, R: Iterator<Item = Record<'r>> + Clone>(table: &mut Table, rows: Row
             };
         }
     };
-    let mut decoder = Decoder::new(rows, Facts::default());
+    let mut decoder = Decoder::named(rows, Facts::default()).expect("it is a name");
     table.start(Vec::new());
     let mut next = 0;
     while next < records().count() && table.stop().is_none() {

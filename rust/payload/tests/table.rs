@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cordwood_payload::table::{
-    Builder, Column, Decoder, Facts, Fault, Fits, Given, Learner, Limits, Names, Record, Row, Rows, Sink, Type, Values,
+    Builder, Column, Decoder, Facts, Fault, Fits, Given, Learner, Limits, Names, Record, Row, Sink, Type, Values,
 };
 use cordwood_payload::{Item, Value};
 
 const CELL_COUNT_MAX: usize = 1 << 22;
 
 /// The result of `take` for the row of a record, and the faults of the record.
-fn decoded<T>(rows: Rows, record: &[u8], take: impl FnMut(&Row<'_>) -> T) -> Result<(Option<T>, Vec<Fault>), Fault> {
+fn decoded<T>(rows: &str, record: &[u8], take: impl FnMut(&Row<'_>) -> T) -> Result<(Option<T>, Vec<Fault>), Fault> {
     struct One<F, T>(F, Option<T>, Vec<Fault>);
 
     impl<T, F: FnMut(&Row<'_>) -> T> Sink for One<F, T> {
@@ -26,13 +26,17 @@ fn decoded<T>(rows: Rows, record: &[u8], take: impl FnMut(&Row<'_>) -> T) -> Res
     }
 
     let mut sink = One(take, None, Vec::new());
-    assert!(Decoder::new(rows, Facts::default()).record(&Record::of(record), &mut sink)?);
+    assert!(
+        Decoder::named(rows, Facts::default())
+            .unwrap()
+            .record(&Record::of(record), &mut sink)?
+    );
     Ok((sink.1, sink.2))
 }
 
 /// The result of `take` for the row of a document.
 fn of_json<T>(record: &str, take: impl FnMut(&Row<'_>) -> T) -> Option<T> {
-    decoded(Rows::Json, record.as_bytes(), take).unwrap().0
+    decoded("json", record.as_bytes(), take).unwrap().0
 }
 
 fn learned(limits: Limits, records: &[&str]) -> Learner {
@@ -251,7 +255,7 @@ fn a_batch_exceeds_the_cell_limit_only_for_one_large_row() {
 
 #[test]
 fn a_document_fault_says_what_was_expected_where() {
-    let fault = |record: &[u8]| decoded(Rows::Json, record, |_| ()).unwrap_err().to_string();
+    let fault = |record: &[u8]| decoded("json", record, |_| ()).unwrap_err().to_string();
     for (record, text) in [
         (
             &b"{"[..],
@@ -318,7 +322,7 @@ fn a_document_fault_says_what_was_expected_where() {
 
 #[test]
 fn a_record_that_cannot_be_read_has_no_row() {
-    assert!(decoded(Rows::Entity, b"\x01", |_| ()).is_err());
+    assert!(decoded("entity", b"\x01", |_| ()).is_err());
     assert_eq!(of_json("[1]", |row| row.has("__value__")), Some(true));
 }
 

@@ -2,7 +2,7 @@
 
 mod rows;
 
-use cordwood_payload::table::{Decoder, Facts, Record, Rows};
+use cordwood_payload::table::{Decoder, Facts, Record};
 use cordwood_payload::{Engine, WriteBatchReader};
 
 use rows::{Lines, lines, lines_with_room, value};
@@ -34,7 +34,7 @@ fn lines_of(facts: &Facts, records: &[&[u8]]) -> Vec<String> {
             ..Record::of(data)
         })
         .collect();
-    lines(Rows::WriteBatch, facts, &records)
+    lines("write-batch", facts, &records)
 }
 
 fn of_engine(engine: Engine) -> Facts {
@@ -110,7 +110,7 @@ fn rows_tell_salvaged_records_and_column_families() {
         r#"offset: 0, salvaged: true, sequence: null, kind: "log_data", value: b"""#,
         "offset: 40, salvaged: false, sequence: 7",
     ];
-    assert_eq!(lines(Rows::WriteBatch, &facts, &records), expected);
+    assert_eq!(lines("write-batch", &facts, &records), expected);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_record_without_a_whole_operation_has_no_row() {
 #[test]
 fn a_decoder_resumes_inside_a_record() {
     let mut record = batch(7, 4, &[PUT; 4]);
-    let mut decoder = Decoder::new(Rows::WriteBatch, Facts::default());
+    let mut decoder = Decoder::named("write-batch", Facts::default()).unwrap();
     assert_eq!(
         decoder.record(&Record::of(&record), &mut Lines::with_room(2)),
         Ok(false)
@@ -167,7 +167,7 @@ fn the_value_of_a_record_is_the_batch() {
         r#"{kind: "log_data", value: b"n"}, "#,
         r#"{kind: "put", sequence: 8, column_family: 0, key: b"a", value: b"b"}]}"#,
     );
-    let mut decoder = Decoder::new(Rows::WriteBatch, Facts::default());
+    let mut decoder = Decoder::named("write-batch", Facts::default()).unwrap();
     assert_eq!(value(&mut decoder, &record), Ok(Some(expected.to_owned())));
     let fault = value(&mut decoder, &batch(7, 2, &[PUT, b"\x7f"])).unwrap_err();
     assert_eq!(
@@ -217,9 +217,9 @@ fn batches_do_not_override_a_known_engine() {
 fn a_log_that_may_be_of_either_engine_is_noted() {
     let note = |facts: Facts, records: &[&[u8]]| {
         let records: Vec<Record<'_>> = records.iter().map(|data| Record::of(data)).collect();
-        let mut decoder = Decoder::new(Rows::WriteBatch, facts.clone());
+        let mut decoder = Decoder::named("write-batch", facts.clone()).unwrap();
         let lines = lines_with_room(&mut decoder, &records, &[usize::MAX]);
-        let mut values = Decoder::new(Rows::WriteBatch, facts);
+        let mut values = Decoder::named("write-batch", facts).unwrap();
         for record in records {
             let _ = value(&mut values, record.data);
         }

@@ -2,7 +2,7 @@
 
 mod rows;
 
-use cordwood_payload::table::{Builder, Decoder, Facts, Fault, Record, Row, Rows, Sink, Type, Values};
+use cordwood_payload::table::{Builder, Decoder, Facts, Fault, Record, Row, Sink, Type, Values};
 
 use rows::{lines, value};
 
@@ -22,7 +22,7 @@ fn json(record: &[u8]) -> String {
     }
     let columns = [("offset", Type::UInt), ("fields", Type::Json)];
     let mut build = Build(Builder::new(columns, 1 << 20));
-    let mut decoder = Decoder::new(Rows::VersionEdit, Facts::default());
+    let mut decoder = Decoder::named("version-edit", Facts::default()).unwrap();
     assert_eq!(decoder.record(&Record::of(record), &mut build), Ok(true));
     let batch = build.0.take().unwrap();
     let Values::Bytes { data, .. } = &batch.columns[1].1.values else {
@@ -43,11 +43,11 @@ fn each_edit_becomes_a_row() {
         r#"{kind: "column_family_add", tag: 201, value: b"\xffn"}]"#,
     );
     let place = [format!("offset: 7, fields: {fields}")];
-    assert_eq!(lines(Rows::VersionEdit, &Facts::default(), &[record]), place);
+    assert_eq!(lines("version-edit", &Facts::default(), &[record]), place);
     record.is_salvaged = Some(true);
     let place = [format!("offset: 7, salvaged: true, fields: {fields}")];
-    assert_eq!(lines(Rows::VersionEdit, &Facts::default(), &[record]), place);
-    let mut decoder = Decoder::new(Rows::VersionEdit, Facts::default());
+    assert_eq!(lines("version-edit", &Facts::default(), &[record]), place);
+    let mut decoder = Decoder::named("version-edit", Facts::default()).unwrap();
     assert_eq!(
         value(&mut decoder, record.data),
         Ok(Some(format!("{{fields: {fields}}}")))
@@ -152,7 +152,7 @@ fn an_edit_with_a_fault_has_no_row() {
         "no row: the payload ends inside a number or a string (3 bytes at offset 1 of the payload)",
         r#"offset: 0, fields: [{kind: "prev_log_number", tag: 9, value: 0}]"#,
     ];
-    assert_eq!(lines(Rows::VersionEdit, &Facts::default(), &records), expected);
+    assert_eq!(lines("version-edit", &Facts::default(), &records), expected);
 }
 
 #[test]
@@ -184,8 +184,8 @@ fn each_remaining_table_becomes_a_row() {
         ),
     ];
     let records = records.each_ref().map(|record| Record::of(record));
-    assert_eq!(lines(Rows::LiveFiles, &Facts::default(), &records), expected);
-    assert_eq!(lines(Rows::LiveFiles, &Facts::default(), &[]), Vec::<String>::new());
-    let mut decoder = Decoder::new(Rows::LiveFiles, Facts::default());
+    assert_eq!(lines("live-files", &Facts::default(), &records), expected);
+    assert_eq!(lines("live-files", &Facts::default(), &[]), Vec::<String>::new());
+    let mut decoder = Decoder::named("live-files", Facts::default()).unwrap();
     assert_eq!(value(&mut decoder, b"\x02\x04"), Ok(None));
 }

@@ -2,11 +2,11 @@
 
 mod rows;
 
-use cordwood_payload::table::{Decoder, Facts, Fault, Record, Rows};
+use cordwood_payload::table::{Decoder, Facts, Fault, Record};
 
 /// The only row of a record, or its fault; `None` if it has neither.
 fn line(record: &[u8]) -> Option<String> {
-    let mut lines = rows::lines(Rows::Swanlab, &Facts::default(), &[Record::of(record)]);
+    let mut lines = rows::lines("swanlab-history", &Facts::default(), &[Record::of(record)]);
     assert!(lines.len() <= 1, "{lines:?}");
     lines.pop()
 }
@@ -17,7 +17,10 @@ fn row(record: &[u8]) -> Option<String> {
 }
 
 fn value(record: &[u8]) -> Result<Option<String>, Fault> {
-    rows::value(&mut Decoder::new(Rows::Swanlab, Facts::default()), record)
+    rows::value(
+        &mut Decoder::named("swanlab-history", Facts::default()).unwrap(),
+        record,
+    )
 }
 
 /// A number in JSON, whose metric and other fields are given.

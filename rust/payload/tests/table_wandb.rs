@@ -4,7 +4,7 @@ mod rows;
 
 use std::slice::from_ref;
 
-use cordwood_payload::table::{Decoder, Facts, Fault, Record, Rows};
+use cordwood_payload::table::{Decoder, Facts, Fault, Record};
 use rows::lines;
 
 /// The rows of the records of a log, and their faults.
@@ -13,7 +13,7 @@ struct Found {
     faults: Vec<String>,
 }
 
-fn found(rows: Rows, is_run: bool, records: &[Vec<u8>]) -> Found {
+fn found(rows: &str, is_run: bool, records: &[Vec<u8>]) -> Found {
     let mut facts = Facts::default();
     facts.is_run = is_run;
     let records: Vec<_> = records.iter().map(|record| Record::of(record)).collect();
@@ -28,8 +28,8 @@ fn found(rows: Rows, is_run: bool, records: &[Vec<u8>]) -> Found {
 }
 
 /// The value of a record, or its first fault.
-fn value(rows: Rows, record: &[u8]) -> Result<Option<String>, Fault> {
-    rows::value(&mut Decoder::new(rows, Facts::default()), record)
+fn value(rows: &str, record: &[u8]) -> Result<Option<String>, Fault> {
+    rows::value(&mut Decoder::named(rows, Facts::default()).unwrap(), record)
 }
 
 /// A field with a length: texts and messages.
@@ -105,14 +105,14 @@ const UNKNOWN: &str = "{id: null, name: null, project: null, entity: null, group
 
 #[test]
 fn a_run_is_one_row_even_without_records() {
-    assert!(found(Rows::Run, false, &[]).rows.is_empty());
-    assert_eq!(found(Rows::Run, true, &[]).rows, [UNKNOWN]);
+    assert!(found("wandb-run", false, &[]).rows.is_empty());
+    assert_eq!(found("wandb-run", true, &[]).rows, [UNKNOWN]);
     // A record that is not one of a run.
-    let other = found(Rows::Run, false, &[vec![0xff]]);
+    let other = found("wandb-run", false, &[vec![0xff]]);
     assert_eq!((other.rows.len(), other.faults.len()), (0, 1));
     // A record of a kind that does not describe the run.
-    assert_eq!(found(Rows::Run, false, &[field(6, b"")]).rows, [UNKNOWN]);
-    assert_eq!(value(Rows::Run, &field(18, b"")), Ok(None));
+    assert_eq!(found("wandb-run", false, &[field(6, b"")]).rows, [UNKNOWN]);
+    assert_eq!(value("wandb-run", &field(18, b"")), Ok(None));
 }
 
 #[test]
@@ -145,8 +145,8 @@ fn the_last_run_record_wins_and_environments_merge() {
     let expected = "{id: \"r2\", name: \"n\u{e4}me\", project: \"proj\", entity: \"team\", group: \"grp\", \
         job_type: \"train\", tags: [\"x\", \"\"], notes: null, state: \"failed\", exit_code: 3, \
         start_time: time 1795359600250000, host: \"h2\", git_commit: \"c0\", command: \"/py a.py -x\"}";
-    assert_eq!(found(Rows::Run, true, &records).rows, [expected]);
-    let end = found(Rows::Run, true, &[field(18, b"")]).rows;
+    assert_eq!(found("wandb-run", true, &records).rows, [expected]);
+    let end = found("wandb-run", true, &[field(18, b"")]).rows;
     assert!(end[0].contains("state: \"finished\", exit_code: 0"), "{end:?}");
 }
 
@@ -155,7 +155,7 @@ fn a_command_has_quotes_where_a_shell_needs_them() {
     let command = |program: &str, args: &[&str]| {
         let mut content = field(6, program.as_bytes());
         args.iter().for_each(|text| content.extend(field(5, text.as_bytes())));
-        let [row] = &found(Rows::Run, false, &[field(26, &content)]).rows[..] else {
+        let [row] = &found("wandb-run", false, &[field(26, &content)]).rows[..] else {
             panic!()
         };
         let (_, command) = row.split_once("command: \"").unwrap();
@@ -212,20 +212,20 @@ fn a_summary_is_the_result_of_all_changes() {
         change(3, &[(&["a"], "true")], &[]),
     ];
     let summary = "{b: {i: {j: [1, null], k: huge 123456789012345678901}, g: {h: 7}}, s: \"\u{e4}\", z: NaN, a: true}";
-    assert_eq!(found(Rows::Summary, false, &records).rows, [summary]);
-    assert_eq!(found(Rows::Config, true, &records).rows, ["{lr: 0.1}"]);
-    assert_eq!(found(Rows::Config, true, &[]).rows, ["{}"]);
-    assert!(found(Rows::Config, false, &[]).rows.is_empty());
+    assert_eq!(found("wandb-summary", false, &records).rows, [summary]);
+    assert_eq!(found("wandb-config", true, &records).rows, ["{lr: 0.1}"]);
+    assert_eq!(found("wandb-config", true, &[]).rows, ["{}"]);
+    assert!(found("wandb-config", false, &[]).rows.is_empty());
     // A record of the run may contain a change of the configuration.
     let in_run = field(17, &field(4, &field(1, &item(&["lr"], "1"))));
-    assert_eq!(found(Rows::Config, false, from_ref(&in_run)).rows, ["{lr: 1}"]);
+    assert_eq!(found("wandb-config", false, from_ref(&in_run)).rows, ["{lr: 1}"]);
     assert_eq!(
-        value(Rows::Config, &in_run),
+        value("wandb-config", &in_run),
         Ok(Some("{update: {lr: 1}, remove: []}".into()))
     );
-    assert_eq!(value(Rows::Summary, &in_run), Ok(None));
+    assert_eq!(value("wandb-summary", &in_run), Ok(None));
     assert_eq!(
-        value(Rows::Summary, &records[2]).unwrap().unwrap(),
+        value("wandb-summary", &records[2]).unwrap().unwrap(),
         "{update: {a.x: 5, b: {f: 6, i: {j: [1, null]}}, b.g.h: 7, b.i.k: huge 123456789012345678901}, \
          remove: [\"e\", \"b.f\", \"none.of.these\", \"s.t\"]}"
     );
@@ -255,7 +255,7 @@ fn a_value_of_a_summary_that_cannot_be_read_leaves_the_others() {
     let deep_start = end_of(&deep) - 202;
     let name = long.join(".");
     let found = found(
-        Rows::Summary,
+        "wandb-summary",
         false,
         &[record.clone(), vec![0xff], change(3, &[(&["f"], "3")], &[])],
     );
@@ -283,7 +283,7 @@ fn a_change_with_an_unreadable_item_is_ignored() {
     // Of a second value, or of a value to remove, the name is not UTF-8.
     for number in [1, 2] {
         let items = [field(1, &item(&["a"], "2")), field(number, &field(1, b"\xff"))].concat();
-        let found = found(Rows::Summary, false, &[first.clone(), field(3, &items)]);
+        let found = found("wandb-summary", false, &[first.clone(), field(3, &items)]);
         assert_eq!(found.rows, ["{a: 1}"]);
         assert!(
             found.faults[0].starts_with("no row: text that is not UTF-8"),
@@ -311,9 +311,9 @@ fn metrics_have_relative_times_and_flat_names() {
         "{system.gpu.0.a.b: 1, system.gpu.0.a.c: [], system.gpu.0.: \"x\", system.: null}",
         "{_timestamp: 102.25, _runtime: 2.25}",
     ];
-    assert_eq!(found(Rows::Metrics, false, &records).rows, expected);
-    assert_eq!(value(Rows::Metrics, &records[0]), Ok(Some(expected[0].into())));
-    assert_eq!(value(Rows::Metrics, &records[1]), Ok(None));
+    assert_eq!(found("wandb-metrics", false, &records).rows, expected);
+    assert_eq!(value("wandb-metrics", &records[0]), Ok(Some(expected[0].into())));
+    assert_eq!(value("wandb-metrics", &records[1]), Ok(None));
 }
 
 #[test]
@@ -328,8 +328,8 @@ fn an_unreadable_metric_keeps_the_others() {
     let record = stats(None, &items);
     // The values before the one whose name another one has are in the row.
     let expected = "{system.a.b.c: 1, system.a.d: 2, system.a.b.e: 3, system.h: 7}";
-    assert_eq!(found(Rows::Metrics, false, from_ref(&record)).rows, [expected]);
-    let words = found(Rows::Metrics, false, from_ref(&record)).faults;
+    assert_eq!(found("wandb-metrics", false, from_ref(&record)).rows, [expected]);
+    let words = found("wandb-metrics", false, from_ref(&record)).faults;
     let place = format!("({} bytes at offset 0 of the payload)", record.len());
     assert_eq!(
         words[0],
@@ -342,7 +342,7 @@ fn an_unreadable_metric_keeps_the_others() {
     );
     assert_eq!(words.len(), 3);
     assert_eq!(
-        format!("no value: {}", value(Rows::Metrics, &record).unwrap_err()),
+        format!("no value: {}", value("wandb-metrics", &record).unwrap_err()),
         words[0]
     );
 }
@@ -365,12 +365,12 @@ fn lines_take_their_start_time_and_end_with_the_log() {
         r#"{_timestamp: 4.0, stream: "stdout", line: "x"}"#,
         r#"{_timestamp: null, stream: "stderr", line: "y"}"#,
     ];
-    assert_eq!(found(Rows::Output, false, &records).rows, expected);
+    assert_eq!(found("wandb-output", false, &records).rows, expected);
     assert_eq!(
-        value(Rows::Output, &records[0]).unwrap().unwrap(),
+        value("wandb-output", &records[0]).unwrap().unwrap(),
         r#"{_timestamp: 1.0, stream: "stdout", text: "one"}"#
     );
-    assert_eq!(value(Rows::Output, &stats(None, &[])), Ok(None));
+    assert_eq!(value("wandb-output", &stats(None, &[])), Ok(None));
 }
 
 #[test]
@@ -380,7 +380,7 @@ fn a_repeated_step_reports_its_faults_once() {
         .iter()
         .flat_map(|(name, json)| field(1, &item(&[name], json)))
         .collect();
-    let found = found(Rows::History, false, &[field(2, &items), field(2, &items)]);
+    let found = found("wandb-history", false, &[field(2, &items), field(2, &items)]);
     assert_eq!(found.rows, ["{_step: 3, loss: 0.5}"; 2]);
     assert_eq!(found.faults.len(), 2);
 }
@@ -388,7 +388,7 @@ fn a_repeated_step_reports_its_faults_once() {
 #[test]
 fn a_missing_value_is_located_at_the_end_of_its_item() {
     let record = field(2, &[field(1, &field(2, b"a")), field(1, &item(&["b"], "1"))].concat());
-    let found = found(Rows::History, false, from_ref(&record));
+    let found = found("wandb-history", false, from_ref(&record));
     assert_eq!(found.rows, ["{b: 1}"]);
     let words = found.faults[0].to_string();
     assert_eq!(
@@ -499,7 +499,7 @@ fn random_summary_changes_match_a_list_of_values() {
             }
         }
         assert_eq!(
-            found(Rows::Summary, true, &records).rows,
+            found("wandb-summary", true, &records).rows,
             [expected.text()],
             "seed {seed}"
         );
@@ -519,7 +519,7 @@ fn text_in_any_pieces_has_the_same_lines() {
             records.push(output(stream == 1, at as u64, &text));
             texts[stream] += &text;
         }
-        let rows = found(Rows::Output, false, &records).rows;
+        let rows = found("wandb-output", false, &records).rows;
         for (text, name) in texts.iter().zip(["stderr", "stdout"]) {
             let stream = format!("stream: {name:?}, line: ");
             let lines: Vec<&str> = rows
@@ -547,12 +547,12 @@ fn any_bytes_are_rows_or_faults_within_the_record() {
         field(18, &number(1, 3)),
     ];
     let all = [
-        Rows::History,
-        Rows::Run,
-        Rows::Summary,
-        Rows::Config,
-        Rows::Metrics,
-        Rows::Output,
+        "wandb-history",
+        "wandb-run",
+        "wandb-summary",
+        "wandb-config",
+        "wandb-metrics",
+        "wandb-output",
     ];
     let mut fault_count = 0;
     for record in &records {

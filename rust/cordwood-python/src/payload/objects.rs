@@ -1,12 +1,12 @@
 //! The class `RecordDecoder`, which returns rows and values of records as Python objects or as
 //! JSON.
 
-use cordwood_payload::table::{BytesAs, Decoder, Fault, Record, Row, Rows, Sink, View};
+use cordwood_payload::table::{BytesAs, Decoder, Fault, Record, Row, Sink, View};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyString};
 
-use super::records::{ROWS, facts_of, named};
+use super::records::{decoder_of, facts_of};
 use crate::exclusive::Exclusive;
 use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
@@ -32,15 +32,14 @@ impl RecordDecoder {
     #[new]
     #[pyo3(signature = (payload, dialect = None, /))]
     fn new(payload: &str, dialect: Option<&str>) -> PyResult<Self> {
-        let rows = named(&ROWS, payload)?;
         let mut facts = facts_of(dialect);
         facts.is_run = true;
         Ok(RecordDecoder {
-            bytes: match rows {
-                Rows::Entity => BytesAs::Object,
+            bytes: match payload {
+                "entity" => BytesAs::Object,
                 _ => BytesAs::Text,
             },
-            decoder: Exclusive::new(Decoder::new(rows, facts)),
+            decoder: Exclusive::new(decoder_of(payload, facts)?),
         })
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use cordwood_payload::table::{Decoder, Facts, Fault, Record, Row, Rows, Sink};
+use cordwood_payload::table::{Decoder, Facts, Fault, Record, Row, Sink};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -18,25 +18,17 @@ use crate::reader::record_batch::RecordBatch;
 pub(super) fn named<T: Clone>(names: &[(&str, T)], name: &str) -> PyResult<T> {
     let found = names.iter().find(|(other, _)| *other == name);
     let value = found.map(|(_, value)| value.clone());
-    value.ok_or_else(|| PyValueError::new_err(format!("'{name}' is not known")))
+    value.ok_or_else(|| unknown(name))
 }
 
-pub(super) const ROWS: [(&str, Rows); 14] = [
-    ("raw", Rows::Raw),
-    ("write-batch", Rows::WriteBatch),
-    ("version-edit", Rows::VersionEdit),
-    ("live-files", Rows::LiveFiles),
-    ("entity", Rows::Entity),
-    ("json", Rows::Json),
-    ("wandb", Rows::Message),
-    ("wandb-run", Rows::Run),
-    ("wandb-history", Rows::History),
-    ("wandb-summary", Rows::Summary),
-    ("wandb-config", Rows::Config),
-    ("wandb-metrics", Rows::Metrics),
-    ("wandb-output", Rows::Output),
-    ("swanlab-history", Rows::Swanlab),
-];
+fn unknown(name: &str) -> PyErr {
+    PyValueError::new_err(format!("'{name}' is not known"))
+}
+
+/// Returns the decoder of a payload, for a log with these facts.
+pub(super) fn decoder_of(payload: &str, facts: Facts) -> PyResult<Decoder> {
+    Decoder::named(payload, facts).ok_or_else(|| unknown(payload))
+}
 
 /// Returns the facts that the dialect of a log shows.
 pub(super) fn facts_of(dialect: Option<&str>) -> Facts {
@@ -113,8 +105,8 @@ pub(crate) fn entity_kinds(source: &Bound<'_, PyAny>) -> PyResult<(Vec<(Option<S
     }
 
     let records = Records::of(source, false)?;
+    let mut decoder = decoder_of("entity", Facts::default())?;
     Ok(source.py().detach(|| {
-        let mut decoder = Decoder::new(Rows::Entity, Facts::default());
         let mut numbers = HashMap::new();
         let mut kinds: Vec<(Option<String>, Vec<usize>)> = Vec::new();
         let mut left_out = Vec::new();
@@ -146,6 +138,6 @@ pub(crate) fn entity_kinds(source: &Bound<'_, PyAny>) -> PyResult<(Vec<(Option<S
 #[pyfunction]
 #[pyo3(signature = (payload, record, dialect, /))]
 pub(crate) fn is_decoded(payload: &str, record: &[u8], dialect: Option<&str>) -> PyResult<bool> {
-    let mut decoder = Decoder::new(named(&ROWS, payload)?, facts_of(dialect));
+    let mut decoder = decoder_of(payload, facts_of(dialect))?;
     Ok(matches!(decoder.value(record, &mut |_| ()), Ok(true)))
 }

@@ -5,13 +5,12 @@ use std::ffi::CString;
 use std::sync::Arc;
 
 use cordwood_payload::table::{
-    self, BytesAs, Column, Decoder, Facts, Fits, Form, Given, Limits, Made, NotAdded, Options, Part, Rows, Stop, Type,
-    Values,
+    self, BytesAs, Column, Decoder, Facts, Fits, Form, Given, Limits, Made, NotAdded, Options, Part, Stop, Type, Values,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
 
-use super::records::{ROWS, Records, facts_of, named};
+use super::records::{Records, decoder_of, facts_of, named};
 use crate::arrow::{Array, DataType, Field, Memory, array_capsules, schema_capsule};
 use crate::exclusive::Exclusive;
 use crate::interpreter::python_code::{PythonCode, module};
@@ -66,7 +65,7 @@ type Faults<'py> = Vec<(usize, &'static str, Bound<'py, PyAny>)>;
 ///     cell_count_max: The maximum number of cells in an Arrow batch. One row may have more.
 #[pyclass(frozen, subclass, module = "cordwood._native")]
 pub(crate) struct Table {
-    rows: Rows,
+    payload: String,
     parts: Exclusive<Parts>,
 }
 
@@ -135,7 +134,6 @@ impl Table {
         row_count_max: usize,
         cell_count_max: usize,
     ) -> PyResult<Self> {
-        let rows = named(&ROWS, payload)?;
         let options = Options {
             form: named(&FORMS, form)?,
             always: types_of(always)?,
@@ -154,10 +152,10 @@ impl Table {
         };
         let columns = columns.map(types_of).transpose()?;
         Ok(Table {
-            rows,
+            payload: payload.to_owned(),
             parts: Exclusive::new(Parts {
                 table: table::Table::new(options, columns.as_deref()),
-                decoder: Decoder::new(rows, Facts::default()),
+                decoder: decoder_of(payload, Facts::default())?,
                 has_salvaged: false,
                 known: columns,
                 fields: Vec::new(),
@@ -190,7 +188,7 @@ impl Table {
         let mut parts = self.parts.lock(py)?;
         parts.has_salvaged = has_salvaged;
         parts.table.start(first);
-        parts.decoder = Decoder::new(self.rows, facts);
+        parts.decoder = decoder_of(&self.payload, facts)?;
         Ok(())
     }
 

@@ -1,12 +1,11 @@
 //! Tables of records: the columns that their values need, in the memory layout of Arrow.
 //!
-//! A [`Decoder`] passes the rows of each record to a [`Sink`]. [`Rows`] states the kind of the
-//! records. A [`Learner`] that has seen all rows knows the [`Type`] of each column. A [`Builder`]
+//! A [`Decoder`] passes the rows of each record to a [`Sink`]. A [`Learner`] that has seen all rows knows the [`Type`] of each column. A [`Builder`]
 //! appends rows to columns of these types, and returns a number of them at a time as a [`Batch`] of
 //! [`Column`]s.
 //!
 //! ```
-//! use cordwood_payload::table::{Builder, Decoder, Facts, Fault, Learner, Limits, Record, Row, Rows, Sink, Type, Values};
+//! use cordwood_payload::table::{Builder, Decoder, Facts, Fault, Learner, Limits, Record, Row, Sink, Type, Values};
 //!
 //! struct Learn(Learner);
 //! impl Sink for Learn {
@@ -29,7 +28,7 @@
 //!
 //! let records: [&[u8]; 2] = [br#"{"step": 1, "tags": ["a", "b"]}"#, br#"{"step": 2, "loss": 0.5}"#];
 //! let mut learn = Learn(Learner::new(Limits::default()));
-//! let mut decoder = Decoder::new(Rows::Json, Facts::default());
+//! let mut decoder = Decoder::named("json", Facts::default()).expect("it is a name");
 //! for record in records {
 //!     assert!(decoder.record(&Record::of(record), &mut learn)?);
 //! }
@@ -75,7 +74,7 @@ mod writer;
 pub use self::bits::Bits;
 pub use self::builder::{Batch, Builder};
 pub use self::column::{Column, Columns, Values};
-pub use self::decoders::{Decoder, Facts, Record, Rows, Sink};
+pub use self::decoders::{Decoder, Facts, Record, Sink};
 pub use self::fault::{Fault, Part};
 pub use self::json::BytesAs;
 pub use self::learner::{Learner, Limits};

@@ -1,6 +1,6 @@
 //! The rows, the faults and the values of a decoder as text.
 
-use cordwood_payload::table::{Decoder, Facts, Fault, Part, Record, Row, Rows, Sink, View};
+use cordwood_payload::table::{Decoder, Facts, Fault, Part, Record, Row, Sink, View};
 
 /// A value as text: `b"..."` are bytes.
 fn text_of(view: View<'_>) -> String {
@@ -118,8 +118,9 @@ pub(crate) fn lines_with_room(decoder: &mut Decoder, records: &[Record<'_>], roo
 }
 
 /// The rows and faults of records, which are the same for a sink that is full at every row.
-pub(crate) fn lines(rows: Rows, facts: &Facts, records: &[Record<'_>]) -> Vec<String> {
-    let with_room = |rooms: &[usize]| lines_with_room(&mut Decoder::new(rows, facts.clone()), records, rooms);
+pub(crate) fn lines(rows: &str, facts: &Facts, records: &[Record<'_>]) -> Vec<String> {
+    let with_room =
+        |rooms: &[usize]| lines_with_room(&mut Decoder::named(rows, facts.clone()).unwrap(), records, rooms);
     let lines = with_room(&[usize::MAX]);
     for rooms in [&[1][..], &[0, 1], &[2], &[0, 0, 3]] {
         assert_eq!(with_room(rooms), lines, "{rooms:?}");

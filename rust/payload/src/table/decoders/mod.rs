@@ -15,40 +15,6 @@ use super::fault::Fault;
 use super::row::Row;
 use super::view::View;
 
-/// The kind of the records of a table, which determines its rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Rows {
-    /// Any records. The row has the bytes.
-    Raw,
-    /// Write batches of LevelDB, RocksDB or Pebble. Each operation is a row.
-    WriteBatch,
-    /// Version edits of LevelDB or RocksDB. Each edit is a row.
-    VersionEdit,
-    /// Version edits. The rows are the tables that the database has after all of them.
-    LiveFiles,
-    /// Entities of Datastore or Firestore.
-    Entity,
-    /// JSON text.
-    Json,
-    /// JSON text that was made from a record, with the offset of the record.
-    Message,
-    /// Records of a run of Weights & Biases. Each step is a row.
-    History,
-    /// Records of a run of Weights & Biases. The only row describes the run.
-    Run,
-    /// Records of a run of Weights & Biases. The only row is the summary of the run.
-    Summary,
-    /// Records of a run of Weights & Biases. The only row is the configuration of the run.
-    Config,
-    /// Records of a run of Weights & Biases. Each measurement of the machine is a row.
-    Metrics,
-    /// Records of a run of Weights & Biases. Each printed line is a row.
-    Output,
-    /// Records of a run of SwanLab. Each logged number is a row.
-    Swanlab,
-}
-
 /// A record, as a reader returns it.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'r> {
@@ -179,24 +145,41 @@ impl<D: Decode + Clone + 'static> Another for D {
 }
 
 impl Decoder {
-    /// Creates a decoder for a log with these facts. It has seen no record.
-    pub fn new(rows: Rows, facts: Facts) -> Self {
-        Decoder(match rows {
-            Rows::Raw => Box::new(json::Raw),
-            Rows::WriteBatch => Box::new(engine::Batches::new(facts)),
-            Rows::VersionEdit => Box::new(engine::Edits),
-            Rows::LiveFiles => Box::new(engine::LiveFiles::default()),
-            Rows::Entity => Box::new(entity::Entities),
-            Rows::Json => Box::new(json::Json),
-            Rows::Message => Box::new(json::Message),
-            Rows::History => Box::new(wandb::History),
-            Rows::Run => Box::new(run::Run::new(&facts)),
-            Rows::Summary => Box::new(run::Changes::new(false, &facts)),
-            Rows::Config => Box::new(run::Changes::new(true, &facts)),
-            Rows::Metrics => Box::new(wandb::Metrics::default()),
-            Rows::Output => Box::new(wandb::Output::default()),
-            Rows::Swanlab => Box::new(swanlab::Swanlab),
-        })
+    /// Creates the decoder with this name for a log with these facts. It has seen no record. Returns
+    /// `None` if the name is unknown. These are the names:
+    ///
+    /// - `raw`: any records. The row has the bytes.
+    /// - `write-batch`: write batches of LevelDB, RocksDB or Pebble. Each operation is a row.
+    /// - `version-edit`: version edits of LevelDB or RocksDB. Each edit is a row.
+    /// - `live-files`: version edits. The rows are the tables that the database has after all of
+    ///   them.
+    /// - `entity`: entities of Datastore or Firestore.
+    /// - `json`: JSON text.
+    /// - `wandb`: JSON text that was made from a record, with the offset of the record.
+    /// - `wandb-history`: records of a run of Weights & Biases. Each step is a row.
+    /// - `wandb-run`, `wandb-summary`, `wandb-config`: records of such a run. The only row describes
+    ///   the run, or is its summary or its configuration.
+    /// - `wandb-metrics`: records of such a run. Each measurement of the machine is a row.
+    /// - `wandb-output`: records of such a run. Each printed line is a row.
+    /// - `swanlab-history`: records of a run of SwanLab. Each logged number is a row.
+    pub fn named(name: &str, facts: Facts) -> Option<Self> {
+        Some(Decoder(match name {
+            "raw" => Box::new(json::Raw),
+            "write-batch" => Box::new(engine::Batches::new(facts)),
+            "version-edit" => Box::new(engine::Edits),
+            "live-files" => Box::new(engine::LiveFiles::default()),
+            "entity" => Box::new(entity::Entities),
+            "json" => Box::new(json::Json),
+            "wandb" => Box::new(json::Message),
+            "wandb-history" => Box::new(wandb::History),
+            "wandb-run" => Box::new(run::Run::new(&facts)),
+            "wandb-summary" => Box::new(run::Changes::new(false, &facts)),
+            "wandb-config" => Box::new(run::Changes::new(true, &facts)),
+            "wandb-metrics" => Box::new(wandb::Metrics::default()),
+            "wandb-output" => Box::new(wandb::Output::default()),
+            "swanlab-history" => Box::new(swanlab::Swanlab),
+            _ => return None,
+        }))
     }
 
     /// Passes the rows and the faults of a record to `sink`. Returns whether there was room for all
