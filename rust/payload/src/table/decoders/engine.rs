@@ -173,8 +173,4 @@ impl Decode for LiveFiles {
             state.remove_first_table();
         }
     }
-
-    fn value(&mut self, _record: &[u8], _take: &mut dyn FnMut(View<'_>)) -> Decoded {
-        Ok(false)
-    }
 }

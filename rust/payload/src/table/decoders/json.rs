@@ -18,17 +18,15 @@ impl Decode for Raw {
         cells.push(("data", View::Bytes(record.data)));
         Ok(sink.row(&Row::new(cells)))
     }
-
-    fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Decoded {
-        take(View::Bytes(record));
-        Ok(true)
-    }
 }
 
 /// Decodes JSON documents. There is one row for each, with the values of an object by their names.
 /// Any other value is in the column `__value__`.
 #[derive(Debug, Clone)]
-pub(super) struct Json;
+pub(super) struct Json {
+    /// Whether a row starts with the offset of its record.
+    pub(super) has_offset: bool,
+}
 
 impl Decode for Json {
     fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Decoded {
@@ -36,33 +34,14 @@ impl Decode for Json {
             Value::Object(items) => items,
             value => vec![("__value__".into(), value)],
         };
-        Ok(sink.row(&Row::of_items(&items)))
+        let mut cells = if self.has_offset { record.cells() } else { Vec::new() };
+        cells.extend(items.iter().map(|(name, value)| (name.as_ref(), View::of_value(value))));
+        Ok(sink.row(&Row::new(cells)))
     }
 
     fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Decoded {
         take(View::of_value(&document(record)?));
         Ok(true)
-    }
-}
-
-/// Decodes records from which JSON text was made. There is one row for each, with its offset and
-/// the values of the object.
-#[derive(Debug, Clone)]
-pub(super) struct Message;
-
-impl Decode for Message {
-    fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Decoded {
-        let value = document(record.data)?;
-        let mut cells = record.cells();
-        View::of_value(&value).all_fields(|name, value| {
-            cells.push((name, value));
-            true
-        });
-        Ok(sink.row(&Row::new(cells)))
-    }
-
-    fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Decoded {
-        Json.value(record, take)
     }
 }
 

@@ -159,11 +159,6 @@ impl Decode for Run {
         ]));
         !self.has_row
     }
-
-    /// Returns `false`, because no record describes the whole run.
-    fn value(&mut self, _record: &[u8], _take: &mut dyn FnMut(View<'_>)) -> Decoded {
-        Ok(false)
-    }
 }
 
 fn state(exit_code: Option<i32>) -> &'static str {
