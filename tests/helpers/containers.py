@@ -38,14 +38,14 @@ class RefusedError(Exception):
 
 
 class Budget:
-    """How many bytes the frames of a log may state together."""
+    """How many bytes the frames of a log may state together (C6)."""
 
     def __init__(self, record_len_max: int) -> None:
         self.base = record_len_max if record_len_max > 1 << 30 else 256 << 20
         self.total = 0
 
     def spend(self, length: int, start: int, end: int) -> None:
-        """Line 6: counts a frame of the container at `[start, end)`."""
+        """C6: counts a frame of the container at `[start, end)`."""
         if length > self.base or self.total + length > self.base + 200 * end:
             raise RefusedError("budget", start)
         self.total += length
@@ -60,7 +60,7 @@ def varint(number: int) -> bytes:
 
 
 def take_varint(data: bytes, at: int) -> tuple[int, int] | None:
-    """The number at `at`, and where it ends. `None`: it is cut, too long, or not in the shortest form."""
+    """K4: the number at `at`, and where it ends. `None`: it is cut, too long, or not in the shortest form."""
     number = 0
     for index, byte in enumerate(data[at : at + VARINT_LEN_MAX]):
         number |= (byte & 127) << 7 * index
@@ -70,7 +70,7 @@ def take_varint(data: bytes, at: int) -> tuple[int, int] | None:
 
 
 def mark_reason(payload: bytes, start: int, *, is_trusted: bool) -> str:
-    """How a mark is reported. `is_trusted`: its checksum is right, and no damage precedes it in its block."""
+    """K2, K9, K10: how a mark is reported. `is_trusted`: its checksum is right, no damage precedes it in its block."""
     if not is_trusted or len(payload) < len(MAGIC) + 2 or not payload.startswith(MAGIC):
         return "bad_metadata"
     version, codec = payload[len(MAGIC) : len(MAGIC) + 2]
@@ -82,35 +82,35 @@ def mark_reason(payload: bytes, start: int, *, is_trusted: bool) -> str:
 
 
 def joined_len_max(record_len_max: int) -> int:
-    """The longest container that is joined."""
+    """K8: the longest container that is joined."""
     return body_len_max(record_len_max, COUNT_MAX)
 
 
 def body_len_max(record_len_max: int, count: int) -> int:
-    """Line 5: the longest body that is decompressed."""
+    """C5: the longest body that is decompressed."""
     return max(record_len_max, USUAL_LEN_MAX) + VARINT_LEN_MAX * count
 
 
 def opened(
     container: bytes, start: int, end: int, record_len_max: int, budget: Budget, *, is_trusted: bool
 ) -> str | list[bytes]:
-    """The table "Reading a container": the records of the container at `[start, end)`, or why it is damage.
+    """C2 to C9: the records of the container at `[start, end)`, or why it is damage.
 
     `is_trusted`: its checksums were verified, and no damage precedes it in its block.
     """
-    if not container:  # line 2
+    if not container:  # C2
         return "bad_container"
     codec = container[0]
-    if codec not in (STORED, ZSTD):
+    if codec not in (STORED, ZSTD):  # C2, K9
         if is_trusted:
             raise RefusedError(f"codec {codec}", start)
         return "unsupported_compression"
-    found = take_varint(container, 1)  # line 3
+    found = take_varint(container, 1)  # C3
     if found is None:
         return "bad_container"
     count, at = found
     block_end = start - start % BLOCK_LEN + BLOCK_LEN
-    if not 1 <= count <= COUNT_MAX or start + count > min(end, block_end):
+    if not 1 <= count <= COUNT_MAX or start + count > min(end, block_end):  # C3
         return "bad_container"
     body = container[at:]
     if codec == ZSTD:
@@ -118,12 +118,12 @@ def opened(
         if isinstance(content, str):
             return content
         body = content
-    records = list(records_of(body, count))  # line 8
+    records = list(records_of(body, count))  # C8
     return "bad_container" if None in records else records
 
 
 def records_of(body: bytes, count: int) -> Iterator[bytes | None]:
-    """The records in a body, or `None` if the lengths and the data are not exactly the body."""
+    """C8: the records in a body, or `None` if the lengths and the data are not exactly the body."""
     lengths, at = [], 0
     for _ in range(count):
         found = take_varint(body, at)
@@ -141,17 +141,17 @@ def records_of(body: bytes, count: int) -> Iterator[bytes | None]:
 
 
 def decompressed(frame: bytes, len_max: int, start: int, end: int, budget: Budget) -> str | bytes:
-    """Lines 4 to 7: the content of a frame, or why it is damage."""
+    """C4 to C7: the content of a frame, or why it is damage."""
     header = frame_header(frame)
     if header is None:
         return "bad_compression"
     at, length, has_checksum = header
-    if length > (len(frame) // BLOCK_HEADER_LEN + 1) * BLOCK_DATA_LEN_MAX:
+    if length > (len(frame) // BLOCK_HEADER_LEN + 1) * BLOCK_DATA_LEN_MAX:  # C4
         return "bad_compression"
-    if length > len_max:
+    if length > len_max:  # C5
         return "record_too_large"
     budget.spend(length, start, end)
-    if frame_end(frame, at, has_checksum=has_checksum) != len(frame):
+    if frame_end(frame, at, has_checksum=has_checksum) != len(frame):  # C7
         return "bad_compression"
     try:
         return pyarrow.Codec("zstd").decompress(frame, length, asbytes=True)
@@ -160,7 +160,7 @@ def decompressed(frame: bytes, len_max: int, start: int, end: int, budget: Budge
 
 
 def frame_header(frame: bytes) -> tuple[int, int, bool] | None:
-    """Where the first block starts, the stated length of the content, and whether a checksum follows the last block.
+    """C4: where the first block starts, the stated length of the content, whether a checksum follows the last block.
 
     RFC 8878, 3.1.1.1. `None`: it is no frame, or does not state the length.
     """
@@ -185,7 +185,7 @@ def frame_header(frame: bytes) -> tuple[int, int, bool] | None:
 
 
 def frame_end(frame: bytes, at: int, *, has_checksum: bool) -> int | None:
-    """Where a frame ends whose first block starts at `at`. RFC 8878, 3.1.1.2."""
+    """C7: where a frame ends whose first block starts at `at`. RFC 8878, 3.1.1.2."""
     is_last = False
     while not is_last:
         if at + BLOCK_HEADER_LEN > len(frame):

@@ -84,7 +84,7 @@ DETECTED = Dialect(has_metadata=True, has_containers=True)
 """A `leveldb` that was detected, not named."""
 
 LEAVES_THE_BLOCK = ("bad_length", "checksum_mismatch", "zero_header")
-"""The damage after which the rest of the block is not trusted: lines 3, 5 and 6, and a wrong length of line 4."""
+"""The damage after which the rest of the block is not trusted: F3, F5 and F6, and a wrong length of F4."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """A fragment as in line 8: valid, and of a known kind."""
+    """A fragment as in F8: valid, and of a known kind."""
 
     start: int
     end: int
@@ -149,18 +149,18 @@ def unmask(masked: int) -> int:
 
 
 def fragment(kind: int, payload: bytes) -> bytes:
-    """Header and payload. The checksum covers the kind and the payload, not the length."""
+    """Header and payload (F6). The checksum covers the kind and the payload, not the length."""
     return HEADER.pack(mask(crc32c(payload, crc32c(bytes([kind])))), len(payload), kind) + payload
 
 
 def trailer_len(offset: int) -> int:
-    """How many zero bytes the writer puts at `offset` before a record: the rest of a block too short for a header."""
+    """How many zero bytes the writer puts at `offset` before a record: the rest of a block, if too short (F1)."""
     left = BLOCK_LEN - offset % BLOCK_LEN
     return left if left < HEADER_LEN else 0
 
 
 def encode_record(record: bytes, offset: int, kinds: tuple[int, int, int, int] = KINDS) -> bytes:
-    """The fragments of one record whose first header is at `offset`, of these types."""
+    """The fragments of one record whose first header is at `offset`, of these types (F8)."""
     out = bytearray()
     taken = 0
     while True:  # Runs once for an empty record, which is a FULL without payload.
@@ -175,7 +175,7 @@ def encode_record(record: bytes, offset: int, kinds: tuple[int, int, int, int] =
 
 
 def encode(records: Iterable[bytes], offset: int = 0) -> bytes:
-    """The bytes that LevelDB's writer adds to a file of length `offset`. A trailer is written only before a record."""
+    """The bytes that LevelDB's writer adds to a file of length `offset`. Only before a record is a trailer (F1)."""
     out = bytearray()
     for record in records:
         out += bytes(trailer_len(offset + len(out)))
@@ -199,7 +199,7 @@ def record_offsets(records: Iterable[bytes], offset: int = 0) -> list[int]:
 def fragments(
     data: bytes, *, verify_checksums: bool, salvage: bool = False, repair: bool = False, dialect: Dialect = LEVELDB
 ) -> Iterator[Fragment | Skipped]:
-    """The contents of the file, in order, without trailers of zeros."""
+    """The contents of the file, in order, without trailers of zeros (F8)."""
     view = memoryview(data)
     start = 0
     salvaged_end = 0  # Fragments up to here are salvaged.
@@ -208,20 +208,20 @@ def fragments(
     while start < len(data):
         left = BLOCK_LEN - start % BLOCK_LEN
         rest = view[start : start + left]  # Shorter than `left` if the file ends in this block.
-        metadata = metadata_at(rest) if dialect.has_metadata else None
+        metadata = metadata_at(rest) if dialect.has_metadata else None  # D11
         verdict = judge_rest(rest, left, verify_checksums=verify_checksums, is_first=start == 0, dialect=dialect)
-        if repair and verdict in LEAVES_THE_BLOCK and metadata is None:
+        if repair and verdict in LEAVES_THE_BLOCK and metadata is None:  # B1
             repaired = repaired_fragment(rest, left, is_first=start == 0, dialect=dialect)
             if repaired is not None:
                 rest = memoryview(repaired)
                 verdict = "whole"
                 metadata = metadata_at(rest) if dialect.has_metadata else None
-        if metadata:
+        if metadata:  # D10, D11
             length, reason = metadata
             end = start + length
             yield Skipped(start, end, reason)
             goes_on = False
-        elif verdict == "whole":
+        elif verdict == "whole":  # F7, F8
             item = whole(rest, start, dialect, is_salvaged=start < salvaged_end)
             yield item
             end = item.end
@@ -229,42 +229,42 @@ def fragments(
         else:
             end = start + len(rest)
             if verdict == "zero_fill" and len(rest) < HEADER_LEN and goes_on and start % BLOCK_LEN > 0:
-                verdict = "torn_tail"  # line 2
-            if salvage and verdict in LEAVES_THE_BLOCK:
+                verdict = "torn_tail"  # F2
+            if salvage and verdict in LEAVES_THE_BLOCK:  # S4, S9
                 length, has_searched = lost_len(rest, left, may_search=searched_end <= start, dialect=dialect)
                 end = start + length
                 salvaged_end = start + left
                 if has_searched:
                     searched_end = start + left
-            if verdict != "zero_trailer" and not (verdict == "nonzero_trailer" and goes_on):  # line 1
+            if verdict != "zero_trailer" and not (verdict == "nonzero_trailer" and goes_on):  # F1
                 yield Skipped(start, end, verdict)
             goes_on = False
         start = end
 
 
 def whole(rest: memoryview, start: int, dialect: Dialect, *, is_salvaged: bool) -> Fragment | Skipped:
-    """Lines 7 and 8."""
+    """F7 and F8."""
     _, length, kind = HEADER.unpack_from(rest)
     end = start + HEADER_LEN + length
     payload = bytes(rest[HEADER_LEN : HEADER_LEN + length])
     place = dialect.place(kind)
-    if place is not None:  # line 8
+    if place is not None:  # F8
         return Fragment(start, end, place, payload, is_salvaged, kind in CONTAINER_KINDS)
-    if kind == MARK and dialect.has_containers:
+    if kind == MARK and dialect.has_containers:  # K2, K9
         is_trusted = checksum_is_right(rest) and not is_salvaged
         try:
             return Skipped(start, end, containers.mark_reason(payload, start, is_trusted=is_trusted))
         except containers.RefusedError as error:
             return Refused(start, end, "bad_metadata", error)
-    return Skipped(start, end, "unknown_kind")  # line 7: the only skip that does not cover the whole rest
+    return Skipped(start, end, "unknown_kind")  # F7: the only skip that does not cover the whole rest
 
 
 def metadata_at(rest: memoryview) -> tuple[int, str] | None:
-    """The length of RocksDB's metadata record at the start of `rest`, and why it is skipped; `None`: there is none."""
+    """The length of RocksDB's metadata record at the start of `rest` (D10, D11), and why it is skipped, or `None`."""
     if len(rest) < HEADER_LEN:
         return None
     stored, length, kind = HEADER.unpack_from(rest)
-    for number_len in (0, 4) if kind in NUMBERED else (0,):
+    for number_len in (0, 4) if kind in NUMBERED else (0,):  # D11
         end = HEADER_LEN + number_len + length
         if end > len(rest) or crc32c(rest[HEADER_LEN - 1 : end]) != unmask(stored):
             continue
@@ -281,55 +281,55 @@ def metadata_at(rest: memoryview) -> tuple[int, str] | None:
 
 
 def judge_rest(rest: memoryview, left: int, *, verify_checksums: bool, is_first: bool, dialect: Dialect) -> str:
-    """Lines 1 to 6: why the rest is skipped. "zero_trailer" is not an event; "whole" means lines 7 and 8 decide."""
-    if left < HEADER_LEN:  # line 1
+    """F1 to F6: why the rest is skipped. "zero_trailer" is not an event; "whole" means that F7 and F8 decide."""
+    if left < HEADER_LEN:  # F1
         return "nonzero_trailer" if any(rest) else "zero_trailer"
-    if len(rest) < HEADER_LEN:  # line 2
+    if len(rest) < HEADER_LEN:  # F2
         return "torn_tail" if any(rest) else "zero_fill"
     _, length, kind = HEADER.unpack_from(rest)
-    if HEADER_LEN + length > left:  # line 3
+    if HEADER_LEN + length > left:  # F3
         return "bad_length"
-    if HEADER_LEN + length > len(rest):  # line 4
+    if HEADER_LEN + length > len(rest):  # F4
         is_torn = may_be_torn(rest, left, is_first=is_first, dialect=dialect) and not length_is_proved_wrong(
             rest, dialect
         )
         return "torn_tail" if is_torn else "bad_length"
-    if kind == 0 and length == 0:  # line 5
+    if kind == 0 and length == 0:  # F5
         return "zero_header" if any(rest) else "zero_fill"
-    return "checksum_mismatch" if verify_checksums and not checksum_is_right(rest) else "whole"  # line 6
+    return "checksum_mismatch" if verify_checksums and not checksum_is_right(rest) else "whole"  # F6
 
 
 def checksum_is_right(rest: memoryview) -> bool:
-    """Whether the fragment at the start of `rest`, which fits in it, has the checksum that its header states."""
+    """Whether the fragment at the start of `rest`, which fits in it, has the checksum that its header states (F6)."""
     stored, length, _ = HEADER.unpack_from(rest)
     return crc32c(rest[HEADER_LEN - 1 : HEADER_LEN + length]) == unmask(stored)
 
 
 def may_be_torn(rest: memoryview, left: int, *, is_first: bool, dialect: Dialect) -> bool:
-    """Line 4: the length goes past the end of the file; whether a writer writes such a header there."""
+    """F4: the length goes past the end of the file; whether a writer writes such a header there."""
     _, length, kind = HEADER.unpack_from(rest)
-    if kind == 0:  # The sector with the type, and those after it, were not written.
+    if kind == 0:  # F4c: the sector with the type, and those after it, were not written.
         return not any(rest[HEADER_LEN:])
     place = dialect.place(kind)
-    if place in (FIRST, MIDDLE) and left - HEADER_LEN - length >= HEADER_LEN:  # (d) the rest is in the next block
+    if place in (FIRST, MIDDLE) and left - HEADER_LEN - length >= HEADER_LEN:  # F4d: the rest is in the next block
         return False
-    if dialect.has_metadata and kind in TIMESTAMP_SIZES:
+    if dialect.has_metadata and kind in TIMESTAMP_SIZES:  # D3
         return length > 0 and length % 6 == 0
-    if dialect.has_metadata and kind in PREDECESSOR:
+    if dialect.has_metadata and kind in PREDECESSOR:  # D3
         return length == 24
-    if dialect.has_containers and kind == MARK:
+    if dialect.has_containers and kind == MARK:  # K12
         return length >= 10
-    return place in ((FULL, FIRST) if is_first else KINDS)  # (c), (e)
+    return place in ((FULL, FIRST) if is_first else KINDS)  # F4c, F4e
 
 
 def length_is_proved_wrong(rest: memoryview, dialect: Dialect) -> bool:
-    """Line 4: whether the bytes after the header show that it is damaged, and not from a write that was cut short."""
+    """F4: whether the bytes after the header show that it is damaged, and not from a write that was cut short."""
     stored = unmask(HEADER.unpack_from(rest)[0])
     crc_of_kind = crc32c(rest[HEADER_LEN - 1 : HEADER_LEN])
     crcs = accumulate(rest[HEADER_LEN:], lambda crc, byte: crc32c(bytes([byte]), crc), initial=crc_of_kind)
-    if any(crc == stored for crc in crcs):  # (a) some shorter payload, from 0 bytes on, fits the checksum
+    if any(crc == stored for crc in crcs):  # F4a: some shorter payload, from 0 bytes on, fits the checksum
         return True
-    for at in range(HEADER_LEN, len(rest) - HEADER_LEN + 1):  # (b) a whole fragment follows the header
+    for at in range(HEADER_LEN, len(rest) - HEADER_LEN + 1):  # F4b: a whole fragment follows the header
         _, length, kind = HEADER.unpack_from(rest, at)
         is_part = dialect.place(kind) is not None
         if is_part and at + HEADER_LEN + length <= len(rest) and checksum_is_right(rest[at:]):
@@ -341,27 +341,27 @@ def length_is_proved_wrong(rest: memoryview, dialect: Dialect) -> bool:
 
 
 def lost_len(rest: memoryview, left: int, *, may_search: bool, dialect: Dialect) -> tuple[int, bool]:
-    """How much of `rest` is lost to the damage at its start, and whether a chain was searched for to decide."""
+    """How much of `rest` is lost to the damage at its start, and whether a chain was searched for (S1 to S5)."""
     stored, length, kind = HEADER.unpack_from(rest)
     stated = HEADER_LEN + length
     crc_of_kind = crc32c(rest[HEADER_LEN - 1 : HEADER_LEN])
-    for n in sorted(length ^ 1 << bit for bit in range(16)):  # line 1
+    for n in sorted(length ^ 1 << bit for bit in range(16)):  # S1
         if HEADER_LEN + n <= len(rest) and crc32c(rest[HEADER_LEN : HEADER_LEN + n], crc_of_kind) == unmask(stored):
             if valid_end(rest, HEADER_LEN + n, dialect) or is_end(rest, left, HEADER_LEN + n):
                 return HEADER_LEN + n, False
             break
-    if valid_end(rest, stated, dialect):  # line 2
+    if valid_end(rest, stated, dialect):  # S2
         return stated, False
-    if dialect.place(kind) is not None and is_hard_end(rest, left, stated):  # line 3
+    if dialect.place(kind) is not None and is_hard_end(rest, left, stated):  # S3
         return stated, False
-    found = first_chain(rest, left, dialect) if may_search else None  # line 4
+    found = first_chain(rest, left, dialect) if may_search else None  # S4
     if found is not None:
         return found, may_search
-    return (stated if is_end(rest, left, stated) else len(rest)), may_search  # line 5
+    return (stated if is_end(rest, left, stated) else len(rest)), may_search  # S5
 
 
 def repaired_fragment(rest: memoryview, left: int, *, is_first: bool, dialect: Dialect) -> bytes | None:
-    """The fragment at the start of `rest` without the one flipped bit that damaged it, if there is one such bit."""
+    """The fragment at the start of `rest` without the one flipped bit that damaged it, if there is one (B1, B2, B3)."""
     places = [(at, bit) for at in range(HEADER_LEN) for bit in range(8)]
     stored, length, _ = HEADER.unpack_from(rest)
     stated = HEADER_LEN + length
@@ -383,14 +383,14 @@ def repaired_fragment(rest: memoryview, left: int, *, is_first: bool, dialect: D
         is_written = kind in own or place in (FULL, LAST) or (place in (FIRST, MIDDLE) and end == left)
         if is_written and end <= len(rest) and checksum_is_right(memoryview(flipped)):
             found.append(bytes(flipped[:end]))
-    if len(found) > 1:
+    if len(found) > 1:  # B3
         found = [one for one in found if valid_end(rest, len(one), dialect) or is_end(rest, left, len(one))]
-    return found[0] if len(found) == 1 else None
+    return found[0] if len(found) == 1 else None  # B3
 
 
 @cache
 def bits_by_change() -> dict[int, tuple[int, int]]:
-    """Each bit of a block, by how it changes a checksum: its distance from the last byte, and the bit in its byte.
+    """B1: each bit of a block, by how it changes a checksum: its distance from the last byte, and the bit in its byte.
 
     A CRC is linear: how a bit changes it depends only on its distance from the end, not on the data.
     """
@@ -403,7 +403,7 @@ def bits_by_change() -> dict[int, tuple[int, int]]:
 
 
 def valid_end(rest: memoryview, at: int, dialect: Dialect) -> int | None:
-    """Where the valid fragment at this place ends, if one starts there."""
+    """Where the valid fragment at this place ends, if one starts there (S6)."""
     if at + HEADER_LEN > len(rest):
         return None
     stored, length, kind = HEADER.unpack_from(rest, at)
@@ -416,15 +416,17 @@ def valid_end(rest: memoryview, at: int, dialect: Dialect) -> int | None:
 
 
 def is_hard_end(rest: memoryview, left: int, at: int) -> bool:
+    """S7."""
     return at == len(rest) or (at < len(rest) and left - at < HEADER_LEN)
 
 
 def is_end(rest: memoryview, left: int, at: int) -> bool:
+    """S7."""
     return is_hard_end(rest, left, at) or (at < len(rest) and not any(rest[at:]))
 
 
 def is_torn(rest: memoryview, left: int, at: int) -> bool:
-    """Lines 2 and 4 of "One fragment", without line 4's proof that the length is wrong."""
+    """S8: F2 and F4, without the proof of F4 that the length is wrong."""
     if len(rest) == left:  # The file does not end in this block.
         return False
     if len(rest) - at < HEADER_LEN:
@@ -434,7 +436,7 @@ def is_torn(rest: memoryview, left: int, at: int) -> bool:
 
 
 def first_chain(rest: memoryview, left: int, dialect: Dialect) -> int | None:
-    """The first position, after the first byte, at which a chain starts.
+    """The first position, after the first byte, at which a chain starts (S4, S8).
 
     A chain is followed by an end, a torn write, another chain, or one damaged fragment that an end or a chain follows.
     So whether one starts at a position depends only on later positions: they are examined from back to front.
@@ -462,17 +464,17 @@ def first_chain(rest: memoryview, left: int, dialect: Dialect) -> int | None:
 
 
 def is_continuation(item: Fragment | Skipped | None) -> bool:
-    """MIDDLE and LAST continue the pending record; all others end it."""
+    """MIDDLE and LAST continue the pending record; all others end it (A1 to A3)."""
     return isinstance(item, Fragment) and item.kind in (MIDDLE, LAST)
 
 
 def is_boundary(item: Fragment | Skipped) -> bool:
-    """FULL, FIRST and the skips of lines 1 to 7: the events that may start a range, and those that end it."""
+    """FULL, FIRST and the skips of F1 to F7: the events that may start a range, and those that end it (R4)."""
     return not is_continuation(item)
 
 
 def why_broken(payload_len: int, by: Fragment | Skipped | None) -> str:
-    """The reason for skipping a pending record of `payload_len` bytes; `by` is None at the end of the file."""
+    """A2 to A4: why a pending record of `payload_len` bytes is skipped; `by` is None at the end of the file."""
     if isinstance(by, Fragment):
         return "missing_end" if payload_len > 0 else "empty_first"
     if by is None or by.reason == "torn_tail":
@@ -483,7 +485,7 @@ def why_broken(payload_len: int, by: Fragment | Skipped | None) -> str:
 def assemble(
     items: list[Fragment | Skipped], record_len_max: int, *, verify_checksums: bool
 ) -> Iterator[tuple[int, Record | Skipped]]:
-    """All events of a file except its end, each with the offset that decides which range owns it.
+    """All events of a file except its end (A1 to A6), each with the offset that decides which range owns it.
 
     That offset is where the event's boundary (see `is_boundary`) starts: for a record, its first fragment; for a
     MIDDLE or LAST without a start, the boundary before it, or 0. For a skip of step 1, it is where the skip starts. A
@@ -498,9 +500,9 @@ def assemble(
     owner = 0
     budget = containers.Budget(record_len_max)
     for item in [*items, None]:  # None: the end of the file
-        if not is_continuation(item) or (goes_on and item.is_container != is_container):
+        if not is_continuation(item) or (goes_on and item.is_container != is_container):  # K1
             if run:
-                reason = "too_large_rest" if in_rest else why_broken(payload_len, item)
+                reason = "too_large_rest" if in_rest else why_broken(payload_len, item)  # A6
                 yield owner, Skipped(run[0].start, run[-1].end, reason)
             run, payload_len, in_rest, goes_on = [], 0, False, False
             if item is not None and is_boundary(item):
@@ -508,19 +510,19 @@ def assemble(
         if isinstance(item, Skipped):
             yield item.start, item
         elif isinstance(item, Fragment):
-            if is_continuation(item) and not run and not in_rest:
+            if is_continuation(item) and not run and not in_rest:  # A1
                 yield owner, Skipped(item.start, item.end, "missing_start")
                 continue
             run.append(item)
             payload_len += len(item.payload)
             is_complete = item.kind in (FULL, LAST)
             is_container = item.is_container
-            len_max = containers.joined_len_max(record_len_max) if is_container else record_len_max
-            if not in_rest and payload_len > len_max:
+            len_max = containers.joined_len_max(record_len_max) if is_container else record_len_max  # K8
+            if not in_rest and payload_len > len_max:  # A5
                 yield owner, Skipped(run[0].start, item.end, "record_too_large")
                 run, in_rest = [], not is_complete
-            elif is_complete:
-                if in_rest:
+            elif is_complete:  # A2
+                if in_rest:  # A6
                     yield owner, Skipped(run[0].start, item.end, "too_large_rest")
                 elif is_container:
                     is_trusted = verify_checksums and not run[0].salvaged
@@ -534,7 +536,7 @@ def assemble(
 def events_of(
     run: list[Fragment], record_len_max: int, budget: containers.Budget, *, is_trusted: bool
 ) -> Iterator[tuple[int, Record | Skipped]]:
-    """The events of a container, like those of `assemble`."""
+    """The events of a container, like those of `assemble` (K6, C9)."""
     start, end = run[0].start, run[-1].end
     joined = b"".join(part.payload for part in run)
     try:
@@ -568,7 +570,7 @@ def events(
     repair: bool = False,
     dialect: Dialect = LEVELDB,
 ) -> Iterator[Record | Skipped | End]:
-    """The events of `data` that the range from `start` to `end` owns, followed by the End.
+    """The events of `data` that the range from `start` to `end` owns (R1 to R5), followed by the End (E1 to E3).
 
     `repair`: a fragment that one flipped bit has damaged is read with that bit flipped back. A `RefusedError` is an
     error under every policy.
@@ -576,7 +578,7 @@ def events(
     items = list(fragments(data, verify_checksums=verify_checksums, salvage=salvage, repair=repair, dialect=dialect))
     limit = len(data) if end is None else end
     owners = set()
-    torn_start: int | None = None  # Where the run of torn_tail regions at the end of the events so far started.
+    torn_start: int | None = None  # E1: where the run of torn_tail regions at the end of the events so far started.
     for owner, event in assemble(items, record_len_max, verify_checksums=verify_checksums):
         owners.add(owner)
         if not start <= owner < limit:
@@ -586,9 +588,9 @@ def events(
         yield event
         if isinstance(event, Record) or event.reason != "torn_tail":
             torn_start = None
-        elif torn_start is None:
+        elif torn_start is None:  # E1
             torn_start = event.start
-        if stop and isinstance(event, Skipped) and event.reason in CORRUPTION:
+        if stop and isinstance(event, Skipped) and event.reason in CORRUPTION:  # O3
             if event.end < min(limit, len(data)):
                 yield Skipped(event.end, min(limit, len(data)), "not_read")
             yield End("stopped", event.start)
@@ -597,11 +599,11 @@ def events(
     if torn_start is not None:
         yield End("torn_tail", torn_start)
     elif limit <= start or (start > 0 and not any(start <= place < limit for place in boundaries)):
-        yield End("clean", min(limit, len(data)))  # No event starts in the range.
+        yield End("clean", min(limit, len(data)))  # R5, E2
     elif limit in owners:
-        yield End("clean", limit)  # Perhaps in a container.
+        yield End("clean", limit)  # K13: perhaps in a container.
     else:
-        yield End("clean", next((place for place in boundaries if place >= limit), len(data)))
+        yield End("clean", next((place for place in boundaries if place >= limit), len(data)))  # E2
 
 
 # A segmented log ("Segmented logs")
@@ -610,7 +612,7 @@ def events(
 def events_of_segments(
     files: dict[int, bytes], *, salvage: bool = False, repair: bool = False, dialect: Dialect = LEVELDB
 ) -> Iterator[Record | Skipped | End]:
-    """The events of a log whose files start at these offsets. A file ends where the next one starts, whatever follows.
+    """The events of a log whose files start at these offsets (G1 to G3). A file ends where the next one starts.
 
     An incomplete record or zeros at the end of a file, except the newest, are a part of the break after it.
     """
