@@ -11,9 +11,9 @@ import * as zlib from "node:zlib";
 const BLOCK = 32768, MIB = 1 << 20, [FULL, FIRST, MIDDLE, LAST] = [1, 2, 3, 4];
 const INFO = new Set(
   ("zero_fill nonzero_trailer empty_first too_large_rest file_header unknown_version metadata ignored_kind " +
-    "end_trailer stale not_read").split(" "),
+    "end_trailer stale not_read").split(" "), // O1
 );
-const severity = (reason) => (reason === "torn_tail" ? reason : INFO.has(reason) ? "info" : "corruption");
+const severity = (reason) => (reason === "torn_tail" ? reason : INFO.has(reason) ? "info" : "corruption"); // O1
 
 // The dialects: their types, each with the length of its header (reading.md, D1).
 
@@ -56,7 +56,7 @@ class Refused extends Error {
 class Unsupported extends Error {}
 
 /** The bytes of a file: which are a fragment (F1 to F8, D2 to D9). */
-class Log {
+class Log { // D5, F6
   constructor(bytes, dialect, request = {}) {
     this.start = dialect.header ? 7 : 0;
     Object.assign(this, { bytes, dialect, size: bytes.length, verify: request.verify_checksums ?? true });
@@ -65,48 +65,48 @@ class Log {
     Object.assign(this, { form: null, inDoubt: false }); // The length of the header of the log's fragments.
     if (this.isNumbered) this.number = request.log_number ?? this.namedNumber(request.path) ?? this.firstNumber();
   }
-  checksum(bytes) {
+  checksum(bytes) { // F6, D1
     return this.dialect.ieee ? crc(IEEE, bytes) : masked(crc(CASTAGNOLI, bytes));
   }
-  left(p) {
+  left(p) { // F1, D5
     return BLOCK - ((p - this.dialect.origin) % BLOCK);
   }
-  blockEnd(p) {
+  blockEnd(p) { // F2
     return p + Math.min(this.left(p), this.size - p);
   }
-  isRight(p, last, sum = this.bytes.readUInt32LE(p)) {
+  isRight(p, last, sum = this.bytes.readUInt32LE(p)) { // F6
     return sum === this.checksum(this.bytes.subarray(p + 6, last));
   }
-  header(p, end) {
+  header(p, end) { // F8, D1
     const { bytes } = this, type = bytes[p + 6], length = bytes.readUInt16LE(p + 4), known = this.dialect.types.get(type);
     const found = { start: p, type, length, sort: "unknown", header: 7, ...known };
     if (this.isNumbered && (known ? known.twoForms : type & 1)) {
       const fits = (header) => p + header + length <= end && this.isRight(p, p + header + length);
       if (!fits(found.header) && fits(18 - found.header)) found.header = 18 - found.header; // D12
     }
-    found.end = p + found.header + length;
+    found.end = p + found.header + length; // F8
     found.number = found.header > 7 && p + 11 <= end ? bytes.readUInt32LE(p + 7) : null;
     return found;
   }
-  // A whole fragment with a valid checksum, which ends at or before `end`.
+  // F8: a whole fragment with a valid checksum, which ends at or before `end`.
   valid(p, end) {
     if (p + 7 > end) return null;
     const found = this.header(p, end);
     return found.end <= end && this.isRight(p, found.end) ? found : null;
   }
-  hasOther(found) {
+  hasOther(found) { // D2, D7a
     return found.number !== null && this.number != null && found.number !== this.number;
   }
-  isStale(found) {
+  isStale(found) { // D7a, D2
     const isOtherForm = found.sort === "record" && this.inDoubt && this.form !== null && found.header !== this.form;
     return this.hasOther(found) || (isOtherForm && this.isRight(found.start, found.end));
   }
-  isEndTrailer(p, end) {
+  isEndTrailer(p, end) { // D8
     const { bytes, number } = this;
     if (!this.dialect.endTrailer || number == null || p + 11 > end) return false;
     return zeros(bytes.subarray(p, p + 6)) && bytes[p + 6] === 5 && bytes.readUInt32LE(p + 7) === (number + 1) >>> 0;
   }
-  // Where the stored checksum is that of the bytes up to a place from `from` to `end`; or null.
+  // F4a: where the stored checksum is that of the bytes up to a place from `from` to `end`; or null.
   prefixEnd(p, from, end) {
     const crcs = this.dialect.ieee ? IEEE : CASTAGNOLI, sum = this.bytes.readUInt32LE(p);
     let running = -1;
@@ -124,43 +124,43 @@ class Log {
     if (range(p + 7, end).some((q) => this.isOwn(this.valid(q, end)))) return false; // F4b
     if (this.number != null) return true; // D3
     if (type === 0) return zeros(bytes.subarray(p + 7, end)); // F4c
-    if (sort === "unknown" || (sort === "mark" && length < 10)) return false;
-    if (sort === "own") return type === 9 ? length === 4 : type > 128 ? length === 24 : length > 0 && length % 6 === 0;
-    const isCut = (part === FIRST || part === MIDDLE) && this.left(p) - (header + length) >= 7;
-    if (isCut && !this.isCompressed) return false; // F4d
+    if (sort === "unknown" || (sort === "mark" && length < 10)) return false; // F4c, K12
+    if (sort === "own") return type === 9 ? length === 4 : type > 128 ? length === 24 : length > 0 && length % 6 === 0; // D3
+    if ((part === FIRST || part === MIDDLE) && this.left(p) - (header + length) >= 7 && !this.isCompressed) return false; // F4d
     return !((part === MIDDLE || part === LAST) && p === this.start); // F4e
   }
-  // A part of a record or of a container that is not stale.
+  // F4b, D3: a part of a record or of a container that is not stale.
   isOwn(found) {
     return Boolean(found?.part) && !this.isStale(found);
   }
-  // The bytes at `p`: an event, or null for a trailer. `inside`: a FIRST or MIDDLE precedes them in the block.
+  // F1 to F8: the bytes at `p`: an event, or null for a trailer. `inside`: a FIRST or MIDDLE precedes them in the block.
   classify(p, inside) {
     const { bytes, dialect } = this, left = this.left(p), end = this.blockEnd(p), rest = bytes.subarray(p, end);
     const skip = (reason) => ({ start: p, end, reason });
-    const fill = () => skip(zeros(rest) && !inside ? "zero_fill" : "torn_tail");
+    const fill = () => skip(zeros(rest) && !inside ? "zero_fill" : "torn_tail"); // F2
     if (left < 7) return zeros(rest) || inside ? null : skip("nonzero_trailer"); // F1
     if (left < dialect.longest && zeros(rest)) return end - p === left ? null : fill(); // D4
     if (end - p < 7) return fill(); // F2
-    if (this.isEndTrailer(p, end)) return { start: p, end: p + 11, reason: "end_trailer" };
+    if (this.isEndTrailer(p, end)) return { start: p, end: p + 11, reason: "end_trailer" }; // D8
     const found = this.header(p, end), { type, length, sort } = found;
     if (found.header + length > left) return skip("bad_length"); // F3
     if (found.end > end) return skip(this.isTorn(p, end) ? "torn_tail" : "bad_length"); // F4
     if (type === 0 && length === 0) return skip(zeros(rest) ? "zero_fill" : "zero_header"); // F5
     const isRight = (found.isRight = this.isRight(p, found.end));
     if (!isRight && (this.verify || this.hasOther(found))) return skip("checksum_mismatch"); // F6, D2
-    if (this.isStale(found)) return { ...found, reason: "stale" };
-    const isIgnored = dialect === DIALECTS.rocksdb && type > 127;
+    if (this.isStale(found)) return { ...found, reason: "stale" }; // D7a
+    const isIgnored = dialect === DIALECTS.rocksdb && type > 127; // D12
     if (sort === "unknown") return { ...found, reason: isIgnored ? "ignored_kind" : "unknown_kind" }; // F7, D12
-    const payload = bytes.subarray(p + found.header, found.end);
-    if (sort === "own") return { ...found, reason: this.ownReason(found, payload, isRight) };
-    if (sort === "mark") return { ...found, reason: this.markReason(found, payload, isRight) };
+    const payload = bytes.subarray(p + found.header, found.end); // F8
+    if (sort === "own") return { ...found, reason: this.ownReason(found, payload, isRight) }; // D10
+    if (sort === "mark") return { ...found, reason: this.markReason(found, payload, isRight) }; // K2
     return { ...found, payload };
   }
   // D10: RocksDB's own records.
   ownReason({ start, type, length }, payload, isRight) {
     const isSizes = () => length % 6 === 0 && range(0, length / 6).every((i) => payload.readUInt16LE(6 * i + 4) !== 0);
-    const isGood = type === 9 ? start === 0 && length === 4 && isRight : type > 128 ? length === 24 : isSizes();
+    const isKind = () => start === 0 && length === 4 && isRight && [0, 7].includes(payload.readUInt32LE(0)); // D10b
+    const isGood = type === 9 ? isKind() : type > 128 ? length === 24 : isSizes();
     return isGood ? "metadata" : "bad_metadata";
   }
   // K2, K9, K10: the mark of a packed log.
@@ -170,11 +170,11 @@ class Log {
     return "metadata";
   }
 
-  // Logs with numbers: numbered.md.
+  // Logs with numbers: numbered.md (D7).
 
   namedNumber(path) {
     const name = /^(\d{6}|[1-9]\d{6,})(-\d{3})?\.log$/.exec(basename(path ?? ""));
-    return name ? Number(name[1]) : undefined;
+    return name ? Number(name[1]) % 2 ** 32 : undefined;
   }
   // D7: the number of a fragment in the first three blocks, or null.
   firstNumber() {
@@ -200,7 +200,7 @@ class Log {
     }
     return pair;
   }
-  // Whether the bytes contain, after the first, a fragment of this log, or a stale one.
+  // D7a: whether the bytes contain, after the first, a fragment of this log, or a stale one.
   contains(p, end, isStale = false) {
     return range(p + 1, end).some((q) => {
       const type = this.dialect.types.get(this.bytes[q + 6]);
@@ -221,7 +221,7 @@ class Log {
     const bits = [...range(0, 56), ...this.flips(p, Math.min(stated.end, end))];
     return bits.some((bit) => isShort(this.flipped(p, end, bit)));
   }
-  // The bits from `p + 7` to `last` of which one, flipped, makes the checksum right.
+  // D7a: the bits from `p + 7` to `last` of which one, flipped, makes the checksum right.
   *flips(p, last) {
     const sum = crc(CASTAGNOLI, this.bytes.subarray(p + 6, last)), stored = this.bytes.readUInt32LE(p);
     let changes = range(0, 8).map((bit) => step(CASTAGNOLI, 0, 1 << bit)); // By a flip in the byte at `q`.
@@ -230,7 +230,7 @@ class Log {
       changes = changes.map((change) => step(CASTAGNOLI, change, 0));
     }
   }
-  // The fragment at `p` if it is valid with one bit flipped back.
+  // D7a: the fragment at `p` if it is valid with one bit flipped back.
   flipped(p, end, bit) {
     const at = p + (bit >> 3);
     this.bytes[at] ^= 1 << (bit & 7);
@@ -276,7 +276,6 @@ class Log {
       if (q >= this.rangeEnd) {
         state.isSeen ||= isStale; // D7h
         if (!isOwn && !state.isSeen && end - q > 11) return false;
-        state.hasRoom = false;
         return !isOwn;
       }
       const isUnknown = found.sort === "unknown" && ["unknown_kind", "ignored_kind"].includes(found.reason);
@@ -292,7 +291,7 @@ class Log {
       state.next = end;
     }
   }
-  *fragments(from) {
+  *fragments(from) { // F8, D7a
     const doubtful = ["stale", "bad_length", "zero_header", "checksum_mismatch"];
     let p = from, inside = false;
     while (p < this.size) {
@@ -341,7 +340,7 @@ class Log {
   }
 }
 
-// W8: UTF-8 without control bytes; the last character may be incomplete.
+// W8, D6: UTF-8 without control bytes; the last character may be incomplete.
 function isText(bytes) {
   if (bytes.some((byte) => (byte < 32 && ![9, 10, 12, 13].includes(byte)) || byte === 127)) return false;
   try {
@@ -356,21 +355,21 @@ function isText(bytes) {
 class Reader {
   constructor(log, { start = 0, end = Infinity, record_len_max = 1024 * MIB }) {
     Object.assign(this, { log, start, end, max: record_len_max, budget: Math.max(256 * MIB, record_len_max > 1024 * MIB && record_len_max) });
-    const origin = log.dialect.origin;
-    this.from = start <= log.start ? log.start : Math.max(log.start, start - ((start - origin) % BLOCK));
-    this.pending = this.rest = null; // The fragments of a record so far; the rest of one that is too long (A6).
-    this.claimed = 0;
+    const origin = log.dialect.origin; // R1
+    this.from = start <= log.start ? log.start : Math.max(log.start, start - ((start - origin) % BLOCK)); // R1
+    // The fragments of a record so far; the rest of one that is too long (A6); the event that ended the range (E2).
+    this.pending = this.rest = this.last = null;
     this.isFresh = start > 0; // R3: MIDDLE and LAST belong to the range before.
-    this.last = null; // The event that ended the range.
+    this.claimed = 0; // D13, C6
   }
-  // The region of a pending record or of a rest, if there is one.
+  // A2, A3, A6: the region of a pending record or of a rest, if there is one.
   *closed(reason) {
     const { pending, rest } = this;
     this.pending = this.rest = null;
     if (rest?.end) yield { ...rest, reason: "too_large_rest" };
     if (pending) yield { start: pending[0].start, end: pending.at(-1).end, reason: reason ?? (size(pending) ? "missing_end" : "empty_first") };
   }
-  *joined() {
+  *joined() { // R4, A4
     const { log } = this;
     if (this.start === 0) yield* log.fileHeader();
     for (const found of log.fragments(this.from)) {
@@ -386,54 +385,54 @@ class Reader {
       } else yield* this.part(found);
       if (found.start >= this.start && !continues) this.isFresh = false;
     }
-    yield* this.closed("torn_tail");
+    yield* this.closed("torn_tail"); // A2
   }
-  // What `found`, which is no part of it, makes of a pending record.
+  // A4: what `found`, which is no part of it, makes of a pending record.
   closedBy({ reason, part, sort, closes }) {
     if (!reason && part) return this.closed();
-    if (reason === "end_trailer") return this.closed("torn_tail");
+    if (reason === "end_trailer") return this.closed("torn_tail"); // D8
     return this.closed(closes ?? (reason === "torn_tail" ? reason : "interrupted_record"));
   }
-  *part(found) {
+  *part(found) { // A1, A2, A3
     const { part, sort } = found, open = this.pending ?? this.rest?.parts;
     if (open && open[0].sort !== sort) yield* this.closed(); // K1
-    if (part === FULL || part === FIRST) {
+    if (part === FULL || part === FIRST) { // A2
       yield* this.closed();
       this.pending = [];
-    } else if (this.rest) {
+    } else if (this.rest) { // A6
       if (this.isFresh && found.start >= this.start) return; // R3
-      this.rest = { ...this.rest, start: this.rest.start ?? found.start, end: found.end };
-      if (part === LAST) yield* this.closed();
+      this.rest = { ...this.rest, start: this.rest.start ?? found.start, end: found.end }; // A6
+      if (part === LAST) yield* this.closed(); // A6
       return;
-    } else if (!this.pending) {
-      if (!this.isFresh || found.start < this.start) yield { ...found, reason: "missing_start" };
+    } else if (!this.pending) { // A1
+      if (!this.isFresh || found.start < this.start) yield { ...found, reason: "missing_start" }; // A1, R3
       return;
     }
     this.pending.push(found);
-    if (size(this.pending) > (sort === "container" ? Math.max(this.max, MIB) + 5 * 32768 : this.max)) {
+    if (size(this.pending) > (sort === "container" ? Math.max(this.max, MIB) + 5 * 32768 : this.max)) { // A5, K8
       yield { start: this.pending[0].start, end: found.end, reason: "record_too_large" }; // A5, K8
       this.pending = null;
-      if (part !== FULL && part !== LAST) this.rest = { parts: [found] };
-    } else if (part === FULL || part === LAST) {
+      if (part !== FULL && part !== LAST) this.rest = { parts: [found] }; // A6
+    } else if (part === FULL || part === LAST) { // A2
       const parts = this.pending;
       this.pending = null;
       yield* this.whole({ start: parts[0].start, end: found.end, data: Buffer.concat(parts.map(({ payload }) => payload)) }, sort);
     }
   }
-  whole(found, sort) {
+  whole(found, sort) { // K3, D13
     if (sort === "container") return this.container(found);
     return [this.log.isCompressed && found.data.length ? this.decompressed(found, this.max, false) : found];
   }
   // A frame of zstd (D13, C4 to C7): its content, or the region.
   decompressed({ start, end, data }, max, isContainer) {
     const region = (reason) => ({ start, end, reason }), header = frameHeader(data), length = header?.length;
-    if (!header || length > 131072 * (1 + Math.floor(data.length / 3))) return region("bad_compression");
-    if (length > max) return region("record_too_large");
-    if (isContainer && length > this.budget) throw new Refused(start);
-    this.claimed += length;
-    if (this.claimed > this.budget + 200 * (end - this.from)) throw new Refused(start);
-    if (frameEnd(data, header) !== data.length) return region("bad_compression");
-    try {
+    if (!header || length > 131072 * (1 + Math.floor(data.length / 3))) return region("bad_compression"); // C4
+    if (length > max) return region("record_too_large"); // C5, D13
+    if (isContainer && length > this.budget) throw new Refused(start); // C6
+    this.claimed += length; // C6, D13
+    if (this.claimed > this.budget + 200 * (end - this.from)) throw new Refused(start); // C6, D13
+    if (frameEnd(data, header) !== data.length) return region("bad_compression"); // C7
+    try { // C7
       const content = zlib.zstdDecompressSync(data, { maxOutputLength: length || 1 });
       return content.length === length ? { start, end, data: content } : region("bad_compression");
     } catch {
@@ -443,23 +442,23 @@ class Reader {
   // The records of a container (C2 to C9), or the region.
   *container(found) {
     const { start, end, data } = found, bad = (reason = "bad_container") => ({ start, end, reason }), [codec] = data;
-    if (!data.length) return yield bad();
-    if (codec > 1 || (codec === 1 && !zlib.zstdDecompressSync)) {
+    if (!data.length) return yield bad(); // C2
+    if (codec > 1 || (codec === 1 && !zlib.zstdDecompressSync)) { // C2, K9
       if (!this.log.verify) return yield bad("unsupported_compression"); // K9
-      if (start < this.start) return;
+      if (start < this.start) return; // K9, K13
       if (codec === 1) throw new Unsupported("zstd");
-      throw new Refused(start);
+      throw new Refused(start); // K9
     }
     const [count, at] = varint(data, 1), blockEnd = start + this.log.left(start);
     if (!count || count > 32768 || start + count > Math.min(end, blockEnd)) return yield bad(); // C3
     let body = data.subarray(at);
     if (codec === 1) {
-      const content = this.decompressed({ start, end, data: body }, Math.max(this.max, MIB) + 5 * count, true);
+      const content = this.decompressed({ start, end, data: body }, Math.max(this.max, MIB) + 5 * count, true); // C5
       if (content.reason) return yield content;
       body = content.data;
     }
     const lengths = [];
-    let p = 0, sum = 0;
+    let p = 0, sum = 0; // C8
     for (let i = 0; i < count; i++) {
       const [length, next] = varint(body, p);
       if (length === null) return yield bad();
@@ -468,15 +467,15 @@ class Reader {
       sum += length;
     }
     if (p + sum !== body.length) return yield bad(); // C8
-    for (const [i, length] of lengths.entries()) {
+    for (const [i, length] of lengths.entries()) { // C9
       const span = { start: start + i, end: i + 1 < count ? start + i + 1 : end, isInside: true }; // K6
-      yield length > this.max ? { ...span, reason: "record_too_large" } : { ...span, data: body.subarray(p, p + length) };
-      p += length;
+      yield length > this.max ? { ...span, reason: "record_too_large" } : { ...span, data: body.subarray(p, p + length) }; // C9
+      p += length; // C9
     }
   }
-  // The events whose start is in the range.
+  // R1, R3, R5: the events whose start is in the range.
   *events() {
-    if (this.start >= this.end) return void (this.last = this.end);
+    if (this.start >= this.end) return void (this.last = this.end); // R5
     let isEmpty = true;
     for (const event of this.joined()) {
       if (event.start < this.start) continue;
@@ -500,7 +499,7 @@ function varint(bytes, p) {
   return [null, p];
 }
 
-// RFC 8878: what the header of a frame states, or null.
+// C4: what the header of a frame states (RFC 8878), or null.
 function frameHeader(frame) {
   if (frame.length < 6 || frame.readUInt32LE(0) !== 0xfd2fb528) return null;
   const flags = frame[4], isSingle = (flags >> 5) & 1, sizeLen = flags >> 6 ? 1 << (flags >> 6) : isSingle;
@@ -509,7 +508,7 @@ function frameHeader(frame) {
   const high = sizeLen === 8 ? frame.readUInt32LE(at + 4) * 2 ** 32 : sizeLen === 2 ? 256 : 0;
   return { length: high + frame.readUIntLE(at, Math.min(sizeLen, 4)), end, tail: flags & 4 };
 }
-// Where a frame ends, by its blocks.
+// C7: where a frame ends, by its blocks.
 function frameEnd(frame, header) {
   for (let p = header.end; p + 3 <= frame.length; ) {
     const block = frame.readUIntLE(p, 3), length = ((block >> 1) & 3) === 1 ? 1 : block >> 3;
@@ -519,11 +518,11 @@ function frameEnd(frame, header) {
   return null;
 }
 
-function read(request, dialect) {
+function read(request, dialect) { // E1 to E3, O1 to O3
   const { path, policy } = request;
   if (!existsSync(path) || statSync(path).isDirectory()) return { error: "not a file" };
   const bytes = readFileSync(path), length = bytes.length, start = request.start ?? 0;
-  if (start > length) return { records: [], end: ["refused", start] };
+  if (start > length) return { records: [], end: ["refused", start] }; // D15
   const log = new Log(bytes, dialect, request), records = [], regions = [], raised = [];
   let end = null, torn = null, reader;
   try {
@@ -535,7 +534,7 @@ function read(request, dialect) {
       else regions.push([reason, start, after, severity(reason)]);
       if (!reason || severity(reason) !== "corruption") continue;
       raised.push(start);
-      if (policy !== "stop") continue;
+      if (policy !== "stop") continue; // O3
       const last = Math.min(length, request.end ?? length);
       if (after < last) regions.push(["not_read", after, last, "info"]);
       end = ["stopped", start];
@@ -556,12 +555,12 @@ function isCompressed(log, { compression }) {
   if (log.dialect !== DIALECTS.rocksdb) return false;
   const first = log.valid(0, log.blockEnd(0)), isStated = first?.type === 9 && first.length === 4;
   const kind = compression ?? (isStated ? log.bytes.readUInt32LE(7) : 0);
-  if (![0, 7, "none", "zstd"].includes(kind)) throw new Refused(0);
+  if (![0, 7, "zstd"].includes(kind)) throw new Refused(0);
   if ((kind === 7 || kind === "zstd") && !zlib.zstdDecompressSync) throw new Unsupported("zstd");
   return kind === 7 || kind === "zstd";
 }
 
-function write({ path, records, log_number: number }, dialect) {
+function write({ path, records, log_number: number }, dialect) { // F1, F8, D1
   const log = new Log(Buffer.alloc(0), dialect), out = [Buffer.from(dialect.header ?? "", "hex")];
   let at = out[0].length;
   const put = (bytes) => void (out.push(bytes), (at += bytes.length));
