@@ -39,8 +39,8 @@ On an undamaged file, all calls return the same as wandb's. The deviations:
 * **old-files**: `scan_data` also reads files of wandb-core before 0.17.6.
 * **read-only**: A scanned file is opened for reading, and `write` raises an `io.UnsupportedOperation`. wandb's
   `write` overwrites the file. A file descriptor is read from the start of the file, not from its position.
-* **file-header**: A wrong file header raises a `FileHeaderError`, which is an `AssertionError`. wandb raises an
-  `Exception` unless the header is cut short.
+* **file-header**: A wrong file header raises a `FileHeaderError`, which is an `AssertionError`. wandb raises a
+  plain `Exception` unless the header is cut short.
 * **append**: `open_for_append` continues after the last record. It raises a `TornTailError` or `CorruptionError` if
   the file does not end with a whole one. wandb truncates the file to 0 bytes.
 * **write**: `write` takes any object with `SerializeToString` and locks the file. Up to 256 KiB stay in a buffer
