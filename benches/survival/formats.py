@@ -14,6 +14,7 @@ import shutil
 import sqlite3
 import struct
 import subprocess
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -352,9 +353,15 @@ def warc() -> Format:
             writer = WARCWriter(file, gzip=True)
 
             def append(records: list[bytes]) -> None:
+                # By default, an id is random and the date is now: the same places would have other bytes in each run.
+                headers = {
+                    "Content-Type": "application/json",
+                    "WARC-Date": "2026-01-01T00:00:00Z",
+                    "WARC-Record-ID": f"<urn:uuid:{uuid.uuid5(uuid.NAMESPACE_OID, records[0].decode())}>",
+                }
                 payload = io.BytesIO(records[0])
                 writer.write_record(
-                    writer.create_warc_record("urn:record", "resource", payload, warc_content_type="application/json")
+                    writer.create_warc_record("urn:record", "resource", payload, warc_headers_dict=headers)
                 )
 
             yield append
