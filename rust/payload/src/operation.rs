@@ -135,6 +135,19 @@ pub struct Parts<'a> {
     pub write_unix_time: Option<u64>,
 }
 
+impl<'a> Parts<'a> {
+    /// Returns the parts that are strings, with their names.
+    pub fn strings(&self) -> [(&'static str, Option<&'a [u8]>); 5] {
+        [
+            ("key", self.key),
+            ("end_key", self.end_key),
+            ("value", self.value),
+            ("xid", self.xid),
+            ("timestamp", self.timestamp),
+        ]
+    }
+}
+
 macro_rules! option {
     () => {
         None

@@ -1,6 +1,8 @@
 //! Decodes the record of a MANIFEST, which is the changes from one version of a database to the
 //! next.
 
+use std::iter;
+
 use super::error::{PayloadError, PayloadReason};
 use super::value::{Item, Value};
 use super::wire::Cursor;
@@ -34,11 +36,26 @@ impl<'a> VersionEdit<'a> {
         VersionEdit { record }
     }
 
-    /// Returns the fields, in the order of the record.
-    pub fn fields(&self) -> Fields<'a> {
-        Fields {
-            cursor: Some(Cursor::new(self.record, 0)),
-        }
+    /// Returns the fields, in the order of the record. Iteration ends at the first error.
+    pub fn fields(&self) -> impl Iterator<Item = Result<Field<'a>, PayloadError>> + use<'a> {
+        let (edit, mut next) = (*self, Some(0));
+        iter::from_fn(move || {
+            let step = edit.field_at(next.take()?).transpose()?;
+            Some(step.map(|(field, end_offset)| {
+                next = Some(end_offset);
+                field
+            }))
+        })
+    }
+
+    /// Decodes all fields to detect a fault. They are decoded one at a time because a decoded field
+    /// is many times larger than in the record.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first fault.
+    pub fn check(&self) -> Result<(), PayloadError> {
+        self.fields().try_for_each(|field| field.map(drop))
     }
 
     /// Decodes the field at an offset in the record. Returns it with the offset after it, or `None`
@@ -70,28 +87,6 @@ impl<'a> VersionEdit<'a> {
         Ok(Some((field, cursor.offset())))
     }
 }
-
-/// The fields of a version edit. Iteration ends at the first error.
-#[derive(Debug, Clone)]
-pub struct Fields<'a> {
-    /// The cursor, or `None` after the end or an error.
-    cursor: Option<Cursor<'a>>,
-}
-
-impl<'a> Iterator for Fields<'a> {
-    type Item = Result<Field<'a>, PayloadError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let mut cursor = self.cursor.take().filter(|cursor| !cursor.is_at_end())?;
-        let field = Field::decode(&mut cursor);
-        if field.is_ok() {
-            self.cursor = Some(cursor);
-        }
-        Some(field)
-    }
-}
-
-impl std::iter::FusedIterator for Fields<'_> {}
 
 /// A field of a [`VersionEdit`] (`Tag` of LevelDB's `db/version_edit.cc` and RocksDB's
 /// `db/version_edit.h`), or a further field of a file in one (`NewFileCustomTag` in the same

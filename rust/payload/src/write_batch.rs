@@ -1,5 +1,7 @@
 //! Decodes and builds the record of a write-ahead log, which is a batch of operations.
 
+use std::iter;
+
 use super::error::{PayloadError, PayloadReason};
 use super::operation::{Engine, Operation};
 use super::wire::{Cursor, too_large};
@@ -70,42 +72,48 @@ impl<'a> WriteBatch<'a> {
         self.engine
     }
 
-    /// Returns the operations, in order.
-    pub fn operations(&self) -> Operations<'a> {
-        Operations {
-            batch: *self,
-            offset: Self::HEADER_LEN,
-            found: 0,
-        }
+    /// Returns the operations, in order. Iteration ends at the first error. A [wrong
+    /// count](PayloadReason::WrongCount) is an error after the last operation, and so are sequence
+    /// numbers of more than 56 bits.
+    pub fn operations(&self) -> impl Iterator<Item = Result<Operation<'a>, PayloadError>> + use<'a> {
+        let (batch, mut next) = (*self, Some(Position::START));
+        iter::from_fn(move || {
+            let mut at = next.take()?;
+            let step = batch.next_operation(&mut at).transpose()?;
+            Some(step.map(|(operation, _)| {
+                next = Some(at);
+                operation
+            }))
+        })
     }
 
-    /// Decodes the operation at an offset in the record. Returns it with the offset after it, or
-    /// `None` if the record ends there.
+    /// Decodes the operation at a position, and moves the position after it. Returns the operation
+    /// with its sequence number if it [counts](Operation::is_counted), or `None` at the end of the
+    /// record.
     ///
     /// [`operations`](WriteBatch::operations) does this for all operations. This method is for
     /// callers that cannot keep a borrow of the record between steps.
     ///
     /// # Errors
     ///
-    /// Fails if there is no operation at `offset`.
-    pub fn operation_at(&self, offset: usize) -> Result<Option<(Operation<'a>, usize)>, PayloadError> {
-        let mut cursor = Cursor::new(self.record, offset);
+    /// Returns the fault of the operation, or at the end of the record that of the header: it is
+    /// [`WrongCount`](PayloadReason::WrongCount) if the number of operations that count is another.
+    /// LevelDB and RocksDB then refuse the batch. It is
+    /// [`NonCanonical`](PayloadReason::NonCanonical) if a sequence number would have more than 56
+    /// bits.
+    pub fn next_operation(&self, at: &mut Position) -> Result<Option<(Operation<'a>, Option<u64>)>, PayloadError> {
+        let mut cursor = Cursor::new(self.record, at.offset);
         if cursor.is_at_end() {
-            return Ok(None);
+            return self.check_count(at.count).map(|()| None);
         }
         let operation = Operation::decode(&mut cursor, self.engine)?;
-        Ok(Some((operation, cursor.offset())))
+        let sequence = operation.is_counted().then(|| self.sequence.saturating_add(at.count));
+        at.offset = cursor.offset();
+        at.count += u64::from(sequence.is_some());
+        Ok(Some((operation, sequence)))
     }
 
-    /// Makes the check at the end of the record: compares the count in the header with `found`, the
-    /// number of counted operations found, and checks that all of them have a sequence number.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`WrongCount`](PayloadReason::WrongCount) if the counts differ. LevelDB and RocksDB
-    /// then refuse the batch. Returns [`NonCanonical`](PayloadReason::NonCanonical) if a sequence
-    /// number would have more than 56 bits.
-    pub fn check_count(&self, found: u64) -> Result<(), PayloadError> {
+    fn check_count(&self, found: u64) -> Result<(), PayloadError> {
         if found != u64::from(self.count) {
             let stated = self.count;
             return Err(PayloadError::new(8, 4, PayloadReason::WrongCount { stated, found }));
@@ -154,40 +162,18 @@ fn has_room(sequence: u64, count: u32) -> bool {
     sequence.saturating_add(u64::from(count.saturating_sub(1))) <= SEQUENCE_MAX
 }
 
-/// The operations of a batch. Iteration ends at the first error. A [wrong
-/// count](PayloadReason::WrongCount) is an error after the last operation, and so are sequence
-/// numbers of more than 56 bits.
-#[derive(Debug, Clone)]
-pub struct Operations<'a> {
-    batch: WriteBatch<'a>,
+/// A position in the record of a batch, between two operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
     offset: usize,
-    found: u64,
+    /// The number of operations before it that count.
+    count: u64,
 }
 
-impl<'a> Iterator for Operations<'a> {
-    type Item = Result<Operation<'a>, PayloadError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        // The iteration has reached the end or an error.
-        if self.offset == usize::MAX {
-            return None;
-        }
-        match self.batch.operation_at(self.offset) {
-            Ok(Some((operation, end_offset))) => {
-                self.offset = end_offset;
-                self.found += u64::from(operation.is_counted());
-                Some(Ok(operation))
-            }
-            Ok(None) => {
-                self.offset = usize::MAX;
-                self.batch.check_count(self.found).err().map(Err)
-            }
-            Err(error) => {
-                self.offset = usize::MAX;
-                Some(Err(error))
-            }
-        }
-    }
+impl Position {
+    /// The position before the first operation.
+    pub const START: Self = Position {
+        offset: WriteBatch::HEADER_LEN,
+        count: 0,
+    };
 }
-
-impl std::iter::FusedIterator for Operations<'_> {}

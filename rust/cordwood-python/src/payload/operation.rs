@@ -37,15 +37,11 @@ named_tuple!(
 
 /// Returns the names of the parts that an operation has. A column family may always be omitted.
 fn names(parts: &Parts<'_>) -> Vec<&'static str> {
-    let has = [
-        ("key", parts.key.is_some()),
-        ("end_key", parts.end_key.is_some()),
-        ("value", parts.value.is_some()),
-        ("xid", parts.xid.is_some()),
-        ("timestamp", parts.timestamp.is_some()),
-        ("write_unix_time", parts.write_unix_time.is_some()),
-    ];
-    has.into_iter().filter_map(|(name, has)| has.then_some(name)).collect()
+    let strings = parts.strings().into_iter();
+    let strings = strings.filter_map(|(name, bytes)| bytes.map(|_| name));
+    strings
+        .chain(parts.write_unix_time.map(|_| "write_unix_time"))
+        .collect()
 }
 
 /// Returns the number in a field. If it has too many bits, the name of the field is a note of the

@@ -28,11 +28,7 @@ use crate::values::error::payload_error;
 #[pyo3(signature = (record, /))]
 pub(crate) fn checked_version_edit<'py>(record: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     let record = bytes_of("record", record)?;
-    // The fields are decoded one at a time because a decoded field is many times larger than in the
-    // record.
-    let checked = payload::VersionEdit::new(record.as_bytes())
-        .fields()
-        .try_for_each(|field| field.map(drop));
+    let checked = payload::VersionEdit::new(record.as_bytes()).check();
     checked.map_err(|error| payload_error(record.py(), error))?;
     Ok(record)
 }

@@ -139,9 +139,8 @@ pub(crate) fn engine_of_log(dialect: Option<&str>) -> Option<Engine> {
 pub(crate) struct WriteBatchOperations {
     record: Py<PyBytes>,
     engine: Engine,
-    /// The offset of the next operation, and the number of operations before it that count. `None`
-    /// after the last operation or after an error.
-    next: Exclusive<Option<(usize, u64)>>,
+    /// The position of the next operation. `None` after the last operation or after an error.
+    next: Exclusive<Option<payload::Position>>,
 }
 
 #[pymethods]
@@ -149,7 +148,7 @@ impl WriteBatchOperations {
     #[new]
     #[pyo3(signature = (record, engine, /))]
     fn new(record: Py<PyBytes>, #[pyo3(from_py_with = engine_of)] engine: Engine) -> Self {
-        let next = Exclusive::new(Some((payload::WriteBatch::HEADER_LEN, 0)));
+        let next = Exclusive::new(Some(payload::Position::START));
         WriteBatchOperations { record, engine, next }
     }
 
@@ -161,25 +160,20 @@ impl WriteBatchOperations {
         let batch = core(self.record.bind(py), self.engine)?;
         let mut next = self.next.lock(py)?;
         let _owner = self.next.may_run_python();
-        let Some((offset, count)) = *next else {
+        let Some(mut position) = *next else {
             return Ok(None);
         };
-        let failed = match batch.operation_at(offset) {
-            Ok(Some((operation, offset))) => {
-                let is_counted = operation.is_counted();
-                let sequence = is_counted.then(|| batch.sequence().saturating_add(count));
-                let object = Operation { operation, sequence }.into_pyobject(py);
-                let object = object.map_err(|raised| of_call(py, raised))?;
-                *next = Some((offset, count + u64::from(is_counted)));
-                return Ok(Some(object));
-            }
-            Ok(None) => batch.check_count(count).err(),
-            Err(error) => Some(error),
-        };
+        let step = batch.next_operation(&mut position);
+        if let Ok(Some((operation, sequence))) = step {
+            let object = Operation { operation, sequence }.into_pyobject(py);
+            let object = object.map_err(|raised| of_call(py, raised))?;
+            *next = Some(position);
+            return Ok(Some(object));
+        }
         *next = None;
         // Creating an exception runs Python code.
         drop(next);
-        failed.map_or(Ok(None), |error| Err(payload_error(py, error)))
+        step.map(|_| None).map_err(|error| payload_error(py, error))
     }
 }
 

@@ -2,8 +2,8 @@
 //! `tests/helpers/naive_tables.py` does the same for Python objects.
 
 use crate::{
-    Entity, EntityKey, EntityValue, Item, Operation, PathElement, PathId, Property, PropertyValue, User, Value,
-    VersionEdit, WriteBatch,
+    Entity, EntityKey, EntityValue, Item, Operation, PathElement, PathId, Position, Property, PropertyValue, User,
+    Value, VersionEdit, WriteBatch,
 };
 
 /// The value of a column, of a field or of an item.
@@ -196,16 +196,16 @@ fn key_of_map<'v>(entity: &'v Entity<'v>) -> Option<&'v EntityKey<'v>> {
 /// Calls `each` with the operations of a batch that has no fault, until it returns `false`. Returns
 /// `true` if it never did.
 fn all_operations(batch: &WriteBatch<'_>, mut each: impl FnMut(View<'_>) -> bool) -> bool {
-    let mut count = 0;
-    batch.operations().map_while(Result::ok).all(|operation| {
+    let mut next = Position::START;
+    while let Ok(Some((operation, sequence))) = batch.next_operation(&mut next) {
         let mut cells = vec![("kind", View::Text(operation.as_str()))];
-        if operation.is_counted() {
-            cells.push(("sequence", View::UInt(batch.sequence().saturating_add(count))));
-            count += 1;
-        }
+        cells.extend(sequence.map(|sequence| ("sequence", View::UInt(sequence))));
         add_parts(&mut cells, &operation, None);
-        each(View::Cells(&cells))
-    })
+        if !each(View::Cells(&cells)) {
+            return false;
+        }
+    }
+    true
 }
 
 /// Appends the parts of an operation, and the name of its column family if it has one.
@@ -215,18 +215,10 @@ pub(super) fn add_parts<'v>(
     family_name: Option<&'v [u8]>,
 ) {
     let parts = operation.parts();
-    let found = [
-        (
-            "column_family",
-            parts.column_family.map(|number| View::UInt(number.into())),
-        ),
-        ("column_family_name", family_name.map(View::Bytes)),
-        ("key", parts.key.map(View::Bytes)),
-        ("end_key", parts.end_key.map(View::Bytes)),
-        ("value", parts.value.map(View::Bytes)),
-        ("xid", parts.xid.map(View::Bytes)),
-        ("timestamp", parts.timestamp.map(View::Bytes)),
-        ("write_unix_time", parts.write_unix_time.map(View::UInt)),
-    ];
-    cells.extend(found.into_iter().filter_map(|(name, value)| Some((name, value?))));
+    let number = parts.column_family.map(|number| View::UInt(number.into()));
+    cells.extend(number.map(|number| ("column_family", number)));
+    cells.extend(family_name.map(|name| ("column_family_name", View::Bytes(name))));
+    let strings = parts.strings().into_iter();
+    cells.extend(strings.filter_map(|(name, bytes)| Some((name, View::Bytes(bytes?)))));
+    cells.extend(parts.write_unix_time.map(|time| ("write_unix_time", View::UInt(time))));
 }

@@ -7,7 +7,7 @@ use super::{Decode, Decoded, Facts, Record, Sink};
 use crate::table::fault::{Fault, Part};
 use crate::table::row::Row;
 use crate::table::view::{View, add_parts};
-use crate::{Engine, PayloadError, VersionEdit, VersionState, WriteBatch, WriteBatchReader};
+use crate::{Engine, PayloadError, Position, VersionEdit, VersionState, WriteBatch, WriteBatchReader};
 
 /// Decodes write batches. There is one row for each operation, and one for an empty batch.
 #[derive(Debug, Clone)]
@@ -15,16 +15,7 @@ pub(super) struct Batches {
     reader: WriteBatchReader,
     families: BTreeMap<u32, Vec<u8>>,
     /// The operation to continue with in the same record, if earlier ones already have their rows.
-    next: Option<Place>,
-}
-
-/// The place of an operation in a record.
-#[derive(Debug, Clone, Copy)]
-struct Place {
-    engine: Engine,
-    offset: usize,
-    /// The number of operations before it that count.
-    count: u64,
+    next: Option<(Engine, Position)>,
 }
 
 impl Batches {
@@ -36,9 +27,9 @@ impl Batches {
         }
     }
 
-    /// Returns the place of the first operation of a record. If there is a fault after some
-    /// operations, passes it to `sink`.
-    fn first(&mut self, record: &[u8], sink: &mut dyn Sink) -> Result<Place, PayloadError> {
+    /// Returns the engine of a record. If there is a fault after some operations, passes it to
+    /// `sink`.
+    fn engine_of(&mut self, record: &[u8], sink: &mut dyn Sink) -> Result<Engine, PayloadError> {
         let (batch, fault) = self.reader.read(record)?;
         if let Some(fault) = fault {
             // If there is no operation before the fault, it is the fault of the record.
@@ -48,43 +39,37 @@ impl Batches {
                 ..fault.into()
             });
         }
-        Ok(Place {
-            engine: batch.engine(),
-            offset: WriteBatch::HEADER_LEN,
-            count: 0,
-        })
+        Ok(batch.engine())
     }
 }
 
 impl Decode for Batches {
     fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Decoded {
-        let mut place = match self.next.take() {
+        let (engine, mut next) = match self.next.take() {
             Some(place) => place,
-            None => self.first(record.data, sink)?,
+            None => (self.engine_of(record.data, sink)?, Position::START),
         };
-        let batch = WriteBatch::new(record.data, place.engine)?;
+        let batch = WriteBatch::new(record.data, engine)?;
         if record.data.len() == WriteBatch::HEADER_LEN {
             let mut cells = record.cells();
             cells.push(("sequence", View::UInt(batch.sequence())));
             return Ok(sink.row(&Row::new(cells)));
         }
         // A fault after the last operation has already been passed to the sink.
-        while let Ok(Some((operation, end))) = batch.operation_at(place.offset) {
-            let is_counted = operation.is_counted();
-            let sequence = View::UInt(batch.sequence().saturating_add(place.count));
+        let mut at = next;
+        while let Ok(Some((operation, sequence))) = batch.next_operation(&mut next) {
             let family = operation.parts().column_family;
             let name = family.and_then(|number| self.families.get(&number));
             let mut cells = record.cells();
-            cells.push(("sequence", if is_counted { sequence } else { View::Null }));
+            cells.push(("sequence", sequence.map_or(View::Null, View::UInt)));
             cells.push(("kind", View::Text(operation.as_str())));
             add_parts(&mut cells, &operation, name.map(Vec::as_slice));
             if !sink.row(&Row::new(cells)) {
                 // If no row was taken, the record starts again, with its fault.
-                self.next = (place.offset > WriteBatch::HEADER_LEN).then_some(place);
+                self.next = (at != Position::START).then_some((engine, at));
                 return Ok(false);
             }
-            place.offset = end;
-            place.count += u64::from(is_counted);
+            at = next;
         }
         Ok(true)
     }
@@ -114,24 +99,16 @@ pub(super) struct Edits;
 impl Decode for Edits {
     fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Decoded {
         let mut cells = record.cells();
-        cells.push(("fields", fields(record.data)?));
+        VersionEdit::new(record.data).check()?;
+        cells.push(("fields", View::EditFields(record.data)));
         Ok(sink.row(&Row::new(cells)))
     }
 
     fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Decoded {
-        take(View::Cells(&[("fields", fields(record)?)]));
+        VersionEdit::new(record).check()?;
+        take(View::Cells(&[("fields", View::EditFields(record))]));
         Ok(true)
     }
-}
-
-/// Returns the fields of an edit. Each is decoded to detect a fault in it.
-fn fields(record: &[u8]) -> Result<View<'_>, PayloadError> {
-    // The fields are decoded one at a time because a decoded field is many times larger than in the
-    // record.
-    VersionEdit::new(record)
-        .fields()
-        .try_for_each(|field| field.map(drop))?;
-    Ok(View::EditFields(record))
 }
 
 /// Decodes version edits. There is one row for each table that is live after all edits.
