@@ -7,7 +7,7 @@ use std::fmt::{self, Write};
 use super::misfit::NotAdded;
 use super::tree::plain_len;
 use super::view::View;
-use crate::{EntityKey, PathId};
+use crate::{PathElement, PathId};
 
 /// How bytes become text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -120,7 +120,7 @@ pub(super) fn write_json(out: &mut Text, value: View<'_>) {
             }
             Some(text) => write_text(out, &text),
         },
-        View::Key(key) => write_key(out, key),
+        View::Path(path) => write_path(out, path),
         list if list.is_list() => {
             out.push('[');
             let start = out.len();
@@ -132,7 +132,7 @@ pub(super) fn write_json(out: &mut Text, value: View<'_>) {
             out.push(']');
         }
         structure => {
-            // A user's fields without a value are left out. A map's are null.
+            // The fields of a key or a user without a value are left out. Those of a map are null.
             let has_nulls = matches!(
                 structure,
                 View::Entity(_) | View::Properties(_) | View::Object(_) | View::Cells(_)
@@ -280,16 +280,12 @@ fn write_base64(out: &mut Text, bytes: &[u8]) {
     }
 }
 
-/// Appends a key. Its path is one flat list. A missing number or name at the end of the path is
-/// left out.
-fn write_key(out: &mut Text, key: &EntityKey<'_>) {
-    out.push_str("{\"app\":");
-    write_text(out, key.app);
-    out.push_str(",\"path\":[");
-    for (index, element) in key.path.iter().enumerate() {
-        if index > 0 {
-            out.push(',');
-        }
+/// Appends the path of a key as one flat list. A missing number or name at its end is left out.
+fn write_path(out: &mut Text, path: &[PathElement<'_>]) {
+    out.push('[');
+    let start = out.len();
+    for (index, element) in path.iter().enumerate() {
+        separate(out, start);
         write_text(out, element.kind);
         match element.id {
             PathId::Id(id) => push(out, format_args!(",{id}")),
@@ -297,18 +293,11 @@ fn write_key(out: &mut Text, key: &EntityKey<'_>) {
                 out.push(',');
                 write_text(out, name);
             }
-            PathId::None if index + 1 < key.path.len() => out.push_str(",null"),
+            PathId::None if index + 1 < path.len() => out.push_str(",null"),
             PathId::None => {}
         }
     }
     out.push(']');
-    for (name, text) in [("namespace", key.namespace), ("database", key.database)] {
-        if let Some(text) = text {
-            push(out, format_args!(",\"{name}\":"));
-            write_text(out, text);
-        }
-    }
-    out.push('}');
 }
 
 #[cfg(test)]

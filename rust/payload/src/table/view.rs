@@ -132,9 +132,9 @@ impl<'v> View<'v> {
             }
             View::Key(key) => {
                 each("app", View::Text(key.app))
+                    && each("path", View::Path(&key.path))
                     && each("namespace", View::optional(key.namespace))
                     && each("database", View::optional(key.database))
-                    && each("path", View::Path(&key.path))
             }
             View::Element(element) => {
                 each("kind", View::Text(element.kind))
