@@ -67,21 +67,26 @@ impl PayloadReason {
     /// Returns a stable name, such as `"truncated"`. The name is part of the interface and is the
     /// same in Python, where `OutOfMemory` is a `MemoryError`.
     pub const fn as_str(self) -> &'static str {
+        self.words().0
+    }
+
+    /// Returns the name, and the sentence unless it has numbers.
+    const fn words(self) -> (&'static str, &'static str) {
         match self {
-            PayloadReason::Truncated => "truncated",
-            PayloadReason::BadVarint => "bad_varint",
-            PayloadReason::NonCanonical => "non_canonical",
-            PayloadReason::UnknownTag { .. } => "unknown_tag",
-            PayloadReason::BadLength => "bad_length",
-            PayloadReason::BadKey => "bad_key",
-            PayloadReason::WrongCount { .. } => "wrong_count",
-            PayloadReason::BadWireType => "bad_wire_type",
-            PayloadReason::MissingField { .. } => "missing_field",
-            PayloadReason::NotUtf8 => "not_utf8",
-            PayloadReason::ReservedName => "reserved_name",
-            PayloadReason::TooDeep => "too_deep",
-            PayloadReason::TooLarge => "too_large",
-            PayloadReason::OutOfMemory => "out_of_memory",
+            PayloadReason::Truncated => ("truncated", "the payload ends inside a number or a string"),
+            PayloadReason::BadVarint => ("bad_varint", "an unterminated variable-length number"),
+            PayloadReason::NonCanonical => ("non_canonical", "a value in a form that no program writes"),
+            PayloadReason::UnknownTag { .. } => ("unknown_tag", ""),
+            PayloadReason::BadLength => ("bad_length", "a field whose length does not match its content"),
+            PayloadReason::BadKey => ("bad_key", "an internal key that is shorter than 8 bytes"),
+            PayloadReason::WrongCount { .. } => ("wrong_count", ""),
+            PayloadReason::BadWireType => ("bad_wire_type", "a field of the wrong wire type"),
+            PayloadReason::MissingField { .. } => ("missing_field", ""),
+            PayloadReason::NotUtf8 => ("not_utf8", "text that is not UTF-8"),
+            PayloadReason::ReservedName => ("reserved_name", "a property with a reserved name"),
+            PayloadReason::TooDeep => ("too_deep", "nested more deeply than any program writes"),
+            PayloadReason::TooLarge => ("too_large", "too large for the format"),
+            PayloadReason::OutOfMemory => ("out_of_memory", "there is not enough memory"),
         }
     }
 }
@@ -89,24 +94,14 @@ impl PayloadReason {
 impl fmt::Display for PayloadReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PayloadReason::Truncated => write!(f, "the payload ends inside a number or a string"),
-            PayloadReason::BadVarint => write!(f, "an unterminated variable-length number"),
-            PayloadReason::NonCanonical => write!(f, "a value in a form that no program writes"),
             PayloadReason::UnknownTag { tag } => write!(f, "tag {tag} is unknown or not allowed here"),
-            PayloadReason::BadLength => write!(f, "a field whose length does not match its content"),
-            PayloadReason::BadKey => write!(f, "an internal key that is shorter than 8 bytes"),
             PayloadReason::WrongCount { stated, found } => {
                 let operations = if *stated == 1 { "operation" } else { "operations" };
                 let are = if *found == 1 { "is" } else { "are" };
                 write!(f, "the header states {stated} {operations}, but there {are} {found}")
             }
-            PayloadReason::BadWireType => write!(f, "a field of the wrong wire type"),
             PayloadReason::MissingField { tag } => write!(f, "the required field {tag} is missing"),
-            PayloadReason::NotUtf8 => write!(f, "text that is not UTF-8"),
-            PayloadReason::ReservedName => write!(f, "a property with a reserved name"),
-            PayloadReason::TooDeep => write!(f, "nested more deeply than any program writes"),
-            PayloadReason::TooLarge => write!(f, "too large for the format"),
-            PayloadReason::OutOfMemory => write!(f, "there is not enough memory"),
+            _ => f.write_str(self.words().1),
         }
     }
 }
