@@ -73,27 +73,18 @@ pub(crate) struct NewOperation<'py> {
 impl<'py> NewOperation<'py> {
     /// Converts a named tuple, or any tuple with the same fields.
     pub(crate) fn of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
-        let [
-            kind,
-            _sequence,
-            column_family,
-            key,
-            end_key,
-            value,
-            xid,
-            timestamp,
-            write_unix_time,
-        ]: [Bound<'_, _>; 9] = object.cast::<PyTuple>()?.extract()?;
+        let fields: [Bound<'_, _>; 9] = object.cast::<PyTuple>()?.extract()?;
+        let [kind, _sequence, column_family, given @ .., write_unix_time] = fields;
+        let kind = kind.extract()?;
+        let column_family = number_of("column_family", &column_family)?;
+        let mut strings = [const { None }; 5];
+        for ((place, (name, _)), given) in strings.iter_mut().zip(Parts::default().strings()).zip(&given) {
+            *place = string_of(name, given)?;
+        }
         Ok(NewOperation {
-            kind: kind.extract()?,
-            column_family: number_of("column_family", &column_family)?,
-            strings: [
-                string_of("key", &key)?,
-                string_of("end_key", &end_key)?,
-                string_of("value", &value)?,
-                string_of("xid", &xid)?,
-                string_of("timestamp", &timestamp)?,
-            ],
+            kind,
+            column_family,
+            strings,
             write_unix_time: number_of("write_unix_time", &write_unix_time)?,
         })
     }
