@@ -33,8 +33,14 @@ const PARTS: [(Part, &str); 4] = [
     (Part::Rest, "rest"),
 ];
 
-/// For each fault, the index of the record, the part that is missing, and the error.
-type Faults<'py> = Vec<(usize, &'static str, Bound<'py, PyAny>)>;
+/// The result of a step of a table, its output, its faults, and the number of further faults. For
+/// each fault, there is the index of the record, the part that is missing, and the error.
+type Taken<'py, T> = (
+    T,
+    Vec<Bound<'py, PyAny>>,
+    Vec<(usize, &'static str, Bound<'py, PyAny>)>,
+    u64,
+);
 
 /// Turns the records of logs into a table.
 ///
@@ -219,26 +225,17 @@ impl Table {
         source: &Bound<'py, PyAny>,
         start: usize,
         only: Option<Vec<usize>>,
-    ) -> PyResult<(usize, Vec<Bound<'py, PyAny>>, Faults<'py>, u64)> {
+    ) -> PyResult<Taken<'py, usize>> {
         let has_salvaged = self.parts.lock(py)?.has_salvaged;
         let records = Records::of(source, has_salvaged)?;
         let index_of = |at: usize| only.as_ref().map_or(Some(at), |only| only.get(at).copied());
         let record_at = |at: usize| records.get(index_of(at)?);
-        let taken = self.taken(py, |table, decoder| {
-            table.feed(decoder, (start..).map_while(&record_at), start)
-        })?;
-        // The faults before it are returned first. The next call raises it.
-        if taken.faults.is_empty()
-            && let Some(error) = taken.stop
-        {
-            let error = stopped(py, error)?;
-            if let Some(record) = record_at(taken.result) {
-                error.value(py).setattr("offset", record.offset)?;
-            }
-            return Err(error);
-        }
-        let faults = faults_of(py, taken.faults, |at| index_of(at).unwrap_or(at))?;
-        Ok((taken.result, taken.made, faults, taken.more_count))
+        self.taken(
+            py,
+            |table, decoder| table.feed(decoder, (start..).map_while(&record_at), start),
+            |at| index_of(at).unwrap_or(at),
+            |&next| Some(record_at(next)?.offset),
+        )
     }
 
     /// Takes the rows that are complete only at the end of a log.
@@ -246,16 +243,16 @@ impl Table {
     /// Returns:
     ///     Whether these are all rows, and the output and the faults, as for `take`. If these are
     ///     not all rows, call this again.
-    fn take_rest<'py>(&self, py: Python<'py>) -> PyResult<(bool, Vec<Bound<'py, PyAny>>, Faults<'py>, u64)> {
-        self.end(py, table::Table::rest)
+    fn take_rest<'py>(&self, py: Python<'py>) -> PyResult<Taken<'py, bool>> {
+        self.taken(py, table::Table::rest, |at| at, |_| None)
     }
 
     /// Takes the rows that are held back until all logs have been read.
     ///
     /// Returns:
     ///     As for `take_rest`.
-    fn take_held<'py>(&self, py: Python<'py>) -> PyResult<(bool, Vec<Bound<'py, PyAny>>, Faults<'py>, u64)> {
-        self.end(py, |table, _| table.end())
+    fn take_held<'py>(&self, py: Python<'py>) -> PyResult<Taken<'py, bool>> {
+        self.taken(py, |table, _| table.end(), |at| at, |_| None)
     }
 
     /// Returns the known or learned columns in their order, each with its type.
@@ -337,21 +334,15 @@ impl Table {
     }
 }
 
-/// The result of a step of a table: its output, its faults, and the reason why it takes no more
-/// records.
-struct Taken<'py, T> {
-    result: T,
-    made: Vec<Bound<'py, PyAny>>,
-    faults: Vec<(usize, table::Fault)>,
-    more_count: u64,
-    stop: Option<Stop>,
-}
-
 impl Table {
+    /// Makes a step of the table. `index_of` converts the indices of the records with faults.
+    /// `offset_of` returns the offset of the record at which the table has stopped.
     fn taken<'py, T: Send>(
         &self,
         py: Python<'py>,
         step: impl FnOnce(&mut table::Table, &mut Decoder) -> T + Send,
+        index_of: impl Fn(usize) -> usize,
+        offset_of: impl Fn(&T) -> Option<u64>,
     ) -> PyResult<Taken<'py, T>> {
         let mut guard = self.parts.lock(py)?;
         let parts = &mut *guard;
@@ -360,50 +351,28 @@ impl Table {
             (result, parts.table.take_faults(), parts.table.take())
         });
         let made = made.map_err(|_| no_memory())?;
-        let stop = parts.table.stop().filter(|stop| **stop != Stop::Full);
-        Ok(Taken {
-            result,
-            faults,
-            more_count,
-            stop: stop.cloned(),
-            made: made
-                .map(|made| parts.object(py, made))
-                .transpose()?
-                .into_iter()
-                .collect(),
-        })
-    }
-
-    fn end<'py>(
-        &self,
-        py: Python<'py>,
-        step: impl FnOnce(&mut table::Table, &mut Decoder) -> bool + Send,
-    ) -> PyResult<(bool, Vec<Bound<'py, PyAny>>, Faults<'py>, u64)> {
-        let taken = self.taken(py, step)?;
-        match taken.stop {
-            Some(stop) => Err(stopped(py, stop)?),
-            None => Ok((
-                taken.result,
-                taken.made,
-                faults_of(py, taken.faults, |at| at)?,
-                taken.more_count,
-            )),
+        let made = made.map(|made| parts.object(py, made)).transpose()?;
+        let stop = parts.table.stop().filter(|stop| **stop != Stop::Full).cloned();
+        // Creating an exception runs Python code.
+        drop(guard);
+        // The faults before it are returned first. The next call raises it.
+        if faults.is_empty()
+            && let Some(stop) = stop
+        {
+            let error = stopped(py, stop)?;
+            if let Some(offset) = offset_of(&result) {
+                error.value(py).setattr("offset", offset)?;
+            }
+            return Err(error);
         }
+        let faults = faults.into_iter().map(|(index, fault)| {
+            let part = PARTS.iter().find(|(part, _)| *part == fault.part);
+            let name = part.map_or("", |(_, name)| name);
+            Ok((index_of(index), name, payload_fault(py, &fault)?))
+        });
+        let faults = faults.collect::<PyResult<_>>()?;
+        Ok((result, made.into_iter().collect(), faults, more_count))
     }
-}
-
-/// Returns the faults of records. `index_of` converts the indices of the records.
-fn faults_of<'py>(
-    py: Python<'py>,
-    faults: Vec<(usize, table::Fault)>,
-    index_of: impl Fn(usize) -> usize,
-) -> PyResult<Faults<'py>> {
-    let faults = faults.into_iter().map(|(index, fault)| {
-        let part = PARTS.iter().find(|(part, _)| *part == fault.part);
-        let name = part.map_or("", |(_, name)| name);
-        Ok((index_of(index), name, payload_fault(py, &fault)?))
-    });
-    faults.collect()
 }
 
 /// Returns the exception for a table that takes no more records.
