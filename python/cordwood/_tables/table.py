@@ -336,30 +336,23 @@ def _family_names(path: str) -> dict[int, bytes]:
     return {0: b"default", **names} if names else {}
 
 
-def _read_families(manifest: str, *_state: int) -> dict[int, bytes]:
-    """Returns the names of the column families that a MANIFEST in this state adds. Empty if it is not a log."""
-    try:
-        return dict(_families_of(Reader(manifest, on_corruption="salvage")))
-    except DialectError:
-        return {}
-
-
 # The logs of a directory share their MANIFESTs, and a MANIFEST may be longer than all these logs.
-_families_in = functools.lru_cache(maxsize=8)(_read_families)
-
-
-def _families_of(manifest: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yields the numbers and names of the column families that the records of a MANIFEST add."""
+@functools.lru_cache(maxsize=8)
+def _families_in(manifest: str, *_state: int) -> dict[int, bytes]:
+    """Returns the names of the column families that a MANIFEST in this state adds. Empty if it is not a log."""
     from cordwood.payload.version_edit import FieldKind, VersionEdit
 
-    for record in manifest:
-        # Most edits need not be decoded, because they lack the tag that adds a column family.
-        if _ADDS_FAMILY in record:
-            with contextlib.suppress(PayloadError):
-                fields = {field.kind: field.value for field in VersionEdit(record)}
-                if FieldKind.COLUMN_FAMILY_ADD in fields:
-                    number = cast("int", fields.get(FieldKind.COLUMN_FAMILY, 0))
-                    yield number, cast("bytes", fields[FieldKind.COLUMN_FAMILY_ADD])
+    names: dict[int, bytes] = {}
+    with contextlib.suppress(DialectError):
+        for record in Reader(manifest, on_corruption="salvage"):
+            # Most edits need not be decoded, because they lack the tag that adds a column family.
+            if _ADDS_FAMILY in record:
+                with contextlib.suppress(PayloadError):
+                    fields = {field.kind: field.value for field in VersionEdit(record)}
+                    if FieldKind.COLUMN_FAMILY_ADD in fields:
+                        number = cast("int", fields.get(FieldKind.COLUMN_FAMILY, 0))
+                        names[number] = cast("bytes", fields[FieldKind.COLUMN_FAMILY_ADD])
+    return names
 
 
 _ADDS_FAMILY = b"\xc9\x01"

@@ -46,10 +46,7 @@ def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
         raise ValueError(f"{stream} can be read only once, and --by-kind reads all files twice")
     logs = Logs(options, form)
 
-    def new_kind(_: str | None) -> OneTable:
-        return OneTable(logs.new_table(None, form="arrow", opens_early=False), _no_sink)
-
-    found = _Kinds(new_kind)
+    found = _Kinds(partial(logs.new_table, None, form="arrow", opens_early=False))
     status = logs.read_all(found).status
     kinds = {kind: target.table for kind, target in found.targets.items()}
     if not logs.firsts:
@@ -63,12 +60,12 @@ def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
     _check_open_files(len(paths))
     make_directory(directory, next(iter(logs.firsts)))
     with contextlib.ExitStack() as stack:
-        written = _Kinds(_new_kind)
+        written = _Kinds(None)
         for kind, learned in kinds.items():
             file = stack.enter_context(new_file(paths[kind], options.files, overwrite=options.overwrite))
             table = logs.new_table(logs.columns_of(learned))
-            sink = stack.enter_context(contextlib.closing(open_sink(form, file, table, is_stream=False)))
-            written.targets[kind] = OneTable(table, partial(_same, sink))
+            target = OneTable(table, partial(open_sink, form, file, table, is_stream=False))
+            written.targets[kind] = stack.enter_context(contextlib.closing(target))
         logs.read_again(written)
         for target in written.targets.values():
             target.write(target.table.rest())
@@ -77,14 +74,6 @@ def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
 
 def _no_sink() -> Sink:
     raise ValueError("a table that is only learned makes nothing")
-
-
-def _same(sink: Sink) -> Sink:
-    return sink
-
-
-def _new_kind(kind: str | None) -> OneTable:
-    raise MisfitError(f"the kind {kind!r} was not there when the kinds were found")
 
 
 def _paths(directory: str, kinds: Iterable[str | None], form: str) -> dict[str | None, str]:
@@ -147,10 +136,10 @@ _OTHER_FILES = 64
 class _Kinds:
     """The tables of all kinds."""
 
-    def __init__(self, new_target: Callable[[str | None], OneTable]) -> None:
-        """Starts without tables. `new_target` makes the table of a kind when its first record is read."""
+    def __init__(self, new_table: Callable[[], Table] | None) -> None:
+        """Starts without tables. `new_table` makes a table that learns the columns of a new kind."""
         self.targets: dict[str | None, OneTable] = {}
-        self._new_target = new_target
+        self._new_table = new_table
         # This table gets the records that cannot be read, to report their faults.
         self.table = Table(PAYLOADS["entity"], "arrow", opens_early=False)
 
@@ -174,7 +163,9 @@ class _Kinds:
                 pass
             for kind, indices in kinds:
                 if kind not in self.targets:
-                    self.targets[kind] = self._new_target(kind)
+                    if self._new_table is None:
+                        raise MisfitError(f"the kind {kind!r} was not there when the kinds were found")
+                    self.targets[kind] = OneTable(self._new_table(), _no_sink)
                 target = self.targets[kind]
                 if kind not in started:
                     started.add(kind)

@@ -86,6 +86,11 @@ class OneTable:
             self._sink = self._new_sink()
         return self._sink
 
+    def close(self) -> None:
+        """Closes the sink."""
+        if self._sink is not None:
+            self._sink.close()
+
 
 class Logs:
     """The logs of a table.
@@ -189,10 +194,10 @@ class Logs:
 
             def new_sink() -> Sink:
                 file = stack.enter_context(new_file(options.destination, options.files, overwrite=options.overwrite))
-                sink = open_sink(self._form, file, table, is_stream=options.destination == "-")
-                return stack.enter_context(contextlib.closing(sink))
+                return open_sink(self._form, file, table, is_stream=options.destination == "-")
 
-            yield OneTable(table, new_sink)
+            with contextlib.closing(OneTable(table, new_sink)) as target:
+                yield target
 
     def read_all(self, target: Target) -> Tally:
         """Reads all logs."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from cordwood._optional import imported
 
@@ -29,17 +29,6 @@ BINARY_FORMATS = ("parquet", "arrow")
 """The forms that are not text. They need pyarrow."""
 
 
-class Sink(Protocol):
-    """Writes the output of a table."""
-
-    def write(self, made: Any) -> None:
-        """Writes output of a `Table`, which is either text as `bytes` or an Arrow batch."""
-        ...
-
-    def close(self) -> None:
-        """Writes the end of the file, even if it is incomplete and will be removed. The file stays open."""
-
-
 def check_installed(form: str) -> None:
     """Checks that the package that the form needs is installed, and loads it.
 
@@ -60,23 +49,24 @@ def open_sink(form: str, file: Output, table: Table, *, is_stream: bool) -> Sink
     """
     if form in BINARY_FORMATS:
         return _Arrow("stream" if form == "arrow" and is_stream else form, file, table.schema, is_stream=is_stream)
-    return _Text(file)
+    return Sink(file)
 
 
-class _Text:
-    """Writes lines as the table made them."""
+class Sink:
+    """Writes the output of a table: here lines of text, as the table made them."""
 
     def __init__(self, file: Output) -> None:
         self._file = file
 
     def write(self, made: Any) -> None:
+        """Writes output of a `Table`, which is either text as `bytes` or an Arrow batch."""
         self._file.write(made)
 
     def close(self) -> None:
-        pass
+        """Writes the end of the file, even if it is incomplete and will be removed. The file stays open."""
 
 
-class _Arrow:
+class _Arrow(Sink):
     """Writes Parquet or one of Arrow's two IPC formats. A batch of rows becomes a row group or a record batch.
 
     Another thread writes batches to a file while the next batches are made, because pyarrow releases the interpreter
@@ -85,8 +75,8 @@ class _Arrow:
     """
 
     def __init__(self, form: str, file: Output, schema: Any, *, is_stream: bool) -> None:
+        super().__init__(file)
         self._form = form
-        self._file = file
         self._schema = schema
         self._threads: Any = None if is_stream else import_module("concurrent.futures").ThreadPoolExecutor(1)
         # The batches that are being written or wait to be written.
