@@ -90,7 +90,7 @@ def test_running_out_of_memory_leaves_no_unfinished_file(monkeypatch, tmp_path, 
         monkeypatch.setattr(os, "listdir", refuse)
         raise MemoryError
 
-    monkeypatch.setattr("cordwood.cli.convert.logs.OneTable.write", fill)
+    monkeypatch.setattr("cordwood.cli.convert.logs.Target.write", fill)
     assert main(["convert", "--as", "raw", str(tmp_path / "a.log"), str(tmp_path / "a.csv")]) == 1
     monkeypatch.undo()
     assert capfd.readouterr().err == "cordwood: not enough memory\n"

@@ -7,9 +7,9 @@ import contextlib
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cordwood._inputs.destinations import check_new_directory, make_directory
 from cordwood._native import entity_kinds
@@ -20,7 +20,7 @@ from cordwood._text import quantity
 from cordwood.cli._messages import Failure, Status, complain
 from cordwood.cli._new_files import check_new_file, new_file
 from cordwood.cli._reopenable import first_stream
-from cordwood.cli.convert.logs import Logs, OneTable
+from cordwood.cli.convert.logs import Logs, Target
 from cordwood.cli.convert.sinks import SUFFIXES, Sink, open_sink
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
         for kind, learned in kinds.items():
             file = stack.enter_context(new_file(paths[kind], options.files, overwrite=options.overwrite))
             table = logs.new_table(logs.columns_of(learned))
-            target = OneTable(table, partial(open_sink, form, file, table, is_stream=False))
+            target = Target(table, partial(open_sink, form, file, table, is_stream=False))
             written.targets[kind] = stack.enter_context(contextlib.closing(target))
         logs.read_again(written)
         for target in written.targets.values():
@@ -133,31 +133,21 @@ _OTHER_FILES = 64
 """The number reserved for other open files: the log, stdin, stdout, stderr and the files of libraries."""
 
 
-class _Kinds:
-    """The tables of all kinds."""
+class _Kinds(Target):
+    """The tables of all kinds. Its own table gets the records that cannot be read, to report their faults."""
 
     def __init__(self, new_table: Callable[[], Table] | None) -> None:
         """Starts without tables. `new_table` makes a table that learns the columns of a new kind."""
-        self.targets: dict[str | None, OneTable] = {}
+        super().__init__(Table(PAYLOADS["entity"], "arrow", opens_early=False), _no_sink)
+        self.targets: dict[str | None, Target] = {}
         self._new_table = new_table
-        # This table gets the records that cannot be read, to report their faults.
-        self.table = Table(PAYLOADS["entity"], "arrow", opens_early=False)
 
-    def read(
-        self,
-        reader: Reader,
-        report: Report,
-        *,
-        first: Mapping[str, str | None],
-        on_corruption: str,
-        target_len: int,
-        threads: int,
-        **_others: object,
-    ) -> Iterator[int]:
+    def read(self, reader: Reader, report: Report, **options: Any) -> Iterator[int]:
         """Takes the rows of a log."""
         started: set[str | None] = set()
+        on_corruption = options["on_corruption"]
         self.table.start(reader, {}, on_corruption=on_corruption)
-        for source in reader.record_batches(target_len=target_len, threads=threads):
+        for source in reader.record_batches(target_len=options["target_len"], threads=options["threads"]):
             kinds, left_out = entity_kinds(source)
             for _made in self.table.feed(source, report, left_out):
                 pass
@@ -165,11 +155,11 @@ class _Kinds:
                 if kind not in self.targets:
                     if self._new_table is None:
                         raise MisfitError(f"the kind {kind!r} was not there when the kinds were found")
-                    self.targets[kind] = OneTable(self._new_table(), _no_sink)
+                    self.targets[kind] = Target(self._new_table(), _no_sink)
                 target = self.targets[kind]
                 if kind not in started:
                     started.add(kind)
-                    target.table.start(reader, first, on_corruption=on_corruption)
+                    target.table.start(reader, options["first"], on_corruption=on_corruption)
                 for _, made in target.table.feed(source, report, indices):
                     target.write(made)
             yield len(source)

@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cordwood._summary import report_of
 from cordwood._tables.payloads import PAYLOADS, origin_of
@@ -47,21 +47,7 @@ class _First(NamedTuple):
     record_count: int
 
 
-class Target(Protocol):
-    """Takes the rows of logs, for one table and its sink or for several.
-
-    Attributes:
-        table: The table. If there are several, a table that is never full.
-    """
-
-    table: Table
-
-    def read(self, *arguments: Any, **options: Any) -> Iterator[int]:
-        """Takes the rows of a log, with the arguments of `Table.read`. Yields the numbers of records taken."""
-        ...
-
-
-class OneTable:
+class Target:
     """A table and its sink. The sink is opened once there is output."""
 
     def __init__(self, table: Table, new_sink: Callable[[], Sink]) -> None:
@@ -70,7 +56,7 @@ class OneTable:
         self._sink: Sink | None = None
 
     def read(self, reader: Reader, report: Report, **options: Any) -> Iterator[int]:
-        """Takes the rows of a log."""
+        """Takes the rows of a log, with the arguments of `Table.read`. Yields the numbers of records taken."""
         for count, made in self.table.read(reader, report, **options):
             self.write(made)
             yield count
@@ -184,7 +170,7 @@ class Logs:
         )
 
     @contextlib.contextmanager
-    def new_target(self, columns: dict[str, ColumnType] | None) -> Generator[OneTable]:
+    def new_target(self, columns: dict[str, ColumnType] | None) -> Generator[Target]:
         """Opens the table at the destination. The file gets its name once it is complete."""
         options = self._options
         # Output to a pipe cannot be removed.
@@ -196,7 +182,7 @@ class Logs:
                 file = stack.enter_context(new_file(options.destination, options.files, overwrite=options.overwrite))
                 return open_sink(self._form, file, table, is_stream=options.destination == "-")
 
-            with contextlib.closing(OneTable(table, new_sink)) as target:
+            with contextlib.closing(Target(table, new_sink)) as target:
                 yield target
 
     def read_all(self, target: Target) -> Tally:
@@ -331,7 +317,7 @@ class Logs:
         if missing and table.row_count:
             raise no_column(missing[0], seen)
 
-    def _end(self, target: OneTable) -> None:
+    def _end(self, target: Target) -> None:
         """Writes the rest of a table, and reports problems with it."""
         table = target.table
         if self._form == "ndjson" and self._payload.columns is None:
