@@ -1,14 +1,15 @@
 //! The function `decode_entity`. The classes of its results are written in Python, in
 //! `cordwood.payload.entity`.
 
-use cordwood_payload::{Entity, EntityKey, EntityValue, PathId, Property};
+use cordwood_payload::table::View;
+use cordwood_payload::{Entity, PathElement, PathId};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyList, PyTuple};
 
+use super::objects::{list_of, object_of};
 use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
 use crate::memory::buffer::{new_text, try_bytes};
-use crate::values::IntoField;
 use crate::values::arguments::bytes_of;
 use crate::values::error::payload_error;
 
@@ -47,7 +48,7 @@ fn entity_object<'py>(py: Python<'py>, entity: &Entity<'_>) -> PyResult<Bound<'p
     let mut unindexed = Vec::new();
     for property in &entity.properties {
         let name = new_text(py, property.name)?;
-        properties.set_item(&name, property_object(py, property)?)?;
+        properties.set_item(&name, value_object(py, View::of_property(property))?)?;
         if property.values.iter().any(|value| value.meaning.is_some()) {
             let stated: Vec<_> = property.values.iter().map(|value| value.meaning).collect();
             meanings.set_item(&name, PyTuple::new(py, stated)?)?;
@@ -56,7 +57,8 @@ fn entity_object<'py>(py: Python<'py>, entity: &Entity<'_>) -> PyResult<Bound<'p
             unindexed.push(name);
         }
     }
-    let key = entity.key.as_ref().map(|key| key_object(py, key)).transpose()?;
+    let key = entity.key.as_ref().map(|key| value_object(py, View::Key(key)));
+    let key = key.transpose()?;
     let other_fields = PyList::empty(py);
     for field in &entity.other_fields {
         let bytes = try_bytes(py, field.bytes)?;
@@ -67,58 +69,36 @@ fn entity_object<'py>(py: Python<'py>, entity: &Entity<'_>) -> PyResult<Bound<'p
     named!(py, "Entity")?.run((key, properties, meanings, unindexed, other_fields.to_tuple()))
 }
 
-fn property_object<'py>(py: Python<'py>, property: &Property<'_>) -> PyResult<Bound<'py, PyAny>> {
-    match &property.values[..] {
-        [value] if !property.is_array => value_object(py, &value.value),
-        values => {
-            let array = PyList::empty(py);
-            for value in values {
-                array.append(value_object(py, &value.value)?)?;
-            }
-            Ok(array.into_any())
-        }
-    }
+/// Converts a value of an entity. The fields of a key, a place and a user are in the order of their
+/// classes.
+fn value_object<'py>(py: Python<'py>, value: View<'_>) -> PyResult<Bound<'py, PyAny>> {
+    let class = match value {
+        View::Entity(entity) => return entity_object(py, entity),
+        View::Path(path) => return path_object(py, path),
+        View::Key(_) => named!(py, "Key")?,
+        View::Point(..) => named!(py, "GeoPoint")?,
+        View::User(_) => named!(py, "User")?,
+        list if list.is_list() => return Ok(list_of(py, list, value_object)?.into_any()),
+        plain => return object_of(py, plain),
+    };
+    let (mut fields, mut result) = (Vec::new(), Ok(()));
+    value.all_fields(|_, value| {
+        result = value_object(py, value).map(|object| fields.push(object));
+        result.is_ok()
+    });
+    result?;
+    class.run(PyTuple::new(py, fields)?)
 }
 
-fn value_object<'py>(py: Python<'py>, value: &EntityValue<'_>) -> PyResult<Bound<'py, PyAny>> {
-    Ok(match value {
-        EntityValue::Boolean(value) => value.into_field(py)?,
-        EntityValue::Integer(value) => value.into_pyobject(py)?.into_any(),
-        EntityValue::Double(value) => value.into_pyobject(py)?.into_any(),
-        EntityValue::Text(text) => new_text(py, text)?.into_any(),
-        EntityValue::Bytes(bytes) => try_bytes(py, bytes)?.into_any(),
-        EntityValue::Timestamp(microseconds) => named!(py, "_timestamp")?.run((microseconds,))?,
-        EntityValue::Point { latitude, longitude } => named!(py, "GeoPoint")?.run((latitude, longitude))?,
-        EntityValue::Reference(key) => key_object(py, key)?,
-        EntityValue::User(user) => named!(py, "User")?.run((
-            new_text(py, user.email)?,
-            new_text(py, user.auth_domain)?,
-            user.nickname.into_field(py)?,
-            user.gaia_id,
-            user.obfuscated_gaia_id.into_field(py)?,
-            user.federated_identity.into_field(py)?,
-            user.federated_provider.into_field(py)?,
-        ))?,
-        EntityValue::Entity(entity) => entity_object(py, entity)?,
-        // This is `Null`. There is no other variant yet.
-        _ => py.None().into_bound(py),
-    })
-}
-
-fn key_object<'py>(py: Python<'py>, key: &EntityKey<'_>) -> PyResult<Bound<'py, PyAny>> {
-    let path = PyList::empty(py);
-    for element in &key.path {
+fn path_object<'py>(py: Python<'py>, path: &[PathElement<'_>]) -> PyResult<Bound<'py, PyAny>> {
+    let elements = PyList::empty(py);
+    for element in path {
         let kind = new_text(py, element.kind)?;
-        path.append(match element.id {
+        elements.append(match element.id {
             PathId::None => (kind, None::<i64>).into_pyobject(py)?,
             PathId::Id(id) => (kind, id).into_pyobject(py)?,
             PathId::Name(name) => (kind, new_text(py, name)?).into_pyobject(py)?,
         })?;
     }
-    named!(py, "Key")?.run((
-        new_text(py, key.app)?,
-        path.to_tuple(),
-        key.namespace.into_field(py)?,
-        key.database.into_field(py)?,
-    ))
+    Ok(elements.to_tuple().into_any())
 }

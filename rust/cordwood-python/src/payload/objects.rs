@@ -206,15 +206,7 @@ pub(super) fn object_of<'py>(py: Python<'py>, value: View<'_>) -> PyResult<Bound
         View::Text(text) => new_text(py, text)?.into_any(),
         View::Time(time) => imported!(py, "cordwood.payload.entity", "_timestamp")?.run((time,))?,
         View::Bytes(bytes) => try_bytes(py, bytes)?.into_any(),
-        list if list.is_list() => {
-            let (items, mut result) = (PyList::empty(py), Ok(()));
-            list.all_items(|item| {
-                result = object_of(py, item).and_then(|item| items.append(item));
-                result.is_ok()
-            });
-            result?;
-            items.into_any()
-        }
+        list if list.is_list() => list_of(py, list, object_of)?.into_any(),
         structure => {
             let (fields, mut result) = (PyDict::new(py), Ok(()));
             structure.all_fields(|name, value| {
@@ -225,6 +217,20 @@ pub(super) fn object_of<'py>(py: Python<'py>, value: View<'_>) -> PyResult<Bound
             fields.into_any()
         }
     })
+}
+
+/// Converts a list, given the function that converts its items.
+pub(super) fn list_of<'py>(
+    py: Python<'py>,
+    list: View<'_>,
+    object_of: impl Fn(Python<'py>, View<'_>) -> PyResult<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyList>> {
+    let (items, mut result) = (PyList::empty(py), Ok(()));
+    list.all_items(|item| {
+        result = object_of(py, item).and_then(|item| items.append(item));
+        result.is_ok()
+    });
+    result.map(|()| items)
 }
 
 /// Converts an integer of many digits. Returns text if Python accepts fewer digits.

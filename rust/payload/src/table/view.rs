@@ -61,7 +61,8 @@ pub enum View<'v> {
 pub(super) const TIMES: std::ops::RangeInclusive<i64> = -62_135_596_800_000_000..=253_402_300_799_999_999;
 
 impl<'v> View<'v> {
-    pub(super) fn of_property(property: &'v Property<'v>) -> Self {
+    /// Returns the view of a property, which is a list if it is an array.
+    pub fn of_property(property: &'v Property<'v>) -> Self {
         match &property.values[..] {
             [value] if !property.is_array => View::of(&value.value),
             values => View::Array(values),
