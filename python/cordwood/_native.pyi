@@ -181,8 +181,8 @@ class Reader:
     A reader has one position. A second loop continues where the first left off, and so does
     `next(reader)`, which returns the next record.
 
-    Threads may share a reader, and each record goes to one of them. If the source is a path or
-    memory, both processes may continue reading independently after a fork. If another thread was
+    Threads may share a reader, and each record goes to exactly one of them. If the source is a path
+    or memory, both processes may continue reading independently after a fork. If another thread was
     using the reader at the fork, the child cannot use its copy. `close` then has no effect, and all
     other calls raise `OSError`.
 
@@ -223,9 +223,9 @@ class Reader:
         on_corruption: How to treat damage. `"raise"`: raise `CorruptionError`. The next step
             continues after the damage. `"skip"`: continue at the next block, as LevelDB does. The
             logger `cordwood` gets a warning for each of the first ten regions. At the end of the
-            log, on `seek` or on `close`, it gets the number of the others. `"stop"`: treat the
-            damage as the end of the log. `"salvage"`: like `"skip"`, but keep valid records after
-            the damage in the same block. `records()` marks them. Default: `"raise"`.
+            log, on `seek` or on `close`, it gets the number of the remaining regions. `"stop"`:
+            treat the damage as the end of the log. `"salvage"`: like `"skip"`, but keep valid
+            records after the damage in the same block. `records()` marks them. Default: `"raise"`.
         start: Return only the records that start at or after this file offset, in bytes. For a path
             or a URL, you may pass a `Position` in the same log instead. Default: 0.
         end: Return only the records that start before this file offset, in bytes. The last record
@@ -235,12 +235,12 @@ class Reader:
             intact. Default: `True`.
         record_len_max: The maximum length of a record in bytes. A longer record raises
             `RecordTooLargeError` under the policy `"raise"`, and is treated like damage under the
-            others. Compressed data has two more limits. In a compressed log, the
-            length of all records together is at most 256 MiB + 200 * (bytes read since the reader
-            started or last sought). In a packed log, the records of one container have at most 256
-            MiB together. The record that would exceed one of these two raises
-            `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
-            above the default replaces the 256 MiB. Default: 1 GiB.
+            others. Compressed data has two more limits. In a compressed log, the length of all
+            records together is at most 256 MiB + 200 * (bytes read since the reader started or last
+            sought). In a packed log, the records of one container have at most 256 MiB together. A
+            record that would exceed one of these two limits raises `RecordTooLargeError` under
+            every policy, and is neither skipped nor consumed. A value above the default replaces
+            the 256 MiB. Default: 1 GiB.
         storage_options: For a URL: the arguments for its fsspec file system, such as
             `{"endpoint_url": "..."}`. In a list of logs, they apply to each URL. Default: `None`:
             the configuration of fsspec applies.
@@ -325,7 +325,7 @@ class Reader:
                 Default: 1.
 
         Returns:
-            An iterator of `RecordBatch`, none of them empty.
+            An iterator of `RecordBatch`. None of the batches is empty.
 
         Raises:
             ClosedError: The reader is closed.
@@ -343,7 +343,7 @@ class Reader:
     def dialect(self) -> DialectName:
         """The dialect of the log, such as `"leveldb"`.
 
-        If it has to be detected, the source is read.
+        If the dialect has to be detected, the source is read.
 
         Raises:
             DialectError: The source is not a log.
@@ -364,9 +364,9 @@ class Reader:
         """
     @property
     def log_number(self) -> int | None:
-        """The number of the log, or `None` if the dialect has none or it is not known.
+        """The number of the log, or `None` if the dialect has no numbers or the number is not known.
 
-        If it has to be detected, the source is read.
+        If the number has to be detected, the source is read.
 
         Raises:
             DialectError: The source is not a log.
@@ -375,9 +375,9 @@ class Reader:
         """
     @property
     def compression(self) -> CompressionName | None:
-        """How each record is compressed: `"zstd"`, or `None` if it is not.
+        """How each record is compressed: `"zstd"`, or `None` if it is not compressed.
 
-        If it has to be detected, the source is read.
+        If the compression has to be detected, the source is read.
 
         Raises:
             DialectError: The source is not a log.
@@ -451,7 +451,7 @@ class Reader:
         """How reading ended, or `"unfinished"` until then."""
     @property
     def other_log_number(self) -> int | None:
-        """The number of another log if everything read so far belongs to it, or `None`.
+        """The number of another log to which everything read so far belongs, or `None`.
 
         The file's name or `log_number` then states a different number. Either the file was recycled
         and no record has been written to the new log yet, or the file was renamed or copied.
@@ -509,8 +509,8 @@ class RecordBatch:
     def offsets(self) -> memoryview:
         """The position in `data` at which each record starts, followed by the end of the last one.
 
-        There is one more number than records. The numbers are 64-bit signed integers in native byte
-        order (format `"q"`).
+        There is one number more than there are records. The numbers are 64-bit signed integers in
+        native byte order (format `"q"`).
         """
     @property
     def record_offsets(self) -> memoryview:
@@ -528,8 +528,8 @@ class RecordBatch:
         `record`.
 
         Args:
-            requested_schema: Ignored, as the interface allows, so the consumer casts. Default:
-                `None`.
+            requested_schema: Ignored, as the interface allows. The consumer casts the columns
+                instead. Default: `None`.
 
         Returns:
             The capsules of the schema and of the table.
@@ -572,10 +572,11 @@ class Follower:
             a segmented log, no rotation is ever raised and no record is missed.
         start: Return only the records that start at or after this file offset, in bytes, or at or
             after the `position` of an earlier run. A position also identifies the log. The rest of
-            a record that starts before it, damaged or not, is skipped and not reported. Default: 0.
+            a record that starts earlier is skipped and not reported, even if it is damaged.
+            Default: 0.
         timeout: The longest time that a step of the iteration waits for a record, in seconds. With
-            0, it returns the records in the file and never waits. Default: `None`: it waits
-            forever.
+            0, the iteration returns the records in the file and never waits. Default: `None`: it
+            waits forever.
         dialect: As for `Reader`. It is detected as soon as the file has a file header or a complete
             fragment. `"wandb_old"` is never detected, so you have to name it. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
@@ -644,7 +645,7 @@ class Follower:
     def __next__(self) -> bytes: ...
     def __aiter__(self) -> AsyncIterator[bytes]: ...
     def records(self) -> FollowerRecords:
-        """Returns an iterator over the records with their offsets, also for `async for`.
+        """Returns an iterator over the records with their offsets. It also works with `async for`.
 
         The iterator shares the follower's position.
 
@@ -664,8 +665,8 @@ class Follower:
         """Returns the next record if it is complete, without waiting.
 
         Returns:
-            The record, or `None`. In that case, `waiting` says why, and `outcome` says whether more
-            records can follow.
+            The record, or `None`. If it is `None`, `waiting` says why, and `outcome` says whether
+            more records can follow.
 
         Raises:
             CordwoodError: As in a step of the iteration, for damage or a change of the file.
@@ -725,7 +726,7 @@ class Follower:
     def delay(self) -> float:
         """The time to wait before the next `poll` in your own loop, in seconds.
 
-        This is `poll_interval`, or less while apparent damage is read again.
+        This is `poll_interval`, or less while bytes that look damaged are being reread.
         """
     @property
     def timeout(self) -> float | None:
@@ -759,10 +760,14 @@ class Follower:
         """The dialect of the log, which is `"leveldb"` until another one is detected."""
     @property
     def log_number(self) -> int | None:
-        """The number of the log, or `None` if the dialect has none or it is not known yet."""
+        """The number of the log, or `None` if the dialect has no numbers or the number is not known
+        yet.
+        """
     @property
     def compression(self) -> CompressionName | None:
-        """How each record is compressed: `"zstd"`, or `None` if it is not or this is not known yet."""
+        """How each record is compressed: `"zstd"`, or `None` if it is not compressed or this is not
+        known yet.
+        """
     @property
     def path(self) -> str:
         """The path of the file."""
@@ -786,7 +791,7 @@ class Follower:
 
 @final
 class FollowerRecords:
-    """The result of `Follower.records`, an iterator of `Record` that `async for` accepts too."""
+    """An iterator of `Record` that also works with `async for`. `Follower.records` returns it."""
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> Record: ...
@@ -1490,16 +1495,16 @@ class Scan:
     """The records of logs as a table, for every library that reads Arrow. `cordwood.scan` returns it.
 
     pyarrow, polars, DuckDB, pandas, DataFusion and others accept a scan directly, through its
-    `__arrow_c_stream__`. Each reading opens the sources again, so you can read a scan any number of
-    times.
+    `__arrow_c_stream__`. You can read a scan any number of times, because each read opens the
+    sources again.
     """
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Returns the table as an Arrow stream, in a capsule of the Arrow C stream interface.
 
         Args:
-            requested_schema: Ignored, as the interface allows, so the consumer casts. Default:
-                `None`.
+            requested_schema: Ignored, as the interface allows. The consumer casts the columns
+                instead. Default: `None`.
 
         Returns:
             The capsule, which reads the sources from their start.
@@ -1520,8 +1525,8 @@ class Scan:
     def skipped(self) -> tuple[tuple[SkippedRegion, ...], ...]:
         """The regions that were not returned, as a tuple of `SkippedRegion` for each source, in order.
 
-        These are the findings so far of the most recently started reading. The tuple is empty if no
-        reading has started. For each source, the first 100,000 regions are listed.
+        These are the findings so far of the read that started last. The tuple is empty if no read
+        has started. For each source, the first 100,000 regions are listed.
         """
 
     @property
@@ -1529,15 +1534,15 @@ class Scan:
         """Whether no damage has been found in any source.
 
         Damage is a region of severity `"corruption"`. This describes the findings so far of the
-        most recently started reading.
+        read that started last.
         """
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
         """How reading each source ended, as an `Outcome` for each source, in order.
 
-        This describes the most recently started reading. The outcome is `"unfinished"` for a source
-        whose end has not been reached. The tuple is empty if no reading has started.
+        This describes the read that started last. The outcome is `"unfinished"` for a source whose
+        end has not been reached. The tuple is empty if no read has started.
         """
 
 @final
@@ -1713,8 +1718,8 @@ def scan(
 
     Pass the table to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
     DataFusion and others. Each of these consumers reads the sources again, in batches of about 256
-    KiB. One batch is in memory at a time, unless the consumer keeps them. Before that, only the
-    files in directories are opened, to see which are logs.
+    KiB. One batch is in memory at a time, unless the consumer keeps them. Before a consumer reads
+    the table, only the files in directories are opened, to see which are logs.
 
     The consumer raises errors as its own exceptions, with cordwood's message. After an error, a
     stream returns no more batches.
@@ -1740,10 +1745,10 @@ def scan(
             `convert`, and `columns` selects from them. This requires pyarrow and reads in one
             thread. Entities, JSON and W&B histories are decoded in up to two threads. If the
             columns can differ from log to log, all sources are first read once to determine them. A
-            record with any other content is an error, which is a `PayloadError` in that first
-            reading. Under a policy other than `"raise"`, the record is left out, and
-            `DecodedScan.left_out` lists it. Logs in directories are left out if their first record
-            is of another kind, as in `convert`. Default: `None`: the records are bytes.
+            record with any other content is an error. If that first read finds such a record, the
+            error is a `PayloadError`. Under a policy other than `"raise"`, the record is left out,
+            and `DecodedScan.left_out` lists it. Logs in directories are left out if their first
+            record is of another kind, as in `convert`. Default: `None`: the records are bytes.
         schema: With `decode`: a `pyarrow.Schema`. With a schema, the sources are not read first to
             determine the columns. Columns that the schema does not name are left out. Default:
             `None`.
@@ -1754,8 +1759,8 @@ def scan(
             other than `"raise"`, `Scan.skipped` lists the losses. Default: `"raise"`.
         threads: Read ahead in each file with this many threads, 1 to 256. Only one thread reads a
             source that is not a path, or a source that `Reader.record_batches` reads in one thread.
-            The same is true of a table without the column `"record"` or with `"salvaged"`. Default:
-            1.
+            A table without the column `"record"` or with `"salvaged"` is also read in one thread.
+            Default: 1.
         start: As for `Reader`, in each source that is not a `Split`.
         end: As for `Reader`, in each source that is not a `Split`.
         storage_options: As for `Reader`. Default: `None`.

@@ -244,7 +244,7 @@ impl Table {
     ///     Whether these are all rows, and the output and the faults, as for `take`. If these are
     ///     not all rows, call this again.
     fn take_rest<'py>(&self, py: Python<'py>) -> PyResult<Taken<'py, bool>> {
-        self.taken(py, table::Table::rest, |at| at, |_| None)
+        self.taken_at_end(py, table::Table::rest)
     }
 
     /// Takes the rows that are held back until all logs have been read.
@@ -252,7 +252,7 @@ impl Table {
     /// Returns:
     ///     As for `take_rest`.
     fn take_held<'py>(&self, py: Python<'py>) -> PyResult<Taken<'py, bool>> {
-        self.taken(py, |table, _| table.end(), |at| at, |_| None)
+        self.taken_at_end(py, |table, _| table.end())
     }
 
     /// Returns the known or learned columns in their order, each with its type.
@@ -335,6 +335,19 @@ impl Table {
 }
 
 impl Table {
+    /// Makes a step of the table at the end of a log. A table that cannot take a row has not all
+    /// rows, so that the caller makes another step and gets the error.
+    fn taken_at_end<'py>(
+        &self,
+        py: Python<'py>,
+        step: impl FnOnce(&mut table::Table, &mut Decoder) -> bool + Send,
+    ) -> PyResult<Taken<'py, bool>> {
+        let is_all = |table: &mut table::Table, decoder: &mut Decoder| {
+            step(table, decoder) && table.stop().is_none_or(|stop| *stop == Stop::Full)
+        };
+        self.taken(py, is_all, |at| at, |_| None)
+    }
+
     /// Makes a step of the table. `index_of` converts the indices of the records with faults.
     /// `offset_of` returns the offset of the record at which the table has stopped.
     fn taken<'py, T: Send>(
