@@ -5,15 +5,15 @@ use pyo3::prelude::*;
 use crate::values::arguments::bytes_of;
 
 /// Data of at least this length is checksummed with the interpreter released. For shorter data,
-/// releasing it costs more than the checksum.
+/// releasing the interpreter costs more than the checksum itself.
 const DETACH_LEN: usize = 1 << 16;
 
 /// Returns the CRC-32C of some bytes.
 ///
 /// Args:
 ///     data: `bytes` or any other buffer.
-///     crc: The CRC-32C of the bytes before `data`, from which to continue. Default: 0, which is
-///         the CRC-32C of no bytes.
+///     crc: The CRC-32C of the bytes before `data`. The result then covers those bytes as well.
+///         Default: 0, which is the CRC-32C of no bytes.
 ///
 /// Returns:
 ///     An unsigned 32-bit integer.

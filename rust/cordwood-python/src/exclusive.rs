@@ -12,21 +12,21 @@ use pyo3::sync::MutexExt;
 
 use crate::values::error::with_hint;
 
-/// A mutex that releases the interpreter while it waits. It refuses two kinds of threads that would
-/// otherwise wait forever:
+/// A mutex that releases the interpreter while it waits. It refuses two kinds of threads, because
+/// they would wait forever:
 ///
 /// * A thread that already holds the lock. Reading from or writing to a Python object runs Python
 ///   code, which may call this module again.
-/// * A thread of a forked process, if another thread held the lock at the fork. The process has a
+/// * A thread in a forked process, if another thread held the lock at the fork. The process has a
 ///   copy of the locked mutex, but not the thread that would release it.
 pub(crate) struct Exclusive<T> {
     value: Mutex<T>,
-    /// The thread that holds the lock and may run Python code, or 0 for none.
+    /// The thread that holds the lock and may run Python code, or 0 if there is none.
     owner: AtomicUsize,
-    /// Twice the number of the process to which `is_lost` applies, plus 1 while one of its threads
-    /// determines `is_lost`.
+    /// Twice the number of the process for which `is_lost` was determined. While a thread is
+    /// determining `is_lost`, 1 is added.
     process: AtomicU64,
-    /// Whether a thread that this process does not have held the lock at the fork.
+    /// Whether the lock was held at the fork by a thread that does not exist in this process.
     is_lost: AtomicBool,
 }
 
@@ -66,15 +66,15 @@ impl<T> Exclusive<T> {
         }
         match self.value.try_lock() {
             Ok(value) => Some(value),
-            // A panic under the lock has already been raised. The value's own state shows which
-            // calls still work.
+            // A panic under the lock has already been raised as an exception. The state of the
+            // value shows which calls still work.
             Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
     }
 
-    /// Records whether the lock was held when this process was forked. No thread of this process
-    /// takes the lock until one of them has recorded that.
+    /// Records whether another thread held the lock when this process was forked. No thread of this
+    /// process can take the lock before this is recorded.
     #[cold]
     fn enter(&self, process: u64) {
         loop {
@@ -84,7 +84,8 @@ impl<T> Exclusive<T> {
             }
             let looking = 2 * process + 1;
             if seen == looking {
-                // The other thread needs neither a lock nor the interpreter to finish this.
+                // The thread that is recording it needs neither a lock nor the interpreter, so it
+                // will finish.
                 thread::yield_now();
                 continue;
             }
@@ -93,8 +94,8 @@ impl<T> Exclusive<T> {
                 .compare_exchange(seen, looking, Ordering::Acquire, Ordering::Relaxed);
             if entered.is_ok() {
                 let is_taken = matches!(self.value.try_lock(), Err(TryLockError::WouldBlock));
-                // If a source or sink itself forked the process, this thread held the lock before
-                // the fork and still holds it.
+                // A source or sink may itself fork the process. Its thread then held the lock
+                // before the fork and still holds it.
                 let is_own = self.owner.load(Ordering::Relaxed) == this_thread();
                 self.is_lost.store(is_taken && !is_own, Ordering::Relaxed);
                 self.process.store(2 * process, Ordering::Release);
@@ -131,7 +132,7 @@ fn lost(py: Python<'_>) -> PyErr {
     with_hint(py, error, Hint::Reopen)
 }
 
-/// While this value lives, its thread cannot take the lock again.
+/// While this value exists, its thread cannot take the lock again.
 pub(crate) struct Owner<'a>(&'a AtomicUsize);
 
 impl Drop for Owner<'_> {
@@ -140,9 +141,9 @@ impl Drop for Owner<'_> {
     }
 }
 
-/// Returns a number that no other thread ever has, even after this thread has ended. It is also
-/// unique in a forked process, where new threads may have the addresses of threads that were not
-/// copied.
+/// Returns a number that is unique to this thread. It is never reused, not even after the thread
+/// has ended. It is also unique in a forked process, where a new thread may have the same address
+/// as a thread that was not copied.
 fn this_thread() -> usize {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     thread_local!(static OWN: usize = COUNT.fetch_add(1, Ordering::Relaxed) + 1);

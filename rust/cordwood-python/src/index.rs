@@ -1,4 +1,4 @@
-//! `index` and the class `RecordIndex`.
+//! The function `index` and the class `RecordIndex`.
 
 use std::collections::TryReserveError;
 use std::ffi::OsStr;
@@ -23,13 +23,14 @@ use crate::values::options::{compression_of, dialect_name, dialect_of, named};
 use crate::values::position::{Position, Start, read_options};
 use crate::values::shown::handle_repr;
 
-/// The records of logs by their indices, from 0. `cordwood.index` returns it.
+/// Reads the records of logs by index. `cordwood.index` returns this class.
 ///
-/// `index[i]` is a record, and `i` may be negative. `index[i:j]` is a list of records. Any number
-/// of threads may use an index at a time, and so may a forked process. An index can be pickled. The
-/// files are then opened again by their absolute paths. A log may grow after it was indexed. If the
-/// path names another log when its file is opened again, that raises `LogChangedError`. A record
-/// that no longer starts at its old offset raises it too.
+/// `index[i]` is a record. Indices start at 0, and negative ones count from the end. `index[i:j]`
+/// is a list of records. Any number of threads can use an index at the same time, and so can a
+/// forked process. An index can be pickled. A restored index opens the files again by their
+/// absolute paths. A log may grow after it was indexed. If the path names another log when its file
+/// is opened again, reading raises `LogChangedError`. It also raises this error if a record no
+/// longer starts at its old offset.
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct RecordIndex {
     index: cordwood::RecordIndex,
@@ -82,7 +83,7 @@ impl RecordIndex {
         })
     }
 
-    /// Returns the path if the index has only one log.
+    /// Returns the path if the index has exactly one log.
     fn path(&self) -> Option<&Path> {
         match self.index.logs() {
             [log] => Some(&log.path),
@@ -111,7 +112,7 @@ impl RecordIndex {
         Ok(())
     }
 
-    /// Returns the index from 0 for an index that may be negative.
+    /// Converts an index that may be negative to an index from 0.
     fn place_of(&self, index: &Bound<'_, PyAny>) -> PyResult<u64> {
         let len = self.index.len();
         place_of(index, len)?.ok_or_else(|| {
@@ -190,12 +191,12 @@ impl RecordIndex {
         self.list(py, &places)
     }
 
-    /// Does the same as `read`. torch and other loaders call this method to get a batch.
+    /// Does the same as `read`. PyTorch and other loaders call this method to get a batch.
     fn __getitems__<'py>(&self, py: Python<'py>, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         self.read(py, indices)
     }
 
-    /// Returns where a record is. This reads the record.
+    /// Returns the log and the offset of a record. This reads the record.
     ///
     /// Args:
     ///     index: The index of the record, which may be negative.
@@ -275,14 +276,14 @@ type PickledLog<'py> = (
     Bound<'py, PyBytes>,
 );
 
-/// Returns the numbers as 8 bytes each, in little-endian order.
+/// Pickles a list of numbers as 8 bytes each, in little-endian order.
 fn pickled<'py>(py: Python<'py>, numbers: &[u64]) -> PyResult<Bound<'py, PyBytes>> {
     let mut bytes: Vec<u8> = vec_for(numbers.len().saturating_mul(8))?;
     bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
     try_bytes(py, &bytes)
 }
 
-/// Returns the numbers that were [pickled].
+/// Restores the numbers from their [pickled] form.
 fn unpickled(bytes: &Bound<'_, PyBytes>) -> PyResult<Vec<u64>> {
     match bytes.as_bytes().as_chunks() {
         (numbers, []) => Ok(numbers.iter().copied().map(u64::from_le_bytes).collect()),
@@ -290,7 +291,7 @@ fn unpickled(bytes: &Bound<'_, PyBytes>) -> PyResult<Vec<u64>> {
     }
 }
 
-/// Restores an index that was pickled.
+/// Restores a pickled index.
 ///
 /// Args:
 ///     logs: For each log, the path, the position after the last record, the number of records, and
@@ -327,15 +328,15 @@ pub(crate) fn restored_index(
     RecordIndex::new(logs.collect::<PyResult<_>>()?, options)
 }
 
-/// A source, and its `Split`, which may be `None`.
+/// A source and its `Split`, or `None` in place of the `Split`.
 type WithSplit<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// Indexes the records of one or more logs, so that each can be read by its number.
+/// Indexes the records of one or more logs, so that you can read each record by its number.
 ///
 /// The logs are read once. The index keeps 8 bytes for every 16 records, and 8 bytes for each
-/// record near damage. It opens files when they are needed. At most 64 stay open, each with 264 KiB
-/// of memory. To return a record, the index reads and checks the group of 16 records that contains
-/// it. In a packed log, it reads and checks a block of 32 KiB or more.
+/// record near damage. It opens files when they are needed. At most 64 files stay open, each with
+/// 264 KiB of memory. To return a record, the index reads and checks the group of 16 records that
+/// contains the record. In a packed log, it reads and checks a block of 32 KiB or more.
 ///
 /// If you read all records in order, a `Reader` is faster.
 ///
@@ -347,11 +348,11 @@ type WithSplit<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 ///     dialect: As for `Reader`.
 ///     log_number: As for `Reader`.
 ///     compression: As for `Reader`.
-///     on_corruption: As for `Reader`. With a policy other than `"raise"`, lost records have no
-///         index. Default: `"raise"`.
+///     on_corruption: As for `Reader`. With a policy other than `"raise"`, lost records are not
+///         counted. Default: `"raise"`.
 ///
 /// Returns:
-///     A `RecordIndex`, which any number of threads may use and which can be pickled.
+///     A `RecordIndex`. Any number of threads can use it, and it can be pickled.
 ///
 /// Raises:
 ///     CorruptionError: A log is damaged, and `on_corruption` is `"raise"`.

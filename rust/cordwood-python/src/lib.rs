@@ -11,9 +11,9 @@
     reason = "of a reader, a writer and its log: there is one for each object, and most are the large variant"
 )]
 
-// Code that the classes share. All `unsafe` code is in `memory/buffer.rs`, `arrow/c_data.rs`,
-// `arrow/import.rs`, and three files of `interpreter/`: `fast_call`, `kept_exception` and
-// `python_code`.
+// These modules contain code that the classes share. All `unsafe` code is in `memory/buffer.rs`,
+// `arrow/c_data.rs`, `arrow/import.rs`, and three files of `interpreter/`: `fast_call`,
+// `kept_exception` and `python_code`.
 mod arrow;
 mod exclusive;
 mod interpreter;
@@ -23,7 +23,7 @@ mod memory;
 mod open_logs;
 mod values;
 
-// The classes and functions.
+// These modules define the classes and functions.
 mod checksum;
 mod follower;
 mod index;
@@ -37,7 +37,7 @@ use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-// A panic must become an exception, because an abort would end the interpreter.
+// A panic must become an exception. An abort would end the interpreter.
 const _: () = assert!(cfg!(panic = "unwind"), "build it with panic = \"unwind\"");
 
 #[pymodule(name = "_native")]
@@ -77,26 +77,27 @@ mod native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // Each class and exception exists once in the process. Another interpreter would raise the
-        // exceptions of this one and could not catch them.
+        // Each class and exception exists once per process. If a sub-interpreter imported the
+        // module, this crate would raise the main interpreter's exceptions, which code in the
+        // sub-interpreter could not catch.
         if !is_main_interpreter(module.py()) {
             return Err(PyImportError::new_err(
                 "cordwood does not support sub-interpreters: import it in the main interpreter \
                  (under mod_wsgi, set WSGIApplicationGroup %{GLOBAL})",
             ));
         }
-        // PyO3 creates the classes below at their first use, and panics if there is no memory for a
-        // class. So they are created here.
+        // PyO3 creates a class at its first use, and panics if there is not enough memory. Creating
+        // these classes here avoids that panic later.
         class_with_next::<ReaderIterator>(module.py());
         class_with_next::<RecordBatchIterator>(module.py());
         module.py().get_type::<RecordBatches>();
         module.py().get_type::<Exporter>();
-        // The garbage collector finds `__del__` through a slot of the class. Python fills that slot
-        // when the method is assigned.
+        // The garbage collector finds `__del__` through a slot of the class. Python fills the slot
+        // only when `__del__` is assigned to the class.
         let writer = module.py().get_type::<Writer>();
         writer.setattr("__del__", writer.getattr("__del__")?)?;
-        // The end of a log with a log number, and whether its records are compressed, depend on the
-        // part before.
+        // In these dialects, a log must be read from its start to determine where it ends and
+        // whether its records are compressed.
         let numbered = cordwood::Dialect::ALL
             .iter()
             .filter(|dialect| dialect.has_log_numbers());

@@ -1,16 +1,16 @@
-//! The logs that a `Writer` writes by itself: one file, or a directory of segments.
+//! The logs that a `Writer` can write to disk: a single file, or a directory of segments.
 
 use cordwood::damage::SkippedRegion;
 use cordwood::write::LogStatus;
 use cordwood::{Error, LogFile, LogFormat, SegmentedLog};
 
-/// A log on disk. It has its own lock, which no thread holds while it waits for a sync.
+/// A log on disk. It has its own lock. No thread holds the lock while it waits for a sync.
 pub(crate) enum LogOnDisk {
     File(LogFile),
     Segments(SegmentedLog),
 }
 
-/// Methods that call the one with the same name of a [`LogFile`] or a [`SegmentedLog`].
+/// Defines methods that call the method with the same name of a [`LogFile`] or a [`SegmentedLog`].
 macro_rules! same {
     ($(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {
         impl LogOnDisk {

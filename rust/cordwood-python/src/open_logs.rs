@@ -1,7 +1,8 @@
 //! The logs of all writers, so that they can be closed at the end of the program.
 //!
-//! At that point, Python does not drop the variables of a thread that is still running, or objects
-//! that refer to each other through it. A writer among them would lose the records in its buffer.
+//! At the end of the program, Python does not drop the variables of a thread that is still running.
+//! It also does not drop objects that refer to each other through such a thread. A writer among
+//! these objects would lose the records in its buffer.
 
 use std::sync::{Arc, Weak};
 
@@ -18,8 +19,8 @@ pub(crate) trait AtEnd: Send + Sync {
     fn close_at_end(&self, py: Python<'_>);
 }
 
-/// Returns the logs in the order in which they were opened. A log that was dropped stays in the
-/// list until room is needed.
+/// Returns the logs in the order in which they were opened. A dropped log stays in the list until
+/// room is needed for new ones.
 fn logs(py: Python<'_>) -> &'static Exclusive<Vec<Weak<dyn AtEnd>>> {
     static LOGS: PyOnceLock<Exclusive<Vec<Weak<dyn AtEnd>>>> = PyOnceLock::new();
     LOGS.get_or_init(py, || Exclusive::new(Vec::new()))
@@ -29,7 +30,7 @@ fn logs(py: Python<'_>) -> &'static Exclusive<Vec<Weak<dyn AtEnd>>> {
 ///
 /// # Errors
 ///
-/// `MemoryError`.
+/// Returns a `MemoryError` if the list cannot grow.
 pub(crate) fn add(py: Python<'_>, log: Arc<dyn AtEnd>) -> PyResult<()> {
     let Some(mut logs) = logs(py).lock_unless_lost(py)? else {
         return Ok(());
@@ -55,8 +56,8 @@ fn close_all(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Makes Python call [`close_all`] at the end of the program, before it finalizes objects.
-/// Functions that were registered later run first, so they may still append.
+/// Registers [`close_all`] to be called at the end of the program, before Python finalizes objects.
+/// Python first calls the functions that were registered later, so these may still append.
 pub(crate) fn close_at_end(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let close_all = wrap_pyfunction!(close_all, module)?;
     imported!(module.py(), "atexit", "register")?

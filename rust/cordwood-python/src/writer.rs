@@ -39,31 +39,32 @@ use crate::values::options::{
 };
 use crate::values::shown::handle_repr;
 
-/// The limit for unwritten bytes, including the new record. Below it, the core's buffer of 256 KiB
-/// does not fill up, so nothing is written. The difference of 1 KiB is more than the headers and
-/// trailers of a record.
+/// A record is appended without a write only if the buffered bytes and the record together are
+/// below this limit. The core's buffer holds 256 KiB. The 1 KiB left over is more than enough for
+/// the headers and trailers of a record.
 const BUFFERED_MAX: usize = (1 << 18) - 1024;
 
-/// How many bytes `extend` collects before it appends them. They fit into the processor's cache.
+/// The number of bytes that `extend` collects before it appends them. They fit into the processor's
+/// cache.
 const BATCH_LEN: usize = 128 << 10;
 
-/// How many records `extend` collects for a file. Each batch is one write.
+/// The number of records that `extend` collects for a file. Each batch is one write.
 const FILE_BATCH_COUNT: usize = 1024;
 
-/// How many records `extend` collects for an object. The object gets the writer's buffer only when
-/// the buffer is full. The headers of this many Python objects stay in the first-level cache until
-/// the objects are released.
+/// The number of records that `extend` collects for an object. A larger batch would not save calls,
+/// because the object is only written to when the writer's buffer is full. The headers of this many
+/// Python objects stay in the first-level cache until the objects are released.
 const OBJECT_BATCH_COUNT: usize = 256;
 
 enum Sink {
-    /// A file that we opened, or a directory of segments.
+    /// A file opened by cordwood, or a directory of segments.
     Disk(LogOnDisk),
     /// An object with `write`.
     Object(Exclusive<Object>),
 }
 
 struct Object {
-    /// `None` once closed.
+    /// `None` once the writer is closed.
     writer: Option<cordwood::Writer<ObjectOutput>>,
     durable_offset: u64,
 }
@@ -115,29 +116,29 @@ impl Object {
 
 /// Writes records to a log, byte for byte as LevelDB does.
 ///
-/// To create a writer, call `cordwood.open(sink, "w")` or the class.
+/// To create a writer, call `cordwood.open(sink, "w")` or `cordwood.Writer(sink)`.
 ///
-/// By default, a record survives a crash of this process once `append` has returned, and it
-/// survives if the process is killed. Synced records also survive a crash of the machine. A `with`
-/// statement closes the writer.
+/// By default, a record survives if this process crashes or is killed after `append` has returned.
+/// Synced records also survive a crash of the machine. A `with` statement closes the writer.
 ///
 /// Threads may share a writer, and each record is written whole. A file is locked until its writer
 /// is closed. The lock keeps out a second writer in this process and in every process that checks
-/// the lock, as all that use cordwood do. A writer belongs to the process that opened it. In a
-/// forked child, `append`, `extend`, `flush` and `sync` raise `OSError`, and closing or dropping
-/// the writer has no effect.
+/// the lock. Every program that uses cordwood checks it. A writer belongs to the process that
+/// opened it. In a forked child, `append`, `extend`, `flush` and `sync` raise `OSError`, and
+/// closing or dropping the writer has no effect.
 ///
 /// If a write to a file fails, it is undone: the file is truncated to the end of its last complete
-/// record, and the writer stays usable. If the write cannot be undone, or if a sync has failed,
-/// every later call fails. It is then not known which bytes after `durable_offset` are on the disk,
-/// and a second sync would not reveal it. To recover, close the log and reopen it with `"a"` in
-/// this process, which rewrites the uncertain part. An object with `write` is not used again after
-/// a failure.
+/// record, and the writer stays usable. If the write cannot be undone, or if a sync fails, every
+/// later call fails. It is then unknown which bytes after `durable_offset` are on the disk, and a
+/// second sync would not reveal it. To recover, close the log and reopen it with `"a"` in this
+/// process, which rewrites the uncertain part. If a write to an object fails, the object is not
+/// used again.
 ///
 /// An unclosed writer writes its buffer and warns (`ResourceWarning`) when it is dropped or when
 /// the garbage collector finds it in a cycle. A failure at that point is reported through
-/// `sys.unraisablehook`. An exception that is already being raised is kept. At the end of the
-/// program, each unclosed writer does the same and is closed, even if a running thread is using it.
+/// `sys.unraisablehook`, and does not replace an exception that is already being raised. At the end
+/// of the program, each unclosed writer also writes its buffer, warns and is closed, even if a
+/// running thread is using it.
 ///
 /// Args:
 ///     sink: A path (`str` or `os.PathLike`), or an object with `write(data)`. For an object, the
@@ -151,7 +152,7 @@ impl Object {
 ///         is the dialect of the file, as `Reader` detects it.
 ///     log_number: The number of the log, for `"rocksdb"`, `"pebble"` and `"recyclable"`. Each
 ///         fragment carries it. You cannot append to a log with a number. Default: `None`: the
-///         fragments carry no number and have the form of `"leveldb"`, even if the file's name
+///         fragments carry no number and are laid out as in `"leveldb"`, even if the file's name
 ///         contains a number.
 ///     compression: How to compress each record, for `"rocksdb"`. The only value is `"zstd"`. You
 ///         cannot append to a compressed log. Default: `None`: records are not compressed.
@@ -159,56 +160,58 @@ impl Object {
 ///         process ends. `"append"`: before each `append` returns, in one write. A record longer
 ///         than 256 KiB takes one write for every 256 KiB, and `extend` makes one write for every
 ///         1,024 records or 128 KiB. `"close"`: up to 256 KiB of records are buffered until
-///         `flush`, `sync` or `close`. An object is always written to as with `"close"`, and you
-///         cannot pass `flush` for it. Default: `None`, which is `"append"`.
+///         `flush`, `sync` or `close`. For an object, records are always buffered as with
+///         `"close"`, and you cannot pass `flush`. Default: `None`, which is `"append"`.
 ///     sync: When to wait until records are on the disk, in addition to `sync()` and
 ///         `append(..., sync=True)`. `"never"`: at no other time. `"close"`: when the writer is
-///         closed. `"append"`: before each `append` returns. Every setting except `"never"` also
-///         syncs on close, and so does `sync_interval`. Default: `"never"`.
-///     sync_interval: Use this instead of `sync`. The first `append` that comes at least this many
-///         seconds after the last sync also syncs. Without an `append` there is no sync, because no
-///         thread runs in the background. Default: `None`.
+///         closed. `"append"`: before each `append` returns, and when the writer is closed.
+///         Default: `"never"`.
+///     sync_interval: A time in seconds. An `append` also syncs if the last sync was at least this
+///         long ago. Closing the writer syncs as well. Without an `append` there is no sync,
+///         because no thread runs in the background. You cannot combine this with `sync`. Default:
+///         `None`.
 ///     on_torn_tail: For `"a"`: how to treat a file that does not end with a complete record.
 ///         `"refuse"`: raise. `"truncate"`: cut off the bytes that a crash can have left after the
-///         last complete record. Other damage raises, and so does damage that one flipped bit
-///         explains, or a file without any valid fragment. `"pad"`: keep every byte, damaged or
-///         not, and continue in the next block. Readers keep reporting the skipped bytes. A damaged
-///         file without any valid fragment raises, unless a crash can have left it like this and
-///         you pass `dialect`. Default: `"refuse"`.
+///         last complete record. Other damage raises. Damage that one flipped bit explains also
+///         raises, and so does a file without any valid fragment. `"pad"`: keep every byte, damaged
+///         or not, and continue in the next block. Readers keep reporting the skipped bytes. A
+///         damaged file without any valid fragment raises, unless you pass `dialect` and a crash
+///         can have left the file in this state. Default: `"refuse"`.
 ///     checkpoint: For `"a"`: a file offset at which a record starts or ends, such as an earlier
-///         `durable_offset`. Everything before it must be on the disk. The writer reads the file
-///         from there to find its end, and rewrites the bytes after the checkpoint so that the next
-///         sync covers them. If the checkpoint is greater than 0, the file must exist. Default:
-///         `None`: the file is read from the start, and no byte is rewritten unless a sync of this
-///         file has failed in this process.
-///     segment_len: For `"a"`: write a segmented log, which is a directory of files. This is the
-///         maximum length of a segment in bytes. A segment is longer only if its first record is.
-///         `sink` is the directory, which is created if it does not exist. All offsets, including
-///         `checkpoint`, are log offsets: they keep rising from one segment to the next. The
-///         dialect is `"leveldb"` or `"packed"`. Only the last segment is read. Default: `None`:
-///         the log is one file.
-///     retention_bytes: For a segmented log: each time a segment is started, the oldest segments
-///         are removed, as long as this many bytes are left before the new one. Only closed and
-///         synced segments are removed, even if no reader has read them. Default: `None`: all
-///         segments are kept.
-///     retention_time: For a segmented log: each time a segment is started, the oldest segments are
-///         removed, as long as their files were last changed more than this many seconds ago. If a
-///         file's time is in the future by the system's clock, that segment and all later ones are
-///         kept. Default: `None`: all segments are kept.
+///         `durable_offset`. Everything before the checkpoint must be on the disk. To find the end
+///         of the file, the writer reads it from the checkpoint. It then rewrites the bytes after
+///         the checkpoint, so that the next sync covers them. If the checkpoint is greater than 0,
+///         the file must exist. Default: `None`: the file is read from the start, and no byte is
+///         rewritten unless a sync of this file has failed in this process.
+///     segment_len: For `"a"`: the maximum length of a segment in bytes. Pass it to write a
+///         segmented log, which is a directory of files. A segment is longer only if its first
+///         record is. `sink` is the directory, which is created if it does not exist. All offsets,
+///         including `checkpoint`, are log offsets: they keep rising from one segment to the next.
+///         The dialect is `"leveldb"` or `"packed"`. Only the last segment is read. Default:
+///         `None`: the log is one file.
+///     retention_bytes: For a segmented log: the number of bytes to keep in older segments. Each
+///         time a segment is started, the oldest segments are removed as long as at least this many
+///         bytes remain before the new one. Only closed and synced segments are removed, even if no
+///         reader has read them. Default: `None`: all segments are kept.
+///     retention_time: For a segmented log: the number of seconds to keep a segment. Each time a
+///         segment is started, the oldest segments are removed if their files were last changed
+///         longer ago than this. If a file's time is in the future by the system's clock, that
+///         segment and all later ones are kept. Default: `None`: all segments are kept.
 ///     record_len_max: The maximum length of a record in bytes. A longer record raises
 ///         `RecordTooLargeError`. For `"a"`, this also limits how much of a packed log is
 ///         decompressed to find its end, by the rules for readers. Default: 1 GiB, as for `Reader`.
 ///         A `Reader` reads longer records only if its own `record_len_max` allows them.
 ///
 /// Raises:
-///     OSError: The file cannot be opened, its name (such as `000012.log`) states another log
-///         number than `log_number`, or no record starts or ends at `checkpoint`. For `"x"`, an
+///     OSError: The file cannot be opened, its name (such as `000012.log`) contains a log number
+///         other than `log_number`, or no record starts or ends at `checkpoint`. For `"x"`, an
 ///         existing file raises `FileExistsError`. With a `checkpoint`, a missing file raises
 ///         `FileNotFoundError`.
 ///     BlockingIOError: Another writer has the file open.
 ///     TornTailError: For `"a"`, the file ends in an incomplete record or in zeros, and
 ///         `on_torn_tail` is `"refuse"`.
-///     CorruptionError: For `"a"`, the file is damaged, and `on_torn_tail` does not allow that.
+///     CorruptionError: For `"a"`, the file is damaged, and `on_torn_tail` does not allow the
+///         damage.
 ///     DialectError: For `"a"`, the file is not in the given dialect, is not a log, or is a log
 ///         that you cannot append to, because it has a log number or is compressed.
 ///     OverflowError: An integer is negative or too large for its option.
@@ -242,7 +245,7 @@ pub(crate) struct Log {
     path: Option<PathBuf>,
     discarded_tail: Option<cordwood::damage::SkippedRegion>,
     format: LogFormat,
-    /// The process that opened it.
+    /// The process that opened the log.
     owner: u64,
     /// Whether the program is ending. A writer to an object then accepts no more records.
     is_ending: AtomicBool,
@@ -343,13 +346,13 @@ impl Writer {
     /// Raises:
     ///     OSError: A write or a sync failed. The message says how many bytes are on the disk and
     ///         whether the writer can still be used. If the write was undone, the record is not in
-    ///         the log. If only the sync failed, it may be.
+    ///         the log. If only the sync failed, the record may be in the log.
     ///     TypeError: `record` is not bytes-like.
     ///     ClosedError: The writer is closed.
     ///     RecordTooLargeError: The record is longer than `record_len_max`. It is not in the log.
     ///     MemoryError: There is not enough memory for the record, which is then not in the log. If
     ///         only the returned offset cannot be allocated, the record is in the log, and `tell()`
-    ///         is after it.
+    ///         returns the offset after it.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.append(b"one"), writer.append(b"two", sync=True)
@@ -366,9 +369,9 @@ impl Writer {
     /// For a column of pyarrow, polars or another library, no Python object is created for each
     /// record.
     ///
-    /// If this raises, the records before that point are in the log. After a failed write, however,
-    /// the records that had not reached the file are not in the log, which may be all of them.
-    /// `tell` returns where the log ends.
+    /// If this raises, the records before the error are in the log. After a failed write, however,
+    /// the log lacks the records that had not reached the file, which may be all of them. `tell`
+    /// returns where the log ends.
     ///
     /// Args:
     ///     records: An iterable of `bytes` or other buffers, or a column of bytes or text with
@@ -398,11 +401,13 @@ impl Writer {
                 "records must be an iterable of records, not {class}: append(record) takes one record"
             )));
         }
-        // The length of a list is known without a call, which would cost as much as a short record.
+        // `len` of a list needs no Python call. Such a call would cost as much as appending a short
+        // record.
         if let Ok(list) = records.cast_exact::<PyList>() {
             return self.extend_from(py, list.iter().map(Ok));
         }
-        // A batch is a table, and iterating over it yields its records.
+        // A `RecordBatch` would be imported as a table. It is iterated over instead, which yields
+        // its records.
         if !records.is_instance_of::<RecordBatch>()
             && let Some(column) = Column::of(records)?
         {
@@ -431,7 +436,7 @@ impl Writer {
 
     /// Writes all records so far to the operating system, or to the sink.
     ///
-    /// They then survive the end of this process, but not a crash of the machine.
+    /// The written records survive the end of this process, but not a crash of the machine.
     ///
     /// Raises:
     ///     OSError: As for `append`.
@@ -448,7 +453,7 @@ impl Writer {
 
     /// Flushes and waits until the records are on the disk.
     ///
-    /// For a new file, this also makes its name durable.
+    /// For a new file, this also makes its directory entry durable.
     ///
     /// Raises:
     ///     OSError: The records may not be on the disk. A failed sync cannot be repeated, so the
@@ -468,12 +473,13 @@ impl Writer {
     /// Waits until every byte before an offset is on the disk, without appending a record.
     ///
     /// One thread can append, and another can wait for the offset that `tell()` returns after the
-    /// append. If another thread's sync covers the offset, this call shares it. Otherwise, it
-    /// syncs. Ctrl-C raises after the sync.
+    /// append. If a running sync of another thread covers the offset, this call waits for that
+    /// sync. Otherwise, this call syncs. Ctrl-C raises after the sync.
     ///
     /// Args:
-    ///     offset: A file offset, in bytes. A record ends at the offset that `tell()` returns after
-    ///         its `append`, not at the one that `append` returns.
+    ///     offset: A file offset, in bytes. To wait for a record, pass the offset that `tell()`
+    ///         returns after its `append`. The offset that `append` returns is the start of the
+    ///         record.
     ///
     /// Raises:
     ///     OSError: `offset` is after the end of the log (`errno.EINVAL`), or a write or a sync
@@ -492,10 +498,10 @@ impl Writer {
         self.with_sink(py, |log| log.wait_durable(offset), |object| object.wait_durable(offset))
     }
 
-    /// Starts a new segment of a segmented log now, unless the last one has no record.
+    /// Starts a new segment of a segmented log now, unless the last segment has no record.
     ///
-    /// Without this call, a new segment starts when a record would make the last one longer than
-    /// `segment_len`.
+    /// Without this call, a new segment starts when a record would make the last segment longer
+    /// than `segment_len`.
     ///
     /// Returns:
     ///     The log offset at which the last segment starts, in bytes.
@@ -515,13 +521,14 @@ impl Writer {
         py.detach(|| log.rotate()).map_err(|error| self.raised(py, error))
     }
 
-    /// Removes the segments that end at or before an offset, the oldest first, and never the last.
+    /// Removes the segments that end at or before an offset, starting with the oldest. The last
+    /// segment is never removed.
     ///
     /// Other threads can append during this call. After a crash, some of these segments may still
-    /// exist, but never one without the next.
+    /// exist, but the remaining segments have no gap.
     ///
     /// Args:
-    ///     offset: A log offset, in bytes. No record at or after it is removed.
+    ///     offset: A log offset, in bytes. Records at or after it are kept.
     ///
     /// Returns:
     ///     The new `first_offset`.
@@ -545,7 +552,8 @@ impl Writer {
             .map_err(|error| self.raised(py, error))
     }
 
-    /// The log offset of the first byte not yet removed, or 0 if the log is not in segments.
+    /// The log offset of the first byte that has not been removed, or 0 if the log is not
+    /// segmented.
     #[getter]
     fn first_offset(&self) -> u64 {
         match &self.sink {
@@ -554,10 +562,10 @@ impl Writer {
         }
     }
 
-    /// Everything before this file offset is on the disk, and survives a crash of the machine.
+    /// The file offset before which everything is on the disk and survives a crash of the machine.
     ///
-    /// Before the first sync of this writer, this is 0, or the offset at which the last segment
-    /// starts. You can still read it after the writer is closed.
+    /// Before the first sync of this writer, this is 0, or for a segmented log the offset at which
+    /// the last segment starts. You can still read this attribute after the writer is closed.
     #[getter]
     fn durable_offset(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.status(py)?.durable_offset)
@@ -565,7 +573,7 @@ impl Writer {
 
     /// The region after the last complete record when the log was opened with `"a"`, or `None`.
     ///
-    /// `on_torn_tail` decides whether it was cut off or kept.
+    /// `on_torn_tail` decides whether the region was cut off or kept.
     #[getter]
     fn discarded_tail(&self) -> Option<SkippedRegion> {
         self.discarded_tail.map(|region| SkippedRegion(Finding::new(region)))
@@ -583,7 +591,7 @@ impl Writer {
         self.format.log_number
     }
 
-    /// How each record is compressed: `"zstd"`, or `None` if it is not.
+    /// How each record is compressed: `"zstd"`, or `None` for no compression.
     #[getter]
     fn compression(&self) -> Option<&'static str> {
         compression_name(self.format)
@@ -603,11 +611,11 @@ impl Writer {
 
     /// Flushes, syncs if `sync` requires it, and closes the file. Closing twice is allowed.
     ///
-    /// If other threads are waiting for a sync, this call waits until the sync is done. After
-    /// closing, another writer may open the file. In a forked child, this only closes the child's
-    /// copy of the descriptor.
+    /// If other threads are waiting for a sync, this call waits until the sync is done. Another
+    /// writer can then open the file. In a forked child, this only closes the child's copy of the
+    /// descriptor.
     ///
-    /// An object that was passed in is flushed but not closed.
+    /// If the sink is an object, it is flushed but not closed.
     ///
     /// Raises:
     ///     OSError: A write or a sync failed. The writer is closed anyway.
@@ -629,7 +637,7 @@ impl Writer {
 
     // The garbage collector calls this for the objects of a cycle while all of them are intact. A
     // sink that refers to its writer can therefore still be written to. A writer outside a cycle is
-    // [dropped](Drop).
+    // [dropped](Drop) instead.
     fn __del__(&self, py: Python<'_>) {
         if self.is_unclosed() {
             self.finalize(py, self.close(py));
@@ -639,8 +647,8 @@ impl Writer {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         match &self.sink {
             Sink::Disk(_) => Ok(()),
-            // A thread that is using the writer keeps alive the writer and everything that it
-            // refers to.
+            // If the lock is taken, a thread is using the writer. That thread keeps the writer and
+            // all of its referents alive.
             Sink::Object(object) => match object.try_lock().as_deref_mut() {
                 Some(Object {
                     writer: Some(writer), ..
@@ -652,10 +660,11 @@ impl Writer {
 
     #[pyo3(signature = (exc_type, *_rest), text_signature = "($self, exc_type, exc, traceback, /)")]
     fn __exit__(&self, py: Python<'_>, exc_type: &Bound<'_, PyAny>, _rest: &Bound<'_, PyTuple>) -> PyResult<()> {
-        // Closing a forked copy has no effect and cannot fail.
+        // In a forked child, closing has no effect and cannot fail.
         let had_failed = !self.is_forked() && self.status(py)?.has_failed;
         match self.close(py) {
-            // The failure has already been raised and is propagating.
+            // The writer had failed before, and that failure is already propagating as an
+            // exception.
             Err(_) if had_failed && !exc_type.is_none() => Ok(()),
             closed => closed,
         }
@@ -733,11 +742,11 @@ impl Log {
     ) -> PyResult<u64> {
         let mut count = 0;
         loop {
-            // Taking records from the iterable runs Python code, so it is done without the lock.
-            // The records are then appended together.
+            // Taking records from the iterable runs Python code, so the lock is not held here. A
+            // whole batch is then appended at once.
             let (batch, is_last) = next_batch(&mut records, self.batch_count());
-            // A closed writer is an error even if there is no record, but it must not replace an
-            // exception from the iterable.
+            // Extending a closed writer is an error even without records, but this error must not
+            // replace an exception from the iterable.
             if !batch.is_empty() || (count == 0 && is_last.is_ok()) {
                 let slices: Vec<&[u8]> = batch.iter().map(|record| record.as_bytes()).collect();
                 self.extend_by(py, &slices)?;
@@ -746,14 +755,14 @@ impl Log {
             if is_last? {
                 return Ok(count);
             }
-            // Appending a long list runs no Python code, so nothing else checks for signals.
+            // Taking records from a long list runs no Python code, so signals must be checked here.
             check_signals(py)?;
         }
     }
 
     fn extend_from_column(&self, py: Python<'_>, mut column: Column) -> PyResult<u64> {
         let mut count = 0;
-        // A closed writer is an error even if there is no record.
+        // Extending a closed writer is an error even without records.
         self.extend_by(py, &[])?;
         while let Some(array) = column.next(py)? {
             let mut start = 0;
@@ -797,7 +806,7 @@ impl Log {
     }
 
     /// Appends a record if that needs no waiting and runs no Python code. Otherwise, or if the
-    /// record cannot be appended at all, returns `None` and appends nothing.
+    /// append fails, returns `None` and appends nothing.
     #[inline]
     fn append_now(&self, record: &[u8]) -> Option<u64> {
         match &self.sink {
@@ -806,7 +815,7 @@ impl Log {
         }
     }
 
-    /// Appends a record to the buffer of a writer to an object, if there is room for it.
+    /// Appends a record to the buffer of a writer to an object, if the buffer has room for it.
     #[inline(never)]
     fn append_buffered(&self, object: &Exclusive<Object>, record: &[u8]) -> Option<u64> {
         let mut state = object.try_lock().filter(|_| !self.is_forked())?;
@@ -835,12 +844,12 @@ impl Log {
         done.map_err(|error| self.raised(py, error))
     }
 
-    /// Whether this is a copy in a forked child.
+    /// Checks whether this process is a forked child of the process that opened the writer.
     fn is_forked(&self) -> bool {
         Process::current().number() != self.owner
     }
 
-    /// Locks the writer to an object. Fails in a forked child and at the end of the program.
+    /// Locks the writer to an object. Fails in a forked child, and at the end of the program.
     fn object<'a>(&self, py: Python<'_>, object: &'a Exclusive<Object>) -> PyResult<MutexGuard<'a, Object>> {
         if self.is_forked() {
             return Err(self.raised(py, ErrorKind::Forked.into()));
@@ -852,12 +861,12 @@ impl Log {
     }
 
     /// Returns the state. If another thread holds the lock while it writes, this waits with the
-    /// interpreter released. Otherwise the interpreter is not released, because getting it back may
-    /// take a long time.
+    /// interpreter released. If the lock is free, the interpreter is not released, because getting
+    /// it back may take a long time.
     ///
-    /// The state is also available in a forked child, with one exception: at the fork, another
-    /// thread of the parent held the lock of the writer to an object. No thread of the child would
-    /// ever release that lock.
+    /// The state is also available in a forked child, with one exception. If another thread of the
+    /// parent held the lock of a writer to an object at the fork, this fails, because no thread of
+    /// the child would ever release that lock.
     fn status(&self, py: Python<'_>) -> PyResult<LogStatus> {
         match (self.try_status(), &self.sink) {
             (Some(status), _) => Ok(status),
@@ -874,7 +883,7 @@ impl Log {
         }
     }
 
-    /// Returns the segmented log. Fails if the log is not in segments.
+    /// Returns the segmented log. Fails if the log is not segmented.
     fn segments(&self, py: Python<'_>) -> PyResult<&SegmentedLog> {
         match &self.sink {
             Sink::Disk(LogOnDisk::Segments(log)) => Ok(log),
@@ -886,13 +895,13 @@ impl Log {
     }
 
     fn shown(&self) -> String {
-        // If another thread is using the writer, it is open.
+        // If another thread is using the writer, the writer is open.
         let is_closed = self.try_status().is_some_and(|status| status.is_closed);
         handle_repr("Writer", self.path.as_deref(), is_closed)
     }
 
-    /// Checks whether the writer still has to be closed. Returns false while it is in use, and in a
-    /// forked child.
+    /// Checks whether the writer still has to be closed. Returns `false` while another thread is
+    /// using it, and in a forked child.
     fn is_unclosed(&self) -> bool {
         !self.is_forked() && self.try_status().is_some_and(|status| !status.is_closed)
     }
@@ -900,8 +909,8 @@ impl Log {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         match &self.sink {
             Sink::Disk(log) => py.detach(|| log.close()).map_err(|error| self.raised(py, error)),
-            // This is a copy in a forked child. Only the process that opened the writer may write
-            // its buffer.
+            // Only the process that opened the writer may write its buffer. A forked child drops
+            // its copy.
             Sink::Object(object) if self.is_forked() => {
                 drop(object.try_lock().and_then(|mut state| state.writer.take()));
                 Ok(())
@@ -910,8 +919,7 @@ impl Log {
         }
     }
 
-    /// Warns about an unclosed writer. A failure to close it is only reported, because it cannot be
-    /// raised.
+    /// Warns about an unclosed writer. If closing it failed, the error is reported as unraisable.
     fn finalize(&self, py: Python<'_>, closed: PyResult<()>) {
         // A path contains no zero byte, so this cannot fail.
         let message = CString::new(format!("unclosed writer {}", self.shown())).unwrap_or_default();
@@ -936,7 +944,8 @@ impl AtEnd for Log {
             Sink::Disk(log) if py.detach(|| log.status()).is_closed => return,
             Sink::Disk(_) => self.close(py),
             Sink::Object(object) => {
-                // A thread that keeps appending would otherwise rarely leave the lock free.
+                // Refuse further appends. A thread that keeps appending would otherwise rarely
+                // leave the lock free.
                 self.is_ending.store(true, Relaxed);
                 match locked_soon(py, object) {
                     Some(object) if object.writer.is_none() => return,
@@ -954,16 +963,16 @@ impl AtEnd for Log {
 /// Closes the writer to an object.
 fn finish(py: Python<'_>, mut object: MutexGuard<'_, Object>) -> PyResult<()> {
     let writer = object.writer.take();
-    // The lock is released, because writing to an object runs Python code. The thread stays
-    // attached: at the end of the program, when the garbage collector finds unclosed objects, a
-    // thread that releases the interpreter does not get it back.
+    // Writing to an object runs Python code, so the lock is released first. This thread keeps the
+    // interpreter. At the end of the program, the garbage collector finds unclosed objects, and a
+    // thread that releases the interpreter then never gets it back.
     drop(object);
     let finished = writer.map_or(Ok(()), |writer| writer.finish().map(drop));
     finished.map_err(|error| to_python(py, error, None))
 }
 
-/// Locks the writer to an object. Returns `None` if another thread keeps writing for a second: that
-/// thread may wait forever, for example for the reader of a pipe.
+/// Locks the writer to an object. Returns `None` if another thread holds the lock for a second.
+/// Such a thread may wait forever, for example for the reader of a pipe.
 fn locked_soon<'a>(py: Python<'_>, object: &'a Exclusive<Object>) -> Option<MutexGuard<'a, Object>> {
     for _ in 0..100 {
         if let Some(locked) = object.try_lock() {
@@ -977,8 +986,8 @@ fn locked_soon<'a>(py: Python<'_>, object: &'a Exclusive<Object>) -> Option<Mute
 const NEEDS_A_PATH: &str = "flush, sync, sync_interval and segment_len require a path; \
      for an object, call flush() or sync()";
 
-/// Checks whether this is a single record or a string. Iterating over it would yield numbers or
-/// characters.
+/// Checks whether `records` is a single record or a string. Iterating over it would yield numbers
+/// or characters.
 fn is_one_record(records: &Bound<'_, PyAny>) -> bool {
     records.is_instance_of::<PyBytes>()
         || records.is_instance_of::<PyByteArray>()
@@ -986,8 +995,8 @@ fn is_one_record(records: &Bound<'_, PyAny>) -> bool {
         || records.is_instance_of::<PyString>()
 }
 
-/// Returns the next records that `extend` appends together, at most `count_max`, and whether they
-/// are the last ones. The second value is an error if taking the record after them failed.
+/// Returns the next records for `extend` to append together, at most `count_max`, and whether the
+/// iterable has ended. The second value is an error if the iterable raised after these records.
 fn next_batch<'py>(
     records: &mut impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
     count_max: usize,
@@ -1027,16 +1036,16 @@ impl FastAppend for Writer {
     }
 }
 
-/// An unclosed writer writes its buffer, as Python's own files do, and warns.
+/// Dropping an unclosed writer writes its buffer, as Python does for files, and warns.
 impl Drop for Writer {
     fn drop(&mut self) {
         if !self.is_unclosed() {
             return;
         }
-        // No warning can be issued during interpreter shutdown.
+        // During interpreter shutdown, attaching fails, and no warning is issued.
         let _ = Python::try_attach(|py| {
-            // A writer may be dropped because of an exception, and Python allows no calls while one
-            // is set.
+            // A writer may be dropped because of an exception. While an exception is set, Python
+            // allows no calls, so it is set aside.
             let _kept = KeptException::new(py);
             self.finalize(py, self.close(py));
         });

@@ -1,15 +1,16 @@
-//! Fast paths for the functions that are called once per record. They are `__next__` of the results
-//! of `iter(reader)`, `Reader.records` and `iter(batch)`, and `Writer.append`.
+//! Fast paths for the functions that are called once per record: `Writer.append`, and `__next__` of
+//! the iterators that `iter(reader)`, `Reader.records` and `iter(batch)` return.
 //!
 //! PyO3's functions parse the arguments, count the nested calls of the thread and pass the result
-//! through memory. For short records, that is a considerable part of the time. So the module
-//! exports a final subclass of each of these PyO3 classes, created with `PyType_FromSpecWithBases`,
-//! that adds one function. The function handles calls that neither wait nor raise. For all other
-//! calls, it calls the function of the base. It uses only the stable ABI.
+//! through memory. For short records, this takes a considerable part of the time. The module
+//! therefore exports a final subclass of each of these PyO3 classes, created with
+//! `PyType_FromSpecWithBases`. The subclass adds one function, which handles calls that neither
+//! wait nor raise. For all other calls, it calls the function of the base class. The function uses
+//! only the stable ABI.
 //!
-//! The subclass has the name, the documentation, the constructor and the attributes of its base.
-//! Its objects are created by calling the class, as in Python. `Py::new` would create an object of
-//! the base.
+//! The subclass has the name, the documentation, the constructor and the attributes of its base
+//! class. Its objects are created by calling the class, as in Python. `Py::new` would create an
+//! object of the base class.
 
 #![expect(
     unsafe_code,
@@ -32,32 +33,33 @@ use pyo3::{Borrowed, PyClass, PyTypeInfo, ffi};
 use crate::interpreter::interned;
 use crate::interpreter::python_code::PythonCode;
 
-/// The final subclass of a class. Each class keeps its own in a static.
+/// Caches the final subclass of a class. Each class keeps its own cache in a static.
 pub(crate) type FastClass = PyOnceLock<Py<PyType>>;
 
-/// A class of iterators with a fast `__next__`.
+/// A class of iterators that have a fast `__next__`.
 pub(crate) trait FastNext: PyClass<Frozen = True> + Sync {
     /// Returns the final subclass of this class.
     fn fast_class() -> &'static FastClass;
 
-    /// Returns the next item, if that needs no waiting and raises no exception. If it would raise
-    /// one, `__next__` tries again.
+    /// Returns the next item, if that needs no waiting and raises no exception. If an exception
+    /// would be raised, `__next__` tries again and raises it.
     fn next_now(&self, py: Python<'_>) -> Option<Py<PyAny>>;
 }
 
-/// A class of writers with a fast `append`.
+/// A class of writers that have a fast `append`.
 pub(crate) trait FastAppend: PyClass<Frozen = True> + Sync {
     /// Returns the final subclass of this class.
     fn fast_class() -> &'static FastClass;
 
     /// Appends a record and returns its offset, if that needs no waiting and raises no exception.
+    /// Otherwise, appends nothing.
     fn append_now(&self, record: &[u8]) -> Option<u64>;
 
-    /// Appends a record. This is the method of the class.
+    /// Appends a record. This is the regular method of the class.
     fn append<'py>(&self, record: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>;
 }
 
-/// Returns the final subclass of `T`. All objects belong to it.
+/// Returns the final subclass of `T`. All objects of `T` belong to it.
 pub(crate) fn class_with_next<T: FastNext>(py: Python<'_>) -> &Bound<'_, PyType> {
     class::<T>(py, T::fast_class(), |_| {
         Ok(ffi::PyType_Slot {
@@ -67,14 +69,15 @@ pub(crate) fn class_with_next<T: FastNext>(py: Python<'_>) -> &Bound<'_, PyType>
     })
 }
 
-/// Returns the final subclass of `T`. All objects belong to it.
+/// Returns the final subclass of `T`. All objects of `T` belong to it.
 pub(crate) fn class_with_append<T: FastAppend>(py: Python<'_>) -> &Bound<'_, PyType> {
     class::<T>(py, T::fast_class(), |base| {
         let append = base.getattr("append")?;
         let signature: String = append.getattr("__text_signature__")?.extract()?;
         let doc: Option<String> = append.getattr("__doc__")?.extract()?;
         let doc = CString::new(format!("append{signature}\n--\n\n{}", doc.unwrap_or_default()))?;
-        // Python keeps pointers to both for as long as the class lives, which is forever.
+        // Python keeps pointers to the method table and its text for as long as the class exists,
+        // which is forever.
         let methods = Box::leak(Box::new([
             ffi::PyMethodDef {
                 ml_name: c"append".as_ptr(),
@@ -93,9 +96,10 @@ pub(crate) fn class_with_append<T: FastAppend>(py: Python<'_>) -> &Bound<'_, PyT
     })
 }
 
-/// Returns the final subclass of `T` with the slot that `fast` creates. It is created once per
-/// process and stays the same if the module is imported again. If it cannot be created, returns `T`
-/// itself. All calls then still work, but more slowly, and `tests/api/test_fast_calls.py` fails.
+/// Returns the final subclass of `T` with the slot that `fast` creates. The subclass is created
+/// once per process and stays the same if the module is imported again. If it cannot be created,
+/// returns `T` itself. All calls then still work, but more slowly, and
+/// `tests/api/test_fast_calls.py` fails.
 fn class<'py, T: PyTypeInfo>(
     py: Python<'py>,
     class: &'static FastClass,
@@ -109,8 +113,8 @@ fn class<'py, T: PyTypeInfo>(
     class.bind(py)
 }
 
-/// Creates a final subclass with the name, the documentation and the attributes of `base`, and one
-/// additional slot.
+/// Creates a final subclass with the name, the documentation and the attributes of `base`, and with
+/// one additional slot.
 fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResult<Bound<'py, PyType>> {
     let name = CString::new(base.fully_qualified_name()?.to_str()?)?;
     let inherited = |slot: c_int| ffi::PyType_Slot {
@@ -121,9 +125,9 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
     let mut slots = [
         inherited(ffi::Py_tp_doc),
         inherited(ffi::Py_tp_new),
-        // This function frees an object of any subclass, and releases its class. Python's own
-        // function for subclasses also calls it, but calls `__del__` first, which only the garbage
-        // collector should do.
+        // The function of the base class frees an object of any subclass, and releases its class.
+        // Python's own function for subclasses calls that function too, but calls `__del__` first.
+        // Only the garbage collector should call `__del__`.
         inherited(ffi::Py_tp_dealloc),
         fast,
         ffi::PyType_Slot {
@@ -138,11 +142,11 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
     }
     let mut spec = ffi::PyType_Spec {
         name: name.as_ptr(),
-        // Zero means the same size as the base.
+        // Zero means the same size as the base class.
         basicsize: 0,
         itemsize: 0,
-        // Without `Py_TPFLAGS_BASETYPE`, the class is final. The functions that the garbage
-        // collector calls are inherited.
+        // Without `Py_TPFLAGS_BASETYPE`, the class is final. It inherits the functions that the
+        // garbage collector calls.
         flags: ffi::Py_TPFLAGS_DEFAULT as _,
         slots: slots.as_mut_ptr(),
     };
@@ -156,8 +160,8 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
         let class = ffi::PyType_FromSpecWithBases(&mut spec, base.as_ptr());
         Bound::from_owned_ptr_or_err(base.py(), class)?.cast_into_unchecked::<PyType>()
     };
-    // Copies the attributes, so that `vars`, `help` and other introspection show the same as for
-    // the base.
+    // The attributes are copied so that `vars`, `help` and other introspection show the same as for
+    // the base class.
     let own = class.getattr("__dict__")?;
     for item in base
         .getattr("__dict__")?
@@ -230,9 +234,8 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
             // the documentation says.
             return Some(unsafe { ffi::PyLong_FromUnsignedLongLong(offset) });
         }
-        // The call is attached through PyO3 from here on, so that it may wait and raise. If the
-        // interpreter is shutting down, attaching is refused, and the function of the base is
-        // called.
+        // From here on, PyO3 attaches the call, so it may wait and raise. If the interpreter is
+        // shutting down, attaching fails, and the function of the base class is called.
         Python::try_attach(|py| match writer.get().append(&record) {
             Ok(offset) => offset.into_ptr(),
             Err(error) => {
@@ -252,9 +255,9 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
     }
 }
 
-/// Calls the function of the base, for keywords and wrong arguments. They are passed in a tuple and
-/// a dictionary because the stable ABI has no vectorcall before Python 3.12. Returns `None` with an
-/// exception set if that fails.
+/// Calls the function of the base class, for keywords and wrong arguments. The arguments are passed
+/// in a tuple and a dictionary because the stable ABI has no vectorcall before Python 3.12. Returns
+/// `None` with an exception set if the call could not be made.
 ///
 /// # Safety
 ///
@@ -301,7 +304,7 @@ pub(crate) fn is_main_interpreter(_py: Python<'_>) -> bool {
     unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) == 0 }
 }
 
-/// Raises the exception that PyO3 makes from a panic.
+/// Raises the exception that PyO3 creates from a panic.
 #[cold]
 fn raised(panic: Box<dyn Any + Send>) -> *mut ffi::PyObject {
     let text = match panic.downcast_ref::<String>() {

@@ -5,9 +5,9 @@
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// Sets aside the current exception, if there is one, and restores it when this is dropped. Python
-/// can be called in between. PyO3's own `PyErr::take` panics on an exception that was created from
-/// a panic.
+/// Sets aside the current exception, if there is one, and restores it when this value is dropped.
+/// Python can be called in the meantime. PyO3's own `PyErr::take` panics if the exception was
+/// created from a panic.
 pub(crate) struct KeptException<'py> {
     exception: [*mut ffi::PyObject; 3],
     _py: Python<'py>,

@@ -6,7 +6,7 @@ pub(crate) mod python_code;
 
 use pyo3::Python;
 
-/// Returns the object with this name in a Python module. The object is imported once.
+/// Returns the object with this name from a Python module. The object is imported once.
 macro_rules! imported {
     ($py:expr, $module:literal, $name:literal) => {{
         static OBJECT: pyo3::sync::PyOnceLock<pyo3::Py<pyo3::PyAny>> = pyo3::sync::PyOnceLock::new();
@@ -15,8 +15,8 @@ macro_rules! imported {
     }};
 }
 
-/// Returns a name as an interned `str`, which is created once. PyO3's own macro panics if there is
-/// not enough memory.
+/// Returns a name as an interned `str`, which is created once. PyO3's own macro would panic if
+/// there is not enough memory.
 macro_rules! interned {
     ($py:expr, $name:literal) => {{
         static NAME: pyo3::sync::PyOnceLock<pyo3::Py<pyo3::types::PyString>> = pyo3::sync::PyOnceLock::new();
@@ -27,8 +27,7 @@ macro_rules! interned {
 
 pub(crate) use {imported, interned};
 
-/// Runs `work`, which may wait. If this thread holds the interpreter as `py`, it is released
-/// meanwhile.
+/// Runs `work`, which may wait. If `py` is passed, the interpreter is released while `work` runs.
 pub(crate) fn released<T: Send>(py: Option<Python<'_>>, work: impl FnOnce() -> T + Send) -> T {
     match py {
         Some(py) => py.detach(work),

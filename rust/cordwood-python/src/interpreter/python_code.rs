@@ -1,16 +1,15 @@
-//! Calls Python code in a way that is safe even if the program ends during the call.
+//! Calls Python code safely, even if the program ends during the call.
 //!
-//! While the interpreter ends, Python before 3.14 ends any other thread that asks for it, such as
-//! one that returns from `time.sleep` or `file.read`. It does so with `pthread_exit`, which unwinds
-//! the stack of that thread. Our functions are not made for that. Some abort the process at once,
-//! and where none does, PyO3's `catch_unwind` does. Data that other objects would still have
-//! written is then lost. So each call here has a guard next to it, which holds the thread until the
-//! process has ended. Python 3.14 does the same, and so does PyO3 where Rust code asks for the
-//! interpreter.
+//! While the interpreter shuts down, Python before 3.14 ends any other thread that asks for the
+//! interpreter, such as a thread that returns from `time.sleep` or `file.read`. It calls
+//! `pthread_exit`, which unwinds the stack of that thread. The functions of this crate must not be
+//! unwound in this way. Some of them would abort the process at once. Where none does, PyO3's
+//! `catch_unwind` aborts it. Data that other objects have not written yet is then lost. To prevent
+//! that, each call here has a guard next to it. The guard holds the thread until the process has
+//! ended. Python 3.14 does the same, and so does PyO3 where Rust code asks for the interpreter.
 //!
-//! Python code is called through [`PythonCode`] and imported by [`module`]. Clippy refuses PyO3's
-//! own methods for this (`clippy.toml`). A user's object that outlives a call is kept in a
-//! [`Held`].
+//! Python code is called through [`PythonCode`] and imported by [`module`]. Clippy rejects PyO3's
+//! own methods for this (`clippy.toml`). A [`Held`] keeps a user's object that outlives a call.
 
 #![expect(unsafe_code, reason = "PyO3 declares these functions of C as ones that never unwind")]
 
@@ -47,8 +46,8 @@ pub(crate) trait PythonCode<'py> {
     /// [`getattr_opt`](PyAnyMethods::getattr_opt) does.
     fn attribute(&self, name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>>;
 
-    /// Calls `isinstance(self, class)`, as [`is_instance`](PyAnyMethods::is_instance) does. For an
-    /// abstract class, the check is Python code.
+    /// Calls `isinstance(self, class)`, as [`is_instance`](PyAnyMethods::is_instance) does. If
+    /// `class` is an abstract class, this runs Python code.
     fn is_a(&self, class: &Bound<'py, PyAny>) -> PyResult<bool>;
 
     /// Calls `iter(self)`, as [`try_iter`](PyAnyMethods::try_iter) does.
@@ -62,9 +61,9 @@ impl<'py, A> Arguments<'py> for A where A: IntoPyObject<'py, Target = PyTuple, O
 
 type Object = *mut ffi::PyObject;
 
-/// Declares a C function that is given objects as one that may unwind. The compiler knows the
-/// original declaration, which says that it never unwinds. If the compiler recognised the function,
-/// it would leave out the guard.
+/// Declares that a C function may unwind. The compiler must not recognise the function, because its
+/// original declaration says that it never unwinds. Otherwise, the compiler would leave out the
+/// guard.
 macro_rules! may_unwind {
     ($function:path; $($object:ty),+ => $result:ty) => {
         black_box(transmute::<
@@ -148,7 +147,7 @@ pub(crate) fn object(py: Python<'_>, of_module: &str, name: &str) -> PyResult<Py
     Ok(module(py, of_module)?.getattr(new_interned(py, name)?)?.unbind())
 }
 
-/// An iterator.
+/// An iterator over the items of a Python iterable.
 pub(crate) struct Items<'py>(Bound<'py, PyAny>);
 
 impl<'py> Iterator for Items<'py> {
@@ -166,8 +165,8 @@ impl<'py> Iterator for Items<'py> {
 }
 
 /// A reference to a user's object. When the last reference is dropped, the object is released at
-/// once, even by a thread without the interpreter. This can run Python code, such as the `close` of
-/// a file.
+/// once, even by a thread without the interpreter. Releasing an object can run Python code, such as
+/// the `close` of a file.
 pub(crate) struct Held(Py<PyAny>);
 
 impl Held {
@@ -198,7 +197,7 @@ impl Drop for Held {
     }
 }
 
-/// Runs `call`, which only calls a function that may unwind.
+/// Runs `call`, which must do no more than call a function that may unwind.
 pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> T {
     let guard = Guard;
     let result = call();
@@ -207,7 +206,7 @@ pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> T {
 }
 
 /// A guard that is dropped only if the stack is unwound. A panic never drops it, because no Rust
-/// code runs next to it.
+/// code runs while it exists.
 struct Guard;
 
 impl Drop for Guard {

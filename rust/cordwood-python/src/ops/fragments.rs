@@ -1,4 +1,5 @@
-//! The function `fragments` and its iterator. The method `next_run` serves pictures of long logs.
+//! The function `fragments` and its iterator. Use the iterator's method `next_run` to draw pictures
+//! of long logs.
 
 use std::io::{self, Read, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -17,19 +18,21 @@ use crate::values::error::{check_signals, of_call, to_python, unsupported};
 use crate::values::options::{compression_name, compression_of, dialect_of};
 use crate::values::position::{Start, read_options};
 
-/// The maximum number of fragments that are found per step with the interpreter released.
+/// The maximum number of fragments to find each time the interpreter is released.
 const BATCH_MAX: usize = 512;
 
-/// Lists every fragment and every gap of a log, with the reason for each one that was not returned.
+/// Lists every fragment and every gap of a log, with a reason for each one that is not part of a
+/// returned record.
 ///
-/// Together they cover the file. Each starts where the previous one ends, and none crosses the end
-/// of a block. Damage is not an error here. The list matches the records and regions of `Reader`
-/// under the policy `"salvage"`: each fragment in a skipped region has the reason of that region.
-/// Memory use does not grow with the log.
+/// The fragments and gaps together cover the file. Each starts where the previous one ends, and
+/// none crosses the end of a block. Damage is not an error here. The list matches the records and
+/// regions of `Reader` under the policy `"salvage"`: each fragment in a skipped region has the
+/// reason of that region. Memory use does not grow with the log.
 ///
 /// Args:
-///     source: As for `Reader`, but it must be possible to read it twice: the path of a file, a URL
-///         or another source that is read in ranges, a buffer, or an object with `read` and `seek`.
+///     source: As for `Reader`, but it must be possible to read the source twice. It can be the
+///         path of a file, a URL or another source that is read in ranges, a buffer, or an object
+///         with `read` and `seek`.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
@@ -38,7 +41,7 @@ const BATCH_MAX: usize = 512;
 ///     An iterator of `Fragment`.
 ///
 /// Raises:
-///     DialectError: The source is not a log. Raised by the first step.
+///     DialectError: The source is not a log. The first step of the iterator raises this.
 ///     OSError: The source cannot be opened or read.
 ///     io.UnsupportedOperation: The source cannot seek.
 ///     OverflowError: An integer is negative or too large for its option.
@@ -80,8 +83,8 @@ impl Fragments {
             let Some(found) = fragments.peek(py)? else {
                 return Ok(None);
             };
-            // Creating the first one imports its class, and a signal handler may run during the
-            // import.
+            // Creating the first fragment imports its Python class, and a signal handler may run
+            // during the import.
             let fragment = Fragment(found)
                 .into_pyobject(py)
                 .map_err(|raised| of_call(py, raised))?;
@@ -93,8 +96,8 @@ impl Fragments {
     /// Returns the findings in the log so far.
     ///
     /// The result is a tuple: the dialect, the log number, the compression, the number of the other
-    /// log if this whole log belongs to another, and the number of records that start after damage
-    /// in the same block.
+    /// log if this whole log belongs to another log, and the number of records that start after
+    /// damage in the same block.
     #[getter]
     fn found(&self, py: Python<'_>) -> PyResult<Found> {
         self.with_reader(py, |found| {
@@ -108,11 +111,11 @@ impl Fragments {
 
     /// Merges the next fragments that have the same kind and reason and are in the same block.
     ///
-    /// Use it for pictures of long logs.
+    /// Use this method to draw pictures of long logs.
     ///
     /// Returns:
-    ///     A tuple: the offset, the end offset, the kind, the reason, its severity and the number
-    ///     of fragments. `None` at the end of the log.
+    ///     A tuple: the offset, the end offset, the kind, the reason, the severity of the reason,
+    ///     and the number of fragments. `None` at the end of the log.
     fn next_run(&self, py: Python<'_>) -> PyResult<Option<Run>> {
         self.with_reader(py, |fragments| {
             let kind = |fragment: ops::Fragment| {
@@ -136,7 +139,8 @@ impl Fragments {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // A thread that is using the reader keeps it and all objects that it refers to alive.
+        // If the lock is taken, a thread is using the reader. That thread keeps the reader and all
+        // of its referents alive.
         match self.0.try_lock().as_deref() {
             Some(fragments) => {
                 let mut referents = fragments.referents.iter().flatten();
@@ -155,18 +159,19 @@ impl Fragments {
     }
 }
 
-/// The offset, the end offset, the kind, the reason, the severity of the reason, and the number of
-/// fragments.
+/// The result of `next_run`: the offset, the end offset, the kind, the reason, the severity of the
+/// reason, and the number of fragments.
 type Run = (u64, u64, &'static str, Option<&'static str>, Option<&'static str>, u64);
 
-/// The dialect, the log number and the compression of a log, the number of the other log if this
-/// whole log belongs to another, and the number of records that start after damage.
+/// The result of `found`: the dialect, the log number, the compression, the number of the other log
+/// if this whole log belongs to another log, and the number of records that start after damage in
+/// the same block.
 type Found = (&'static str, Option<u32>, Option<&'static str>, Option<u32>, u64);
 
-/// One of two readers of the same source.
+/// One of two readers that read the same source independently.
 struct Half {
     input: Box<dyn Input>,
-    /// The position of this reader, if the other reader moves the same object.
+    /// The position of this reader. It is tracked only if both readers read the same Python object.
     position: Option<u64>,
 }
 
@@ -190,10 +195,10 @@ struct FragmentReader {
     found: vec::IntoIter<ops::Fragment>,
     /// The error that occurred after the fragments in `found`.
     failed: Option<cordwood::Error>,
-    /// The number of records that start after damage. It is part of the findings.
+    /// The number of records that start after damage in the same block. `found` returns it.
     salvaged_count: u64,
-    /// The first fragment of a run that has not been returned yet, the offset where the run ends so
-    /// far, and the number of its fragments.
+    /// A run that has not been returned yet: its first fragment, the offset where it ends so far,
+    /// and the number of its fragments.
     started: Option<(ops::Fragment, u64, u64)>,
 }
 
@@ -204,8 +209,8 @@ impl FragmentReader {
         let source = file.as_ref().unwrap_or(source);
         let (ahead, referent) = open(source, 0, options)?;
         let path = ahead.path().map(Path::to_owned);
-        // A file can be read at two positions unless it is a pipe, and a buffer always can. An
-        // object is shared.
+        // A file can be read at two positions unless it is a pipe. A buffer can always be read at
+        // two positions. A Python object has only one position, so the two readers share it.
         let another = ahead.get_ref().another();
         let is_shared = another.is_none();
         if is_shared && path.is_some() && !ahead.get_ref().can_seek() {
@@ -232,7 +237,7 @@ impl FragmentReader {
         })
     }
 
-    /// Returns the next fragment, but leaves it in `found`.
+    /// Returns the next fragment without removing it from `found`.
     #[inline]
     fn peek(&mut self, py: Python<'_>) -> PyResult<Option<ops::Fragment>> {
         if self.found.as_slice().is_empty() {
@@ -241,8 +246,8 @@ impl FragmentReader {
         Ok(self.found.as_slice().first().copied())
     }
 
-    /// Finds the next fragments. An error is raised only after the fragments before it have been
-    /// returned, except that Ctrl-C is raised at once.
+    /// Finds the next fragments. An error is raised only after all fragments before it have been
+    /// returned. Ctrl-C is raised at once.
     fn find(&mut self, py: Python<'_>) -> PyResult<()> {
         if self.failed.is_none() {
             check_signals(py)?;

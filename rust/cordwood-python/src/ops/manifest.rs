@@ -5,13 +5,13 @@ use std::path::Path;
 use cordwood::ReadOptions;
 use cordwood_payload::VersionEdit;
 
-/// Checks whether the new log at `path` is a MANIFEST that no engine opens. Every database needs
-/// certain numbers. The log was salvaged from a damaged one, so the edits that state them may be
-/// missing. Source: LevelDB `db/version_set.cc`, `VersionSet::Recover`; RocksDB
+/// Checks whether the new log at `path` is a MANIFEST that no engine can open. Every database needs
+/// certain numbers. The new log was salvaged from a damaged one, so the edits that set these
+/// numbers may be missing. Sources: LevelDB `db/version_set.cc`, `VersionSet::Recover`; RocksDB
 /// `db/version_edit_handler.cc`, `CheckIterationResult`.
 ///
-/// A log is a MANIFEST if all its records are version edits. If it has no records, the name of the
-/// `old` log decides.
+/// A log is a MANIFEST if all its records are version edits. If it has no records, the file name of
+/// the `old` log decides.
 ///
 /// # Errors
 ///

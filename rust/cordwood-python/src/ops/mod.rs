@@ -1,4 +1,4 @@
-//! Functions that process whole logs. This module defines `verify`, `salvage`, `pack` and `stat`.
+//! Functions that process whole logs. This file defines `verify`, `salvage`, `pack` and `stat`.
 
 pub(crate) mod detect;
 pub(crate) mod fragments;
@@ -29,14 +29,14 @@ use crate::values::{Report, Stat};
 /// the damage itself and not the rest of its block. `Report.salvaged_count` is the number of
 /// records that LevelDB and the policy `"skip"` would drop.
 ///
-/// If a log has a log number and damage is found in it, it is read a second time, provided that the
+/// If damage is found in a log with a log number, the log is read a second time, provided that the
 /// source can seek. The report then describes the second reading. This matters while RocksDB or
-/// Pebble writes a log over an older one: a reader may see the bytes of the older log where a
-/// record was written a moment later.
+/// Pebble writes a log over an older one. A reader may see bytes of the older log at a place where
+/// a record is written a moment later.
 ///
 /// Args:
-///     source: As for `Reader`, or a `Split`. Many logs can be given as a directory, for all logs
-///         in it and in its subdirectories; as a pattern, such as `"*.log"`; or as a list of paths,
+///     source: As for `Reader`, or a `Split`. To pass many logs, use a directory, which means all
+///         logs in it and in its subdirectories; a pattern, such as `"*.log"`; or a list of paths,
 ///         URLs, directories, patterns and splits.
 ///     threads: The number of threads to read with, 1 to 256. The report does not depend on it.
 ///         Only one thread is used for an object with `read`, for a log with log numbers, and for a
@@ -50,14 +50,14 @@ use crate::values::{Report, Stat};
 ///     verify_checksums: As for `Reader`. Default: `True`.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///     storage_options: As for `Reader`. Default: `None`.
-///     progress: A function that is called after each read, by the thread that read, with the
+///     progress: A function to call after each read. The thread that did the read calls it with the
 ///         number of bytes by which reading has advanced. The number is at most a few MiB, and 0 if
 ///         bytes were only read again. If the length of the source is known, the numbers add up to
 ///         at most that length. If the function raises, so does this function. Default: `None`.
 ///
 /// Returns:
-///     The report. `ok` is true if there is no damage. For many logs, a `Results`, which maps the
-///     name of each log to its report.
+///     The report. `ok` is true if there is no damage. For many logs, the result is a `Results`,
+///     which maps the name of each log to its report.
 ///
 /// Raises:
 ///     DialectError: The source is not a log.
@@ -103,8 +103,8 @@ pub(crate) fn verify(
 }
 
 /// Calls `work` with readers of `source` and the parts that they read. There is one reader for each
-/// of `threads` threads, or a single one if more would not be faster. Returns the result of `work`,
-/// and the path of the source if it has one.
+/// of `threads` threads, or a single reader if more would not be faster. Returns the result of
+/// `work`, and the path of the source if it has one.
 fn read_parts<T: Send>(
     source: &Bound<'_, PyAny>,
     options: ReadOptions,
@@ -126,7 +126,8 @@ fn read_parts<T: Send>(
         let detected = py.detach(|| whole.detect());
         match detected.map_err(|error| to_python(py, error, path.as_deref()))? {
             Some(format) => options = options.with_format(format),
-            // Options that name a dialect would claim that it is known.
+            // Options with a dialect would claim that the dialect is known, so only one reader is
+            // used.
             None => another = None,
         }
     }
@@ -153,12 +154,12 @@ fn read_parts<T: Send>(
 /// Reads a log under the policy `"salvage"`, and writes all its records to a new log.
 ///
 /// The source is not changed. The new log is written under a temporary name in the directory of
-/// `destination`, then synced, and renamed last. A file with the final name is therefore complete.
-/// If the source is a path, the new log has its permissions, as with `cp`. After a failure, the
-/// unfinished log is removed.
+/// `destination`, then synced, and finally renamed. A file with the final name is therefore
+/// complete. If the source is a path, the new log has the permissions of the source, as with `cp`.
+/// After a failure, the unfinished log is removed.
 ///
 /// Args:
-///     source: As for `Reader`. Or many logs, as for `verify`, except splits.
+///     source: As for `Reader`. You can also pass many logs, as for `verify`, but not splits.
 ///     destination: The path of the new log, which must not exist. For many logs, a directory,
 ///         which is created if it does not exist. Each log then keeps its path below the directory
 ///         or pattern that `source` names. The new log has the dialect, the log number and the
@@ -170,22 +171,22 @@ fn read_parts<T: Send>(
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///     repair_bit_flips: Also write each record whose damage can be explained by one flipped bit,
 ///         with that bit flipped back. `repaired_count` of the report counts these records, and
-///         `repaired` lists the repaired fragments. The checksum of such a record confirms its
-///         contents, assuming that only one bit was flipped. Default: `False`.
+///         `repaired` lists the repaired fragments. If only one bit was flipped, the checksum of a
+///         repaired record confirms its contents. Default: `False`.
 ///     storage_options: As for `Reader`. Default: `None`.
 ///     progress: As for `verify`. Default: `None`.
 ///
 /// Returns:
-///     The report on `source`. For many logs, a `Results`, as for `verify`.
+///     The report on `source`. For many logs, the result is a `Results`, as for `verify`.
 ///
 /// Raises:
 ///     DialectError: `source` is not a log.
 ///     FileExistsError: A file already exists at `destination`. It is not changed.
 ///     OSError: The source cannot be opened or read, the new log cannot be written, `destination`
-///         has the name of a segment, or the number in its name differs from the one in the
+///         has the name of a segment, or the number in its name differs from the number in the
 ///         records.
-///     OtherLogError: All of `source` belongs to a different log than its name or `log_number`
-///         states. No log is written.
+///     OtherLogError: All of `source` belongs to another log than its name or `log_number` states.
+///         No log is written.
 ///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: `Reader` does not accept `source`, or `destination` is not a path.
 ///     ValueError: An option has an invalid value.
@@ -228,7 +229,7 @@ pub(crate) fn salvage(
         .with_repair_bit_flips(repair_bit_flips);
     (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
     let (report, path) = read_once(source, progress, |source| ops::salvage(source, &destination, &options))?;
-    // The new log exists already. A failure to read it is not an error of this call.
+    // At this point, the new log exists. A failure to read it is not an error of this call.
     let lacks_an_edit = !report.is_ok()
         && py.detach(|| {
             let options = ReadOptions::default()
@@ -246,22 +247,23 @@ pub(crate) fn salvage(
 /// Copies all records of a closed log to a new log, for example to a packed log or back.
 ///
 /// The copy is strict: it contains all records, or no copy is made. Damage, an incomplete record at
-/// the end, and zeros are errors because each of them may have been a record. There is one
+/// the end, and zeros are errors, because a record may have been lost there. There is one
 /// exception. If the file consists of whole blocks, zeros that fill the block of the last record
 /// are treated as padding and left out.
 ///
-/// The same function unpacks a log. Copy a packed log to the dialect of the original log to get the
-/// same records back. The bytes are also the same if the original consisted of whole records only.
-/// Logs that could not be restored are refused: logs with a log number, with compression of each
-/// record or with engine metadata, `"wandb_old"` logs, and versions 0 and 1 of `"swanlab"`.
+/// This function also unpacks a log. Copy a packed log to the dialect of the original log to get
+/// the same records back. If the original consisted of whole records only, the bytes are the same
+/// too. Logs that could not be restored are refused. These are logs with a log number, with
+/// compression of each record or with engine metadata, `"wandb_old"` logs, and versions 0 and 1 of
+/// `"swanlab"`.
 ///
 /// The source is not changed. The new log is written as by `salvage`: a file with the final name is
 /// complete and on the disk. Only cordwood can read a packed log, so never pack a log that a
 /// database has to read.
 ///
 /// Args:
-///     source: As for `Reader`. It should be closed, because records that are appended during the
-///         copy may be missing from it.
+///     source: As for `Reader`. The log should be closed. Records that are appended during the copy
+///         may be missing from the new log.
 ///     destination: The path of the new log, which must not exist.
 ///     dialect: The dialect of the new log: `"packed"`, `"leveldb"`, `"wandb"` or `"swanlab"`.
 ///         Default: `"packed"`.
@@ -277,7 +279,8 @@ pub(crate) fn salvage(
 /// Raises:
 ///     CorruptionError: The log is damaged, ends in an incomplete record, or contains zeros other
 ///         than padding. No log is written.
-///     DialectError: `source` is not a log, or is one that could not be restored from the new log.
+///     DialectError: `source` is not a log, or is a log that could not be restored from the new
+///         log.
 ///     FileExistsError: A file already exists at `destination`. It is not changed.
 ///     OSError: The source cannot be opened or read, the new log cannot be written, or
 ///         `destination` has the name of a segment.
@@ -325,8 +328,8 @@ pub(crate) fn pack(
     })
 }
 
-/// Runs `work`, which reads a source once and writes a new log. Returns its result, and the path of
-/// the source if it has one.
+/// Runs `work`, which reads a source once and writes a new log. Returns the result of `work`, and
+/// the path of the source if it has one.
 fn read_once<T: Send>(
     source: &Bound<'_, PyAny>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -338,16 +341,16 @@ fn read_once<T: Send>(
     let watch = Watch::new(progress, source.file_len());
     let source = watched(source, &watch);
     let done = watch.run(py, 1, || work(source))?;
-    // An error that already has a path may be about the destination.
+    // If the error already has a path, it may be about the destination.
     Ok((done.map_err(|error| to_python(py, error, None))?, path))
 }
 
-/// Returns the `compression` argument of `pack`, which may be `None`.
+/// Converts the `compression` argument of `pack`, which may be `None`.
 fn given_compression(value: &Bound<'_, PyAny>) -> PyResult<Option<Option<Compression>>> {
     compression_of(value).map(Some)
 }
 
-/// The argument was omitted, so the new log has the default compression of its dialect.
+/// The value for an omitted argument. The new log then has the default compression of its dialect.
 const OF_DIALECT: Option<Option<Compression>> = None;
 
 /// Returns the path of a new log.
@@ -361,7 +364,7 @@ fn new_log_path(destination: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
 
 /// Reads a log to its end, and counts its contents.
 ///
-/// Damage is not an error here. It is handled as by `verify`.
+/// Damage is not an error here. It is handled as in `verify`.
 ///
 /// Args:
 ///     source: As for `verify`.
@@ -377,7 +380,7 @@ fn new_log_path(destination: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
 ///     progress: As for `verify`. Default: `None`.
 ///
 /// Returns:
-///     The counts. For many logs, a `Results`, as for `verify`.
+///     The counts. For many logs, the result is a `Results`, as for `verify`.
 ///
 /// Raises:
 ///     DialectError: The source is not a log.

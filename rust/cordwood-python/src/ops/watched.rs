@@ -1,5 +1,5 @@
-//! Sources that can be read with the interpreter released, by one thread or by several. Ctrl-C
-//! stops the reading, and progress is reported.
+//! Sources that one or several threads read with the interpreter released. Ctrl-C stops the
+//! reading, and progress is reported.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use crate::values::error::{call_python, check_signals_anywhere};
 
 /// A source that checks for Ctrl-C before each read and reports progress after it. The check is
 /// needed because the interpreter is released during the work. Only Python's main thread can detect
-/// Ctrl-C. The other threads stop once it has.
+/// Ctrl-C. All other threads stop after the main thread has detected it.
 pub(crate) struct Watched {
     input: Box<dyn Input>,
     watch: Arc<Watch>,
@@ -25,10 +25,11 @@ pub(crate) struct Watched {
 
 /// The state shared by all threads that read one log.
 pub(crate) struct Watch {
-    /// Called with the number of bytes of each read.
+    /// A Python function to call with the number of bytes of each read.
     progress: Option<Py<PyAny>>,
     /// The length of the source, and the number of bytes read. More bytes may be read than the
-    /// source has: threads read past the ends of their parts, and some logs are read twice.
+    /// source contains, because threads read past the ends of their parts and some logs are read
+    /// twice.
     len: u64,
     read_len: AtomicU64,
     /// The first exception raised by `progress` or by a signal handler. It stops all threads.
@@ -36,7 +37,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Creates the state for a source of `len` bytes, or of unknown length.
+    /// Creates the state for a source of `len` bytes. `None` means that the length is unknown.
     pub(crate) fn new(progress: Option<&Bound<'_, PyAny>>, len: Option<u64>) -> Arc<Self> {
         Arc::new(Watch {
             progress: progress.map(|progress| progress.clone().unbind()),
@@ -46,8 +47,8 @@ impl Watch {
         })
     }
 
-    /// Fails if `result` is an exception, or if an earlier one was. All other threads then fail at
-    /// their next read.
+    /// Fails if `result` is an exception, or if any thread had an exception before. All other
+    /// threads then fail at their next read.
     fn check(&self, result: io::Result<()>) -> io::Result<()> {
         if let Err(error) = result {
             let _ = self.raised.set(error.into());
@@ -58,7 +59,7 @@ impl Watch {
         }
     }
 
-    /// Runs `work`, which reads [`Watched`] sources, with the interpreter released. If there are
+    /// Runs `work`, which reads [`Watched`] sources, with the interpreter released. If `work` uses
     /// several threads, this thread only waits and checks for Ctrl-C.
     pub(crate) fn run<T: Send>(
         &self,
@@ -74,13 +75,13 @@ impl Watch {
                     let (sender, receiver) = mpsc::channel();
                     let thread = thread::Builder::new().spawn_scoped(scope, move || {
                         let done = work();
-                        // The receiver outlives the sender, so this cannot fail.
+                        // The receiver outlives the sender, so sending cannot fail.
                         let _ = sender.send(());
                         done
                     });
                     let thread = thread.map_err(cordwood::Error::from)?;
                     while let Err(RecvTimeoutError::Timeout) = receiver.recv_timeout(PAUSE) {
-                        // The threads see the exception at their next read.
+                        // The other threads see the exception at their next read.
                         let _ = self.check(check_signals_anywhere());
                     }
                     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -1,4 +1,4 @@
-//! Arguments that are paths or bytes.
+//! Conversions of arguments that are paths or bytes.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::interpreter::python_code::PythonCode;
 use crate::interpreter::{imported, interned};
 use crate::memory::buffer::bytes_of_buffer;
 
-/// Refuses a text file, which would return text instead of bytes.
+/// Refuses a text file, because reading it would return text instead of bytes.
 pub(crate) fn refuse_text(object: &Bound<'_, PyAny>) -> PyResult<()> {
     if object.is_a(imported!(object.py(), "io", "TextIOBase")?)? {
         return Err(PyTypeError::new_err(
@@ -36,7 +36,7 @@ pub(crate) fn is_path(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(object.is_instance_of::<PyString>() || object.attribute(interned!(object.py(), "__fspath__")?)?.is_some())
 }
 
-/// Refuses a URL. `why` ends the message and says how to correct the call.
+/// Refuses a URL. `why` is the end of the message and says how to correct the call.
 pub(crate) fn refuse_url(object: &Bound<'_, PyAny>, why: &str) -> PyResult<()> {
     if is_url(object)? {
         return Err(PyValueError::new_err(format!("{object} is a URL, and {why}")));
@@ -52,7 +52,7 @@ pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     let path: PathBuf = if object.is_instance_of::<PyString>() {
         object.extract()?
     } else {
-        // `__fspath__` may return bytes. The entries of `os.scandir(b".")` do.
+        // `__fspath__` may return bytes. For example, the entries of `os.scandir(b".")` do.
         let decode = imported!(object.py(), "os", "fsdecode")?;
         decode.run((object,))?.extract()?
     };
@@ -82,8 +82,8 @@ pub(crate) fn check_contiguous(view: &Bound<'_, PyMemoryView>) -> PyResult<()> {
     Err(PyTypeError::new_err("the buffer must be contiguous"))
 }
 
-/// Converts an index of one of `len` items, which may be negative, to an index from 0. Returns
-/// `None` if it is out of range.
+/// Converts the index of one of `len` items to an index from 0. A negative index counts from the
+/// end. Returns `None` if the index is out of range.
 pub(crate) fn place_of(index: &Bound<'_, PyAny>, len: u64) -> PyResult<Option<u64>> {
     match index.extract::<i64>() {
         Ok(index) if index < 0 => Ok(len.checked_sub(index.unsigned_abs())),
@@ -99,7 +99,7 @@ pub(crate) fn place_of(index: &Bound<'_, PyAny>, len: u64) -> PyResult<Option<u6
 pub(crate) fn bytes_of<'py>(name: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     match object.cast_exact::<PyBytes>() {
         Ok(bytes) => Ok(bytes.clone()),
-        // A subclass may define its own comparison.
+        // A subclass may define its own comparison, so its bytes are copied.
         Err(_) => copied_bytes(name, object),
     }
 }
@@ -114,8 +114,8 @@ fn copied_bytes<'py>(name: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'
     bytes_of_buffer(&view)
 }
 
-/// Returns the exception for an argument that is not a buffer, or whose buffer cannot be read.
-/// `error` is the reason.
+/// Returns the exception for an argument that is not a buffer or whose buffer cannot be read.
+/// `error` is the cause.
 #[cold]
 fn not_bytes(name: &str, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let py = object.py();
@@ -138,9 +138,9 @@ fn not_bytes(name: &str, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     refused
 }
 
-/// Returns `memoryview(object)`, or the reason why it cannot be created. A `MemoryError` is not
-/// about the object, and neither is an exception such as `KeyboardInterrupt` that is not an
-/// `Exception`. Both are raised.
+/// Returns `memoryview(object)`, or the exception that creating it raised. Some exceptions are not
+/// about the object: a `MemoryError`, and an exception that is not an `Exception`, such as
+/// `KeyboardInterrupt`. These are raised.
 pub(crate) fn view_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<Bound<'py, PyMemoryView>, PyErr>> {
     let py = object.py();
     match PyMemoryView::from(object) {
@@ -151,8 +151,8 @@ pub(crate) fn view_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<Bound<
     }
 }
 
-/// Checks whether `memoryview(object)` failed because of an error in the buffer of the object. If
-/// the object has no buffer, the error is a `TypeError`.
+/// Checks whether `memoryview(object)` failed because of an error in the object's buffer. For an
+/// object without a buffer, the error would be a `TypeError`.
 pub(crate) fn is_of_buffer(py: Python<'_>, error: &PyErr) -> bool {
     !error.is_instance_of::<PyTypeError>(py)
 }

@@ -1,5 +1,5 @@
-//! Converts errors of the core to Python exceptions. Their classes are written in Python, in
-//! `cordwood.errors`.
+//! Converts errors of the core to Python exceptions. The exception classes are written in Python,
+//! in `cordwood.errors`.
 
 use std::cell::Cell;
 use std::io;
@@ -23,12 +23,13 @@ use crate::memory::buffer::no_memory;
 /// usually takes precedence over the path in the error.
 pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> PyErr {
     let path = match error.kind {
-        // The error may be about a file in the directory that the user gave.
+        // The user may have given a directory, and the error may be about a file in it.
         ErrorKind::NotASegment | ErrorKind::Foreign { .. } => error.path.as_deref().or(path),
         _ => path.or(error.path.as_deref()),
     };
     let message = match &error.kind {
-        // An exception has its own message, and converting it to text runs Python code.
+        // An exception has its own message, and converting the exception to text would run Python
+        // code.
         ErrorKind::Io { .. } => String::new(),
         ErrorKind::Write { source, .. } if is_raised(source) => String::new(),
         kind => kind.to_string(),
@@ -36,7 +37,7 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
     let offset = error.offset();
     let exception = match error.kind {
         ErrorKind::Io { source, .. } => os_error(py, source, path),
-        // The exception is the user's, so it is returned unchanged. A hint would add a note to it.
+        // The user's own exception is returned unchanged. A hint would add a note to it.
         ErrorKind::Write { source, .. } if is_raised(&source) => return source.into(),
         ErrorKind::Write { source, .. } if source.kind() == io::ErrorKind::OutOfMemory => {
             PyMemoryError::new_err(placed(path, &message))
@@ -51,8 +52,8 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
             Err(error) => error,
         },
         ErrorKind::Forked => PyOSError::new_err(placed(path, &message)),
-        // Without an offset, this is about an option. With one, it is about a log from a later
-        // version.
+        // Without an offset, the error is about an option. With an offset, it is about a log that a
+        // later version wrote.
         ErrorKind::Unsupported { .. } if offset.is_none() => PyValueError::new_err(placed(path, &message)),
         ErrorKind::Closed => return closed(py, "writer", path),
         kind => {
@@ -67,7 +68,8 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
     }
 }
 
-/// Returns the name of the exception class for a fault of a log, and sets its attributes.
+/// Returns the name of the exception class for an error in a log, and sets the attributes of the
+/// exception.
 fn of_log(attributes: &Bound<'_, PyDict>, kind: &ErrorKind, offset: Option<u64>) -> PyResult<&'static str> {
     if let Some(offset) = offset {
         attributes.set_item("offset", offset)?;
@@ -127,15 +129,15 @@ fn of_log(attributes: &Bound<'_, PyDict>, kind: &ErrorKind, offset: Option<u64>)
         ErrorKind::NeverAppended { format, .. } | ErrorKind::NeverPacked { format, .. } => {
             set_format(format.dialect.name())?
         }
-        // An error with an offset is about a packed log.
+        // If the error has an offset, it is about a packed log.
         ErrorKind::Unsupported { .. } => set_format(Dialect::PACKED.name())?,
-        // `to_python` handles the other kinds. A later core may add more.
+        // `to_python` handles the other kinds. A later version of the core may add more.
         _ => "CordwoodError",
     })
 }
 
 /// Adds a hint to an exception that is not a `CordwoodError`. A `CordwoodError` gets its hint when
-/// it is created. If this fails, returns the exception that was raised by the attempt.
+/// it is created. If adding the hint fails, returns the exception from that failure instead.
 pub(crate) fn with_hint(py: Python<'_>, exception: PyErr, hint: Hint) -> PyErr {
     let add = || {
         let hint = HINT.member(py, hint.as_str())?;
@@ -148,8 +150,8 @@ pub(crate) fn with_hint(py: Python<'_>, exception: PyErr, hint: Hint) -> PyErr {
 }
 
 /// Returns an exception of a class that is written in Python. `set` returns the name of the class
-/// and sets the attributes. If the exception cannot be created, returns the one raised by the
-/// attempt.
+/// and sets the attributes. If the exception cannot be created, returns the exception from that
+/// failure instead.
 fn raised<'py>(
     py: Python<'py>,
     message: String,
@@ -175,8 +177,8 @@ pub(crate) fn closed(py: Python<'_>, what: &str, path: Option<&Path>) -> PyErr {
     raised(py, format!("the {what} is closed"), path, None, |_| Ok("ClosedError"))
 }
 
-/// Returns the exception for a followed log that was truncated, or whose path names another file
-/// (`is_rotated`).
+/// Returns the exception for a followed log that was truncated. If `is_rotated` is true, the
+/// exception says instead that the path names another file.
 pub(crate) fn not_followed(py: Python<'_>, is_rotated: bool, path: &Path, offset: u64, file_len: u64) -> PyErr {
     let message = match is_rotated {
         true => format!("the file was replaced or removed; the old one was read up to offset {offset}"),
@@ -213,7 +215,7 @@ fn payload_error_with(py: Python<'_>, error: cordwood_payload::PayloadError, mes
     })
 }
 
-/// Like [`payload_error`], for a fault that a table found.
+/// Like [`payload_error`], but for a fault that a table found.
 pub(crate) fn payload_fault<'py>(
     py: Python<'py>,
     fault: &cordwood_payload::table::Fault,
@@ -222,10 +224,10 @@ pub(crate) fn payload_fault<'py>(
     Ok(error.into_value(py).into_bound(py).into_any())
 }
 
-/// Converts an exception that was raised by a Python function that cordwood called to read, to
-/// write, to handle a signal or to log. A `StopIteration` or `StopAsyncIteration` would end the
-/// surrounding iteration as if the log ended there. It becomes the cause of a `RuntimeError`, as in
-/// a generator (PEP 479).
+/// Converts an exception from a Python function that cordwood called, such as a source, a sink, a
+/// signal handler or a logger. A `StopIteration` or `StopAsyncIteration` would end the surrounding
+/// iteration as if the log ended there. It is therefore raised as the cause of a `RuntimeError`, as
+/// in a generator (PEP 479).
 pub(crate) fn of_call(py: Python<'_>, raised: PyErr) -> PyErr {
     let name = if raised.is_instance_of::<PyStopIteration>(py) {
         "StopIteration"
@@ -239,29 +241,29 @@ pub(crate) fn of_call(py: Python<'_>, raised: PyErr) -> PyErr {
     error
 }
 
-/// Calls Python to read or write, in a thread that might not hold the interpreter. An exception
-/// becomes an error of kind `Other`, even an `InterruptedError`. With the kind of that error, the
-/// read or write would be repeated and the exception lost.
+/// Calls Python to read or write, in a thread that might not hold the interpreter. Every exception
+/// becomes an error of kind `Other`, even an `InterruptedError`. If the error had the kind
+/// `Interrupted`, the read or write would be repeated and the exception lost.
 pub(crate) fn call_python<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
     Python::try_attach(|py| work(py).map_err(|raised| io::Error::other(of_call(py, raised))))
         .unwrap_or_else(|| Err(io::Error::other("the interpreter has ended")))
 }
 
-/// Runs the handlers of signals that have arrived. Fails with the exception that a handler raised.
+/// Runs the handlers of signals that have arrived. Fails with the exception that a handler raises.
 pub(crate) fn check_signals(py: Python<'_>) -> PyResult<()> {
     py.check_signals().map_err(|raised| of_call(py, raised))
 }
 
-/// Like [`check_signals`], but during a read or write. See [`call_python`].
+/// Like [`check_signals`], but for use during a read or write. See [`call_python`].
 pub(crate) fn check_signals_anywhere() -> io::Result<()> {
-    // There are no handlers after the interpreter has shut down.
+    // After the interpreter has shut down, there are no handlers to run.
     Python::try_attach(|py| check_signals(py).map_err(io::Error::other)).unwrap_or(Ok(()))
 }
 
-/// Like [`check_signals`], in a thread that may or may not hold the interpreter, such as an Arrow
-/// consumer that reads a stream. The thread that holds the interpreter may be waiting for this one.
-/// So only the main thread checks, because signals reach no other thread. It checks rarely, because
-/// getting the interpreter from a busy thread may take 5 ms.
+/// Like [`check_signals`], but in a thread that may or may not hold the interpreter, such as an
+/// Arrow consumer that reads a stream. The thread that holds the interpreter may be waiting for
+/// this thread. Only the main thread checks, because signals reach no other thread. It checks
+/// rarely, because getting the interpreter from a busy thread may take 5 ms.
 pub(crate) fn check_signals_in_main_thread() -> io::Result<()> {
     thread_local!(static NEXT: Cell<Option<Instant>> = const { Cell::new(None) });
     if MAIN_THREAD.get() != Some(&thread::current().id()) {
@@ -278,10 +280,10 @@ pub(crate) fn check_signals_in_main_thread() -> io::Result<()> {
 /// The time between two checks for signals.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The main thread, once it has been seen.
+/// The main thread. It is unknown until a call from it has been seen.
 static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
 
-/// Remembers this thread if it is the main one. It cannot be recognised without the interpreter.
+/// Remembers this thread if it is the main thread. Only the interpreter can tell whether it is.
 pub(crate) fn note_main_thread(py: Python<'_>) -> PyResult<()> {
     let threading = module(py, "threading")?;
     let current = threading.run_method(interned!(py, "current_thread")?, ())?;
@@ -291,15 +293,15 @@ pub(crate) fn note_main_thread(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Returns an `OSError` of the right subclass with the path, or the exception that a Python object
-/// raised during the read or write.
+/// Returns an `OSError` of the matching subclass with the path. If a Python object raised an
+/// exception during the read or write, returns that exception instead.
 pub(crate) fn os_error(py: Python<'_>, error: io::Error, path: Option<&Path>) -> PyErr {
     if let Some(errno) = error.raw_os_error() {
         return numbered(errno, strerror(py, errno), path);
     }
     let errno = match error.kind() {
         _ if is_raised(&error) => return error.into(),
-        // This error was created by the core: errors of the system have a number.
+        // The core created this error. Errors of the operating system have a number.
         io::ErrorKind::OutOfMemory => {
             return PyMemoryError::new_err(placed(path, "not enough memory for the next record"));
         }
@@ -309,8 +311,8 @@ pub(crate) fn os_error(py: Python<'_>, error: io::Error, path: Option<&Path>) ->
         io::ErrorKind::UnexpectedEof => EIO,
         _ => return error.into(),
     };
-    // The core creates some of these errors, with a text that names the fault. For the others, use
-    // the text of the system instead of Rust's.
+    // The core creates some of these errors with a text that describes the fault. For the others,
+    // the operating system's text is used instead of Rust's.
     let text = match error.get_ref() {
         Some(fault) => fault.to_string(),
         None => strerror(py, errno),
@@ -318,14 +320,14 @@ pub(crate) fn os_error(py: Python<'_>, error: io::Error, path: Option<&Path>) ->
     numbered(errno, text, path)
 }
 
-/// Checks whether this is an exception that Python code raised.
+/// Checks whether an error is an exception that Python code raised.
 fn is_raised(error: &io::Error) -> bool {
     error
         .get_ref()
         .is_some_and(<dyn std::error::Error + Send + Sync>::is::<PyErr>)
 }
 
-/// Returns an `OSError` of the subclass for the number.
+/// Returns an `OSError` of the subclass for this `errno` number.
 fn numbered(errno: i32, text: String, path: Option<&Path>) -> PyErr {
     match path {
         Some(path) => PyOSError::new_err((errno, text, path.as_os_str().to_owned())),
@@ -340,14 +342,15 @@ const EEXIST: i32 = 17;
 const EISDIR: i32 = 21;
 pub(crate) const EINVAL: i32 = 22;
 
-/// Returns the text of the system for an error. Rust's text ends with the number, which Python
+/// Returns the operating system's text for an error. Rust's text ends with the number, which Python
 /// already shows.
 fn strerror(py: Python<'_>, errno: i32) -> String {
     let text = imported!(py, "os", "strerror").and_then(|strerror| strerror.run((errno,))?.extract());
     text.unwrap_or_else(|_| io::Error::from_raw_os_error(errno).to_string())
 }
 
-/// Returns the message of an exception that has no attribute for the path.
+/// Returns the message of an exception whose class has no attribute for the path. The path, if
+/// there is one, comes first in the message.
 fn placed(path: Option<&Path>, message: &str) -> String {
     match path {
         Some(path) => format!("{}: {message}", path.display()),

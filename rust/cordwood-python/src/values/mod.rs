@@ -1,5 +1,5 @@
-//! Arguments, results and exceptions. This module converts results to named tuples, which are
-//! written in Python in `cordwood.types`.
+//! Arguments, results and exceptions. This module converts results to named tuples. Their classes
+//! are written in Python, in `cordwood.types`.
 
 pub(crate) mod arguments;
 pub(crate) mod enums;
@@ -23,8 +23,8 @@ use self::enums::{FRAGMENT_KIND, FRAGMENT_PART, OUTCOME_KIND, REASON, WAIT_REASO
 use self::options::{compression_name, dialect_name};
 use crate::memory::buffer::{new_int, new_text, try_bytes};
 
-/// Makes a type convertible to an object of the class with this module and name. All fields are
-/// given in order.
+/// Makes a type convertible to a named tuple of the given module and class name. The fields must be
+/// listed in order.
 macro_rules! named_tuple {
     (
         $module:literal, $name:literal,
@@ -58,7 +58,7 @@ macro_rules! named_tuple {
 pub(crate) use named_tuple;
 
 /// A field of a named tuple. If there is not enough memory, the conversion raises a `MemoryError`.
-/// PyO3's own conversions would panic.
+/// PyO3's own conversions would panic instead.
 pub(crate) trait IntoField<'py> {
     fn into_field(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
 }
@@ -131,18 +131,19 @@ pub(crate) fn severities(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(severities)
 }
 
-/// Describes the reason of a region in words. This is the result of `SkippedRegion.description`.
+/// Describes the reason of a skipped region in words. `SkippedRegion.description` returns this
+/// text.
 ///
 /// Args:
 ///     reason: The reason.
-///     region: The region whose attributes are the details of the reason. Attributes that this
+///     region: The region. Its attributes are the details of the reason. Attributes that this
 ///         reason does not have are ignored.
 ///
 /// Returns:
 ///     The text.
 ///
 /// Raises:
-///     ValueError: No such reason exists.
+///     ValueError: The reason is unknown.
 #[pyfunction]
 #[pyo3(signature = (reason, region, /))]
 pub(crate) fn reason_in_words(reason: &str, region: &Bound<'_, PyAny>) -> PyResult<String> {
@@ -153,23 +154,23 @@ pub(crate) fn reason_in_words(reason: &str, region: &Bound<'_, PyAny>) -> PyResu
     }
 }
 
-/// Returns the listed regions.
+/// Converts the regions in the list of findings.
 pub(crate) fn listed<'py>(py: Python<'py>, findings: &Findings) -> PyResult<Bound<'py, PyTuple>> {
     PyTuple::new(py, findings.listed().iter().copied().map(SkippedRegion))
 }
 
-/// The outcome of reading. The default is the outcome of reading that has not started.
+/// The outcome of reading. The default value is for reading that has not started.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Outcome {
-    /// `None` if reading has not reached an end.
+    /// How reading ended, or `None` if it has not reached an end.
     end: Option<cordwood::End>,
     offset: u64,
     zeros_offset: Option<u64>,
 }
 
 impl Outcome {
-    /// Returns the outcome of reading that has reached `position`. Reading has ended there if there
-    /// is an `end`. `zeros_offset` is the start of the zeros at the end of the file.
+    /// Returns the outcome of reading that has reached `position`. If `end` is set, reading has
+    /// ended there. `zeros_offset` is the start of the zeros at the end of the file.
     pub(crate) fn at(position: u64, end: Option<cordwood::End>, zeros_offset: Option<u64>) -> Self {
         Outcome {
             end,
@@ -228,13 +229,13 @@ named_tuple!("cordwood.types", "Fragment", |fragment: Fragment, py| {
 
 pub(crate) struct Report {
     pub(crate) report: ops::Report,
-    /// Names the contents of records that are missing from the new log of `salvage`. Only this
-    /// crate decodes them.
+    /// A name for records that are missing from the new log of `salvage`. It is determined here
+    /// because the core does not decode the contents of records.
     pub(crate) lost_content: Option<&'static str>,
     pub(crate) path: Option<PathBuf>,
 }
 
-/// Returns the number of bytes in the regions, for each reason that occurs.
+/// Returns the total number of bytes in the regions of each reason that occurs.
 pub(crate) fn len_by_reason<'py>(py: Python<'py>, findings: &Findings) -> PyResult<Bound<'py, PyDict>> {
     let lens = PyDict::new(py);
     for (name, _, len) in findings.lens() {

@@ -1,5 +1,4 @@
-//! Converts the values of options. An invalid value is refused with an error that lists the valid
-//! ones.
+//! Converts the values of options. An invalid value raises an error that lists the valid ones.
 
 use std::ops;
 use std::str::FromStr;
@@ -54,7 +53,7 @@ pub(crate) fn threads_of(threads: isize) -> PyResult<usize> {
     }
 }
 
-/// Converts an argument that is a time in seconds. A time past the range of any clock means
+/// Converts an argument that is a time in seconds. A time that is too large for the clock means
 /// forever.
 pub(crate) fn time_of(name: &str, seconds: f64) -> PyResult<Duration> {
     if seconds >= 1e15 {
@@ -68,7 +67,7 @@ pub(crate) fn time_of(name: &str, seconds: f64) -> PyResult<Duration> {
     }
 }
 
-/// Returns a time in seconds, as Python shows it.
+/// Converts a time to seconds, as Python shows it.
 pub(crate) fn in_seconds(time: Duration) -> f64 {
     if time == Duration::MAX {
         f64::INFINITY
@@ -77,12 +76,13 @@ pub(crate) fn in_seconds(time: Duration) -> f64 {
     }
 }
 
-/// Returns the class for the names of detected dialects. Its docstring explains it.
+/// Returns the class for the names of detected dialects. The docstring of the class explains it.
 fn detected_class(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     imported!(py, "cordwood.types", "DetectedDialect")
 }
 
-/// Returns the name of a dialect for Python. [`dialect_of`] turns the name into the same dialect.
+/// Returns the name of a dialect for Python. [`dialect_of`] converts the name back to the same
+/// dialect.
 pub(crate) fn dialect_name(py: Python<'_>, dialect: Dialect) -> PyResult<Bound<'_, PyAny>> {
     if dialect.is_detected() {
         detected_class(py)?.run((dialect.name(),))
@@ -115,7 +115,7 @@ pub(crate) fn compression_name(format: LogFormat) -> Option<&'static str> {
     format.compression.map(Compression::name)
 }
 
-/// Returns the policy that the two options define together.
+/// Returns the sync policy that the two options define together.
 pub(crate) fn sync_policy_of(sync: &str, sync_interval: Option<Duration>) -> PyResult<SyncPolicy> {
     let policies = [
         ("never", SyncPolicy::Never),

@@ -10,21 +10,22 @@ use crate::values::options::{compression_of, dialect_of, range_of};
 
 /// An offset in a log, with marks that identify the log. `Follower.position` returns one.
 ///
-/// An offset is valid in one log only, so a position also keeps checksums of some bytes before the
-/// offset: in the first block of the log and in the block before the offset. In a segmented log, it
-/// also keeps a checksum of the end of the previous segment. The checksums are compared when
-/// reading or following starts at a position, and another log is a `LogChangedError`. The log may
-/// have grown, been copied, been renamed or lost its oldest segments in the meantime. A block that
-/// contains damage is not compared. A position at offset 0 fits any log.
+/// An offset is valid in one log only. A position therefore also keeps checksums of some bytes
+/// before the offset: some in the first block of the log, and some in the block before the offset.
+/// In a segmented log, it also keeps a checksum of the end of the previous segment. When reading or
+/// following starts at a position, these checksums are compared. If they differ, the log is not the
+/// same, and `LogChangedError` is raised. The same log may have grown, been copied, been renamed or
+/// lost its oldest segments in the meantime. A block that contains damage is not compared. A
+/// position at offset 0 fits any log.
 ///
-/// `str` returns the text of a position, which is short and has no line break. `Position(text)` is
-/// the same position again. Positions can be pickled and compared.
+/// `str(position)` is a short text without a line break. `Position(text)` restores the position
+/// from that text. Positions can be pickled and compared.
 ///
 /// Args:
 ///     text: The text of a position.
 ///
 /// Raises:
-///     ValueError: The text is not that of a position, or it comes from a later release.
+///     ValueError: The text is not the text of a position, or a later release wrote it.
 ///
 /// >>> with cordwood.open("live.log", "w") as writer:
 /// ...     _ = writer.append(b"one")
@@ -67,21 +68,20 @@ impl Position {
     }
 }
 
-/// Returns the marks of a position, for a log that Python reads.
+/// Returns the marks of a position, for a log that is read by Python code.
 ///
 /// Args:
 ///     position: The position.
 ///
-/// Returns:
-///     The start, the length and the checksum of the bytes of each mark, and the version that a
-///     store has given to the log.
+///     The start, the length and the checksum of each mark, and the version that the object store
+///     has given to the log.
 #[pyfunction]
 pub(crate) fn marks_of(position: &Bound<'_, Position>) -> (Vec<(u64, u32, u32)>, Option<String>) {
     let position = &position.get().0;
     (position.marks().collect(), position.version().map(str::to_owned))
 }
 
-/// Returns another offset in the same log.
+/// Returns the position at another offset in the same log.
 ///
 /// Args:
 ///     position: A position in the log.
@@ -97,11 +97,11 @@ pub(crate) fn moved_to(position: &Bound<'_, Position>, offset: u64) -> Position 
 /// Returns the position at the start of a log.
 ///
 /// Args:
-///     start: The first block of the log, or all of it.
-///     dialect: As for `Reader`. If it is `None`, the start is not compared.
+///     start: The first block of the log, or the whole log if it is shorter.
+///     dialect: As for `Reader`. If it is `None`, the start of the log is not compared.
 ///     log_number: As for `Reader`.
 ///     compression: As for `Reader`.
-///     version: The version that a store has given to the log.
+///     version: The version that the object store has given to the log.
 ///
 /// Returns:
 ///     A `Position` with the offset 0.
@@ -121,7 +121,7 @@ pub(crate) fn start_of(
     Position(position.unwrap_or_default().with_version(version))
 }
 
-/// Returns the position at the start of a log on a disk.
+/// Returns the position at the start of a log on disk.
 ///
 /// Args:
 ///     path: The path of a file or of a segmented log.
@@ -176,7 +176,7 @@ impl FromPyObject<'_, '_> for Start {
     }
 }
 
-/// Builds the options of reading that most functions have in common from their arguments.
+/// Builds the read options from the arguments that most functions have in common.
 pub(crate) fn read_options(
     (dialect, log_number, compression): (Option<Dialect>, Option<u32>, Option<Compression>),
     (start, end): (Start, Option<u64>),

@@ -10,7 +10,7 @@ use super::shown::short_repr;
 /// A record and its place in the file, as returned by `Reader.records` and `Follower.poll`.
 ///
 /// A record is immutable. Two records are equal if their offsets, their data and `salvaged` are
-/// equal. The constructor takes the attributes as keywords.
+/// equal. The constructor takes the attributes as keyword arguments.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     writer.extend([b"one", b"two"])
@@ -22,22 +22,24 @@ use super::shown::short_repr;
 /// Record(offset=10, end_offset=20, data=b'two')
 #[pyclass(frozen, module = "cordwood", get_all)]
 pub(crate) struct Record {
-    /// File offset of the first fragment's header, in bytes. `Reader.seek` accepts it.
+    /// File offset of the header of the record's first fragment, in bytes. `Reader.seek` accepts
+    /// it.
     pub(crate) offset: u64,
-    /// File offset after the last fragment's data, in bytes.
+    /// File offset after the data of the record's last fragment, in bytes.
     pub(crate) end_offset: u64,
-    /// The bytes that were written.
+    /// The contents of the record.
     pub(crate) data: Py<PyBytes>,
-    /// Whether the record starts after damage in the same block. Only under the policy `"salvage"`.
+    /// Whether the record starts after damage in the same block. This can be true only under the
+    /// policy `"salvage"`.
     ///
-    /// The checksums of such a record are valid, but its start had to be searched for. A log inside
-    /// the data of a record can look the same.
+    /// The checksums of a salvaged record are valid, but its start had to be searched for. If the
+    /// data of a record contains another log, a record of that log can look the same.
     pub(crate) salvaged: bool,
 }
 
 impl Record {
-    /// Returns the item of an iterator: the record, or only its bytes. This runs no Python code
-    /// because the garbage collector does not track a `Record`.
+    /// Converts the record to the item of an iterator: the record itself, or only its bytes. This
+    /// runs no Python code, because the garbage collector does not track a `Record`.
     #[inline]
     pub(crate) fn item(self, py: Python<'_>, has_offsets: bool) -> PyResult<Py<PyAny>> {
         match has_offsets {
