@@ -11,15 +11,15 @@
 `open` is the entry point. It returns a `Reader` or a `Writer`. `follow` reads a log while it is written.
 
 `verify`, `salvage`, `pack`, `stat`, `fragments` and `map` work on whole logs. `info` also describes databases and
-exports. `scan` makes a table of many logs, for every program that reads Arrow. `evidence` makes a page about one or
-more logs.
-`index` returns records by their numbers. The package `cordwood.payload` decodes the data that programs keep in
-records. The package `cordwood.compat` replaces the readers of other packages.
+exports. `scan` makes a table of the records of many logs, which any program that reads Arrow can use. `evidence`
+makes a page about one or more logs. `index` returns records by their numbers. The package `cordwood.payload` decodes
+the data that programs keep in records. The package `cordwood.compat` contains replacements for the readers of other
+packages.
 
-A reader raises a `CorruptionError` when it reaches damage, and its next step continues after it. With the option
-`on_corruption`, it skips the damage instead, ends the log there, or also salvages the valid records after it: see
-`Reader`. `Reader.ok` says whether any damage was found, and `Reader.skipped` says where. `help(cordwood.errors)`
-shows all exceptions.
+A reader raises a `CorruptionError` when it reaches damage, and its next step continues after the damage. With the
+option `on_corruption`, the reader skips the damage instead, stops at it, or also salvages the valid records after it.
+See `Reader` for the details. `Reader.ok` tells whether any damage was found, and `Reader.skipped` lists the skipped
+regions. `help(cordwood.errors)` shows all exceptions.
 """
 
 from typing import TYPE_CHECKING
@@ -87,7 +87,7 @@ _LATE = {
     "_splits": ("group_splits", "plan_splits"),
     "_tables.scan": ("DecodedScan",),
 }
-"""The names that few programs need. Their modules take milliseconds to import, so they are imported on first use."""
+"""Names that few programs need. Importing their modules takes milliseconds, so they are imported on first use."""
 
 
 def __getattr__(name: str) -> object:

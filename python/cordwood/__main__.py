@@ -1,4 +1,4 @@
-"""`python -m cordwood`: the command line, where its script is not on the path."""
+"""Runs the command line as `python -m cordwood`, for systems where its script is not on the path."""
 
 import sys
 

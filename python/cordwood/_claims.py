@@ -1,4 +1,4 @@
-"""Reads a range of a log while another worker may take over its end, as in a splittable DoFn of Apache Beam."""
+"""Reads a range of a log while another worker may take over the end of the range, as in Apache Beam."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from cordwood._native import Reader, RecordBatch
 from cordwood.types import BLOCK_LEN
 
 OpenRange: TypeAlias = Callable[[int, int], AbstractContextManager[Reader]]
-"""Opens a reader of the bytes `[start, end)` of a log."""
+"""A function that opens a reader of the bytes `[start, end)` of a log."""
 
 WHOLE_LEN = 1 << 63
-"""The length of a place in a log that cannot be read in parts. The only place in such a log contains every byte."""
+"""The length of a place in a log that cannot be read in parts. Such a log has one place with all of its bytes."""
 
 
 class ClaimedRange:
-    """The records and regions of a log that start at the places `[first, end)`, if these can be claimed.
+    """The records and regions of a log that start in the places `[first, end)`, if these places can be claimed.
 
-    A place is a block. A log that cannot be read in parts has only one place, with the length `WHOLE_LEN`.
+    A place is a part of a log that is claimed as a whole, usually a block. A log that cannot be read in parts has
+    only one place, with the length `WHOLE_LEN`.
 
     Args:
-        open_range: Opens a reader of the log.
+        open_range: A function that opens a reader of a range of the log.
         first: The number of the first place.
-        end: The number of the place after the last one.
+        end: The number of the place after the last place.
         place_len: The length of a place in bytes.
     """
 
@@ -38,12 +39,12 @@ class ClaimedRange:
     def batches(
         self, try_claim: Callable[[int], bool], *, target_len: int = 1 << 18
     ) -> Iterator[tuple[RecordBatch, int]]:
-        """Yields batches of records, each with the number of its records that start at claimed places (at least one).
+        """Yields batches of records, each with the number (at least 1) of its records that start in claimed places.
 
         Args:
-            try_claim: Claims a place at which a record starts. It is called once for each of these places, in order,
-                and finally for `end`. After it has returned false, no further record is returned.
-            target_len: As for `Reader.record_batches`.
+            try_claim: A function that claims a place in which a record starts. It is called once for each such place,
+                in order, and finally for `end`. After it has returned false, no more records are returned.
+            target_len: Same as for `Reader.record_batches`.
         """
         claimed = self._first - 1
         with self._open(self._end) as self._reader:
@@ -62,15 +63,17 @@ class ClaimedRange:
         try_claim(self._end)
 
     def findings(self, end: int) -> Reader:
-        """Returns a closed reader. Its `skipped` and `skipped_len` apply to the places `[first, end)`.
+        """Returns a closed reader whose `skipped` and `skipped_len` apply to the places `[first, end)`.
 
         Args:
-            end: The end of the range after `batches`. It is smaller than before if another worker took over the rest.
+            end: The end of the range after `batches` has finished. It is smaller than before if another worker took
+                over the rest.
         """
         end_offset = end * self._place_len
         if end == self._end or all(region.end_offset <= end_offset for region in self._reader.skipped):
             return self._reader
-        # The reader was ahead of the claims, and a region may be in both ranges. So this range is read again.
+        # The reader was ahead of the claims, and a region may extend into the range of another worker. So this range
+        # is read again.
         with self._open(end) as reader:
             for _ in reader.record_batches():
                 pass

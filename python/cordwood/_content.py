@@ -28,7 +28,7 @@ DIRECTORIES = {
     "entity": ("an export of Datastore or Firestore", {"entity", "export-metadata"}),
     "wandb": ("runs of Weights & Biases", {"wandb"}),
 }
-"""The name of a directory in which a log has this kind of records, and the kinds that the other logs may have."""
+"""For each kind of records, the name of a directory with such logs, and the kinds that its other logs may have."""
 
 
 def info(
@@ -37,15 +37,15 @@ def info(
     threads: int = 1,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Info:
-    """Summarizes a file or a directory: its format, its records, its damage, its databases and its exports.
+    """Summarizes a file or a directory, including its format, records, damage, databases and exports.
 
-    All logs are read. Tables of databases are not read, but missing tables are reported.
+    All logs are read. The tables of databases are not read, but missing tables are reported.
 
     Args:
-        source: A log, a directory of logs, a pattern such as `"*.log"`, or a URL. Or several of these, which are
+        source: A log, a directory of logs, a pattern such as `"*.log"`, a URL, or several of these, which are
             described together.
-        threads: The number of threads that read.
-        storage_options: As for `Reader`. Default: `None`.
+        threads: The number of threads that read logs.
+        storage_options: Same as for `Reader`. Default: `None`.
 
     Returns:
         The summary. Its `failures` list the files that could not be read.
@@ -74,7 +74,7 @@ def info(
 
 
 class Log(NamedTuple):
-    """A log and further findings in its records."""
+    """A log and additional facts about its records."""
 
     report: Report
     dialect: str
@@ -84,7 +84,7 @@ class Log(NamedTuple):
 
 
 def read(file: Input, threads: int, progress: Progress) -> Log:
-    """Reads a log, then its first record again. The log of a run is read again completely. `each` calls this."""
+    """Reads a log, and then reads its first record again, or the whole log of a run. `each` calls this."""
     path = file.name
     if path == "-" or is_stream(path):
         text = "info reads a log more than once, and this is stdin, a pipe or a device: copy it to a file"
@@ -103,13 +103,13 @@ def read(file: Input, threads: int, progress: Progress) -> Log:
 
 
 class Content:
-    """Combines the logs of a source."""
+    """Combines the contents of the logs of a source."""
 
     def __init__(self) -> None:
         self._dialects = Counter[str]()
         self._compressions = Counter[str]()
         self._payloads = Counter[str]()
-        # The attributes of `Info` that are sums.
+        # The attributes of `Info` that are sums over all logs.
         self._sums = Counter(dict.fromkeys((*_OF_REPORT, *_OF_SUMMARY), 0))
         self._entity_logs: list[str] = []
         self._runs: list[Run] = []
@@ -119,7 +119,7 @@ class Content:
         self._report: Report | None = None
 
     def add(self, file: Input, log: Log) -> None:
-        """Adds a log."""
+        """Adds the contents of a log."""
         path, report, payload = file.name, log.report, log.payload
         self._runs += [log.run] if log.run else []
         if payload == "entity" and file.is_in_directory:
@@ -145,7 +145,7 @@ class Content:
         self._report = report
 
     def info(self, path: str, fold: Fold) -> Info:
-        """Returns the summary of a source. Call this once all results are taken."""
+        """Returns the summary of a source. Call this once all results have been added."""
         fold.judge()
         files, databases, exports = fold.files, fold.databases, fold.exports
         listed = {os.path.realpath(name) for export in exports for name in export.files}
@@ -190,7 +190,7 @@ def _payload(file: Input, report: Report, dialect: str, log: dict[str, Any]) -> 
     with contextlib.suppress(ValueError):
         if is_of_export(file.name) and overall_message(file.name) is not None:
             return "export-metadata"
-    # The kind of a log without records is known only if the dialect determines it.
+    # If a log has no records, its kind is known only if the dialect determines it.
     fits = kinds_of(first.data if first else b"", dialect)
     if not (first or fits):
         return None
@@ -200,7 +200,7 @@ def _payload(file: Input, report: Report, dialect: str, log: dict[str, Any]) -> 
 def _directory(
     payloads: Counter[str], databases: Sequence[Database], exports: Sequence[Export], unlisted: Sequence[str]
 ) -> str | None:
-    """Returns the name of a directory with these kinds of records, or `None` if they are mixed or mostly unknown."""
+    """Returns the name of a directory with these kinds of records. `None` if they are mixed or mostly unknown."""
     known = payloads.keys() - {"other"}
     known_count = sum(payloads[name] for name in known)
     if databases and known <= DIRECTORIES["version-edit"][1] and known_count >= payloads["other"]:
@@ -215,12 +215,12 @@ def _directory(
     return None
 
 
-# The years 1 to 9999.
+# The Unix times in the years 1 to 9999.
 _TIMES = range(-62_135_596_800, 253_402_300_800)
 
 
 def _times_of(path: str, log: dict[str, Any]) -> tuple[float, float] | tuple[None, None]:
-    """Returns when the first and the last steps of a run were logged."""
+    """Returns the times at which the first and the last steps of a run were logged."""
     with Reader(path, **log) as reader:
         first, last = float("inf"), float("-inf")
         decoder = RecordDecoder("wandb-history")

@@ -1,9 +1,10 @@
-"""Checks whether the directory of a database is complete, and which of the files that its engine needs are missing.
+"""Checks whether a database is complete, and which of the files that its engine needs are missing.
 
-An engine reads `CURRENT`, then the MANIFEST that it names, then the tables and the logs that the MANIFEST lists.
-These files may change while they are read. The engine writes a file before it lists it, and removes a file only when
-it is no longer listed. So a directory with a fault is read again until neither `CURRENT` nor a MANIFEST changes
-during the reading. Each file is looked up after the MANIFEST was read, because the list of the directory is older.
+An engine reads `CURRENT`, then the MANIFEST that `CURRENT` names, then the tables and the logs that the MANIFEST
+lists. These files may change while they are read. The engine writes a file before it lists the file, and removes a
+file only after the file is no longer listed. So a directory with a fault is read again until neither `CURRENT` nor a
+MANIFEST changes during the reading. Whether a file exists is checked after the MANIFEST is read, because the listing
+of the directory is older.
 """
 
 from __future__ import annotations
@@ -32,44 +33,44 @@ _NAMES_MAX = 10
 """The maximum number of files that a line names."""
 
 _TEXT_LEN_MAX = 1 << 20
-"""How many bytes of `CURRENT`, the options and an info log are read. Everything relevant is at their start."""
+"""At most this many bytes of `CURRENT`, the options and an info log are read. Only their starts matter."""
 
 _MANIFEST = re.compile(r"MANIFEST-([0-9]{1,20})")
 _MARKER = re.compile(r"marker\.manifest\.([0-9]+)\.(MANIFEST-[0-9]+)")
 _TABLE = re.compile(r"[0-9]+\.(ldb|sst)")
 _LOG = re.compile(r"[0-9]+\.log")
 _ANY_LOG = re.compile(r"([0-9]+)(?:-[0-9]+)?\.log")
-"""Matches every log, including the further files in which Pebble continues a log."""
+"""Matches the name of every log, including the additional files in which Pebble continues a log."""
 _OTHER_CURRENT = re.compile(r"CURRENT\.([0-9]{1,20}|bak)")
 _OPTIONS = re.compile(r"OPTIONS-([0-9]{1,20})")
 _INFO_LOG = re.compile(r"LOG(\.old\.[0-9]+)?")
 
-# These texts may come from anyone. The patterns scan each line only once, whatever it contains.
+# These texts may come from untrusted sources, so the patterns scan each line only once, whatever it contains.
 _OWN_DIRECTORY = re.compile(r"(?m)^(?>.*?manifest file: ?)(.*)/MANIFEST-")
 _DIRECTORIES = re.compile(r"(?m)^(?>.*?SST files in )(.*) dir, Total Num|^(?>.*?cf_paths does not yet exist: )(.*)$")
 _SEPARATORS = "/\\"
-"""A text may contain a Windows path, on whatever system it is read."""
+"""A text may contain a Windows path, even if it is read on another system."""
 _LOG_DIRECTORY = re.compile(r"(?m)^[ \t]*wal_dir=(.+)$")
 _SKIPS_TORN_LOGS = re.compile(rb"(?m)^[ \t]*wal_recovery_mode=k(Skip|Tolerate)")
 _ACCEPTS_TORN_LOGS = re.compile(rb"(?m)^[ \t]*strict_wal_tail=false")
 _REFUSES_TORN_LOGS = re.compile(rb"(?m)^[ \t]*wal_recovery_mode=kAbsoluteConsistency")
 
 _NETEASE = b"\x80\x1d\x30\x01"
-"""A `CURRENT` that starts with these bytes is encrypted, and so is the MANIFEST."""
+"""If `CURRENT` starts with these bytes, both `CURRENT` and the MANIFEST are encrypted."""
 
 _BATCH = struct.Struct("<QI")
-"""The start of a write batch: its first sequence number, and the number of its operations."""
+"""The header of a write batch, which has its first sequence number and the number of its operations."""
 
 
 def databases_of(files: Iterable[Input], damaged: Iterable[object]) -> tuple[list[Database], list[tuple[str, OSError]]]:
-    """Returns the databases in the directories of these files, and the directories that are not read.
+    """Returns the databases in the directories of these files, and the directories that were not read.
 
-    Directories are not read if they cannot be, or if they are given by URL: see `unjudged`. `damaged` contains the
-    paths of the damaged logs and of the files that are not logs. Other values in it are ignored.
+    A directory is not read if it cannot be read, or if it is given as a URL. See `unjudged`. `damaged` contains the
+    paths of the damaged logs and of the files that are not logs. Other values in `damaged` are ignored.
     """
     files = list(files)
     parts = (os.path.split(file.name) for file in files if file.is_in_directory and "://" not in file.name)
-    # A log may be named by another path of its directory.
+    # The path of a log may contain another path of the same directory.
     names: dict[str, set[str]] = defaultdict(set)
     for directory, name in (os.path.split(path) for path in damaged if isinstance(path, str)):
         if _ANY_LOG.fullmatch(name):
@@ -90,14 +91,14 @@ def _is_of_database(name: str) -> bool:
 
 
 def database_in(directory: str, damaged: Collection[str] = ()) -> Database | None:
-    """Judges the directory of a database.
+    """Checks the database in a directory.
 
     Args:
         directory: The path of the directory.
-        damaged: The names of the damaged files in it. Only the logs that the engine reads matter.
+        damaged: The names of the damaged files in the directory. Only logs that the engine reads are considered.
 
     Returns:
-        The database. `None` if there is none in the directory, or if NetEase has encrypted it.
+        The database. `None` if the directory contains no database, or if NetEase has encrypted it.
 
     Raises:
         OSError: The directory or a file in it cannot be read.
@@ -115,10 +116,10 @@ _Read = TypeVar("_Read")
 
 
 def judged(path: object, read: _Read) -> _Read:
-    """Returns the `Report` or the `Stat` of a log, corrected according to the files beside it.
+    """Returns the `Report` or the `Stat` of a log after taking the files next to the log into account.
 
-    It is no fault if the newest log of a database belongs entirely to another log. `other_log_number` is then set to
-    `None`.
+    If the newest log of a database belongs entirely to another log, this is not a fault. In this case,
+    `other_log_number` is set to `None`.
     """
     log: Any = read
     is_fault = log.other_log_number is None or not is_without_record(path, log.log_number)
@@ -128,12 +129,12 @@ def judged(path: object, read: _Read) -> _Read:
 def is_without_record(path: object, number: int | None) -> bool:
     """Checks whether a file is the newest log of a database and has no record.
 
-    RocksDB writes a new log over an older one (`recycle_log_file_num`). Until its first record is written, the new
+    RocksDB writes a new log over an older log (`recycle_log_file_num`). Until its first record is written, the new
     log belongs entirely to the older one.
 
     Args:
-        path: The path of the file. For any other value, the result is false.
-        number: The log number with which it was read. It must be the number in its name.
+        path: The path of the file. If this is not a path, the result is false.
+        number: The log number with which the file was read. It must be the number in the file's name.
     """
     if not is_path(path):
         return False
@@ -150,9 +151,9 @@ class _Manifest:
 
     Attributes:
         is_intact: Whether the MANIFEST is a log without damage.
-        is_torn: Whether it ends in an incomplete record.
+        is_torn: Whether the MANIFEST ends in an incomplete record.
         is_decoded: Whether all edits are known.
-        is_of_leveldb: Whether LevelDB knows all fields of the edits.
+        is_of_leveldb: Whether LevelDB supports all fields of the edits.
         numbers: The last value of each numeric field, by the name of the field.
         log_numbers: The smallest log number that each column family needs.
         synced_lens: The synced length, in bytes, of each log that RocksDB tracks.
@@ -178,17 +179,17 @@ class _Manifest:
 
     @property
     def oldest_log_number(self) -> int:
-        """The smallest number of a log that the database needs, or 0 if it needs none."""
+        """The smallest number of a log that the database needs, or 0 if it needs no log."""
         return max(self.numbers.get("min_log_number_to_keep", 0), min(self.log_numbers.values(), default=0))
 
     @property
     def log_number_min(self) -> int:
-        """A lower bound. No log with a smaller number is needed, even by RocksDB's two-phase transactions."""
+        """A lower bound for the numbers of the needed logs, which also holds for RocksDB's two-phase transactions."""
         others = (self.numbers.get(kind, 0) for kind in ("min_log_number_to_keep", "prev_log_number"))
         return min([min(self.log_numbers.values(), default=0), *filter(None, others)])
 
     def fault(self, engine: Engine) -> ProblemKind | None:
-        """Returns why the engine cannot open a database with this MANIFEST, or why it is unknown whether it can."""
+        """Returns why the engine cannot open a database with this MANIFEST, or why this is not known."""
         needed = (
             {"next_file_number"} if engine == Engine.PEBBLE else {"next_file_number", "log_number", "last_sequence"}
         )
@@ -202,7 +203,7 @@ class _Manifest:
 
 
 class _Directory:
-    """A directory and the files in it at one time."""
+    """The files in a directory at one point in time."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -215,9 +216,9 @@ class _Directory:
         markers = [match for match in map(_MARKER.fullmatch, self.names) if match]
         self.marker = max(markers, key=lambda match: int(match[1]), default=None)
         self.version = (self.current, self.marker and self.marker[0], lens)
-        """Changes whenever the engine changes which files it needs."""
+        """A value that changes whenever the engine changes which files it needs."""
         self._no_record: dict[str, bool] = {}
-        """Caches the results of `_has_no_record`, because each call reads a log."""
+        """The results of `_has_no_record`, which are cached because each call reads a log."""
 
     def _path(self, name: str) -> str:
         return os.path.join(self.path, name)
@@ -231,7 +232,7 @@ class _Directory:
         return status.st_size if stat.S_ISREG(status.st_mode) else None
 
     def _text(self, name: str) -> bytes | None:
-        """Returns the start of a file, or `None` in the same cases as `_len`."""
+        """Returns the start of a file, or `None` if `_len` returns `None`."""
         if self._len(name) is None:
             return None
         try:
@@ -244,18 +245,18 @@ class _Directory:
         return [name for name in self.names if pattern.fullmatch(name)]
 
     def database(self, damaged: Collection[str]) -> Database | None:
-        """Returns the database, or `None` if there is none or NetEase has encrypted it."""
+        """Returns the database, or `None` if there is no database or NetEase has encrypted it."""
         if not self._is_database():
             return None
         database = self._judged()
-        # If the number is not known, the engine may read every log. An empty file is not a damaged log.
+        # If the number is not known, the engine may read every log. An empty file does not count as a damaged log.
         oldest = database.log_number_min or 0
         logs = ((name, _ANY_LOG.fullmatch(name)) for name in sorted(damaged))
         needed = [self._path(name) for name, match in logs if match and int(match[1]) >= oldest and self._len(name)]
-        # The writes that are missing at the end of such a log may be in its damaged part.
+        # The writes that seem to be missing at the end of such a log may be in its damaged part.
         rest = [each for each in database.problems if each.kind != ProblemKind.LOG_CUT or each.path not in needed]
         problems = [*rest, *(Problem(ProblemKind.LOG_DAMAGED, path) for path in needed)]
-        # Once the files have been fetched, the other problems are gone.
+        # The other problems disappear once these files have been fetched.
         pointers = [Problem(kind, problem.path) for problem in problems if (kind := _pointer_kind(problem.path))]
         return database._replace(problems=tuple(pointers or problems))
 
@@ -272,7 +273,8 @@ class _Directory:
             engine = self._engine(manifest)
             if fault := manifest.fault(engine):
                 problems.append(Problem(fault, self._path(name)))
-                # An incomplete list does not show which files are missing, or that another MANIFEST is older.
+                # An incomplete list of files does not show which files are missing, or whether another MANIFEST is
+                # older.
                 if fault in (ProblemKind.MANIFEST_DAMAGED, ProblemKind.MANIFEST_UNKNOWN):
                     return Database(self.path, engine, name, None, None, tuple(problems))
                 manifest = None
@@ -295,8 +297,8 @@ class _Directory:
 
     def _is_database(self) -> bool:
         above, name = os.path.split(os.path.abspath(self.path))
-        # Titan keeps a MANIFEST of another kind in a directory of RocksDB. When an engine repairs a database, it
-        # moves the files that it replaces to the directory "lost".
+        # Titan keeps a MANIFEST of another kind in a directory of RocksDB. An engine that repairs a database moves
+        # the replaced files to the directory "lost".
         if name == "titandb" or (name == "lost" and os.path.isfile(os.path.join(above, "CURRENT"))):
             return False
         has_tables, has_logs = bool(self._matching(_TABLE)), bool(self._matching(_LOG))
@@ -304,7 +306,7 @@ class _Directory:
             return bool(self.marker or self.manifests or has_tables or has_logs)
         if self.current is not None or not self.manifests:
             return False
-        # A directory of copied or salvaged logs is not a database. A database that never had a CURRENT is empty.
+        # A directory of copied or salvaged logs is not a database, and a database that never had a CURRENT is empty.
         return has_tables or (has_logs and not self.names.isdisjoint(("LOCK", "LOG", "IDENTITY")))
 
     def _named(self) -> tuple[ProblemKind | None, str | None]:
@@ -325,9 +327,9 @@ class _Directory:
         return (ProblemKind.CURRENT_MORE_LINES, None) if more else (None, first)
 
     def _others(self) -> list[str]:
-        """Returns the file that goleveldb uses in place of a wrong `CURRENT`, if that file names a MANIFEST."""
+        """Returns the file that goleveldb uses instead of a wrong `CURRENT`, if this file names a MANIFEST."""
         names = [name for name in self.names if _OTHER_CURRENT.fullmatch(name)]
-        # The newest one comes first, `CURRENT.bak` last.
+        # The newest file comes first, and `CURRENT.bak` comes last.
         names.sort(key=lambda name: int(name[8:]) if name[8:].isdecimal() else -1, reverse=True)
         return [name for name in names if (self._text(name) or b"").decode(errors="replace")[:-1] in self.manifests][:1]
 
@@ -337,7 +339,7 @@ class _Directory:
         return self._lines(max(names, key=_number)) if names else b""
 
     def _lines(self, name: str) -> bytes:
-        """Returns the start of a text with LF line ends, because Git on Windows may have changed them."""
+        """Returns the start of a text file with LF line ends, which Git on Windows may have changed."""
         return (self._text(name) or b"").replace(b"\r\n", b"\n")
 
     def _engine(self, manifest: _Manifest | None) -> Engine:
@@ -369,7 +371,7 @@ class _Directory:
             else:
                 missing.setdefault(family, []).append(name)
         for family, absent in missing.items():
-            # All tables of a column family with the same path_id are in one directory.
+            # All tables of a column family that have the same path_id are in one directory.
             is_elsewhere = family not in found and engine != Engine.LEVELDB and self._may_have_other_directories(engine)
             kind = ProblemKind.TABLE_ELSEWHERE if is_elsewhere else ProblemKind.TABLE_MISSING
             yield from (Problem(kind, self._path(name)) for name in absent)
@@ -377,8 +379,8 @@ class _Directory:
     def _may_have_other_directories(self, engine: Engine) -> bool:
         """Checks whether RocksDB or Pebble may keep tables in other directories.
 
-        RocksDB's info logs name each directory of tables (`db_paths`, `cf_paths`), but its options do not. The tables
-        of a backup are in a directory that all backups share. Pebble may keep tables in a store.
+        The info logs of RocksDB name each directory of tables (`db_paths`, `cf_paths`), but the options do not. The
+        tables of a backup are in a directory that all backups share. Pebble may keep tables in a store.
         """
         above, name = os.path.split(os.path.abspath(self.path))
         backup, private = os.path.split(above)
@@ -399,9 +401,9 @@ class _Directory:
         return [text.decode(errors="replace") for name in self._matching(_INFO_LOG) if (text := self._lines(name))]
 
     def _has_other_log_directory(self) -> bool:
-        """Checks whether the options name another directory for the logs.
+        """Checks whether the options place the logs in another directory.
 
-        The options of RocksDB before version 7 always name a directory, which may be that of the database itself.
+        Before version 7, the options of RocksDB always name a directory of logs, which may be the database itself.
         """
         found = _LOG_DIRECTORY.search(self._options().decode(errors="replace"))
         return found is not None and found[1].rstrip(_SEPARATORS) not in map(_own_directory, self._infos())
@@ -409,12 +411,13 @@ class _Directory:
     def _log_problems(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
         unlisted = self._unlisted_tables(manifest, engine)
         yield from (Problem(ProblemKind.TABLE_UNLISTED, self._path(name)) for name in unlisted)
-        # The engine removed the log that a torn MANIFEST names after a later edit listed a table. That edit is gone.
+        # The engine wrote a later edit, which listed a table, and then removed the log that a torn MANIFEST names.
+        # The later edit is missing from the MANIFEST.
         if unlisted and manifest.is_torn:
             return
         if engine == Engine.LEVELDB:
-            # LevelDB makes a log before the edit that names it, and removes it after the edit that names the next
-            # log.
+            # LevelDB creates a log before it writes the edit that names the log, and removes the log after the edit
+            # that names the next log.
             for kind in ("log_number", "prev_log_number"):
                 name = _file_name(manifest.numbers.get(kind, 0), "log")
                 if manifest.numbers.get(kind) and self._len(name) is None:
@@ -432,7 +435,7 @@ class _Directory:
                 kind = ProblemKind.LOG_MISSING if log_len is None else ProblemKind.LOG_SHORT
                 yield Problem(kind, self._path(name))
         oldest = manifest.oldest_log_number
-        # RocksDB removes only the oldest logs. So the log of each column family exists, unless it was never made.
+        # RocksDB removes only the oldest logs. So the log of each column family exists, unless it was never created.
         needed = {number for number in (oldest, *manifest.log_numbers.values()) if number >= max(oldest, 1)}
         for number in sorted(needed - manifest.synced_lens.keys()) if not unlisted else ():
             name = _file_name(number, "log")
@@ -440,10 +443,10 @@ class _Directory:
                 yield Problem(ProblemKind.LOG_ABSENT, self._path(name))
 
     def _lost_writes(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
-        """Yields the logs without a record. If there is no log and no table, yields the directory.
+        """Yields the logs without a record. If the database has no log and no table, this yields the directory.
 
         Such a database is new, or its writes were lost. For LevelDB, only the newest log is checked, because the
-        sequence numbers show the loss of others.
+        sequence numbers show whether other logs were lost.
         """
         if logs := sorted(self._matching(_LOG), key=_table_or_log_number):
             older = (
@@ -465,7 +468,8 @@ class _Directory:
         if not (log_len := self._len(name)):
             return log_len == 0
         number, path = _table_or_log_number(name), self._path(name)
-        # A reader would log a warning about the older log. Most logs have a first record, and are read no further.
+        # A reader would log a warning about the older log. Most logs have a record, and only their first record is
+        # read.
         with suppress(CordwoodError, FileNotFoundError):
             if not verify(path, end=1).record_count and (report := verify(path)).ok and not report.record_count:
                 is_newest = number == max(map(_table_or_log_number, self._matching(_LOG)))
@@ -474,17 +478,17 @@ class _Directory:
         return False
 
     def _written_logs(self, manifest: _Manifest) -> list[tuple[int, str]]:
-        """Returns the needed logs that have a record."""
+        """Returns the needed logs that have at least one record."""
         logs = self._needed_logs(manifest)
         return [(number, path) for number, path in logs if not self._has_no_record(os.path.basename(path), manifest)]
 
     def _missing_writes(self, manifest: _Manifest) -> Iterator[Problem]:
         """Yields the newest log if the MANIFEST states a later sequence number than the logs have.
 
-        The logs must have write batches.
+        The logs must contain write batches.
 
-        The engine writes a sequence number to a log before it states it in the MANIFEST. But the disk may not keep
-        this order, and RocksDB also counts writes without a log.
+        The engine writes a sequence number to a log before it writes the number to the MANIFEST. But the disk may not
+        keep this order, and RocksDB also counts writes without a log.
         """
         logs = self._written_logs(manifest)
         last = manifest.numbers.get("last_sequence", 0)
@@ -497,9 +501,9 @@ class _Directory:
             yield Problem(ProblemKind.LOG_BEHIND, logs[-1][1], (end, last))
 
     def _batches(self, logs: list[tuple[int, str]]) -> Iterator[tuple[int, int]]:
-        """Yields the first sequence number of each write batch in these logs, and the one after its last."""
+        """Yields the first sequence number of each write batch in these logs, and the number after its last."""
         for _, path in logs:
-            # The log may have other contents, or a live database may have removed it.
+            # The log may not contain write batches, or a live database may have removed it.
             with (
                 suppress(CordwoodError, FileNotFoundError, struct.error),
                 Reader(path, on_corruption="skip") as reader,
@@ -510,12 +514,12 @@ class _Directory:
                         yield start, start + count
 
     def _cut_logs(self, manifest: _Manifest) -> Iterator[Problem]:
-        """Yields the logs that are cut off, empty or torn, although a newer log has later writes.
+        """Yields the logs that are cut short, empty or torn, although a newer log has later writes.
 
-        LevelDB starts a log once the one before is complete, and the sequence numbers continue. So a gap is a loss.
-        An empty log may leave no gap, because a flush without writes ends a log, and because the MANIFEST may state a
-        number that is later than its writes. But a table that is newer than the next log contains the writes of the
-        empty one, unless LevelDB has recovered the next log since.
+        LevelDB starts a new log once the previous log is complete, and the sequence numbers continue. So a gap in the
+        numbers means that writes were lost. An empty log may leave no gap, because a flush without writes ends a log,
+        and because the MANIFEST may state a later number than the writes of the log. But a table that is newer than
+        the next log contains the writes of the empty log, unless LevelDB has recovered the next log since then.
         """
         from cordwood.payload.write_batch import WriteBatch, sequence_numbers
 
@@ -525,14 +529,14 @@ class _Directory:
         infos = [text for name in ("LOG", "LOG.old") if (text := self._lines(name))]
         end = manifest.numbers["last_sequence"] + 1
         earlier: list[tuple[str, bool, ProblemKind | None]] = []
-        # Usually, only one log is needed, and then it is not read here.
+        # Usually, only one log is needed, and it does not have to be read here.
         for number, path in logs if len(logs) > 1 else ():
             try:
                 with Reader(path, dialect="leveldb", on_corruption="skip") as reader:
                     found = sequence_numbers(map(WriteBatch, reader))
                     note = ProblemKind.LOG_TORN if reader.outcome.kind == OutcomeKind.TORN_TAIL else None
             except (CordwoodError, FileNotFoundError):
-                return  # It has other contents, or a live database has removed it.
+                return  # It has no write batches, or a live database has removed it.
             if found.start is not None and found.end is not None:
                 recovering = b"Recovering log #%d\n" % number
                 is_flushed = newest_table > number and bool(infos) and not any(recovering in info for info in infos)
@@ -550,9 +554,10 @@ class _Directory:
     def _torn_logs(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
         """Yields the logs of RocksDB and Pebble that end in an incomplete record, although a newer log follows.
 
-        RocksDB reads the newer log only if the sequence numbers continue in it, as they do after a crash, or if its
-        options skip or tolerate incomplete records. Otherwise, it refuses the database, or opens it without the newer
-        logs. With absolute consistency, it always refuses, and so does Pebble.
+        RocksDB reads the newer log only if its sequence numbers continue those of the torn log, as they do after a
+        crash, or if the options skip or tolerate incomplete records. Otherwise, RocksDB refuses the database, or
+        opens it without the newer logs. With absolute consistency, RocksDB always refuses such a database, and so
+        does Pebble.
         """
         from cordwood.payload.write_batch import WriteBatch
 
@@ -561,7 +566,7 @@ class _Directory:
         is_strict = is_rocksdb and not _SKIPS_TORN_LOGS.search(self._options())
         is_refused = bool(_REFUSES_TORN_LOGS.search(self._options()))
         if not is_rocksdb:
-            # Pebble may also continue a log in a further file.
+            # Pebble may also continue a log in another file.
             is_continued = len(self._matching(_ANY_LOG)) > len(self._matching(_LOG))
             is_refused = not (is_continued or _ACCEPTS_TORN_LOGS.search(self._options()))
         torn: list[tuple[str, int | None]] = []
@@ -575,7 +580,7 @@ class _Directory:
                         start = WriteBatch(first).sequence
                         is_cut = is_refused or (is_strict and start != end)
                         kind = ProblemKind.LOG_CUT if is_cut else ProblemKind.LOG_TORN
-                        # A log that has become longer was still being written.
+                        # If the log has become longer, it was still being written.
                         yield from (
                             Problem(kind, log) for log, old_len in torn if self._len(os.path.basename(log)) == old_len
                         )
@@ -590,7 +595,7 @@ class _Directory:
                     batch = WriteBatch(last)
                     end = batch.sequence + batch.count
             except (CordwoodError, FileNotFoundError):
-                return  # It has other contents, or a live database has removed it.
+                return  # It has no write batches, or a live database has removed it.
 
     def _needed_logs(self, manifest: _Manifest) -> list[tuple[int, str]]:
         """Returns the numbers and the paths of the logs that the engine reads, in order."""
@@ -601,16 +606,16 @@ class _Directory:
     def _unlisted_tables(self, manifest: _Manifest, engine: Engine) -> list[str]:
         """Returns the tables that the engine removes because the last edits of the MANIFEST are gone.
 
-        A crash also leaves tables that are newer than the last edit. But then the log to which the engine wrote at
-        the time of that edit still exists, because the engine removes it only after a later edit. LevelDB's edit
-        names this log. RocksDB's edit may name a log that was never made, and older versions of RocksDB have a log
-        with a number after the edit's. Pebble may have no log.
+        A crash also leaves tables that are newer than the last edit. But after a crash, the log to which the engine
+        wrote at the time of that edit still exists, because the engine removes it only after a later edit. LevelDB's
+        edit names this log. RocksDB's edit may name a log that was never created, and in older versions of RocksDB,
+        the number of the log is larger than the number in the edit. Pebble may have no log.
 
-        RocksDB starts a log before it writes the table of the previous log. Its MANIFEST may end with a whole edit,
-        or the next log may have been started before the last remaining edit. In these cases, only the sequence
-        numbers show that edits are missing. The log of the last edit is gone, and the writes between that edit and
-        the first log are neither in a log nor in a listed table. Writes without a log leave such a gap too, but then
-        the log still exists.
+        RocksDB starts a log before it writes the table of the previous log. Its MANIFEST may end with a complete
+        edit, or the next log may have been started before the last remaining edit. In these cases, only the sequence
+        numbers show that edits are missing. The log of the last edit is missing, and the writes between that edit and
+        the first log are neither in a log nor in a listed table. Writes without a log also leave such a gap, but in
+        this case the log still exists.
         """
         next_number, oldest = manifest.numbers["next_file_number"], manifest.oldest_log_number
         listed = {table["file_number"] for _, _, table in manifest.tables}
@@ -625,7 +630,7 @@ class _Directory:
             return []
         else:
             start, _ = next(self._batches(self._written_logs(manifest)), (0, 0))
-            # The first edit names no log, but the number of the first log is smaller than that of the next file.
+            # The first edit names no log, but the first log has a smaller number than the next file.
             is_gone = oldest not in logs if oldest else min(logs, default=0) >= next_number
             if is_gone and start > manifest.numbers["last_sequence"] + 1:
                 return [names[number] for number in sorted(names.keys() - listed) if number > oldest]
@@ -636,8 +641,8 @@ class _Directory:
         """Returns LevelDB's newest table if it shows that a log may be missing.
 
         `next_number` is the number of the next file according to the MANIFEST. LevelDB numbers files consecutively.
-        It makes a log, then a table of the older log's writes, then the edit that names both. A compaction makes only
-        tables, so it leaves no missing number before theirs.
+        It creates a log, then a table with the writes of the older log, then the edit that names both. A compaction
+        creates only tables, so no number is missing before the numbers of its tables.
         """
 
         def numbered(pattern: re.Pattern[str]) -> dict[int, str]:
@@ -646,17 +651,17 @@ class _Directory:
 
         tables = numbered(_TABLE)
         without = next((number for number in itertools.count(next_number) if number not in tables), 0)
-        # The log may be newer than the list of the directory.
+        # The log may be newer than the listing of the directory.
         has_log = numbered(_LOG) or self._len(_file_name(without, "log")) is not None
         return None if has_log or max(tables, default=0) < without else tables[max(tables)]
 
 
 _POINTERS = {"Git LFS pointer": ProblemKind.GIT_LFS_POINTER, "git-annex pointer": ProblemKind.GIT_ANNEX_POINTER}
-"""The formats of files whose content was not fetched."""
+"""The formats of files whose contents were not fetched."""
 
 
 def _pointer_kind(path: str) -> ProblemKind | None:
-    """Returns which program has left a pointer in place of a file, or `None` if the file is not a pointer."""
+    """Returns which program left a pointer in place of this file, or `None` if the file is not a pointer."""
     try:
         if os.path.isfile(path):  # Opening a pipe may take forever.
             detect(path)
@@ -668,13 +673,13 @@ def _pointer_kind(path: str) -> ProblemKind | None:
 
 
 def _own_directory(info: str) -> str | None:
-    """Returns the directory that the database had when RocksDB wrote this info log."""
+    """Returns the directory in which the database was when RocksDB wrote this info log."""
     found = _OWN_DIRECTORY.search(info)
     return found and found[1].rstrip(_SEPARATORS)
 
 
 def log_number(name: str) -> int | None:
-    """Returns the log number in this name, or `None` if it is not the name of a database's log."""
+    """Returns the log number in this name, or `None` if the name is not that of a database's log."""
     return _table_or_log_number(name) if _LOG.fullmatch(name) else None
 
 
@@ -708,7 +713,7 @@ _CURRENT_TEXTS = {
 
 
 def _current_texts(database: Database, names: Mapping[ProblemKind, list[str]]) -> list[str]:
-    """Describes the faults of `CURRENT`, and the MANIFEST that it should name."""
+    """Describes the faults of `CURRENT`, and names the MANIFEST that `CURRENT` should contain."""
     texts = [text.format(database.manifest) for kind, text in _CURRENT_TEXTS.items() if names[kind]]
     if database.newest_manifest:
         texts.append(f"{database.newest_manifest} is intact and the newest")
@@ -732,13 +737,13 @@ _OF_LOGS = {
         "{{}} torn, and a newer log has later writes: {} would refuse the database",
     ),
 }
-"""The way in which each engine treats a damaged log, and a log without its end."""
+"""How each engine treats a damaged log, and a log whose end is missing."""
 
 
 def database_lines(database: Database, *, is_brief: bool = False) -> list[tuple[str, str, bool]]:
-    """Describes a database in lines, each with a label, a text, and whether the text is about a fault.
+    """Describes a database in lines. Each line has a label, a text, and whether the text reports a fault.
 
-    With `is_brief`, the MANIFEST and the tables get a line only if they have a fault or a peculiarity.
+    With `is_brief`, the MANIFEST and the tables get a line only if they have a fault or an oddity.
     """
     lines: list[tuple[str, str, bool]] = []
     names: dict[ProblemKind, list[str]] = {kind: [] for kind in ProblemKind}
@@ -791,6 +796,6 @@ def database_lines(database: Database, *, is_brief: bool = False) -> list[tuple[
 
 
 def _listed(names: list[str]) -> str:
-    """Joins the first of these names, and adds the verb."""
+    """Joins the first few names, and adds the verb."""
     more = f" and {len(names) - _NAMES_MAX:,} more" if len(names) > _NAMES_MAX else ""
     return f"{', '.join(names[:_NAMES_MAX])}{more} {'is' if len(names) == 1 else 'are'}"

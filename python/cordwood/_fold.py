@@ -1,4 +1,4 @@
-"""Combines the results for the files of a source, for every function and every verb that takes many logs."""
+"""Combines the results for the files of a source, for all functions and verbs that take many logs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Fold:
 
     Attributes:
         files: The files.
-        failures: The name or the `Split` of each file that could not be read, and the exception.
-        others: The name or the `Split` of each file in a directory that is not a log, and its format.
-        damaged: The names of the damaged logs, if the results are reports or contain one.
-        record_counts: The number of records read from each log that has a report.
+        failures: For each file that could not be read, its name or `Split`, and the exception.
+        others: For each file in a directory that is not a log, its name or `Split`, and its format.
+        damaged: The names of the damaged logs, if the results are reports or contain a report.
+        record_counts: For each log that has a report, the number of records read.
         databases: The databases among the files, once `judge` has been called.
         exports: The exports of Datastore or Firestore among the files, once `judge` has been called.
     """
@@ -52,7 +52,7 @@ class Fold:
             yield file, found
 
     def judge(self, *, has_all_records: bool = True) -> None:
-        """Judges the databases and the exports. Call this once all results are taken.
+        """Checks the databases and the exports. Call this once all results have been added.
 
         Directories that cannot be read are added to the failures.
         """

@@ -1,6 +1,6 @@
 """Implements `async for` and `async with` for a `Follower`.
 
-This is a separate module so that `asyncio` is imported only when it is used.
+This is a separate module, so that `asyncio` is imported only if it is used.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from cordwood._native import Follower, Record
 
 _PAUSE_MAX = 0.1
-"""The longest sleep, in seconds, between two checks whether the follower has been closed."""
+"""The maximum time, in seconds, between two checks for whether the follower was closed."""
 
 
 class FollowerRecords:
     """The records of a follower, as `bytes` or with their offsets.
 
-    It sleeps and reads in the event loop, at most 1 MiB at a time. When a waiting task is cancelled, no thread
-    remains and no record is lost.
+    The iterator sleeps and reads in the event loop, and reads at most 1 MiB at a time. If a waiting task is
+    cancelled, no thread is left over and no record is lost.
     """
 
     def __init__(self, follower: Follower, has_offsets: bool) -> None:  # noqa: FBT001 - called in Rust
@@ -45,9 +45,9 @@ async def left(follower: Follower) -> None:
 
 
 async def _next(follower: Follower) -> Record:
-    """Waits for a record as `Follower.__next__` does. If none comes, the iteration ends."""
-    # Other tasks get a turn even if the next record is always available. No record is held across an await, because a
-    # task that is cancelled there would lose it.
+    """Waits for a record as `Follower.__next__` does. If no record arrives in time, the iteration ends."""
+    # Other tasks must get a turn even if the next record is always available. No record is held across an await,
+    # because a task that is cancelled there would lose it.
     await asyncio.sleep(0)
     clock = asyncio.get_running_loop().time
     deadline = None if follower.timeout is None else clock() + follower.timeout

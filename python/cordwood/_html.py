@@ -1,4 +1,4 @@
-"""Formats values for notebooks. This is a separate module because it is imported only in notebooks."""
+"""Formats values for notebooks. This is a separate module, so that it is imported only in notebooks."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import Any, cast
 
-# A log may have thousands of damaged regions, so only the first are shown.
+# A log may have thousands of damaged regions, so only the first few are shown.
 _REGIONS_MAX = 10
 
 
 def page_of(value: Any, names: Iterable[str], regions: Sequence[Any] = ()) -> str:
-    """Returns a table with the attributes of a report, and a second one with its skipped regions."""
+    """Returns a table with the attributes of a report, and a second table with its skipped regions."""
     caption: str = value.path or type(value).__name__
     html = _table(caption, ((name, getattr(value, name)) for name in names))
     if not regions:
@@ -42,7 +42,7 @@ def _reason(region: Any) -> str:
 
 
 def _table(caption: str, rows: Iterable[tuple[object, ...]], head: Iterable[str] = ()) -> str:
-    """Returns a table. Everything is escaped, because a path may contain any characters and even invalid bytes."""
+    """Returns a table. All texts are escaped, because a path may contain any characters and even invalid bytes."""
     lines = [f"<caption>{escape(caption.encode(errors='backslashreplace').decode())}</caption>"]
     if names := "".join(f"<th>{escape(name)}</th>" for name in head):
         lines.append(f"<tr>{names}</tr>")
@@ -54,7 +54,7 @@ def _text(value: object) -> str:
     if (kind := getattr(value, "kind", None)) is not None:
         outcome = cast("Any", value)
         zeros = "" if outcome.zeros_offset is None else f"; zeros from {outcome.zeros_offset:,} on"
-        # A damaged log may also end with a whole record, so the text is not "clean".
+        # A damaged log may also end with a whole record, so the text does not say "clean".
         end = "no torn tail," if kind == "clean" else kind
         return f"{end} at {outcome.offset:,}{zeros}"
     if isinstance(value, bool):

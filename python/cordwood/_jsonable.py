@@ -1,4 +1,4 @@
-"""Values as JSON has them. Outside the package `payload`, so that printing JSON does not import it."""
+"""Converts values to JSON. This is not in the package `payload`, so that printing JSON does not import `payload`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def jsonable(value: object) -> object:  # noqa: PLR0911 - one for each type
-    """The value with everything that JSON cannot represent replaced, also inside lists and objects.
+    """Replaces all values that JSON cannot represent, including values inside lists and objects.
 
-    Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not. A named tuple becomes an object,
-    without the fields that are `None`; any other tuple becomes a list. A time becomes text as in RFC 3339. Numbers that
-    JSON lacks become `"NaN"`, `"Infinity"` and `"-Infinity"`, as in the JSON of protocol buffers.
+    Bytes become a string if they are valid UTF-8, and `{"base64": "..."}` otherwise. A named tuple becomes an object
+    without the fields that are `None`. Any other tuple becomes a list. A time becomes a string in the format of RFC
+    3339. Numbers that JSON lacks become `"NaN"`, `"Infinity"` and `"-Infinity"`, as in the JSON of protocol buffers.
     """
     if isinstance(value, bytes):
         try:
@@ -27,10 +27,10 @@ def jsonable(value: object) -> object:  # noqa: PLR0911 - one for each type
         except UnicodeDecodeError:
             return {"base64": base64_text(value)}
     if isinstance(value, str):
-        return str(value)  # For an enum, only its word.
+        return str(value)  # An enum member becomes its plain string.
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    # A time in UTC. The module `datetime` need not be loaded.
+    # This is a time in UTC. With this check, the module `datetime` does not have to be loaded.
     if isoformat := getattr(value, "isoformat", None):
         return isoformat().replace("+00:00", "Z")
     if isinstance(value, dict):
@@ -46,12 +46,12 @@ def jsonable(value: object) -> object:  # noqa: PLR0911 - one for each type
     return value
 
 
-# One encoder for all values: creating one takes as long as encoding a line.
+# All values share one encoder, because creating an encoder takes as long as encoding a line.
 _encode: list[Callable[[object], str]] = []
 
 
 def json_value(payload: str, record: ReadableBuffer, dialect: str | None = None) -> dict[str, object]:
-    """The value of a record that the native module decodes."""
+    """Returns the value of a record, decoded by the native module."""
     import json
 
     value: dict[str, object] = json.loads(RecordDecoder(payload, dialect).json(record) or "null")
@@ -59,9 +59,9 @@ def json_value(payload: str, record: ReadableBuffer, dialect: str | None = None)
 
 
 def json_text(value: object) -> str:
-    """A value as JSON, on one line."""
+    """Returns a value as one line of JSON."""
     if not _encode:
-        # Many of those who import this module write no JSON.
+        # Many importers of this module write no JSON.
         import json
 
         _encode.append(json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode)
@@ -69,14 +69,14 @@ def json_text(value: object) -> str:
 
 
 def database_fields(database: Database) -> dict[str, Any]:
-    """A database as JSON."""
+    """Returns the JSON fields of a database."""
     problems = [problem._asdict() | {"severity": problem.severity} for problem in database.problems]
     properties = {"ok": database.ok, "right_current": database.right_current}
     return database._asdict() | properties | {"problems": problems}
 
 
 def export_fields(export: Export) -> dict[str, Any]:
-    """An export as JSON."""
+    """Returns the JSON fields of an export."""
     fields = export._asdict()
     del fields["files"]
     return {**fields, "file_count": len(export.files), "ok": export.ok}

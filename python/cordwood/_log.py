@@ -1,6 +1,6 @@
-"""The logger `cordwood`.
+"""Writes messages to the logger `cordwood`.
 
-This is a separate module so that `logging` is imported only when there is a message to log.
+This is a separate module, so that `logging` is imported only if there is a message to log.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _logger.addHandler(logging.NullHandler())
 
 
 def log_skipped(region: SkippedRegion, path: str | None) -> None:
-    """Logs skipped damage. It is reported nowhere else, because the policy is not to raise."""
+    """Logs damage that was skipped. Under a policy that does not raise, only the log reports it."""
     _logger.warning("%s: skipped %s", path or "log", region)
 
 
 def log_other_log(own: int, other: int, path: str | None) -> None:
-    """Logs why no record of a file is returned: it was renamed, or recycled and not written to since."""
+    """Logs that a file has no records because it was renamed, or recycled and not written to since."""
     _logger.warning(
         "%s: the whole file belongs to log %d; expected log %d (from the file's name or an option); "
         "log_number=%d reads it",
@@ -33,17 +33,17 @@ def log_other_log(own: int, other: int, path: str | None) -> None:
 
 
 def log_left(offset: int, length: int, path: str) -> None:
-    """Logs the incomplete end of a file that is no longer followed, because another file has its name."""
+    """Logs the incomplete end of a file that is no longer followed because another file has its name."""
     _logger.warning(
         "%s: rotated: the old file ends with %d bytes at offset %d that are not a whole record", path, length, offset
     )
 
 
 def log_summary(count: int, length: int, path: str | None) -> None:
-    """Logs how much was skipped in addition to the regions that were logged one by one. Called after reading."""
+    """Logs how much was skipped in addition to the regions logged one by one. It is called after reading."""
     _logger.warning("%s: skipped %d more regions, %d bytes", path or "log", count, length)
 
 
 def log_fault(place: str, text: str) -> None:
-    """Logs a fault that concerns several files together. Reading a single one of them does not show it."""
+    """Logs a fault that involves several files. Reading one of the files alone does not show such a fault."""
     _logger.warning("%s: %s", place, text)

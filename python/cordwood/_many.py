@@ -1,4 +1,4 @@
-"""The functions for one log that also take many: a directory, a pattern, or a list."""
+"""Functions that take one log, or many logs as a directory, a pattern or a list."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ U = TypeVar("U")
 class Results(Mapping[str | Split, T], Generic[T]):
     """The results of `verify`, `stat`, `map` and `salvage` for a directory, a pattern or a list.
 
-    This is a mapping, in the order of the logs. It maps the path, the URL or the `Split` of each log to its result.
-    For `verify`, the result is a `Report`. The keys do not include files that could not be read, or files in
+    `Results` is a mapping from the path, the URL or the `Split` of each log to its result, in the order of the logs.
+    For `verify`, the result is a `Report`. Files that could not be read are not among the keys, nor are files in
     directories that are not logs.
 
     >>> import os
@@ -83,12 +83,12 @@ class Results(Mapping[str | Split, T], Generic[T]):
 
     @staticmethod
     def of(read: Callable[..., U], source: Any, /, **options: Any) -> U | Results[U]:
-        """Calls a function for one log and returns its result, or calls it for many and returns their `Results`.
+        """Calls a function for one log and returns its result, or for many logs and returns their `Results`.
 
         Args:
-            read: The function. It is called with the source of each log, and with the options.
-            source: A log. For many logs, a directory, a pattern or a list.
-            options: The options. If they have a `dialect`, the logs in a directory are read in that dialect.
+            read: The function to call with the source of each log, and with the options.
+            source: One log, or a directory, a pattern or a list of logs.
+            options: The options. If they include a `dialect`, the logs in a directory are read in that dialect.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     _ = writer.append(b"one")
@@ -119,10 +119,10 @@ class Results(Mapping[str | Split, T], Generic[T]):
 
     @property
     def ok(self) -> bool:
-        """Whether there is a log, a database or an export, all could be read, and no log has a fault.
+        """Whether any log, database or export was found, all could be read, and no log has a fault.
 
         Damage is a fault, and so is a file that belongs to another log. For `verify`, all `databases` and `exports`
-        must be `ok`, too.
+        must also be `ok`.
         """
         is_whole = all(directory.ok for directory in self.databases + self.exports) and not self.errors
         is_any = bool(self._results or self._databases or self.exports)
@@ -143,10 +143,10 @@ class Results(Mapping[str | Split, T], Generic[T]):
 
 
 def _is_ok(name: str | Split, result: Any) -> bool:
-    """Checks whether a log has no fault by its `Report` or `Stat`, or no damage by its `LogMap`."""
+    """Checks whether a `Report` or a `Stat` has no fault, or a `LogMap` shows no damage."""
     if not isinstance(result, Report):
         return getattr(result, "ok", not result.damaged_len)
-    # A split after the start may contain only an older log.
+    # A split that does not include the start may contain only an older log.
     is_start = isinstance(name, str) or not name.start
     return result.ok and not (is_start and result.other_log_number is not None)
 
@@ -187,11 +187,11 @@ def _name_or_input(item: Any) -> str | Input:
 def logs_of(
     sources: object, decode: str | None, options: Mapping[str, Any]
 ) -> tuple[list[tuple[object, Split | None]], bool]:
-    """Returns each source with its `Split`, if it has one, and whether `sources` names many logs.
+    """Returns each source, its `Split` if it has one, and whether `sources` names many logs.
 
     The native `scan` calls this. Files in directories that are not logs are left out. If `decode` names a kind of
-    records, the metadata of exports is left out too, and so are logs in directories whose first record is of another
-    kind.
+    records, two more groups are left out: the metadata of exports, and the logs in directories whose first record is
+    of another kind.
 
     Raises:
         OSError: A directory, or a file in it, cannot be read.
@@ -237,13 +237,14 @@ def logs_of(
 
 
 def for_many(one: Callable[..., T], *own: str, judges_directories: bool = False) -> Callable[..., Any]:
-    """Returns a function like `one` that also takes many logs, for which it returns `Results`.
+    """Returns a function like `one` that also accepts many logs, and returns `Results` for them.
 
     Args:
         one: A function for one log.
-        own: The options of `one`, out of `"threads"`, `"progress"` and `"start"`. With `"start"`, it takes splits.
-        judges_directories: Whether the results include the databases and the exports in directories, and each `Report`
-            considers the files beside its log.
+        own: The options of `one` among `"threads"`, `"progress"` and `"start"`. A function with `"start"` also takes
+            splits.
+        judges_directories: Whether the results include the databases and the exports in directories, and each
+            `Report` takes the files next to its log into account.
     """
 
     def of(source: object, options: dict[str, Any]) -> T:
@@ -291,7 +292,7 @@ def _results_of(
     judges_directories: bool = False,
     **options: Any,
 ) -> Results[T]:
-    """Calls a function with its options for each of these files, and returns the results."""
+    """Calls a function with these options for each file, and returns the results."""
     names = Counter(file.name for file in files if not isinstance(file.source, Split))
     for file in files:
         if not (file.source is None or isinstance(file.source, Split) or file.is_requested):
@@ -315,7 +316,7 @@ def _results_of(
     found_of = each(files, read, threads, dialect=named, shown=lambda _: nullcontext(called))
     for file, found in fold.take(found_of):
         if raised:
-            # The caller's code raised this exception. It says nothing about the file, whatever its class.
+            # The caller's code raised this exception. Whatever its class, it is not an error of the file.
             raise raised[0]
         if not isinstance(found, str | Exception):
             results[file.source if isinstance(file.source, Split) else file.name] = found
@@ -325,7 +326,7 @@ def _results_of(
 
 
 def _salvaged(source: Any, files: list[Input], directory: str, options: dict[str, Any]) -> Results[Any]:
-    """Salvages each log to a directory. A log keeps its path relative to the directory or the pattern in `source`."""
+    """Salvages each log to a directory. A new log keeps its path relative to the directory or pattern of `source`."""
     check_new_directory(
         directory, [fsdecode(name) for name in ([source] if is_path(source) else source) if is_path(name)]
     )

@@ -1,4 +1,4 @@
-"""`cordwood.open` and `cordwood.follow`, and `Split`."""
+"""Implements `cordwood.open`, `cordwood.follow` and `cordwood.Split`."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from cordwood.typing import CompressionName, DialectName, RangeReadable, Sink, S
 
 
 class Split(NamedTuple):
-    """The bytes `[start, end)` of a log. `cordwood.open(split)` returns the records that start in this range.
+    """The bytes `[start, end)` of a log. `cordwood.open(split)` reads the records that start in this range.
 
     Attributes:
         path: The path or the URL of the file.
-        start: The file offset of the first byte, in bytes. It is the start of a block.
-        end: The file offset after the last byte, in bytes. A record that starts before it may end after it.
-        dialect: How the bytes are laid out. `None` if it could not be detected. Default: `None`.
-        log_number: The number of the log. `None` if the dialect has none or it is not known. Default: `None`.
-        compression: How each record is compressed: `"zstd"`, or `None` if it is not. Default: `None`.
-        file_len: The length of the file, in bytes, when the splits were planned. `None` if it is not known. If it is
-            given, readers do not request the length of a remote file again. Default: `None`.
-        position: The position at the start of the log. Readers use it to recognise the log, and raise a
-            `LogChangedError` if the path names another one. `None` if no byte of the log was read and no store stated
-            its version. Default: `None`.
-        source: The object in a store from which the split was planned, if any. It is read in place of the path.
+        start: The file offset of the first byte, which is the start of a block.
+        end: The file offset after the last byte. A record that starts before `end` may extend past it.
+        dialect: How the bytes are laid out. `None` if the dialect could not be detected. Default: `None`.
+        log_number: The number of the log. `None` if the dialect has no log numbers or the number is not known.
             Default: `None`.
+        compression: The compression of each record: `"zstd"`, or `None` for no compression. Default: `None`.
+        file_len: The length of the file, in bytes, when the splits were planned. `None` if it is not known. If the
+            length is given, readers do not request the length of a remote file again. Default: `None`.
+        position: The position at the start of the log. Readers use it to recognise the log, and raise a
+            `LogChangedError` if the path names another log. `None` if no byte of the log was read and no store stated
+            the version of the file. Default: `None`.
+        source: The object in a store from which the split was planned, if any. Readers read this object in place of
+            the path. Default: `None`.
 
     You can pickle a split. The pickle contains the absolute path, or the object.
 
@@ -61,10 +62,10 @@ class Split(NamedTuple):
 
 
 def part_of(split: Split, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Returns the source of a split for a function that reads a log, and the options merged with the split's own.
+    """Returns the source of a split for a function that reads a log, and the options merged with those of the split.
 
     Raises:
-        ValueError: An option differs from the split.
+        ValueError: An option differs from that of the split.
     """
     source = split.path if split.source is None else split.source
     file_len, position, own = split.file_len, split.position, split._asdict()
@@ -123,7 +124,7 @@ def open(  # noqa: A001
     source: Source | Split | Sink,
     mode: str,
     *,
-    # The options for both reading and writing.
+    # The options for reading and writing.
     dialect: DialectName | Literal["auto"] | None = None,
     log_number: int | None = None,
     compression: CompressionName | None = None,
@@ -151,69 +152,72 @@ def open(  # noqa: A001
     retention_bytes: int | None = None,
     retention_time: float | None = None,
 ) -> Reader | Writer:
-    """Opens a log to read or to write records.
+    """Opens a log for reading or writing records.
 
     Args:
         source: To read, pass a path, a URL, an object with `read`, any other source of `Reader`, or a `Split`, which
             specifies its own range. The path can be the directory of a segmented log. Bytes or any other buffer (such
             as `mmap`) are the content of a log, never its path: `b"name.log"` is a log of eight bytes. To write, pass
-            a path or an object with `write`. With `segment_len`, the path is that of a directory.
-        mode: `"r"` reads. `"w"` writes a new file in place of any existing one, `"x"` writes a new file and fails if
-            one exists, `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same, because a log is never text.
+            a path or an object with `write`. With `segment_len`, pass the path of a directory.
+        mode: `"r"` reads. `"w"` writes a new file and replaces any existing one. `"x"` writes a new file and fails if
+            one exists. `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same, because a log is never text.
             Default: `"r"`.
-        dialect: How the bytes are laid out, as for `Reader` and `Writer`. Default: `None`: that of the file, or
-            `"leveldb"` for a new one.
-        log_number: The number of the log, as for `Reader` and `Writer`. Default: `None`: when reading, it is detected.
-        compression: How each record is compressed, as for `Reader` and `Writer`. Default: `None`: when reading, it is
-            detected.
-        record_len_max: Refuse a record longer than this, in bytes, as for `Reader` and `Writer`. Default: 1 GiB.
+        dialect: How the bytes are laid out, as for `Reader` and `Writer`. Default: `None`, which means the dialect of
+            the file, or `"leveldb"` for a new file.
+        log_number: The number of the log, as for `Reader` and `Writer`. Default: `None`. Readers then detect the
+            number.
+        compression: How each record is compressed, as for `Reader` and `Writer`. Default: `None`. Readers then detect
+            the compression.
+        record_len_max: Refuse records longer than this, in bytes, as for `Reader` and `Writer`. Default: 1 GiB.
 
     Options for reading:
         on_corruption: How to treat damage, as for `Reader`. Default: `"raise"`.
-        start: Return only the records that start at or after this offset, in bytes. It is a file offset, or a log
-            offset for a segmented log. Or pass a `Position` in the same log. Default: 0, the start, even if the
-            oldest segments of the log were pruned.
+        start: Return only the records that start at or after this offset, in bytes. This is a file offset, or a log
+            offset for a segmented log. You can also pass a `Position` in the same log. Default: 0, the start of the
+            log, even if its oldest segments were pruned.
         end: Return only the records that start before this file offset, in bytes. Default: `None`, the end of
             the file.
-        storage_options: For a URL: the arguments of its file system, as for `Reader`. Default: `None`.
-        verify_checksums: Check each checksum. Default: `True`.
+        storage_options: The arguments of the file system of a URL, as for `Reader`. Default: `None`.
+        verify_checksums: Whether to verify each checksum. Default: `True`.
 
     Options for writing:
-        flush: When to hand records to the operating system, as for `Writer`. Default: `None`, which is
-            `"append"` for a path.
+        flush: When to pass records to the operating system, as for `Writer`. Default: `None`, which is `"append"` for
+            a path.
         sync: When to wait until records are on the disk, as for `Writer`. Default: `"never"`.
         sync_interval: Sync with the first append at least this many seconds after the last sync. Default: `None`.
-        on_torn_tail: For appending, how to treat a file that does not end with a whole record, as for `Writer`.
+        on_torn_tail: For appending: how to treat a file that does not end with a whole record, as for `Writer`.
             Default: `"refuse"`.
-        checkpoint: For appending, the file offset, in bytes, from which the file is read, as for `Writer`.
-            Default: `None`, the start.
-        segment_len: For appending, the log is a directory of files, called segments, of at most this many bytes each,
-            as for `Writer`. `Writer.rotate` starts a segment, and `Writer.prune_before` removes the oldest ones.
-            Default: `None`: the log is one file.
-        retention_bytes: For appending to a segmented log. Each time a segment is started, remove the oldest segments,
-            but keep at least this many bytes before the new one, as for `Writer`. Default: `None`: all are kept.
-        retention_time: For appending to a segmented log. Each time a segment is started, remove the oldest segments
-            whose files were last changed more than this many seconds ago. Default: `None`: all are kept.
+        checkpoint: For appending: the file offset from which the existing file is read, in bytes, as for `Writer`.
+            Default: `None`, the start of the file.
+        segment_len: For appending: write the log as a directory of files, called segments, of at most this many bytes
+            each, as for `Writer`. `Writer.rotate` starts a segment, and `Writer.prune_before` removes the oldest
+            segments. Default: `None`, which writes the log as a single file.
+        retention_bytes: For appending to a segmented log: each time a segment is started, remove the oldest segments,
+            but keep at least this many bytes before the new segment, as for `Writer`. Default: `None`, which keeps
+            all segments.
+        retention_time: For appending to a segmented log: each time a segment is started, remove the oldest segments
+            whose files were last changed more than this many seconds ago. Default: `None`, which keeps all segments.
 
     Returns:
-        A `Reader` for `"r"`, otherwise a `Writer`. Both are context managers.
+        A `Reader` for mode `"r"`, and a `Writer` for all other modes. Both are context managers.
 
     Raises:
-        OSError: The error of the operating system, with the path: `FileNotFoundError`, `PermissionError`,
-            `IsADirectoryError`, ...
+        OSError: The operating system reports an error, such as `FileNotFoundError`, `PermissionError` or
+            `IsADirectoryError`. The exception contains the path.
         FileExistsError: The mode is `"x"` and the file exists.
         ModuleNotFoundError: `source` is a URL, and fsspec, or a package that it needs for this URL, is not installed.
         BlockingIOError: Another writer has the file open.
         TornTailError: The mode is `"a"` and the file does not end with a whole record.
-        CorruptionError: The mode is `"a"` and the file is damaged, or a segment is missing between two others.
-        LogChangedError: When reading, `start` is a position in another log, or the `Split` is from another log.
-        LogTruncatedError: When reading, the segments that contained `start` were pruned.
-        DialectError: The mode is `"a"` and the file is not a log, is not in the given dialect, or cannot be appended
-            to.
-        TypeError: `source` is none of the above, or an option for writing is given for reading, or vice versa. The
-            message lists the options of the mode.
+        CorruptionError: The mode is `"a"` and the file is damaged, or a segment between two other segments is
+            missing.
+        LogChangedError: For reading, `start` is a position in another log, or the `Split` is from another log.
+        LogTruncatedError: For reading, the segments that contained `start` were pruned.
+        DialectError: The mode is `"a"` and the file is not a log, has another dialect than the given one, or cannot
+            be appended to.
+        TypeError: `source` is not a valid source, or an option for writing is passed in mode `"r"`, or vice versa.
+            The message lists the options of the mode.
         ValueError: The mode is unknown, or an option has an invalid value, makes no sense in the dialect, or differs
-            from the `Split`.
+            from the value in the `Split`.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.append(b"one")
@@ -238,7 +242,7 @@ def open(  # noqa: A001
         try:
             return Reader(source, **options)  # type: ignore[arg-type]  # Reader names the types that it accepts.
         except FileNotFoundError as error:
-            # The path looks like a pattern, which only the functions for many logs take.
+            # The path looks like a pattern, which only functions for many logs accept.
             if isinstance(source, str | PathLike) and not {*"*?["}.isdisjoint(fsdecode(source)):
                 _add_hint(error, Hint.READ_DIRECTORY)
             raise
@@ -274,32 +278,32 @@ def follow(
     retry_time: float = 0.1,
     record_len_max: int = 1073741824,
 ) -> Follower:
-    """Follows a log that is still being written, and returns each record once it is complete.
+    """Follows a log while it is written, and returns each record once it is complete.
 
-    The writer may be another process, or this one.
+    The writer may be in another process, or in this one.
 
     Args:
-        path: The file, which must exist and may be empty. Or the directory of a segmented log, for which no rotation
-            is ever raised and no record is missed.
-        start: Return only the records that start at or after this. Pass the `Follower.position` of an earlier run, by
-            which the log is recognised, or a file offset in bytes. Default: 0.
-        timeout: A step of the iteration waits at most this long for a record, in seconds. Then the iteration ends. A
-            new iteration over the same follower continues there. 0 returns the records that exist and never waits.
-            Default: `None`, forever.
-        dialect: As for `Reader`. It is detected once the file has a file header or a whole fragment. `"wandb_old"` is
-            never detected, so you must pass it.
-            Default: `None`.
-        log_number: As for `Reader`. Default: `None`.
-        compression: As for `Reader`. Default: `None`.
-        on_corruption: As for `Reader`, except that `"salvage"` is not allowed. Default: `"raise"`.
-        on_rotation: What to do once the path names another file, or none, and all records of the old file have been
-            returned. `"raise"` raises a `LogRotatedError`. `"reopen"` continues with the next file under the path,
-            from its start, but misses a file that had the path only between two polls. `"stop"` ends the iteration.
-            See `Follower`. Default: `"raise"`.
-        poll_interval: How long to sleep before looking at the file again, in seconds. Default: 0.05.
-        retry_time: If no valid block follows apparent damage, it is read again before it is reported. This lasts at
-            least this long, in seconds, and takes at least three readings. 0 reports it at once. Default: 0.1.
-        record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
+        path: The path of a file, which must exist and may be empty, or of the directory of a segmented log. A
+            segmented log never raises a `LogRotatedError`, and no record of it is missed.
+        start: Return only the records that start at or after this position. Pass a file offset in bytes, or the
+            `Follower.position` of an earlier run, which also identifies the log. Default: 0.
+        timeout: How long a step of the iteration waits for a record, in seconds. After this time, the iteration ends.
+            A new iteration over the same follower continues at the same place. With 0, the follower returns the
+            records that exist and never waits. Default: `None`, which waits forever.
+        dialect: Same as for `Reader`. The dialect is detected once the file has a file header or a whole fragment.
+            `"wandb_old"` is never detected, so you must pass it. Default: `None`.
+        log_number: Same as for `Reader`. Default: `None`.
+        compression: Same as for `Reader`. Default: `None`.
+        on_corruption: Same as for `Reader`, except that `"salvage"` is not allowed. Default: `"raise"`.
+        on_rotation: How to proceed once the path names another file or no file, and all records of the old file have
+            been returned. `"raise"` raises a `LogRotatedError`. `"reopen"` continues at the start of the new file at
+            the path, but misses a file that had the path only between two polls. `"stop"` ends the iteration. See
+            `Follower`. Default: `"raise"`.
+        poll_interval: How long to sleep before checking the file again, in seconds. Default: 0.05.
+        retry_time: If no valid block follows apparent damage, the follower reads the damage again, at least three
+            times and for at least this long, in seconds, before it reports the damage. With 0, it reports damage at
+            once. Default: 0.1.
+        record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
 
     Returns:
         A `Follower`, which is an iterator of `bytes` for both `for` and `async for`.

@@ -1,4 +1,4 @@
-"""Imports the optional packages that the extras install."""
+"""Imports optional packages, which the extras of this package install."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from importlib import import_module
 from typing import Any
 
 _WHY_LEN_MAX = 200
-"""The maximum length of a package's own message in an error."""
+"""The maximum length of the message of a package that is quoted in an error."""
 
 
 def imported(name: str, need: str, extra: str, *, without: str = "") -> Any:
-    """Imports a module of a package that one of the extras installs.
+    """Imports a module of a package that an extra installs.
 
     Args:
         name: The name of the module.
-        need: The start of the message, which says who needs the module.
-        extra: The extra.
-        without: The features that work without it, after a semicolon.
+        need: The start of the message, which states why the module is needed.
+        extra: The name of the extra.
+        without: The features that work without the package. The text starts with a semicolon.
 
     Raises:
         ModuleNotFoundError: The package is not installed.
@@ -29,8 +29,8 @@ def imported(name: str, need: str, extra: str, *, without: str = "") -> Any:
         text = f"{need} the package {package}: pip install 'cordwood[{extra}]'{without} ({error})"
         raise ModuleNotFoundError(text, name=error.name) from error
     except Exception as error:
-        # A package can raise any exception when it is imported, for example with an incompatible numpy. The message
-        # may have many lines.
+        # A package can raise any exception when it is imported, for example because of an incompatible numpy. Its
+        # message may have many lines.
         from textwrap import shorten
 
         why = shorten(str(error), _WHY_LEN_MAX, placeholder=" ...")

@@ -1,6 +1,6 @@
-"""How `pickle` and `copy` treat objects of the native module.
+"""Defines how `pickle` and `copy` treat objects of the native module.
 
-Those with a file, a lock or a position are refused: the message says which arguments to pass instead.
+Objects with a file, a lock or a position are refused. The message names the arguments to pass instead.
 """
 
 import copyreg
@@ -22,13 +22,13 @@ def _refuse(given: object) -> NoReturn:
 
 
 def _reduced(record: Record) -> tuple[Any, ...]:
-    """The constructor and its keywords. `pickle` writes this form briefly, with every protocol."""
+    """Returns the constructor and its keywords. `pickle` writes this form compactly with every protocol."""
     keywords = {name: getattr(record, name) for name in ("offset", "end_offset", "data", "salvaged")}
     return copyreg.__newobj_ex__, (Record, (), keywords)  # type: ignore[attr-defined]  # of Python's own, not for users
 
 
 def refuse(given: type, instead: str) -> None:
-    """Makes `pickle` and `copy` refuse the objects of a class, and say what to pass instead."""
+    """Makes `pickle` and `copy` refuse the objects of a class. `instead` names the arguments to pass instead."""
     _INSTEAD[given] = instead
     copyreg.pickle(given, _refuse)
 

@@ -1,7 +1,7 @@
-"""Wraps sources that are read in ranges, such as objects in a store, as file objects that read ahead.
+"""Wraps sources that are read in ranges, such as objects in a store, in file objects that read ahead.
 
-The binding calls `file_of` for each source that is neither a path nor a buffer. The packages that a kind of source
-needs are imported with the first source of that kind.
+The binding calls `file_of` for each source that is neither a path nor a buffer. The packages for a kind of source are
+imported when the first source of this kind is opened.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
     from cordwood.typing import RangeReadable, ReadableBuffer
 
 RANGE_LENS = (1 << 20, 4 << 20, 16 << 20)
-"""The lengths of the first ranges. All others have the last length. Reading the start should not cost 16 MiB."""
+"""The lengths of the first ranges. Later ranges have the last length. Reading only the start must not cost 16 MiB."""
 
 AHEAD_MAX = 4
-"""The maximum number of ranges that are requested before they are needed. Each uses its own thread."""
+"""The maximum number of ranges that are requested before they are needed. Each range uses its own thread."""
 
 read_ahead_len = AHEAD_MAX * RANGE_LENS[-1]
-"""The current value of `set_read_ahead`."""
+"""The current limit, as passed to `set_read_ahead`."""
 
 
 def set_read_ahead(length: int) -> None:
-    """Limits how much of each remote file is requested before it is needed, in this process.
+    """Limits how much of each remote file this process requests before it is needed.
 
-    The limit applies to files that are opened afterwards: URLs, and other sources that are read in ranges. A lower
-    limit needs less memory when many files are read at a time, but more requests.
+    The limit applies to URLs and other sources read in ranges that are opened after the call. A lower limit saves
+    memory when many files are read at the same time, but causes more requests.
 
     Args:
-        length: The limit in bytes, at least 131,072, which is four blocks. The default is 64 MiB.
+        length: The limit in bytes, which must be at least 131,072 (four blocks). The limit is 64 MiB by default.
 
     Raises:
         ValueError: `length` is less than four blocks.
@@ -70,20 +70,20 @@ _PACKAGES = {
 def is_url(name: str) -> bool:
     """Checks whether a name is a URL for fsspec, such as `s3://...` or `simplecache::s3://...`, and not a path.
 
-    A single letter is a drive.
+    A single letter before the colon is the name of a drive.
     """
     return _URL.fullmatch(name) is not None
 
 
 _URL = re.compile(r"(?s)((?:[\w+.-]{2,}::)*)([\w+.-]{2,}://.*?)(::.*)?")
-"""Matches a chain: the caches before the first URL, that URL, and the rest, such as the archive of a member."""
+"""Matches the parts of a chain: any caches, the first URL, and the rest, such as an archive."""
 
 
 def local_path(name: str) -> str | None:
-    """Returns the path of the file or archive that is read for a name, or `None` for a URL that is not local."""
+    """Returns the path of the local file or archive to which a name refers, or `None` for a URL that is not local."""
     if not is_url(name):
         return name
-    # The bytes come from the last part of a chain.
+    # The last part of a chain is the source of the bytes.
     protocol, _, path = name.rpartition("::")[2].partition("://")
     return path if protocol in ("file", "local") else None
 
@@ -91,7 +91,7 @@ def local_path(name: str) -> str | None:
 def own_path(name: str) -> str | None:
     """Returns the path of the file that a path or a URL names, or `None` if it is in a store or an archive."""
     url = _URL.fullmatch(name)
-    # A cache passes on the bytes as they are, but an archive has several members.
+    # A cache returns the bytes of the file itself, but an archive has several members.
     return None if url and "://" in (url[3] or "") else local_path(name)
 
 
@@ -102,7 +102,7 @@ def base_name(name: str) -> str:
 
 
 class _Url(str):
-    """A URL with the arguments of its file system. Lists, splits and pickles keep them with the URL."""
+    """A URL with the arguments of its file system, which are kept with the URL in lists, splits and pickles."""
 
     storage_options: Mapping[str, Any]
 
@@ -125,7 +125,7 @@ def with_options(source: Any, storage_options: Mapping[str, Any] | None) -> Any:
         kind: type[object] = part.__class__
         if issubclass(kind, list | Iterator) and not hasattr(part, "read"):
             return list(map(given, part))
-        # A `Split` has another type, and the options with which it was planned.
+        # A `Split` has another type, and already has the options with which it was planned.
         return tuple(map(given, part)) if kind is tuple else part
 
     found = given(source)
@@ -135,20 +135,20 @@ def with_options(source: Any, storage_options: Mapping[str, Any] | None) -> Any:
 
 
 def beside(url: str, name: str) -> str:
-    """Returns another URL with the file system arguments of this one."""
+    """Returns the URL `name` with the file system arguments of `url`."""
     found: str = with_options(name, getattr(url, "storage_options", None))
     return found
 
 
 def source_of(source: object) -> RangeReadable | None:
-    """Returns the source as ranges, or `None` if it cannot be read in ranges. No byte is requested.
+    """Returns the source as ranges, or `None` if it cannot be read in ranges. This requests no bytes.
 
     Args:
         source: A URL, or another source that is neither a path nor a buffer.
 
     Raises:
-        ImportError: A package that reads such a URL is not installed.
-        TypeError: The source is an `fsspec.OpenFile` that decompresses.
+        ImportError: A package that is needed for such a URL is not installed.
+        TypeError: The source is an `fsspec.OpenFile` that decompresses its file.
         ValueError: No file system is known for the URL.
     """
     if isinstance(source, str):
@@ -174,14 +174,14 @@ def file_of(source: object, start: int, end: int | None, position: Position | No
 
 
 def _about(url: str, kind: type[Exception], message: str, **attributes: Any) -> Exception:
-    """Returns an error about a URL. Its attribute `message` does not name the URL, as in a `CordwoodError`."""
+    """Returns an error about a URL. As in a `CordwoodError`, the attribute `message` does not name the URL."""
     error: Any = kind(f"{url}: {message}", **attributes)
     error.message = message
     return cast("Exception", error)
 
 
 def ranges_of_url(url: str, file_len: int | None = None, version: str | None = None) -> RangeReadable:
-    """Returns the file that a URL names, as ranges. No byte is requested, and no length if `file_len` is given.
+    """Returns the file at a URL as ranges. No bytes are requested, nor the length if `file_len` is given.
 
     Args:
         url: The URL.
@@ -189,37 +189,37 @@ def ranges_of_url(url: str, file_len: int | None = None, version: str | None = N
         version: The version of the file when it had this length, if it is known.
 
     Raises:
-        ModuleNotFoundError: A package that reads such a URL is not installed.
+        ModuleNotFoundError: A package that is needed for such a URL is not installed.
         ValueError: No file system is known for the URL.
     """
     return _OnFilesystem(*_filesystem_of(url), url, file_len, version)
 
 
 def ranges_read_twice(url: str, file_len: int | None, version: str | None) -> RangeReadable:
-    """Like `ranges_of_url`, for a file that is opened more than once. Its length and its first bytes are kept."""
+    """Like `ranges_of_url`, but keeps the length and the first bytes, for a file that is opened more than once."""
     return _ReadTwice(*_filesystem_of(url), url, file_len, version)
 
 
 def is_listed(name: str) -> bool:
-    """Checks whether a name is a URL that stands for several files: a pattern, or a directory that ends in a slash.
+    """Checks whether a name is a URL of several files, which is a pattern, or a directory that ends in a slash.
 
-    URLs of web servers are never such names. A web server does not list its files, and its URLs may contain any
-    character.
+    A URL of a web server never refers to several files. Web servers do not list their files, and their URLs may
+    contain any characters.
     """
     return is_url(name) and not name.startswith(("http:", "https:")) and ("*" in name or name.endswith("/"))
 
 
 def listed(url: str) -> list[tuple[str, str, bool, int, str | None]]:
-    """Returns the files in a directory, or those that match a pattern, in sorted order.
+    """Returns the files in a directory, or the files that match a pattern, in sorted order.
 
-    Each file is returned as a tuple of five values: its URL, in the same caches or the same archive. Its path below
-    the directory, or below the last directory of the pattern without wildcards, which does not lead out of that
-    directory. Whether it was found in a directory, rather than matched. Its length in bytes. Its version, if the
-    store states one.
+    Each file is returned as a tuple of five values. The first is its URL, in the same caches or the same archive. The
+    second is its path relative to the directory, or to the last directory of the pattern without wildcards. This path
+    never leads out of the directory. The other values are whether the file was found in a directory rather than
+    matched, its length in bytes, and its version if the store states one.
 
     Raises:
-        OSError: The files cannot be listed, or there are none.
-        ModuleNotFoundError, ValueError: As for `ranges_of_url`.
+        OSError: The files cannot be listed, or no file exists.
+        ModuleNotFoundError, ValueError: Same as for `ranges_of_url`.
     """
     fs, path = _filesystem_of(url)
     with _os_errors_of(url):
@@ -238,14 +238,14 @@ def listed(url: str) -> list[tuple[str, str, bool, int, str | None]]:
     files: list[tuple[str, str, bool, int, str | None]] = []
     for name, info in sorted(found.items()):
         parts = [part for part in name[directory_len:].split("/") if part not in ("", ".", "..")]
-        # The file system does not know about the caches and the archive.
+        # The file system does not know the caches and the archive of the URL.
         own_url = beside(url, f"{chain[1]}{fs.unstrip_protocol(name)}{chain[3] or ''}")
         files.append((own_url, "/".join(parts), name not in matched, info["size"] or 0, _version_of(info)))
     return files
 
 
 def _filesystem_of(url: str) -> tuple[Any, str]:
-    """Returns the fsspec file system of a URL, and the path on it."""
+    """Returns the fsspec file system of a URL, and the path of the file on it."""
     protocol = url.partition("://")[0].rpartition("::")[2]
     packages = " ".join(["fsspec", *filter(None, [_PACKAGES.get(protocol)])])
     try:
@@ -263,7 +263,8 @@ def _filesystem_of(url: str) -> tuple[Any, str]:
     except ValueError as error:
         raise _about(url, ValueError, str(error)) from error
     except Exception:
-        # File systems raise exceptions of any class. An archive is opened here, and others reject their options.
+        # File systems raise exceptions of any class. An archive is already opened here, and other file systems check
+        # their options.
         with _os_errors_of(url):
             raise
     return fs, path
@@ -284,13 +285,13 @@ _VERSIONS = (
     *("ETag", "etag", "generation", "VersionId", "version_id", "blob_id", "content_md5", "md5Hash", "Content-MD5"),
     *("Last-Modified", "LastModified", "last_modified", "mtime", "modified", "created"),
 )
-"""The names under which stores state a version, in order: those that change with the bytes come first."""
+"""The names under which stores state a version. Versions that change with the bytes come first."""
 
 
 def _version_of(info: dict[str, Any]) -> str | None:
     """Returns the version that an fsspec file system states for a file."""
     found = next((info[name] for name in _VERSIONS if info.get(name)), None)
-    # The same time is a number in a listing, but a datetime for a single file.
+    # The same time is a number in a listing, but a `datetime` for a single file.
     return None if found is None else str(found.timestamp() if hasattr(found, "timestamp") else found)
 
 
@@ -308,7 +309,7 @@ class _OnFilesystem:
         if self._file_len is not None:
             return self._file_len
         info = self._info()
-        # A directory has the length 0, like an empty log.
+        # A directory has the length 0, just like an empty log.
         if info.get("type") == "directory":
             error = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self.name)
             _add_hint(error, Hint.READ_DIRECTORY)
@@ -320,7 +321,7 @@ class _OnFilesystem:
         return size
 
     def current_version(self) -> str | None:
-        """Its version now."""
+        """The current version of the file."""
         return _version_of(self._info())
 
     def _info(self) -> dict[str, Any]:
@@ -362,7 +363,7 @@ class _InStore:
         return int(found["size"])
 
     def current_version(self) -> str | None:
-        """Its version now."""
+        """The current version of the file."""
         version: str | None = self._store.head(self.name).get("e_tag")
         return version
 
@@ -378,7 +379,7 @@ class _Range(NamedTuple):
 
 
 def _body(source: RangeReadable, start: int, end: int) -> memoryview:
-    """Reads a range, which must be complete because the length of the file is known."""
+    """Reads a range. The result must be complete, because the length of the file is known."""
     body = memoryview(source.read_range(start, end)).cast("B")
     if len(body) != end - start:
         raise OSError(f"{end - start} bytes at offset {start} were requested, and {len(body)} were received")
@@ -388,17 +389,17 @@ def _body(source: RangeReadable, start: int, end: int) -> memoryview:
 class RangeFile:
     """A seekable file object that reads ranges ahead.
 
-    Ranges are requested before they are needed if they are within `[start, end)`, or at most a block before or after
-    it. The block that contains `start` may start there, and the last record may end there. Elsewhere, only the bytes
-    to be read are requested, so that little more than `[start, end)` is transferred.
+    Ranges are requested ahead if they are inside `[start, end)`, or at most a block before or after it. The block
+    that contains `start` may begin before `start`, and the last record may extend past `end`. Everywhere else, only
+    the bytes to be read are requested, so that little more than `[start, end)` is transferred.
 
-    If an object is replaced between two requests, they return bytes of two different objects. So the version of the
-    object is compared before the last range is returned. If it has changed, bytes of all ranges are compared, because
-    a log that has grown is still the same.
+    If an object is replaced between two requests, the requests return bytes of two different objects. So the version
+    of the object is compared before the last range is returned. If the version has changed, bytes of all ranges are
+    compared, because a log that has only grown is still the same log.
 
     Attributes:
         source: The source that is read.
-        name: The name of the source, for errors and reports. `None` if it has none.
+        name: The name of the source, for errors and reports. `None` if the source has no name.
     """
 
     def __init__(self, source: RangeReadable, start: int, end: int | None, position: Position | None = None) -> None:
@@ -408,7 +409,7 @@ class RangeFile:
         self._pid = os.getpid()
         with _os_errors_of(self.name):
             self._len = source.size()
-        # The bytes and the version of the log when it was planned. Otherwise the version now.
+        # The bytes and the version of the log at the time of planning, or else the current version.
         self._planned: list[tuple[int, int, int]] | None = None
         self._version: str | None = None
         if position:
@@ -419,14 +420,15 @@ class RangeFile:
         self._is_compared = False
         self._start = max(0, start - BLOCK_LEN)
         if end is not None and end - start > RANGE_LENS[0]:
-            # The last record may need the block after the end. Reading the start does not.
+            # The last record may extend into the block after the end. Reading only the start does not need this
+            # block.
             end += BLOCK_LEN
         self._end = self._len if end is None else min(end, self._len)
         self._range_len_max = read_ahead_len // AHEAD_MAX
         self._position = 0
-        # Adjacent ranges. The first may be the one before the range that contains the position.
+        # Adjacent ranges. The first may be the range before the one that contains the position.
         self._ranges: deque[_Range] = deque()
-        # The number of ranges requested since the last seek elsewhere.
+        # The number of ranges requested since the last seek to a position outside the ranges.
         self._count = 0
 
     def __len__(self) -> int:
@@ -443,7 +445,7 @@ class RangeFile:
         return position
 
     def read(self, size: int) -> bytes:
-        """Returns at most `size` of the next bytes: fewer at the end of a range, none only at the end of the file."""
+        """Returns the next bytes, at most `size` and possibly fewer. At the end of the file, returns no bytes."""
         position = self._position
         size = min(size, self._len - position)
         if size <= 0:
@@ -457,8 +459,8 @@ class RangeFile:
             try:
                 body = request.result()
             except Exception:
-                # The next read requests the range again. The request refers to the error, and the error to this
-                # frame.
+                # The next read requests the range again. Without `del`, the request and this frame would refer to
+                # each other through the error.
                 self._forget()
                 del request
                 raise
@@ -468,7 +470,7 @@ class RangeFile:
         return data
 
     def _received(self, start: int, body: memoryview) -> None:
-        """Keeps a mark of a range, and compares the version if it is the last range."""
+        """Keeps a mark of a range, and compares the version if this is the last range."""
         if start in self._marks or not self._start <= start < self._end:
             return
         if self._end <= start + len(body) and not self._is_compared:
@@ -478,14 +480,14 @@ class RangeFile:
         self._marks[start] = (start + len(body) - len(end), len(end), crc32c(end))
 
     def _compare(self) -> None:
-        """Checks that all ranges received so far, and the planned ones, are from the object as it is now.
+        """Checks that all ranges received so far, and the planned ranges, are from the current object.
 
         Raises:
-            LogChangedError: They are from another object.
+            LogChangedError: The ranges are from another object.
         """
         current: Any = getattr(self.source, "current_version", None)
         if self._planned is None and not (current and self._marks):
-            # The bytes of one request are from one object.
+            # The bytes of a single request are from a single object.
             return
         version = current() if current else None
         if version is not None and version == self._version:
@@ -501,7 +503,7 @@ class RangeFile:
         return LogChangedError(text, path=self.name, offset=offset, length=length, hint=Hint.START_AGAIN)
 
     def close(self) -> None:
-        """Cancels the requests. A request that has started ends on its own, and then so does its thread."""
+        """Cancels the requests. A request that has already started ends on its own, together with its thread."""
         if self._pool and self._pid == os.getpid():
             self._forget()
             self._pool.shutdown(wait=False)
@@ -510,7 +512,7 @@ class RangeFile:
     __del__ = close
 
     def _range_at(self, position: int, size: int) -> _Range:
-        """Returns the range that contains the position. Requests it and later ranges if they were not before."""
+        """Returns the range that contains the position. Requests this range and later ranges if necessary."""
         ranges = self._ranges
         if not (ranges and ranges[0].start <= position < ranges[-1].end):
             is_next = bool(ranges) and position == ranges[-1].end
@@ -520,7 +522,7 @@ class RangeFile:
             elif not self._start <= position < self._end:
                 self._request(position, position + size)
         current = next((at for at, range_ in enumerate(ranges) if position < range_.end), 0)
-        # The range before it is kept, because two readers of one file take turns.
+        # The previous range is kept, because two readers of the same file take turns.
         for _ in range(current - 1):
             ranges.popleft()
         current = min(current, 1)
@@ -557,13 +559,13 @@ class RangeFile:
 def looked_at(ranges: RangeFile) -> tuple[LogFormat | None, Position]:
     """Returns the format of a log, and the position at its start.
 
-    This takes one request, unless the start of the log does not show its format.
+    This takes one request, or more if the start of the log does not show its format.
 
     Raises:
         DialectError: The file is not a log.
         OSError: The file cannot be read.
     """
-    # `detect` reads this many bytes. The range is kept until `detect` closes the file.
+    # `detect` reads this many bytes, and the range is kept until `detect` closes the file.
     start = ranges.read(3 * BLOCK_LEN)
     found = detect(cast("RangeReadable", ranges))
     version: str | None = getattr(ranges.source, "version", None)
@@ -575,8 +577,8 @@ def looked_at(ranges: RangeFile) -> tuple[LogFormat | None, Position]:
 def _os_errors_of(name: str | None) -> Generator[None]:
     """Raises the error of a source as an `OSError` that names the source.
 
-    An error that is already an `OSError` keeps its class. It is raised unchanged if its class is not built in,
-    because such a class may take other arguments, or if it has a hint, because then it names the source.
+    An `OSError` keeps its class. It is raised unchanged in two cases: if its class is not built in, because such a
+    class may take other arguments, and if it has a hint, because it then already names the source.
     """
     try:
         yield
@@ -594,11 +596,11 @@ def _os_errors_of(name: str | None) -> Generator[None]:
 
 
 def _first_line(text: str) -> str:
-    """Returns the first line. Further lines may list thousands of places in which a library was searched for."""
+    """Returns the first line. The other lines may list thousands of places in which a library was searched for."""
     return text.partition("\n")[0]
 
 
-# Stores raise these without an error number, and with their own messages.
+# Stores raise these errors without an error number and with their own messages.
 _NUMBERS: dict[type[OSError], int] = {
     FileNotFoundError: errno.ENOENT,
     IsADirectoryError: errno.EISDIR,

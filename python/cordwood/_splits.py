@@ -32,29 +32,32 @@ def plan_splits(
 ) -> list[Split]:
     """Cuts logs into byte ranges that workers can read independently. Each record is in exactly one range.
 
-    Only the length of each file is read, unless you pass it, and its start, unless you pass `dialect`. Several remote
-    files are read at a time. A log of a dialect with log numbers or compression (`"rocksdb"`, `"pebble"`,
-    `"recyclable"`) cannot be read in parts, so it is a single range.
+    Planning requires the length of each file, which is requested unless you pass it. The start of each file is also
+    read, unless you pass `dialect`. Several remote files are read in parallel. A log of a dialect with log numbers or
+    compression (`"rocksdb"`, `"pebble"`, `"recyclable"`) cannot be read in parts, so it becomes a single range.
 
-    If several names refer to the same file, for example by a link, it is cut once, under the first name. A repeated
-    URL is also cut once. A file in a directory is cut if it is a log.
+    If several names refer to the same file, for example through a link, the file is cut only once, under the first
+    name. A repeated URL is also cut only once. A file in a directory is cut only if it is a log.
 
     Args:
         sources: A path, a URL, a directory, a pattern such as `"*.log"`, or several of these and of objects in
             stores. A directory includes all logs in it and in its subdirectories. If you know the length of a file in
             bytes, you can pass a tuple of its path or URL and the length.
-        split_len: The number of bytes in a range, at least 1. It is rounded up to whole blocks of 32 KiB.
-        dialect: As for `Reader`, for all files. Default: `None`: it is detected for each file.
-        log_number: As for `Reader`. Default: `None`.
-        compression: As for `Reader`. Default: `None`.
-        storage_options: As for `Reader`. The splits keep these options, even when they are pickled. Default: `None`.
+        split_len: The number of bytes in a range, which must be at least 1. It is rounded up to whole blocks of 32
+            KiB.
+        dialect: Same as for `Reader`, for all files. Default: `None`, which detects the dialect of each file.
+        log_number: Same as for `Reader`. Default: `None`.
+        compression: Same as for `Reader`. Default: `None`.
+        storage_options: Same as for `Reader`. The splits keep these options, even when they are pickled. Default:
+            `None`.
 
     Returns:
-        The ranges, file by file and in the order of the offsets. The ranges cover each file. An empty file has none.
+        The ranges, file by file and in the order of their offsets. Together, the ranges of a file cover the whole
+        file. An empty file has no range.
 
     Raises:
         DialectError: A file is not a log.
-        OSError: A file is missing, or its length or its content cannot be read.
+        OSError: A file is missing, or its length or content cannot be read.
         TypeError: A source is not a path, a tuple of a path and a length, or an object that reads ranges.
         ValueError: `split_len` is less than 1, a length is negative, or an option has an invalid value or makes no
             sense in the dialect.
@@ -74,7 +77,7 @@ def plan_splits(
         raise ValueError(f"split_len must be at least 1, not {split_len}")
     split_len += -split_len % BLOCK_LEN
     if dialect or log_number is not None or compression:
-        # Refuses options that no reader of the splits would accept.
+        # Creating a reader refuses options that no reader of the splits would accept.
         Reader(b"", dialect=dialect, log_number=log_number, compression=compression).close()
     named = None if dialect is None or dialect == "auto" else LogFormat(dialect, log_number, compression)
 
@@ -104,7 +107,7 @@ def plan_splits(
 
 
 def _format_of(name: str, named: LogFormat | None) -> tuple[LogFormat | None, Position | None]:
-    """Returns the format of a log, and the position at its start. No byte is read if the format is named."""
+    """Returns the format of a log, and the position at its start. If the format is named, no byte is read."""
     if named:
         return named, None
     found = detect(name)
@@ -125,7 +128,7 @@ def _planned(named: LogFormat | None, file: Input, *_: object) -> tuple[int, int
         return 0, len(ranges), named, start_of(b"", None, None, None, version)
     first, file_len = 0, file.file_len
     if segments := file.segments or segments_in(file.name):
-        # The ranges are offsets in the log, whose first segments may have been pruned.
+        # The ranges are offsets in the log. The first segments of the log may have been pruned.
         first, file_len = segments[0][0], sum(segments[-1])
     return first, file_len or os.stat(file.name).st_size, *_format_of(file.name, named)
 
@@ -133,14 +136,15 @@ def _planned(named: LogFormat | None, file: Input, *_: object) -> tuple[int, int
 def group_splits(splits: Iterable[Split], group_len: int) -> list[list[Split]]:
     """Groups splits so that a worker gets many small files at once.
 
-    `verify`, `stat` and `scan` accept a group.
+    You can pass a group to `verify`, `stat` and `scan`.
 
     Args:
         splits: The splits, as `plan_splits` returns them.
-        group_len: The maximum number of bytes in a group, at least 1. A longer split is a group of its own.
+        group_len: The maximum number of bytes in a group, which must be at least 1. A longer split forms its own
+            group.
 
     Returns:
-        The groups. The splits keep their order.
+        The groups, in which the splits keep their order.
 
     Raises:
         ValueError: `group_len` is less than 1.

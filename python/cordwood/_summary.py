@@ -1,4 +1,4 @@
-"""The findings of one reading of a log, for the output of a verb, for `--strict`, and for the exit status."""
+"""Summarizes one reading of a log for the output of a verb, for `--strict`, and for the exit status."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cordwood.types import (
 )
 
 _HEADER_LEN_MIN = 7
-"""The length of the shortest header. Fewer bytes than this between two regions are the trailer of a block."""
+"""The length of the shortest header. If fewer bytes are between two regions, they are the trailer of a block."""
 
 
 _HIDES_NO_DATA = {
@@ -30,9 +30,9 @@ _HIDES_NO_DATA = {
 
 
 def suspect_regions(report: Report) -> list[SkippedRegion]:
-    """Returns the listed regions in which records may have been lost: damage, zeros, and a torn tail.
+    """Returns the listed regions in which records may have been lost, which are damage, zeros and a torn tail.
 
-    They do not include zeros that are taken for padding at the end.
+    Zeros at the end that are taken for padding are not included.
     """
     zeros = zeros_of(report)
     end_offset = zeros.offset if zeros and zeros.is_padding else report.outcome.offset + 1
@@ -40,7 +40,7 @@ def suspect_regions(report: Report) -> list[SkippedRegion]:
 
 
 def zeros_inside_text(length: int) -> str:
-    """Says how many zeros are followed by a record, and where they may come from."""
+    """Describes how many zeros are followed by a record, and where the zeros may come from."""
     return f"{quantity(length, 'byte')} of zeros before more records: never written, or lost"
 
 
@@ -54,12 +54,12 @@ class ZerosAtEnd(NamedTuple):
     offset: int
     length: int
     is_padding: bool
-    """Whether they fill the rest of the block of the last record, which is complete, in a file of whole blocks.
+    """Whether the zeros only fill the rest of the last block after a complete record, in a file of whole blocks.
 
-    App Engine's writer leaves such a file.
+    App Engine's writer produces such files.
     """
     is_all: bool
-    """Whether the file consists of zeros only."""
+    """Whether the file consists only of zeros."""
 
     def __str__(self) -> str:
         what = "padding" if self.is_padding else ZEROS_ARE
@@ -69,9 +69,9 @@ class ZerosAtEnd(NamedTuple):
 def zeros_at_end(
     offset: int | None, file_len: int, *, has_records: bool, follow_damage: bool = False
 ) -> ZerosAtEnd | None:
-    """Returns the zeros at the end of a log, which start at this offset, if there are any.
+    """Returns the zeros at the end of a log, which start at this offset, or `None` if there are no zeros.
 
-    Zeros that follow damage are not padding. They are part of a record that never reached the disk.
+    Zeros that follow damage are not padding, but part of a record that never reached the disk.
     """
     if offset is None:
         return None
@@ -117,13 +117,13 @@ def is_torn(report: Report) -> bool:
 
 
 def is_empty_run(report: Report) -> bool:
-    """Checks whether a log has no bytes, and the name of a run's log."""
+    """Checks whether a log is empty and has the name of a run's log."""
     # Reading can also stop at damage before the first record.
     return not report.skipped and dialect_of_empty_run(report.path or "", report.outcome.offset) is not None
 
 
 def is_incomplete(report: Report) -> bool:
-    """Checks whether `--strict` fails on a log, even if it is not damaged."""
+    """Checks whether `--strict` fails on a log even if the log is not damaged."""
     zeros = zeros_of(report)
     has_zeros = zeros is not None and not zeros.is_padding
     return is_torn(report) or has_zeros or bool(zeros_inside(report)) or is_empty_run(report)
@@ -138,9 +138,9 @@ def has_no_dialect(report: Report) -> bool:
 
 
 def report_of(reader: Reader, record_count: int) -> Report:
-    """Returns the report of a reading that has returned this many records.
+    """Returns the report of a reading that returned this many records.
 
-    Its `salvaged_count` is the number of records after damage in their block, which LevelDB's rule leaves out.
+    In this report, `salvaged_count` is the number of records after damage in their block, which LevelDB drops.
     """
     left_out_count, len_by_reason = left_out(reader)
     return Report(
@@ -160,10 +160,10 @@ def report_of(reader: Reader, record_count: int) -> Report:
 
 
 def _shows_flip(regions: Sequence[SkippedRegion]) -> bool:
-    """Checks whether a flipped bit that is not in a length explains a region.
+    """Checks whether a flipped bit outside a length explains a region.
 
-    Headers have other lengths in another dialect. If the dialect is wrong, bytes can look as if a bit of a length
-    were flipped. A flipped bit elsewhere shows that the dialect is right.
+    Headers have different lengths in different dialects. With a wrong dialect, bytes can look as if a bit of a length
+    were flipped. A flipped bit elsewhere shows that the dialect is correct.
     """
     flips = (region.bit_flip for region in regions)
     return any(flip and flip.part != FragmentPart.LENGTH for flip in flips)

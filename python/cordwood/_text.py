@@ -1,4 +1,4 @@
-"""Names of sources, quantities in words, bytes as text, and text that cannot control a terminal."""
+"""Formats the names of sources, quantities and bytes as text that cannot control a terminal."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from collections.abc import Sequence
 
 
 def source_name(name: str) -> str:
-    """The name of a source in JSON: that of the file, character by character; `-` is stdin."""
+    """Returns the name of a source for JSON, which is the unchanged name of the file. `-` is stdin."""
     return "<stdin>" if name == "-" else name
 
 
 def display_name(name: str) -> str:
-    """The name of a source in lines for people: other characters than printable ones are escaped."""
+    """Returns the name of a source for people. Unprintable characters are escaped."""
     return escaped(source_name(name))
 
 
 def quantity(count: int, noun: str) -> str:
-    """`1 record`, `2 records`."""
+    """Returns a number with its noun, such as `1 record` or `2 records`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def damaged_text(paths: Sequence[str]) -> list[str]:
-    """How many logs are damaged, and the first: an item of a list, or none."""
+    """Returns a list with a text that states how many logs are damaged and names the first, or an empty list."""
     more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
     return [f"{len(paths):,} damaged: {display_name(paths[0])}{more}"] if paths else []
 
 
 def base64_text(data: bytes) -> str:
-    """Bytes as base64, on one line. The module `base64` is slower to import."""
+    """Returns bytes as base64 on one line. The module `base64` is slower to import."""
     return b2a_base64(data, newline=False).decode("ascii")
 
 
 def escaped(text: str, kept: str = "") -> str:
-    """The text with unprintable characters as in JSON, so that it cannot control a terminal or break a line."""
+    """Escapes unprintable characters as in JSON, so that the text cannot control a terminal or break a line."""
     if text.isprintable():
         return text
     return "".join(

@@ -1,8 +1,8 @@
-"""Logs in pipelines of Apache Beam: `pip install 'cordwood[beam]'`.
+"""Reads and writes logs in pipelines of Apache Beam. Requires `pip install 'cordwood[beam]'`.
 
 `ReadFromLog` reads the logs that a pattern matches. `ReadAllFromLog` reads the logs of a `PCollection`. `WriteToLog`
 writes new logs. A log is cut into ranges of blocks, which workers read independently. A runner may cut a range again
-while it is read. Each record is returned once, by the worker that has the block in which the record starts.
+while it is read. Each record is returned exactly once, by the worker that reads the block in which the record starts.
 
 >>> import apache_beam
 >>> from cordwood.beam import ReadFromLog, WriteToLog
@@ -14,7 +14,7 @@ while it is read. Each record is returned once, by the worker that has the block
 3
 """
 
-# Beam need not be installed where types are checked. Without it, its types are unknown.
+# Type checkers also run where Beam is not installed. There, its types are unknown.
 # pyright: basic, reportMissingImports=false
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from cordwood.typing import CompressionName, DecoderName, DialectName
 if TYPE_CHECKING:
 
     class PTransform:
-        """A substitute for Beam's class, for type checkers if Beam is not installed."""
+        """Replaces Beam's class for type checkers where Beam is not installed."""
 
         def __or__(self, right: Any) -> Any: ...
         def __ror__(self, left: Any) -> Any: ...
@@ -68,7 +68,7 @@ else:
 __all__ = ["LogOutputs", "ReadAllFromLog", "ReadFromLog", "WriteToLog"]
 
 Policy: TypeAlias = Literal["raise", "skip", "salvage"]
-"""What to do about damage. With `"stop"` of `cordwood.Reader`, each range of a log would end at its own damage."""
+"""How to treat damage. The policy `"stop"` is not allowed because it would stop each range of a log separately."""
 
 _DAMAGE = "damage"
 """The tag of the second output."""
@@ -78,10 +78,10 @@ class LogOutputs(NamedTuple):
     """The outputs of `ReadFromLog` and `ReadAllFromLog` with `with_damage=True`.
 
     Attributes:
-        records: A `PCollection` of the elements that the transform makes without `with_damage`.
-        damage: A `PCollection` with a tuple for each region that was not returned: the path of the file, and the
-            `cordwood.SkippedRegion`. Adjacent regions may be one element or several, depending on how the log was
-            cut. Together, they always have the same bytes.
+        records: A `PCollection` of the elements that the transform returns without `with_damage`.
+        damage: A `PCollection` with a tuple for each region that was not returned. The tuple has the path of the file
+            and the `cordwood.SkippedRegion`. Adjacent regions may be one element or several, depending on how the log
+            was cut. In total, they always cover the same bytes.
     """
 
     records: Any
@@ -96,7 +96,7 @@ class _Log(NamedTuple):
         file_len: The length of the file in bytes.
         compression_type: How Beam's file system decompresses the file.
         format: The format of the log, or `None` if it could not be detected.
-        place_len: The length in bytes of a part that can be read independently.
+        place_len: The length in bytes of each part that can be read independently.
         position: The position at the start of the file, or `None` if no byte has been read.
     """
 
@@ -114,7 +114,7 @@ class _Log(NamedTuple):
 
     @contextmanager
     def source(self) -> Generator[Any]:
-        """Opens the file as a source for `Reader`, with its path for errors and messages."""
+        """Opens the file as a source for `Reader`, and gives the source its path for errors and messages."""
         with FileSystems.open(self.path, compression_type=self.compression_type) as file:
             if self.compression_type == CompressionTypes.UNCOMPRESSED:
                 methods = {name: getattr(file, name) for name in ("read", "seek", "tell", "seekable")}
@@ -124,19 +124,19 @@ class _Log(NamedTuple):
             yield SimpleNamespace(cordwood_path=self.path, **methods)
 
     def _decompressed(self, file: Any, size: int) -> bytes:
-        """Returns the next bytes of a file that Beam decompresses. Beam itself takes a cut file for a shorter one.
+        """Returns the next bytes of a file that Beam decompresses. Beam does not notice if the file is cut short.
 
         Raises:
-            EOFError: The file is cut.
+            EOFError: The file is cut short.
         """
         data: bytes = file.read(size)
-        # Only this private attribute shows that the file is cut.
+        # Only this private attribute shows that the file is cut short.
         if size and not data and not getattr(file._decompressor, "eof", True):  # noqa: SLF001
             raise EOFError(f"{self.path}: the compressed file ends early")
         return data
 
     def check(self) -> None:
-        """Checks that the path still names the log that was found there.
+        """Checks that the path still names the same log as when it was found.
 
         Raises:
             LogChangedError: The path names another log.
@@ -213,11 +213,11 @@ class _Detect(beam.DoFn):
 def _matches(pattern: str) -> list[Any]:
     """Returns the `FileMetadata` of a file or of all files that match a pattern.
 
-    If a file has the pattern itself as its name, only this file is returned.
+    If the name of a file equals the pattern itself, only this file is returned.
 
     Raises:
         FileNotFoundError: The file does not exist.
-        OSError: The path is that of a segmented log, or the pattern matches segments of one.
+        OSError: The path names a segmented log, or the pattern matches segments of such a log.
     """
     if _is_local(pattern) and not os.path.dirname(pattern):
         # Without a directory, Beam finds no file in the current directory.
@@ -242,10 +242,10 @@ _TRACKER = beam.DoFn.RestrictionParam()
 
 
 class _Read(beam.DoFn, beam.transforms.core.RestrictionProvider):
-    """Turns each `_Log` into batches of its records. A restriction is a range of places, claimed one by one.
+    """Turns each `_Log` into batches of its records. A restriction is a range of parts, which are claimed one by one.
 
     Args:
-        of_batch: Returns an element with the first records of a batch.
+        of_batch: A function that returns an element with the first records of a batch.
     """
 
     def __init__(
@@ -298,11 +298,11 @@ class _Read(beam.DoFn, beam.transforms.core.RestrictionProvider):
 
 
 class _Decode(_Read):
-    """Turns each `_Log` into Arrow batches of the contents of its records. A place is a range that is read whole.
+    """Turns each `_Log` into Arrow batches of the contents of its records. Each claimed part is read as a whole.
 
     Args:
         table: The options of `scan` that determine the columns.
-        options: As for `_Read`.
+        options: Same as for `_Read`.
     """
 
     def __init__(self, table: dict[str, Any], **options: Any) -> None:
@@ -352,46 +352,47 @@ def _damage(log: _Log, skipped: Iterable[SkippedRegion]) -> Iterator[Any]:
 
 
 def _count(name: str, number: int) -> None:
-    """Adds to a counter. This is done once for each range, because it takes as long as a record."""
+    """Adds to a counter. It is called once for each range, because it takes as long as processing a record."""
     Metrics.counter("cordwood", name).inc(number)
 
 
 class ReadAllFromLog(PTransform):
     """Reads the logs of a `PCollection` of paths, patterns or Beam's `FileMetadata`.
 
-    A path that ends in `/` stands for the files in that directory. A `FileMetadata`, as `fileio.MatchAll` returns it,
-    is always read as a single file, whatever characters its name contains. A file is read up to the length that it
-    has when it is found.
+    A path that ends in `/` refers to all files in that directory. A `FileMetadata`, as `fileio.MatchAll` returns it,
+    is always read as a single file, even if its name contains characters of a pattern. A file is read up to the
+    length that it had when it was found.
 
-    A segmented log is refused. Its files are also refused unless you name each of them, because a missing file would
-    not be noticed.
+    Segmented logs are refused. The files of a segmented log are also refused unless you name each of them, because a
+    missing file would not be noticed.
 
-    The namespace `cordwood` has these counters: `records`; `record_bytes`, the bytes of the records; and
-    `skipped_bytes`, the bytes of all regions in the output `damage`.
+    The namespace `cordwood` has three counters. `records` is the number of records, `record_bytes` is their number of
+    bytes, and `skipped_bytes` is the number of bytes of all regions in the output `damage`.
 
     Args:
-        desired_bundle_size: The bytes of a log in each range that a worker reads. They are rounded down to whole
-            blocks of 32 KiB, but to at least one. Default: 64 MiB.
+        desired_bundle_size: The number of bytes of a log in each range that a worker reads. It is rounded down to
+            whole blocks of 32 KiB, but to at least one block. Default: 64 MiB.
         min_bundle_size: The minimum number of bytes in the last range of a file. Default: 0.
-        compression_type: How files are decompressed: one of Beam's `CompressionTypes`. A compressed file cannot be
+        compression_type: How files are decompressed, as one of Beam's `CompressionTypes`. A compressed file cannot be
             split, and neither can a log in a dialect with log numbers. A compressed file that ends early raises an
-            `EOFError` under every policy. Default: `"auto"`, which decides by the end of the name.
-        with_filename: Whether an element is a tuple of the path and the record or list. Default: `False`.
+            `EOFError` under every policy. Default: `"auto"`, which decides by the file name extension.
+        with_filename: Whether each element is a tuple of the path and the record or list. Default: `False`.
         as_batches: With `True`, an element is a list of records of about 256 KiB, which takes half of the time. With
             `"arrow"`, it is a `pyarrow.RecordBatch` of the same size with the columns `offset` and `record`. Default:
-            `False`: an element is a record.
-        decode: As for `cordwood.scan`. An element is a `pyarrow.RecordBatch` of the contents of records. With
-            `"raw"`, `"write-batch"`, `"entity"` and `"json"`, ranges are not cut again. With other values, one worker
-            reads the whole log, because a row may depend on other records. Under a policy other than `"raise"`, the
-            counter `left_out` counts the records of another kind, up to 1,000 in each range. Default: `None`: bytes.
-        columns: With `decode`: as for `cordwood.scan`. Default: `None`.
-        schema: With `decode`: as for `cordwood.scan`. If the columns depend on the records, as in JSON, you must pass
-            a schema, because all logs must have the same columns. Default: `None`.
-        with_damage: Whether the result is a `LogOutputs`, which has the elements and the regions that were not
+            `False`, with which an element is a record.
+        decode: The kind of records, as for `cordwood.scan`. If it is given, an element is a `pyarrow.RecordBatch` of
+            the contents of records. With `"raw"`, `"write-batch"`, `"entity"` and `"json"`, ranges are not cut again.
+            With other values, one worker reads the whole log, because a row may depend on other records. Under a
+            policy other than `"raise"`, the counter `left_out` counts the records of another kind, up to 1,000 in
+            each range. Default: `None`, which returns records as bytes.
+        columns: The columns with `decode`, as for `cordwood.scan`. Default: `None`.
+        schema: The schema with `decode`, as for `cordwood.scan`. If the columns depend on the records, as in JSON,
+            you must pass a schema, because all logs must have the same columns. Default: `None`.
+        with_damage: Whether the result is a `LogOutputs`, which contains the elements and the regions that were not
             returned. Default: `False`.
-        dialect: As for `cordwood.Reader`. Default: `None`: it is detected for each file.
-        on_corruption: As for `cordwood.Reader`: `"raise"`, `"skip"` or `"salvage"`. Default: `"raise"`: damage makes
-            the pipeline fail.
+        dialect: Same as for `cordwood.Reader`. Default: `None`, which detects the dialect of each file.
+        on_corruption: How to treat damage, as for `cordwood.Reader`: `"raise"`, `"skip"` or `"salvage"`. Default:
+            `"raise"`, with which damage makes the pipeline fail.
 
     Raises:
         TypeError: `schema` is not a pyarrow schema.
@@ -456,10 +457,10 @@ class ReadAllFromLog(PTransform):
         self._with_damage = with_damage
 
     def expand(self, pcoll: Any) -> Any:
-        """Applies the transform. Beam calls it.
+        """Applies the transform. Beam calls this method.
 
         Args:
-            pcoll: The `PCollection` before the `|`.
+            pcoll: The input, which is the `PCollection` before the `|`.
 
         Returns:
             A `PCollection`, or the `LogOutputs`.
@@ -470,7 +471,8 @@ class ReadAllFromLog(PTransform):
         outputs = logs | "Read" >> beam.ParDo(self._read).with_outputs(_DAMAGE, main="batches")
         records = outputs.batches
         if not self._as_batches:
-            # This is in the same stage. Passing a list to another stage would cost as much as passing a record.
+            # This runs in the same stage, because passing a list to another stage would cost as much as passing a
+            # record.
             records |= "Records" >> (
                 beam.FlatMap(_with_path).with_output_types(tuple[str, bytes])
                 if self._with_filename
@@ -490,7 +492,7 @@ def _check_text(name: str, path: object) -> None:
 
 
 def _check(table: dict[str, Any]) -> None:
-    """Refuses options that a scan would refuse, or with which the columns could differ between logs."""
+    """Refuses options that a scan would refuse, and options with which the columns of two logs could differ."""
     scan(b"", **table)
     if table["schema"] is None and PAYLOADS[table["decode"]].columns is None:
         raise ValueError(f"the columns of {table['decode']!r} depend on the records: pass schema")
@@ -509,16 +511,17 @@ class ReadFromLog(PTransform):
     """Reads the logs that a pattern matches.
 
     Args:
-        file_pattern: A path on one of Beam's file systems, or a pattern. In a pattern, `*`, `?` and `[...]` stand for
-            characters of a name, and `**` stands for directories. A file with exactly this name takes precedence.
-        min_bundle_size: As for `ReadAllFromLog`. Default: 0.
-        validate: Whether to check that a file matches when the pipeline is made. Default: `True`.
+        file_pattern: A path on one of Beam's file systems, or a pattern. In a pattern, `*`, `?` and `[...]` match
+            characters of a name, and `**` matches directories. If a file has exactly this name, only this file is
+            read.
+        min_bundle_size: Same as for `ReadAllFromLog`. Default: 0.
+        validate: Whether to check, when the pipeline is built, that at least one file matches. Default: `True`.
         options: The other options of `ReadAllFromLog`.
 
     Raises:
         FileNotFoundError: No file matches.
-        TypeError: `file_pattern` is not text, or as for `ReadAllFromLog`.
-        ValueError: As for `ReadAllFromLog`.
+        TypeError: `file_pattern` is not a string, or an argument has a wrong type, as for `ReadAllFromLog`.
+        ValueError: Same as for `ReadAllFromLog`.
 
     >>> import apache_beam, cordwood
     >>> from cordwood.beam import ReadFromLog
@@ -539,19 +542,19 @@ class ReadFromLog(PTransform):
         self._read_all = ReadAllFromLog(min_bundle_size=min_bundle_size, **options)
 
     def expand(self, pbegin: Any) -> Any:
-        """Applies the transform. Beam calls it.
+        """Applies the transform. Beam calls this method.
 
         Args:
             pbegin: The pipeline.
 
         Returns:
-            As for `ReadAllFromLog`.
+            Same as for `ReadAllFromLog`.
         """
         return pbegin | beam.Create([self._file_pattern]) | self._read_all
 
 
 class _Sink(FileBasedSink):
-    """Writes each bundle or shard to its own file. The files get their names once all of them are complete."""
+    """Writes each bundle or shard to its own file. The files get their final names once all of them are complete."""
 
     def __init__(
         self,
@@ -602,36 +605,36 @@ class _Sink(FileBasedSink):
     def finalize_windowed_write(self, *results: Any) -> Iterator[str]:
         yield from super().finalize_windowed_write(*results)
         if _is_local(self._prefix):
-            # Syncs the names of the renamed files.
+            # Syncs the directory, so that the new names are on the disk.
             sync_directory(self._prefix + "-")
 
 
 class WriteToLog(PTransform):
-    """Writes the records of a `PCollection` to new logs, one for each shard. The result is the paths of the logs.
+    """Writes the records of a `PCollection` to new logs, one for each shard, and returns the paths of the logs.
 
-    The logs get their names once all of them are complete. If a bundle fails and is retried, it leaves no duplicate
-    record and no partial log. On a local file system, the logs and their names are on the disk by then. Existing logs
-    with such names are removed first. A `PCollection` without records makes an empty log.
+    The logs get their final names once all of them are complete. If a bundle fails and is retried, it leaves no
+    duplicate record and no partial log. On a local file system, the logs and their names are then on the disk.
+    Existing logs with such names are removed first. A `PCollection` without records produces an empty log.
 
-    Each window of an unbounded `PCollection` has its own logs. They are complete once the watermark has passed the
-    end of the window. They replace only logs with the same names.
+    Each window of an unbounded `PCollection` has its own logs. These logs are complete once the watermark has passed
+    the end of the window. They replace only existing logs with the same names.
 
     Args:
-        file_path_prefix: The start of the paths, on one of Beam's file systems.
-        file_name_suffix: The end of the paths, such as `".log"`. Default: `""`.
-        num_shards: The number of logs. Default: 0: the runner decides, and each window has one log.
-        shard_name_template: The middle of the paths. `S` stands for a digit of the number of the shard, `N` for a
-            digit of the number of shards, and `W` for the window. With `""`, there is one log. Default: `None`:
-            `"-SSSSS-of-NNNNN"`, and `"-W-SSSSS-of-NNNNN"` for windows.
-        triggering_frequency: The length of the windows of an unbounded `PCollection`, in seconds. Default: `None`:
-            the windows of the `PCollection` are kept. The global window is refused, because it never ends.
-        dialect: As for `cordwood.Writer`. Default: `None`: `"leveldb"`.
-        compression: As for `cordwood.Writer`. Default: `None`.
+        file_path_prefix: The start of the paths of the logs, on one of Beam's file systems.
+        file_name_suffix: The end of the paths of the logs, such as `".log"`. Default: `""`.
+        num_shards: The number of logs. Default: 0. The runner then decides, and each window has one log.
+        shard_name_template: The middle of the paths of the logs. `S` is replaced by a digit of the shard's number,
+            `N` by a digit of the number of shards, and `W` by the window. With `""`, there is one log. Default:
+            `None`, which means `"-SSSSS-of-NNNNN"`, or `"-W-SSSSS-of-NNNNN"` for windows.
+        triggering_frequency: The length of the windows of an unbounded `PCollection`, in seconds. Default: `None`,
+            which keeps the windows of the `PCollection`. The global window is refused, because it never ends.
+        dialect: Same as for `cordwood.Writer`. Default: `None`, which means `"leveldb"`.
+        compression: Same as for `cordwood.Writer`. Default: `None`.
 
     Raises:
-        TypeError: A path is not text. When the pipeline runs: a record is not `bytes`.
-        ValueError: `file_path_prefix` contains `*`, `?` or `[`, so that Beam would not find the files again; the
-            template has no `S` or, for windows, no `W`; or an option has an invalid value.
+        TypeError: A path is not a string. When the pipeline runs, this is also raised if a record is not `bytes`.
+        ValueError: `file_path_prefix` contains `*`, `?` or `[`, with which Beam would not find the files again. The
+            template has no `S`, or no `W` for windows. An option has an invalid value.
 
     >>> import apache_beam, cordwood
     >>> from cordwood.beam import WriteToLog
@@ -673,10 +676,10 @@ class WriteToLog(PTransform):
         self._sink = self._sink_for(shard_name_template)
 
     def expand(self, pcoll: Any) -> Any:
-        """Applies the transform. Beam calls it.
+        """Applies the transform. Beam calls this method.
 
         Args:
-            pcoll: The `PCollection` before the `|`.
+            pcoll: The input, which is the `PCollection` before the `|`.
 
         Returns:
             A `PCollection` of paths.

@@ -1,20 +1,20 @@
 """The exceptions.
 
-`CordwoodError` is the base of all::
+All exceptions derive from `CordwoodError`::
 
     CordwoodError
     ├── ClosedError            a use after `close`; also a `ValueError`
-    ├── CorruptionError        damage, where the policy is to raise
+    ├── CorruptionError        damage, if the policy is to raise
     ├── DialectError           a file that is not a log, or a log that cannot be appended to or packed
-    ├── LogChangedError        another log than the one that was read before
-    ├── LogRotatedError        the path of a followed log names another file
-    ├── LogTruncatedError      a log ends before the offset at which reading was to start
-    ├── OtherLogError          a file to be salvaged is that of a log with another number
+    ├── LogChangedError        a different log than the one that was read before
+    ├── LogRotatedError        a followed log whose path names another file
+    ├── LogTruncatedError      a log that ends before the offset at which reading should start
+    ├── OtherLogError          a file to be salvaged that belongs to a log with another number
     ├── PayloadError           a record that cannot be decoded; also a `ValueError`
     ├── RecordTooLargeError    a record longer than `record_len_max`
     └── TornTailError          a log that ends in an incomplete record was opened for appending
 
-Errors of the operating system remain `OSError`. A wrong argument is a `TypeError` or a `ValueError`.
+Errors of the operating system are still raised as `OSError`. A wrong argument raises a `TypeError` or a `ValueError`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cordwood.types import Hint, PayloadReason, Reason
 
 
 class CordwoodError(Exception):
-    """The base of all exceptions in this module: a fault of a log, and where it is.
+    """The base class of all exceptions in this module.
 
     `str(error)` starts with the path. The attribute `hint` gives advice, which a traceback shows in words.
 
@@ -34,7 +34,7 @@ class CordwoodError(Exception):
         offset: The file offset of the fault, in bytes. For a region, it is the offset of the first byte. 0 if the
             fault concerns the whole file.
         message: The fault, without the path.
-        hint: Advice, or `None`.
+        hint: Advice on how to proceed, or `None`.
 
     >>> try:
     ...     list(cordwood.open(bytes.fromhex("504b0304") + bytes(100)))
@@ -49,7 +49,7 @@ class CordwoodError(Exception):
     hint: Hint | None = None
 
     def __init__(self, message: str, *, hint: Hint | None = None, **attributes: Any) -> None:
-        """Creates an error with these attributes of its class. The other attributes keep their defaults."""
+        """Creates an error with these attributes. The other attributes of its class keep their defaults."""
         self.message = message
         self.__dict__.update(attributes)
         # The argument includes the path because other programs build a new error from the arguments. Apache Beam does
@@ -61,7 +61,7 @@ class CordwoodError(Exception):
     def __str__(self) -> str:
         if self.path is None:
             return self.message
-        # A name may contain line breaks, and bytes that are invalid in every encoding.
+        # A path may contain line breaks, and bytes that are invalid in every encoding.
         place = self.path if self.path.isprintable() else repr(self.path)
         return f"{place}: {self.message}"
 
@@ -87,7 +87,7 @@ class _RegionError(CordwoodError):
     """A fault in a region of a log.
 
     Attributes:
-        length: The number of bytes concerned, from `offset` on.
+        length: The number of affected bytes, starting at `offset`.
         reason: The reason, as in `SkippedRegion.reason`.
     """
 
@@ -96,15 +96,15 @@ class _RegionError(CordwoodError):
 
 
 class CorruptionError(_RegionError):
-    """A log contains bytes that no complete write can have left there.
+    """A log contains bytes that no complete write can have produced.
 
     The reader stays usable, and its next step continues after these bytes. `pack` also raises this error for an
     incomplete record at the end, and for zeros that are not padding.
 
     Attributes:
         path: The file, or `None` if the source has no path.
-        offset: The file offset of the first byte concerned.
-        length: The number of bytes concerned, from `offset` on.
+        offset: The file offset of the first affected byte.
+        length: The number of affected bytes, starting at `offset`.
         reason: The reason, as in `SkippedRegion.reason`.
         stored_crc: The checksum that the file states, if the reason is `checksum_mismatch`. Otherwise `None`.
         computed_crc: The checksum of the data, if the reason is `checksum_mismatch`. Otherwise `None`.
@@ -125,23 +125,24 @@ class CorruptionError(_RegionError):
 
 
 class DialectError(CordwoodError):
-    """A file is not a log, a log cannot be appended to or packed, or a log has a later version.
+    """A file is not a log, a log cannot be appended to or packed, or a log has a newer version.
 
     To read an unrecognised file as a log, pass `dialect`.
 
     Attributes:
         path: The file, or `None` if the source has no path.
-        offset: Usually 0. In a packed log, the offset of the version or the codec that this release does not know. In
-            a log that cannot be packed because of an engine's metadata, the offset of that metadata.
-        format: The format: `"gzip"`, `"ZIP"`, `"SQLite"`, `"Parquet"`, `"LevelDB table"`, `"Git LFS pointer"`,
-            `"text"`, ... If the file is a log, this is the name of its dialect. Otherwise it may be `"unknown"`.
+        offset: Usually 0. If a packed log has an unknown version or codec, this is the offset of the version or
+            codec. If a log cannot be packed because of an engine's metadata, this is the offset of that metadata.
+        format: The detected format: `"gzip"`, `"ZIP"`, `"SQLite"`, `"Parquet"`, `"LevelDB table"`,
+            `"Git LFS pointer"`, `"text"`, ... If the file is a log, this is the name of its dialect. Otherwise it may
+            be `"unknown"`.
     """
 
     format: str
 
 
 class OtherLogError(CordwoodError):
-    """A file to be salvaged belongs entirely to another log than its name or `log_number` states.
+    """A file to be salvaged belongs entirely to a different log than its name or `log_number` states.
 
     To read it, call `cordwood.open(path, log_number=error.other_log_number)`.
 
@@ -162,17 +163,17 @@ class RecordTooLargeError(_RegionError):
     A `Reader` stays usable, and its next step continues after the record.
 
     A reader of a compressed log also raises this error for a record that decompresses to too many bytes, under every
-    policy. It then stays before the record, and every further step raises the same error. See `Reader`.
+    policy. The reader then stays before the record, and every further step raises the same error. See `Reader`.
 
-    A `Writer` does not write a record that is longer than its `record_len_max`, and stays usable. Then `offset` is
-    the length of the log, and `length` is the length of the record.
+    A `Writer` does not write a record that is longer than its `record_len_max`, and stays usable. In this case,
+    `offset` is the length of the log, and `length` is the length of the record.
 
     Attributes:
         path: The file, or `None` if the source has no path.
         offset: The file offset of the record's first fragment.
-        length: The number of bytes concerned, from `offset` on.
+        length: The number of affected bytes, starting at `offset`.
         reason: `Reason.RECORD_TOO_LARGE`.
-        record_len_max: The smallest limit that suffices for the record. `None` if its length is not known.
+        record_len_max: The smallest limit that allows the record. `None` if its length is not known.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"longer", b"short"])
@@ -215,12 +216,12 @@ class TornTailError(_RegionError):
 
 
 class PayloadError(CordwoodError, ValueError):
-    """A record cannot be decoded, or cannot contain a value.
+    """A record cannot be decoded, or a value cannot be stored in a record.
 
     Attributes:
         path: Always `None`. A payload is the bytes of one record, which may come from anywhere.
         offset: The offset of the unreadable part from the start of the record, in bytes. This is not a file offset.
-        length: The number of bytes concerned, from `offset` on.
+        length: The number of affected bytes, starting at `offset`.
         reason: Why these bytes cannot be decoded.
 
     >>> from cordwood.payload import PayloadError, WriteBatch
@@ -242,28 +243,29 @@ class _ChangedError(CordwoodError):
 
 
 class LogTruncatedError(_ChangedError):
-    """A log ends before the offset at which reading was to start, or starts after it.
+    """A log ends before the offset at which reading should start, or starts after this offset.
 
-    The offset is the `start` of a reader, the target of a `seek`, or how far a follower has read. The file was cut
-    short, or it is another file, in which the offset has no meaning. A segmented log may start after the offset
-    because its oldest segments were pruned. In this case, `first_offset` is where it starts.
+    The offset is the `start` of a reader, the target of a `seek`, or the offset that a follower has reached. The file
+    was cut short, or it was replaced by another file, in which the offset has no meaning. A segmented log may start
+    after the offset because its oldest segments were pruned. In this case, `first_offset` is the offset at which the
+    log starts.
 
     Attributes:
         path: The path of the log. `None` if the source has no path.
-        offset: The file offset at which reading was to start.
+        offset: The file offset at which reading should start.
         file_len: The length of the file, in bytes. `None` if it is not known, as for an object with `read`.
-        first_offset: Where the log starts, if it starts after `offset` because its oldest segments were pruned.
-            Otherwise `None`.
+        first_offset: The offset at which the log starts, if it starts after `offset` because its oldest segments were
+            pruned. Otherwise `None`.
     """
 
     first_offset: int | None = None
 
 
 class LogChangedError(CordwoodError):
-    """The path names another log than the one that was read, planned or indexed before.
+    """The path names a different log than the one that was read, planned or indexed before.
 
     The log was replaced, or written again from its start. A log that has only grown is still the same log, and so is
-    a copy of it. To read the other log, start at offset 0, or make the index or the splits again.
+    a copy of the log. To read the new log, start at offset 0, or make a new index or new splits.
 
     Attributes:
         path: The path of the log.
@@ -286,11 +288,11 @@ class LogChangedError(CordwoodError):
 
 
 class LogRotatedError(_ChangedError):
-    """The path of a followed log names another file, or none, and all records of the old file have been returned.
+    """The path of a followed log names another file or no file, and all records of the old file were returned.
 
-    If more is written to the old file, the follower's next step returns it. To read the new file, start a new
-    follower. With `on_rotation="reopen"`, the same follower continues with the new file. There may have been other
-    files in between.
+    If more records are written to the old file, the follower's next step returns them. To read the new file, start a
+    new follower. With `on_rotation="reopen"`, the same follower continues with the new file. It misses files that had
+    the path only in between.
 
     Attributes:
         path: The path of the log.
@@ -326,7 +328,7 @@ _WORDS = {
     "plan_splits take directories",
     Hint.OTHER_NAME: "give the new log another name",
 }
-"""The words of each hint, which become a note of the exception."""
+"""The text of each hint, which is added to the exception as a note."""
 
 
 def _add_hint(error: BaseException, hint: Hint) -> None:

@@ -1,7 +1,7 @@
-"""The values that cordwood returns: the format of a log, the findings in it, and the words that describe them.
+"""The types of the values that cordwood returns, such as formats, reports and skipped regions.
 
-The words are stable. The values are named tuples. You can make them by hand, compare, hash, copy, pickle and match
-them.
+The string values of the enums are stable. All other types are named tuples. You can construct, compare, hash, copy,
+pickle and match their values.
 """
 
 from enum import StrEnum
@@ -12,15 +12,15 @@ from cordwood._text import damaged_text, quantity
 from cordwood.typing import CompressionName, DialectName
 
 BLOCK_LEN: Final = 32_768
-"""The number of bytes in a block of a log. A range that is read separately starts at a multiple of this number."""
+"""The number of bytes in a block of a log. Ranges that are read in parallel start at multiples of this number."""
 
 
 class DetectedDialect(str):
     """The name of a detected dialect whose logs may also contain RocksDB's metadata.
 
-    It compares equal to the plain name. Readers, their reports and `cordwood.detect` return it as the `dialect` for
-    `"leveldb"` and `"recyclable"`. When you pass it as an option, even after pickling, it stands for the detected
-    dialect. The plain name stands for the dialect without that metadata, which LevelDB treats as damage.
+    A `DetectedDialect` compares equal to the plain name. Readers, reports and `cordwood.detect` return it as the
+    `dialect` for `"leveldb"` and `"recyclable"`. If you pass it as an option, even after pickling, RocksDB's metadata
+    is still recognised. If you pass the plain name, that metadata counts as damage, as it does in LevelDB.
 
     >>> cordwood.detect(bytes.fromhex("dd5fb37a030001666f6f")).dialect
     'leveldb'
@@ -38,8 +38,9 @@ class LogFormat(NamedTuple):
 
     Attributes:
         dialect: How the bytes are laid out.
-        log_number: The number of the log. `None` if the dialect has none or it is not known. Default: `None`.
-        compression: How each record is compressed: `"zstd"`, or `None` if it is not. Default: `None`.
+        log_number: The number of the log. `None` if the dialect has no log numbers or the number is not known.
+            Default: `None`.
+        compression: The compression of each record: `"zstd"`, or `None` for no compression. Default: `None`.
 
     >>> with cordwood.open("example.log", "w", dialect="rocksdb", log_number=7) as writer:
     ...     _ = writer.append(b"one")
@@ -69,29 +70,28 @@ class Reason(StrEnum):
             up to the end of the block.
         RECORD_TOO_LARGE: A record longer than `record_len_max`.
         TOO_LARGE_REST: The rest of a record that was too large.
-        ZERO_FILL: Zeros up to the end of the block or of the file. They are space that was never written, padding, or
-            lost data.
+        ZERO_FILL: Zeros up to the end of the block or the file. They may be unwritten space, padding, or lost data.
         NONZERO_TRAILER: The last bytes of a block, too few for a header, are not zero. No engine reads them.
-        EMPTY_FIRST: A first fragment that has no data and that no fragment continues. Old versions of LevelDB wrote
-            such fragments. No data is missing.
-        TORN_TAIL: The incomplete end that a crash leaves.
+        EMPTY_FIRST: An empty first fragment that is not followed by the rest of its record. Old versions of LevelDB
+            wrote such fragments. No data is missing.
+        TORN_TAIL: An incomplete record at the end, such as one left by a crash.
         FILE_HEADER: The first bytes of a file of this dialect.
-        UNKNOWN_VERSION: The file header states an unknown version. The records after it are read.
-        BAD_FILE_HEADER: The bytes in place of the file header are not one, or the first record proves that its
-            version is wrong.
+        UNKNOWN_VERSION: The file header states an unknown version. The records after the header are still read.
+        BAD_FILE_HEADER: The file does not start with a valid file header, or the first record proves that the version
+            in the header is wrong.
         METADATA: A record that the engine wrote for its own use.
-        BAD_METADATA: Metadata whose content or position no engine writes.
+        BAD_METADATA: Metadata with content that no engine writes, or at a position where no engine writes it.
         IGNORED_KIND: A fragment of an unknown type that is marked as safe to ignore.
-        END_TRAILER: The header that closes a log.
+        END_TRAILER: The header that marks the end of a closed log.
         STALE: The rest of an older log in a recycled file, after the end of this log.
         LOST_WRITE: A part of an older log in the middle of this one. The data written here never reached the disk.
         UNSUPPORTED_COMPRESSION: A record whose compression this build cannot read.
         BAD_COMPRESSION: A record, or a container of records, that cannot be decompressed.
-        BAD_CONTAINER: A container of records, in a packed log, that no writer writes in this form. None of its
-            records is returned.
-        MISSING_SEGMENT: Bytes of a segmented log that none of its files contains. A file was removed or cut.
-        GROWN_SEGMENT: The end of a file of a segmented log, after the offset at which the next file starts.
-        NOT_READ: The bytes after the damage at which the policy `"stop"` ended the file.
+        BAD_CONTAINER: A container of records in a packed log that has a form no writer produces. None of its records
+            is returned.
+        MISSING_SEGMENT: Bytes of a segmented log that are in none of its files. A file was removed or cut short.
+        GROWN_SEGMENT: The part of a file in a segmented log that extends past the start of the next file.
+        NOT_READ: The bytes after the damage at which reading stopped because the policy is `"stop"`.
     """
 
     BAD_LENGTH = "bad_length"
@@ -130,24 +130,25 @@ class Reason(StrEnum):
 
 
 class Hint(StrEnum):
-    """Advice after an error.
+    """Advice on how to proceed after an error.
 
-    The traceback of an exception shows it in words, after the message.
+    The traceback of an exception shows the hint in words after the message.
 
     Attributes:
         ON_CORRUPTION: Continue after the damage, or salvage the log.
-        CHECK_OFFSET: Check the offset passed to `seek`. Perhaps no record starts there, and then this is not damage.
-        RAISE_RECORD_LEN_MAX: If you trust the data, raise `record_len_max`. Above 1 GiB, readers and writers need it.
+        CHECK_OFFSET: Check the offset that you passed to `seek`. If no record starts there, this is not damage.
+        RAISE_RECORD_LEN_MAX: If you trust the data, raise `record_len_max`. Both readers and writers need it for
+            records above 1 GiB.
         LOWER_RECORD_LEN_MAX: Try again, or lower `record_len_max` to skip records that do not fit in memory.
         NAME_DIALECT: If you are sure that the file is a log, pass `dialect`.
-        NAME_DETECTED_DIALECT: Pass the `dialect` that was detected, or none.
+        NAME_DETECTED_DIALECT: Pass the `dialect` that was detected, or no `dialect`.
         NAME_LOG_NUMBER: Pass the `log_number` that the fragments carry.
         OMIT_LOG_NUMBER: Pass no `log_number`, or a `dialect` that has one.
         OMIT_COMPRESSION: Pass no `compression`, or a `dialect` that has one.
         ENABLE_ZSTD: Use a build with zstd.
-        ON_TORN_TAIL: Pass another `on_torn_tail`. Both `"truncate"` and `"pad"` apply.
+        ON_TORN_TAIL: Pass `"truncate"` or `"pad"` as `on_torn_tail`.
         PAD: Pass `on_torn_tail="pad"`, or salvage the log.
-        PAD_WITH_DIALECT: If the file is a log, pass `dialect` and `on_torn_tail="pad"`.
+        PAD_WITH_DIALECT: If you are sure that the file is a log, pass `dialect` and `on_torn_tail="pad"`.
         SALVAGE: Salvage the readable records.
         CREATE_LOG: Create a new log.
         REOPEN: Open the log again.
@@ -187,11 +188,11 @@ class Severity(StrEnum):
     """The severity of a skipped region.
 
     Attributes:
-        INFO: Not damage: padding, an engine's metadata, or bytes that the options exclude. Zeros
-            (`Reason.ZERO_FILL`) may be space that was never written, or lost data. The file does not show which.
+        INFO: The region is not damaged. It is padding, an engine's metadata, or bytes that the options exclude. Zeros
+            (`Reason.ZERO_FILL`) may be unwritten space or lost data. The file does not show which.
         TORN_TAIL: The incomplete end of a file.
-        CORRUPTION: Bytes that no complete write can have left there, or a record over a limit. `on_corruption`
-            decides how a reader treats them.
+        CORRUPTION: Bytes that no complete write can have produced, or a record that exceeds a limit. The option
+            `on_corruption` decides how a reader treats such regions.
     """
 
     INFO = "info"
@@ -200,13 +201,13 @@ class Severity(StrEnum):
 
 
 class OutcomeKind(StrEnum):
-    """How reading a log ended, or that it has not ended yet.
+    """How reading a log ended, or whether it is unfinished.
 
     Attributes:
-        UNFINISHED: Reading has not ended. There may be more records.
-        CLEAN: Reading ended at the end of the file or of the range, and not inside an incomplete record.
-        TORN_TAIL: Reading ended in an incomplete record, as a crash leaves it.
-        STOPPED: Reading ended at damage, under the policy `"stop"`.
+        UNFINISHED: Reading is not finished. There may be more records.
+        CLEAN: Reading reached the end of the file or the range, and the last record is complete.
+        TORN_TAIL: Reading ended in an incomplete record, such as one left by a crash.
+        STOPPED: Reading stopped at damage because the policy is `"stop"`.
     """
 
     UNFINISHED = "unfinished"
@@ -220,15 +221,15 @@ class WaitReason(StrEnum):
 
     Attributes:
         IDLE: Everything in the file has been returned.
-        INCOMPLETE: A record has started and is not complete. It is being written, or its writer was killed.
+        INCOMPLETE: The next record is incomplete. It is still being written, or its writer was killed.
         ZEROS: The next bytes are zeros: space that a writer has preallocated, or a hole that is still to be filled.
-        STALE: The next bytes may have been left by an older log, which this log overwrites. They belong to another
-            log, or they look damaged in a log that has a number. If no record is ever returned, the file may have
-            been renamed: readers take the log's number from its name.
+        STALE: The next bytes may be left over from an older log that this log overwrites. They carry the number of
+            another log, or they look damaged in a log that has a number. If no record is ever returned, the file may
+            have been renamed. Readers take the log's number from the file's name.
         SUSPECT: The next bytes look damaged. They are read again before damage is reported.
         DAMAGED: The next bytes are the rest of a block whose damage has been reported. Reading continues at the next
-            block. After damage at the start of the file, it continues once the bytes that follow show which log it
-            is.
+            block. After damage at the start of the file, reading continues once later bytes show which log the file
+            contains.
     """
 
     IDLE = "idle"
@@ -243,11 +244,12 @@ class FragmentPart(StrEnum):
     """The part of a fragment that a byte belongs to, or the file header.
 
     Attributes:
-        CHECKSUM: The masked checksum, bytes 0 to 3 of the header.
-        LENGTH: The length, bytes 4 and 5.
-        KIND: The type, byte 6.
-        LOG_NUMBER: The number of the log, bytes 7 to 10, where fragments carry it.
-        SYNCED_OFFSET: How far the file had been synced, bytes 11 to 18, where fragments carry it.
+        CHECKSUM: The masked checksum, in bytes 0 to 3 of the header.
+        LENGTH: The length of the payload, in bytes 4 and 5 of the header.
+        KIND: The type, in byte 6 of the header.
+        LOG_NUMBER: The number of the log, in bytes 7 to 10 of the header, if the fragment has one.
+        SYNCED_OFFSET: The offset up to which the file was synced, in bytes 11 to 18 of the header, if the fragment
+            has one.
         PAYLOAD: The bytes after the header.
         FILE_HEADER: The file header, before the first fragment.
     """
@@ -262,7 +264,7 @@ class FragmentPart(StrEnum):
 
 
 class FragmentKind(StrEnum):
-    """The kind of a fragment, which depends on its type byte and the dialect. Some kinds are gaps between fragments.
+    """The kind of a fragment, which depends on its type byte and the dialect. Some are gaps between fragments.
 
     Attributes:
         FULL: A complete record: type 1.
@@ -284,9 +286,9 @@ class FragmentKind(StrEnum):
         PACKED_FIRST: The first part of a container: type 0x42.
         PACKED_MIDDLE: A middle part of a container: type 0x44.
         PACKED_LAST: The last part of a container: type 0x46.
-        PACKED_MARK: The start of a packed log: type 0x48.
+        PACKED_MARK: The mark at the start of a packed log: type 0x48.
         ZERO: Space that was never written: type 0.
-        UNKNOWN: A type that the dialect does not know.
+        UNKNOWN: A fragment whose type the dialect does not define.
         END_TRAILER: The end of a closed Pebble log.
         FILE_HEADER: Not a fragment: the first bytes of a file of this dialect.
         TRAILER: Not a fragment: the end of a block, too short for a header.
@@ -330,13 +332,13 @@ class PayloadReason(StrEnum):
         TRUNCATED: The record, or a field in it, ends inside a number or a string.
         BAD_VARINT: A variable-length number does not end.
         NON_CANONICAL: A field has a form that engines read but never write, such as a number with unnecessary bytes.
-        UNKNOWN_TAG: A tag that the engine does not know, or that is not allowed in such a record.
-        BAD_LENGTH: A field whose length does not fit its content.
-        BAD_KEY: An internal key without room for its sequence number and its type.
+        UNKNOWN_TAG: A tag is unknown to the engine, or is not allowed in this kind of record.
+        BAD_LENGTH: The length of a field does not match its content.
+        BAD_KEY: An internal key is too short to contain a sequence number and a type.
         WRONG_COUNT: The number of operations in the batch differs from the number in its header.
         BAD_WIRE_TYPE: A wire type in a protocol buffer is invalid, or does not match the field.
         MISSING_FIELD: A required field of a protocol buffer is missing.
-        NOT_UTF8: Text that is not UTF-8.
+        NOT_UTF8: A text is not valid UTF-8.
         RESERVED_NAME: A property of an entity has a reserved name: `__key__` or `__other_fields__`.
         TOO_DEEP: The record has more levels of nesting than any program writes.
         TOO_LARGE: A value is too large for the format, or an integer in JSON has more digits than Python accepts.
@@ -369,14 +371,14 @@ def _short(value: "BitFlip | SkippedRegion | Outcome | NotYet | Fragment") -> st
 
 def _text(name: str, item: object) -> str:
     if isinstance(item, str):
-        return repr(str(item))  # Shows only the word of an enum.
+        return repr(str(item))  # Shows an enum member as its plain string.
     return f"{item:#010x}" if name.endswith("_crc") else repr(item)
 
 
 class BitFlip(NamedTuple):
     """A single flipped bit that explains damage. Flipping it back makes the fragment's checksum valid.
 
-    `SkippedRegion.bit_flip` returns it.
+    It is the value of `SkippedRegion.bit_flip`.
 
     Attributes:
         offset: The file offset of the byte.
@@ -400,7 +402,7 @@ class BitFlip(NamedTuple):
 
 
 class SkippedRegion(NamedTuple):
-    """A region of a file that was not returned as a record: the bytes `[offset, end_offset)`, and why.
+    """The bytes `[offset, end_offset)` of a file, which were not returned as a record, and the reason.
 
     `Reader.skipped`, `Follower.skipped` and `Report.skipped` list these regions. `str(region)` describes a region in
     a sentence.
@@ -442,7 +444,7 @@ class SkippedRegion(NamedTuple):
 
     @property
     def length(self) -> int:
-        """The length of the region in bytes. `len(region)` is the number of its attributes."""
+        """The length of the region in bytes. In contrast, `len(region)` is the number of its attributes."""
         return self.end_offset - self.offset
 
     @property
@@ -452,7 +454,7 @@ class SkippedRegion(NamedTuple):
 
     @property
     def description(self) -> str:
-        """Why these bytes were not returned, in words, without their place."""
+        """Why these bytes were not returned, in words. The text does not include their offset."""
         return reason_in_words(self.reason, self)
 
     def __str__(self) -> str:
@@ -464,15 +466,16 @@ class SkippedRegion(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How reading a log ended, or that it has not ended yet. Readers, followers and reports have an `outcome`.
+    """How reading a log ended, or whether it is unfinished. Readers, followers and reports have an `outcome`.
 
     Attributes:
         kind: `"clean"`, `"torn_tail"`, `"stopped"` or `"unfinished"`.
-        offset: A file offset in bytes, whose meaning depends on `kind`. In the order above, it is the end of the file
-            (or of the range), the start of the torn tail, the start of the damage, or the offset reached so far.
-        zeros_offset: The file offset of the first zero, if zeros extend to the end of the file. They are space that
-            was never written, padding, or lost data. `None` if the file does not end in zeros, or was not read to its
-            end. Always `None` for a follower.
+        offset: A file offset in bytes, whose meaning depends on `kind`. It is the end of the file or the range for
+            `"clean"`, the start of the torn tail for `"torn_tail"`, the start of the damage for `"stopped"`, and the
+            offset reached so far for `"unfinished"`.
+        zeros_offset: The file offset of the first zero, if zeros extend to the end of the file. They may be unwritten
+            space, padding, or lost data. `None` if the file does not end in zeros, or was not read to its end. Always
+            `None` for a follower.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -527,14 +530,15 @@ class Fragment(NamedTuple):
         kind: The kind of the fragment: `"full"`, `"first"`, `"trailer"`, ...
         block: The index of the block that contains the fragment, from 0.
         type_byte: The type byte. `None` if there is no header.
-        payload_len: The length of the payload in bytes, as the header states it, right or wrong. `None` if there is
-            no header.
-        stored_crc: The checksum that the header states, without the mask. `None` if there is no header.
+        payload_len: The length of the payload in bytes that the header states, even if it is wrong. `None` if there
+            is no header.
+        stored_crc: The unmasked checksum that the header states. `None` if there is no header.
         computed_crc: The checksum computed from the bytes. `None` if the fragment extends past the end of the block
             or the file.
         log_number: The number of the log, if headers of this type carry one. Otherwise `None`.
-        synced_offset: How far the file had been synced, in bytes, if headers of this type state it. Otherwise `None`.
-        reason: Why these bytes were not returned as part of a record. `None` if they were, and for trailers.
+        synced_offset: The offset up to which the file was synced, if headers of this type state it. Otherwise `None`.
+        reason: Why these bytes were not returned as part of a record. `None` for trailers, and for bytes that were
+            returned.
         record_offset: The file offset of the record that contains the fragment, if that record was returned.
             Otherwise `None`.
         salvaged: Whether the record that contains the fragment starts after damage in the same block. Only the policy
@@ -563,12 +567,12 @@ class Fragment(NamedTuple):
 
     @property
     def length(self) -> int:
-        """The length of the fragment in bytes. `len(fragment)` is the number of its attributes."""
+        """The length of the fragment in bytes. In contrast, `len(fragment)` is the number of its attributes."""
         return self.end_offset - self.offset
 
     @property
     def severity(self) -> Severity | None:
-        """The severity of the reason. `None` if there is none."""
+        """The severity of the reason. `None` if there is no reason."""
         return None if self.reason is None else Reason(self.reason).severity
 
     def __repr__(self) -> str:
@@ -576,42 +580,42 @@ class Fragment(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The contents of a log and its damage, as `verify` and `salvage` return them.
+    """A summary of the contents of a log and its damage. `verify` and `salvage` return it.
 
-    Two reports are equal if they differ at most in their paths. A notebook shows a report as a table.
+    Comparing two reports ignores their paths. A notebook shows a report as a table.
 
     Attributes:
         dialect: The dialect of the log, such as `"leveldb"`.
         record_count: The number of records returned.
-        payload_len: The bytes of data in the records, without headers and trailers.
+        payload_len: The number of bytes of data in the records, without headers and trailers.
         file_len: The length of the whole file, including the bytes outside the range. For a segmented log, it is the
             offset of its end. `None` if it is not known, because an object with `read` was not read to its end.
         outcome: How reading ended.
-        len_by_reason: The number of bytes in the regions with each reason that occurs, including regions that are not
+        len_by_reason: For each reason that occurs, the number of bytes in its regions, including regions that are not
             listed.
-        log_number: The number of the log. `None` if the dialect has none or it is not known.
-        compression: How each record is compressed: `"zstd"`, or `None` if it is not.
+        log_number: The number of the log. `None` if the dialect has no log numbers or the number is not known.
+        compression: The compression of each record: `"zstd"`, or `None` for no compression.
         salvaged_count: The number of returned records that start after damage in the same block. LevelDB and the
             policy `"skip"` drop these, and return the others.
         repaired_count: The number of records that `salvage` wrote with a bit flipped back. 0 without
             `repair_bit_flips`.
-        skipped: The first 100,000 regions that were not returned, in order of offset. A region that one flipped bit
-            explains has a `bit_flip`. Adjacent regions are merged if their reasons are the same in all details and no
-            flipped bit explains either region.
-        repaired: The first 100,000 fragments that `salvage` wrote with a bit flipped back. Each is listed as a reader
-            would skip it, with the `bit_flip`. It is a fragment of a record, metadata of the engine, the file header,
-            or the trailer of a closed log.
-        other_log_number: The number of another log, if the whole file belongs to that log. Otherwise `None`. The
-            file's name or `log_number` states a different number. Either the file was recycled and no record has been
-            written to the new log yet, or the file was renamed or copied.
+        skipped: The first 100,000 regions that were not returned, in order of offset. If one flipped bit explains a
+            region, the region has a `bit_flip`. Adjacent regions are merged if their reasons are the same in all
+            details and no flipped bit explains either region.
+        repaired: The first 100,000 fragments that `salvage` wrote with a bit flipped back. Each is listed as the
+            region that a reader would skip, with its `bit_flip`. It may be a fragment of a record, metadata of the
+            engine, the file header, or the trailer of a closed log.
+        other_log_number: The number of another log, if the whole file belongs to that log. Otherwise `None`. In this
+            case, the file's name or `log_number` states a different number. Either the file was recycled and no
+            record has been written to the new log yet, or the file was renamed or copied.
         not_kept: The properties that `salvage` could not keep in the new log. Empty after `verify`.
-            `"synced_offsets"`: how far the file had been synced, which some Pebble records state. `"bad_metadata"`
-            and `"ignored_kinds"`: metadata in a form that no engine writes, or of an unknown type.
-            `"timestamp_sizes"` and `"predecessor"`: RocksDB's metadata records that are damaged, if one flipped bit
-            shows their contents, or that follow damage in their block. Without the first, RocksDB takes keys with
-            timestamps for keys without. `"version_edit"`: an edit of a MANIFEST without which no engine opens the
-            database.
-        dialect_known: Whether the dialect was named or detected. If not, it could not be detected, and the log was
+            `"synced_offsets"` are the offsets up to which the file was synced, which some Pebble records state.
+            `"bad_metadata"` is metadata in a form that no engine writes, and `"ignored_kinds"` is metadata of an
+            unknown type. `"timestamp_sizes"` and `"predecessor"` are metadata records of RocksDB. They are not kept
+            if they follow damage in their block, or if they are damaged and one flipped bit shows their contents.
+            Without `"timestamp_sizes"`, RocksDB mistakes keys with timestamps for keys without timestamps.
+            `"version_edit"` is an edit of a MANIFEST without which no engine opens the database.
+        dialect_known: Whether you passed the dialect or it was detected. If it could not be detected, the log was
             read as `"leveldb"`.
         path: The path, the URL, or the `name` of an object with `read_range`. Otherwise `None`.
 
@@ -641,11 +645,11 @@ class Report(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether no damage was found: no region of severity `"corruption"`, and no repair.
+        """Whether the log has no region of severity `"corruption"` and needed no repair.
 
-        Torn tails do not count.
+        A torn tail does not count as damage.
         """
-        # A region may be empty, such as one of `Reason.GROWN_SEGMENT`.
+        # The lengths do not show all damage, because a region may be empty, such as one of `Reason.GROWN_SEGMENT`.
         is_damaged = any(Reason(reason).severity is Severity.CORRUPTION for reason in self.len_by_reason)
         return not is_damaged and not self.repaired
 
@@ -692,41 +696,42 @@ class Report(NamedTuple):
 class Stat(NamedTuple):
     """Statistics about the contents of a log, as `stat` returns them.
 
-    `stored_len`, `header_len`, `trailer_len` and `skipped_len` add up to `file_len`. Two `Stat`s are equal if they
-    differ at most in their paths. A notebook shows a `Stat` as a table.
+    `stored_len`, `header_len`, `trailer_len` and `skipped_len` add up to `file_len`. Comparing two `Stat`s ignores
+    their paths. A notebook shows a `Stat` as a table.
 
     Attributes:
         dialect: The dialect of the log, such as `"leveldb"`.
         record_count: The number of records returned.
-        payload_len: The bytes of data in the records.
+        payload_len: The number of bytes of data in the records.
         file_len: The length of the file in bytes. For a segmented log, it is the offset of its end. `None` if it is
             not known.
         outcome: How reading ended.
-        log_number: The number of the log. `None` if the dialect has none or it is not known.
-        compression: How each record is compressed: `"zstd"`, or `None` if it is not.
+        log_number: The number of the log. `None` if the dialect has no log numbers or the number is not known.
+        compression: The compression of each record: `"zstd"`, or `None` for no compression.
         salvaged_count: The number of returned records that start after damage in the same block, as in
             `Report.salvaged_count`.
-        stored_len: The bytes of payload in the records' fragments. This differs from `payload_len` only in a
-            compressed or a packed log.
-        header_len: The bytes of headers in the records' fragments.
+        stored_len: The number of bytes of payload in the records' fragments. This differs from `payload_len` only in
+            a compressed or a packed log.
+        header_len: The number of bytes in the headers of the records' fragments.
         record_len_min: The length of the shortest record in bytes. `None` if there are no records.
         record_len_max: The length of the longest record in bytes. `None` if there are no records.
-        full_count: The number of FULL fragments of the records, each of which is a record in one piece.
+        full_count: The number of FULL fragments of the records. Each of them is a complete record.
         first_count: The number of FIRST fragments of the records.
         middle_count: The number of MIDDLE fragments of the records.
         last_count: The number of LAST fragments of the records.
-        container_count: The number of containers in a packed log. Each consists of one or more of these fragments.
-        container_len: The bytes of the containers as they are stored, without headers.
+        container_count: The number of containers in a packed log. Each container consists of one or more of the
+            fragments counted above.
+        container_len: The stored length of the containers in bytes, without headers.
         packed_count: The number of records in containers.
-        packed_len: The bytes of data in these records.
-        trailer_len: The bytes of trailers, which are the ends of blocks that are too short for a header.
-        skipped_len: The bytes that were not returned, for any reason. `verify` reports the reasons.
-        damaged_len: The skipped bytes in regions of `Severity.CORRUPTION`.
-        zeros_inside_len: The bytes of zeros that a record follows. They are space that was never written, padding, or
-            lost data.
+        packed_len: The number of bytes of data in the records in containers.
+        trailer_len: The number of bytes in trailers, which are the ends of blocks that are too short for a header.
+        skipped_len: The number of bytes that were not returned, for any reason. `verify` reports the reasons.
+        damaged_len: The number of skipped bytes in regions of `Severity.CORRUPTION`.
+        zeros_inside_len: The number of zero bytes that are followed by a record. They may be unwritten space,
+            padding, or lost data.
         other_log_number: The number of another log, if the whole file belongs to that log, as in
             `Report.other_log_number`. Otherwise `None`.
-        ok: Whether no damage was found: no region of severity `"corruption"`. Torn tails do not count.
+        ok: Whether the log has no region of severity `"corruption"`. A torn tail does not count as damage.
         path: The path, the URL, or the `name` of an object with `read_range`. Otherwise `None`.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -824,48 +829,52 @@ class Engine(StrEnum):
 
 
 class ProblemKind(StrEnum):
-    """A fault of a database, or a peculiarity worth knowing.
+    """A fault in a database, or an oddity worth knowing.
 
     Attributes:
-        CURRENT_MISSING: There is no `CURRENT`. LevelDB would make a new database.
-        CURRENT_EMPTY: `CURRENT` has no byte.
+        CURRENT_MISSING: `CURRENT` is missing. LevelDB would create a new database.
+        CURRENT_EMPTY: `CURRENT` is empty.
         CURRENT_ZEROS: `CURRENT` consists of zeros.
         CURRENT_NO_NEWLINE: `CURRENT` does not end with a newline.
         CURRENT_MORE_LINES: `CURRENT` has more than one line.
         CURRENT_INVALID: `CURRENT` does not contain the name of a MANIFEST.
-        CURRENT_CRLF: `CURRENT` ends with CR LF. Git may write it so on Windows.
-        CURRENT_OTHER: `CURRENT` has a fault, but goleveldb opens the database by this file. LevelDB does not.
+        CURRENT_CRLF: `CURRENT` ends with CR LF. Git on Windows may have changed the line end.
+        CURRENT_OTHER: `CURRENT` has a fault. goleveldb opens the database with this file instead, but LevelDB does
+            not.
         MANIFEST_MISSING: The MANIFEST that `CURRENT` or Pebble's marker names is missing.
-        MANIFEST_DAMAGED: That MANIFEST is damaged, or is not a log.
-        MANIFEST_EMPTY: That MANIFEST is empty, or contains no edit that states a number.
-        MANIFEST_INCOMPLETE: That MANIFEST lacks an edit that every engine needs to open it.
-        MANIFEST_UNKNOWN: That MANIFEST has an edit that cordwood does not decode, so its tables are not known.
+        MANIFEST_DAMAGED: The named MANIFEST is damaged, or is not a log.
+        MANIFEST_EMPTY: The named MANIFEST is empty, or contains no edit that states a number.
+        MANIFEST_INCOMPLETE: The named MANIFEST lacks an edit that every engine needs to open the database.
+        MANIFEST_UNKNOWN: The named MANIFEST has an edit that cordwood does not decode, so it is not known which
+            tables exist.
         TABLE_MISSING: A table that the MANIFEST lists is missing.
         TABLE_SHORT: A table is shorter than the MANIFEST states.
-        TABLE_ELSEWHERE: A table is not in this directory. The engine may keep it in another one.
+        TABLE_ELSEWHERE: A table is not in this directory. The engine may keep it in another directory.
         LOG_MISSING: A log that the MANIFEST needs is missing.
-        LOG_SHORT: A log is shorter than its synced part. The MANIFEST states how much was synced.
-        LOG_CUT: A LevelDB log lacks its last writes, or all of them, and a newer log has later writes. LevelDB does
-            not report this. Or a RocksDB log ends in an incomplete record, and a newer log does not start with the
-            next write. By default, RocksDB refuses the database, or opens it without the newer log. With absolute
-            consistency, it refuses every such log, as Pebble does.
+        LOG_SHORT: A log is shorter than its synced length, which the MANIFEST states.
+        LOG_CUT: A LevelDB log lacks its last writes, or all of its writes, although a newer log has later ones.
+            LevelDB does not report this loss. In RocksDB, a log ends in an incomplete record, and a newer log does
+            not start with the next write. By default, RocksDB refuses the database, or opens it without the newer
+            log. With absolute consistency, RocksDB refuses every such log, as Pebble does.
         LOG_TORN: A log ends in an incomplete record, and a newer log follows. Writes may have been lost.
         LOG_ABSENT: The oldest log that RocksDB or Pebble would read is missing. It may never have been written.
         LOG_DAMAGED: A log that the engine reads is damaged, or is not a log. LevelDB drops the rest of each damaged
-            block. RocksDB refuses the database, drops the writes that follow, or drops only the damaged writes. Its
-            `wal_recovery_mode` decides which. Pebble refuses the database, or drops the writes that follow.
-        LOG_BEHIND: The newest log ends before the last sequence number that the MANIFEST states. The writes with the
-            numbers in between, `missing_sequences`, were lost, for example in a power failure, or RocksDB wrote them
-            without a log.
-        LOG_EMPTY: A log has no record. It has no bytes, or contains only zeros, or the newest one is an older log
-            that RocksDB or Pebble is about to overwrite. Either no write has reached it, or its writes were lost.
-        DATABASE_EMPTY: The MANIFEST lists no table, and there is no log. No key was written, or all were lost.
-        TABLE_NEWER: LevelDB made this table after the last edit of the MANIFEST. The log that it made before the
+            block. RocksDB refuses the database, drops the writes that follow, or drops only the damaged writes,
+            depending on its `wal_recovery_mode`. Pebble refuses the database, or drops the writes that follow.
+        LOG_BEHIND: The newest log ends before the last sequence number that the MANIFEST states. The sequence numbers
+            in between are `missing_sequences`. Their writes were lost, for example in a power failure, or RocksDB
+            wrote them without a log.
+        LOG_EMPTY: A log has no record. It is empty, or contains only zeros, or the newest log is an older one that
+            RocksDB or Pebble is about to overwrite. Either no write has reached the log, or its writes were lost.
+        DATABASE_EMPTY: The MANIFEST lists no table, and there is no log. Either no key was ever written, or all keys
+            were lost.
+        TABLE_NEWER: LevelDB made this table after the last edit of the MANIFEST. The log that LevelDB made before the
             table may be missing.
         TABLE_UNLISTED: This table is newer than the last edit of the MANIFEST, and the log from before the table is
-            gone. Either the last edits are gone too, or the log was lost. The engine removes the table when it opens
-            the database.
-        GIT_LFS_POINTER: Git LFS has not fetched this file, and left a pointer in its place. There is no other problem.
+            gone. Either the last edits are also gone, or only the log was lost. The engine removes the table when it
+            opens the database.
+        GIT_LFS_POINTER: Git LFS has not fetched this file, and left a pointer in its place. No other problems are
+            listed.
         GIT_ANNEX_POINTER: git-annex has not fetched this file, and left a pointer in its place.
     """
 
@@ -901,10 +910,10 @@ class ProblemKind(StrEnum):
 
 
 class Problem(NamedTuple):
-    """A fault of a database, or a peculiarity worth knowing.
+    """A fault in a database, or an oddity worth knowing.
 
     Attributes:
-        kind: The fault or the peculiarity.
+        kind: The kind of fault or oddity.
         path: The path of the file, which may be missing.
         missing_sequences: For `LOG_BEHIND`, the first and the last sequence number that no log contains. Otherwise
             `None`.
@@ -916,7 +925,7 @@ class Problem(NamedTuple):
 
     @property
     def severity(self) -> Severity:
-        """`CORRUPTION` if the engine refuses the database, or loses data when it opens it. Otherwise `INFO`."""
+        """`CORRUPTION` if the engine refuses the database or loses data on opening it. Otherwise `INFO`."""
         return Severity.INFO if self.kind in _NOTES else Severity.CORRUPTION
 
 
@@ -931,19 +940,19 @@ _NOTES = frozenset(
 
 
 class Database(NamedTuple):
-    r"""The directory of a database, judged as its engine would see it. The contents of tables are not read.
+    r"""A database in a directory, checked as its engine would see it. The contents of tables are not read.
 
     Attributes:
         path: The directory.
-        engine: The engine, by the files in the directory.
+        engine: The engine, which is determined from the files in the directory.
         manifest: The name of the MANIFEST that `CURRENT` or Pebble's marker names. `None` if they name none.
-        newest_manifest: The name of the newest MANIFEST that an engine can open. `None` if there is none. Also `None`
-            if `manifest` has no fault, because the others are then not read.
-        table_count: The number of tables that the MANIFEST lists. This is `manifest` or, if it is unusable,
-            `newest_manifest`. `None` if the number is not known.
-        problems: The faults, and the peculiarities worth knowing.
-        log_number_min: The engine reads no log with a smaller number, because the writes of such a log are in tables.
+        newest_manifest: The name of the newest MANIFEST that an engine can open. `None` if there is none, or if
+            `manifest` has no fault. In the latter case, no other MANIFEST is read.
+        table_count: The number of tables that `manifest` lists, or `newest_manifest` if `manifest` is unusable.
             `None` if the number is not known.
+        problems: The faults, and the oddities worth knowing.
+        log_number_min: A lower bound of the log numbers that the engine reads. The writes of older logs are already
+            in tables. `None` if the number is not known.
 
     >>> from cordwood.types import Database, Engine, Problem, ProblemKind
     >>> problem = Problem(ProblemKind.CURRENT_EMPTY, "db/CURRENT")
@@ -984,7 +993,7 @@ OF_CURRENT = frozenset(
         *(ProblemKind.MANIFEST_MISSING, ProblemKind.MANIFEST_EMPTY, ProblemKind.MANIFEST_INCOMPLETE),
     )
 )
-"""The faults that you can repair by another name in `CURRENT`."""
+"""The faults that you can repair by writing another name to `CURRENT`."""
 
 
 class Export(NamedTuple):
@@ -996,9 +1005,10 @@ class Export(NamedTuple):
         files: The paths of the listed files, which contain the entities.
         file_len: The number of bytes in these files.
         missing_files: The paths of missing files, and of lists of files that are missing or cannot be read.
-        empty_files: The paths of files and of lists that have no bytes.
-        stated_entity_count: The number of entities in the files that the metadata states. `None` if it states none.
-        stated_len: The number of bytes in the files that the metadata states. `None` if it states none.
+        empty_files: The paths of empty files and empty lists of files.
+        stated_entity_count: The number of entities in the files, as stated in the metadata. `None` if it is not
+            stated.
+        stated_len: The number of bytes in the files, as stated in the metadata. `None` if it is not stated.
         entity_count: The number of entities found in the files. `None` if not all files were read.
 
     >>> from cordwood.types import Export
@@ -1019,8 +1029,8 @@ class Export(NamedTuple):
     def ok(self) -> bool:
         """Whether the export is complete.
 
-        No listed file is missing or empty, the number of entities is as stated, and there are no fewer bytes than
-        stated.
+        An export is complete if no listed file is missing or empty, the number of entities is as stated, and the
+        files have at least the stated number of bytes.
         """
         counts = self.entity_count, self.stated_entity_count
         is_other = None not in counts and counts[0] != counts[1]
@@ -1028,14 +1038,14 @@ class Export(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A run of Weights & Biases, or a run of SwanLab whose log has no bytes.
+    """A run of Weights & Biases, or a run of SwanLab whose log is empty.
 
     Attributes:
         path: The path of the run's log.
         record_count: The number of records that can be read.
         first_time: When the first step was logged, in seconds of Unix time. `None` if no step has a time.
         last_time: When the last step was logged. `None` if no step has a time.
-        state: `"ok"`, `"torn"` if the log ends in an incomplete record, `"damaged"`, or `"empty"` if it has no bytes.
+        state: `"ok"`, `"torn"` if the log ends in an incomplete record, `"damaged"`, or `"empty"`.
     """
 
     path: str
@@ -1049,32 +1059,32 @@ class Info(NamedTuple):
     """A summary of a file or a directory, as `cordwood.info` returns it.
 
     Attributes:
-        path: The file, directory, pattern or URL. Several are separated by spaces.
+        path: The file, directory, pattern or URL. If there are several, they are separated by spaces.
         what: The kind of source, in words: `"a log"`, `"a database of LevelDB"`, `"a directory"` and so on.
         log_count: The number of logs read.
         log_count_by_dialect: The number of logs of each dialect.
         log_count_by_compression: The number of logs with each compression: `"zstd"`, or `"none"`.
-        log_count_by_payload: The number of logs with each kind of records, judged by the first record. The kind is a
-            value of `decode` of `cordwood.scan`, `"export-metadata"`, or `"other"`.
+        log_count_by_payload: The number of logs with each kind of records, according to their first record. The kind
+            is a `decode` value of `cordwood.scan`, `"export-metadata"`, or `"other"`.
         record_count: The number of records that can be read.
         salvaged_count: The number of these records that start after damage in their block.
-        payload_len: The bytes of data in the records.
-        file_len: The bytes in the logs.
-        damaged_len: The damaged bytes, which are the bytes of severity `CORRUPTION`.
+        payload_len: The number of bytes of data in the records.
+        file_len: The number of bytes in the logs.
+        damaged_len: The number of damaged bytes, which are the bytes of severity `CORRUPTION`.
         torn_count: The number of logs that end in an incomplete record.
-        zeros_count: The number of logs that end in zeros which are not padding.
-        zeros_len: The bytes of these zeros.
-        zeros_inside_len: The bytes of zeros that a record follows.
-        runs: The runs of Weights & Biases, and the runs of SwanLab whose logs have no bytes.
+        zeros_count: The number of logs that end in zeros other than padding.
+        zeros_len: The number of zero bytes at the ends of these logs.
+        zeros_inside_len: The number of zero bytes that are followed by a record.
+        runs: The runs of Weights & Biases, and the runs of SwanLab whose logs are empty.
         databases: The databases in a directory.
         exports: The exports of Datastore or Firestore in a directory.
         unlisted_logs: The paths of logs of entities in a directory that no export's metadata lists. Missing entities
             in these logs would not be noticed.
         damaged_logs: The paths of damaged logs.
         damaged_manifests: The paths of the damaged logs that list the live files of a database.
-        misnamed_logs: The logs whose records all belong to a different log from the one in their name. Each has the
+        misnamed_logs: The logs whose records all have another log number than the file's name. Each entry has the
             path, the number in the name, and the number in the log.
-        other_file_count_by_format: The number of files in a directory that are not logs, by their format.
+        other_file_count_by_format: For each format, the number of files in a directory that are not logs.
         failures: The files that could not be read, each with its path and the exception.
         report: The result of `cordwood.verify`, if the source is a single log.
     """
@@ -1107,9 +1117,9 @@ class Info(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether there is a log, a database or an export, all could be read, and none has a fault.
+        """Whether any log, database or export was found, all could be read, and none has a fault.
 
-        Damage is a fault. A log that belongs entirely to another log is a fault too, and so is a database or an
+        Damage is a fault. A file that belongs entirely to another log is also a fault, and so is a database or an
         export that is not `ok`.
         """
         is_whole = all(directory.ok for directory in self.databases + self.exports)
@@ -1139,21 +1149,23 @@ class Info(NamedTuple):
 
 
 class KeyChange(NamedTuple):
-    """A key of a write-ahead log that an operation deletes or overwrites.
+    """A deletion or an overwrite of a key in a write-ahead log.
 
     Attributes:
         key: At most the first 256 bytes of the key. For a deleted range, this is the first key.
         key_len: The length of the whole key in bytes.
         end_key: For a deleted range, at most the first 256 bytes of its exclusive end. Otherwise `None`.
         column_family: The number of the column family. 0 is the default one.
-        sequence: The sequence number of the operation. `None` if it has none.
+        sequence: The sequence number of the operation. `None` if the operation has no number.
         offset: The file offset of the operation's record.
-        old_sequence: The sequence number with which the old value was put. `None` if this log does not contain it.
+        old_sequence: The sequence number of the operation that put the old value. `None` if this log does not contain
+            it.
         old_offset: The file offset of the record that contains the old value. `None` if this log does not contain it.
-        is_certain: Whether the old value is certainly the last one before, or, if none was found, certainly not in this
-            log. It is uncertain after an interruption between the two records, or before this one. An interruption is
-            damage, zeros, a gap in the sequence numbers, a salvaged record, a record that is not a write batch, or an
-            operation that is neither a put nor the deletion of one key.
+        is_certain: Whether the old value is certainly the one that this operation replaces. If no old value was
+            found, whether it is certainly not in this log. An interruption between the two records, or before this
+            record if no old value was found, makes the result uncertain. An interruption is damage, zeros, a gap in
+            the sequence numbers, a salvaged record, a record that is not a write batch, or an operation that is
+            neither a put nor the deletion of one key.
     """
 
     key: bytes
@@ -1176,8 +1188,8 @@ class KeyChanges(NamedTuple):
         overwritten_count: The number of values that are overwritten in this log.
         overwritten: The first 1,000 overwritten values.
         faulty_batch_count: The number of records that are damaged write batches, or not write batches at all.
-        are_all_followed: Whether the log was searched for the older value of each key. If it has more than a million
-            different keys, or more than 128 MiB of keys, only the first ones were searched for.
+        are_all_followed: Whether the log was searched for the older value of each key. If the log has more than a
+            million different keys, or more than 128 MiB of keys, only the first keys are searched for.
     """
 
     deleted_count: int
@@ -1193,7 +1205,8 @@ class RegionEvidence(NamedTuple):
 
     Attributes:
         region: The region, with its reason and any flipped bit that explains it.
-        first_bytes: The first 16 bytes of the region. `None` for a URL, or if its file has been pruned since.
+        first_bytes: The first 16 bytes of the region. `None` for a URL, or if its file has been pruned in the
+            meantime.
     """
 
     region: SkippedRegion
@@ -1201,7 +1214,7 @@ class RegionEvidence(NamedTuple):
 
 
 class LogEvidence(NamedTuple):
-    """The findings in a log.
+    """The results of examining a log.
 
     Attributes:
         path: The path or URL.
@@ -1227,5 +1240,5 @@ class LogEvidence(NamedTuple):
     svg: str = ""
 
     def __repr__(self) -> str:
-        # Leaves out the picture, which takes kilobytes, and the regions, because there may be many.
+        # Leaves out the picture, which takes kilobytes, and the regions, which may be many.
         return f"<cordwood.types.LogEvidence: {self.path}, {self.report!r}>"

@@ -13,7 +13,7 @@ else:
 DialectName: TypeAlias = Literal[
     "leveldb", "rocksdb", "pebble", "recyclable", "wandb", "wandb_old", "swanlab", "packed"
 ]
-"""The name of a dialect, which is how the bytes of a log are laid out. `cordwood.Reader` explains each name."""
+"""The name of a dialect, which defines how the bytes of a log are laid out. `cordwood.Reader` explains each name."""
 
 CompressionName: TypeAlias = Literal["zstd"]
 """The name of the compression of each record in a log."""
@@ -41,7 +41,7 @@ DecoderName: TypeAlias = Literal[
 
 
 class Readable(Protocol):
-    """An object that returns the bytes of a file in pieces: an open binary file, a socket's file, or a response."""
+    """An object that returns the bytes of a file in pieces, such as an open binary file or an HTTP response."""
 
     def read(self, size: int, /) -> ReadableBuffer:
         """Reads the next bytes.
@@ -50,7 +50,7 @@ class Readable(Protocol):
             size: The maximum number of bytes to read.
 
         Returns:
-            At most `size` bytes. It returns no bytes (`b""`) at the end of the file, and only there.
+            At most `size` bytes. An empty result (`b""`) means that the file has ended.
         """
         ...
 
@@ -59,10 +59,10 @@ class Writable(Protocol):
     """An object that accepts the bytes of a file in pieces."""
 
     def write(self, data: memoryview, /) -> int | None:
-        """Writes the bytes, or only the first of them.
+        """Writes all of the bytes, or only the first few.
 
         Args:
-            data: The bytes, read-only. You may keep them, because they never change.
+            data: The bytes, which are read-only. You may keep them, because they never change.
 
         Returns:
             The number of bytes written. `None` means all of them.
@@ -103,12 +103,12 @@ class ArrowStreamExportable(Protocol):
 class RangeReadable(Protocol):
     """A file from which any range can be read, such as an object in a store.
 
-    It may have an attribute `name`, a `str` that errors and reports show. Several threads request ranges ahead at the
-    same time.
+    The file may have an attribute `name`, a `str` that errors and reports show. Several threads call `read_range` at
+    the same time to read ahead.
     """
 
     def size(self) -> int:
-        """Returns the length of the file in bytes. It is requested once, when the file is opened."""
+        """Returns the length of the file in bytes. This method is called once, when the file is opened."""
         ...
 
     def read_range(self, start: int, end: int, /) -> ReadableBuffer:
@@ -119,7 +119,8 @@ class RangeReadable(Protocol):
             end: The file offset after the last byte. It is never after the end of the file.
 
         Returns:
-            All of the bytes. It is an error to return fewer, or to raise an exception. There are no retries.
+            All of the bytes. If the method returns fewer bytes or raises an exception, the read fails and is not
+            retried.
         """
         ...
 

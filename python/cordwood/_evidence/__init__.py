@@ -1,4 +1,4 @@
-"""`cordwood.evidence`, which reports the contents and the damage of logs as a page and as JSON."""
+"""Implements `cordwood.evidence`, which reports the contents and the damage of logs as a page and as JSON."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def evidence(
     storage_options: Mapping[str, Any] | None = None,
     command: str | None = None,
 ) -> Evidence:
-    """Reads logs and returns the findings as evidence: a report that can be filed, as a page or as JSON.
+    """Reads logs and returns evidence of their contents and damage: a report that you can file as a page or as JSON.
 
-    For each log, the evidence has the size, the time of modification, the SHA-256, the dialect, counts and a picture.
-    It lists the damaged regions with the reason, the offsets, the flipped bit and the first bytes. For a log of write
-    batches, it also lists the keys that are deleted or overwritten, with their sequence numbers. Each log is read
-    several times. The lists have limits, which the page states.
+    For each log, the evidence contains the size, the modification time, the SHA-256, the dialect, counts and a
+    picture. It lists each damaged region with its reason, its offsets, its flipped bit and its first bytes. For a log
+    of write batches, it also lists the keys that are deleted or overwritten, with their sequence numbers. Each log is
+    read several times. The lists have maximum lengths, which the page states.
 
     Args:
         source: A path, a directory, a pattern such as `"*.log"`, a URL, or several of these.
-        threads: The number of logs that are read at a time, and of threads that read a long log. Default: 1.
-        dialect: As for `Reader`. Default: `None`: it is detected.
-        log_number: As for `Reader`. Default: `None`.
-        storage_options: As for `Reader`. Default: `None`.
+        threads: The number of logs to read in parallel, and the number of threads that read a long log. Default: 1.
+        dialect: Same as for `Reader`. Default: `None`, which detects the dialect.
+        log_number: Same as for `Reader`. Default: `None`.
+        storage_options: Same as for `Reader`. Default: `None`.
         command: The command that the page states. Default: `None`.
 
     Returns:

@@ -8,6 +8,6 @@ FIRST_LEN = 16
 KEY_LEN_MAX = 256
 """At most this many bytes of a key are kept."""
 FOLLOWED_MAX = 1_000_000
-"""The values of at most this many keys of a log are followed."""
+"""The values of at most this many keys of a log are tracked."""
 FOLLOWED_LEN_MAX = 128 << 20
-"""The keys that are followed have at most this many bytes in total."""
+"""The tracked keys have at most this many bytes in total."""

@@ -1,7 +1,7 @@
-"""Evidence as an HTML page, and as JSON.
+"""Formats evidence as an HTML page and as JSON.
 
-Names, keys and messages come from untrusted files. Therefore, all text is escaped. Control characters and
-bidirectional characters are shown by their numbers. The security policy of the page allows no script and no request.
+Names, keys and messages come from untrusted files, so all text is escaped. Control characters and bidirectional
+characters are shown as their numbers. The security policy of the page allows neither scripts nor requests.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _STATES = ("damaged", "incomplete", "ok")
 
 
 _SUMMARY_MAX = 10_000
-"""At most this many logs, and at most this many files that could not be read, get a line each."""
+"""At most this many logs and at most this many unreadable files get a line each."""
 
 _LIMITS = (
     f"This page is limited. It lists at most {_SUMMARY_MAX:,} logs, and describes the first {limits.DETAILED_MAX}: "
@@ -63,7 +63,7 @@ _LIMITS = (
 )
 
 _CAT = ("cordwood", "cat", "--as", "write-batch", "--on-corruption", "salvage", "-n", "1", "--start", "OFFSET")
-"""The keys are read with the policy `salvage`, because another policy may drop the record."""
+"""The keys are read with the policy `salvage`, because other policies may drop the record."""
 
 _ZEROS = "zeros: space that was never written, padding, or data that was lost"
 
@@ -77,19 +77,20 @@ _SEVERITIES = {Severity.CORRUPTION: "damage", Severity.TORN_TAIL: "torn tail", S
 
 
 class Evidence(NamedTuple):
-    """The findings about logs, returned by `cordwood.evidence`. A notebook shows them as a page.
+    """The contents and the damage of logs, which `cordwood.evidence` returns. A notebook shows them as a page.
 
     Attributes:
-        logs: The logs. Damaged logs come first, then incomplete ones. Only the first 50 have regions, keys and
+        logs: The logs. Damaged logs come first, then incomplete logs. Only the first 50 logs have regions, keys and
             pictures.
         databases: The databases in directories, and whether their engines find everything that they need.
         exports: The exports of Datastore or Firestore in directories, and whether they are complete.
-        failed: The files that could not be read, with the reason. A log that disappeared after it was verified is in
-            `logs`, too.
-        other_files: The files in directories that are not logs, with their kind.
-        command: The command that the page states, or `None` if it states none.
-        examined: The time in UTC after all logs had been read, as in `2026-11-22T23:09:06.123456Z`.
-        directory: The current directory at that time, where relative paths start, or `None` if it had been removed.
+        failed: The files that could not be read, each with the reason. A log that disappeared after it was verified
+            is also in `logs`.
+        other_files: The files in directories that are not logs, each with its format.
+        command: The command that the page states, or `None` if the page states no command.
+        examined: The time in UTC at which all logs had been read, such as `2026-11-22T23:09:06.123456Z`.
+        directory: The current directory at the time `examined`, where relative paths start. `None` if it had been
+            removed.
         version: The version of cordwood that read the logs.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -114,14 +115,14 @@ class Evidence(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether there is a log or a database, all could be read, none is damaged and all exports are complete."""
+        """Whether any log or database was found, all could be read, none is damaged and all exports are complete."""
         directories = self.databases + self.exports
         is_whole = all(rank(log.report) for log in self.logs) and all(directory.ok for directory in directories)
         return is_whole and not self.failed and bool(self.logs or self.databases)
 
     @property
     def html(self) -> str:
-        """The evidence as an HTML page that needs no other file, no script and no network."""
+        """The evidence as an HTML page that needs no other files, no scripts and no network."""
         return page(self)
 
     @property
@@ -137,8 +138,8 @@ class Evidence(NamedTuple):
 def rank(report: Report) -> int:
     """Returns the rank of a log for sorting.
 
-    It is 0 for a damaged log and for a file that belongs entirely to another log, 1 for an incomplete log, and 2
-    otherwise.
+    The rank is 0 for a damaged log and for a file that belongs entirely to another log. It is 1 for an incomplete
+    log, and 2 otherwise.
     """
     if not report.ok or report.other_log_number is not None:
         return 0
@@ -309,7 +310,7 @@ def _key_row(change: KeyChange) -> Sequence[str]:
 
 
 def _key(key: bytes) -> str:
-    """Returns a key as text. If it is not valid text, returns it as Python writes bytes."""
+    """Returns a key as text. A key that is not valid text is written like Python's bytes."""
     try:
         text = key.decode()
     except UnicodeDecodeError:
@@ -336,7 +337,7 @@ def _code(text: str) -> str:
 
 
 def _facts(facts: Iterable[tuple[str, str]]) -> str:
-    """Returns an HTML list of terms. The values are HTML."""
+    """Returns an HTML description list. The values must be HTML."""
     return "<dl>" + "".join(f"<dt>{term}</dt><dd>{value}</dd>" for term, value in facts) + "</dl>"
 
 
@@ -349,7 +350,7 @@ def _table(
     *,
     is_cut: bool = False,
 ) -> str:
-    """Returns an HTML table about `count` things. It says how many rows are not listed. The cells are HTML."""
+    """Returns an HTML table of `count` items, and states how many rows are not listed. The cells must be HTML."""
     listed = list(islice(rows, _SUMMARY_MAX))
     heading = f"<h3>{caption}: {'more than ' if is_cut else ''}{count:,}</h3>" if caption else ""
     if not listed:
@@ -362,7 +363,7 @@ def _table(
 
 
 def json_of(evidence: Evidence) -> str:
-    """Returns the evidence as JSON. The names are those of `cordwood verify --json`."""
+    """Returns the evidence as JSON, with the same names as `cordwood verify --json`."""
     logs: list[dict[str, object]] = []
     for path, report, modified, sha256, is_changed, regions, keys, _ in evidence.logs:
         counts = {name: value for name, value in report._asdict().items() if name not in _NOT_IN_JSON}
@@ -384,7 +385,7 @@ def json_of(evidence: Evidence) -> str:
     about = {name: getattr(evidence, name) for name in ("version", "command", "examined", "directory", "ok")}
     found = {"logs": logs, "databases": databases, "exports": exports, "failed": failed, "other_files": others}
     text = json_text(jsonable({**about, **found})) + "\n"
-    # A path need not be valid text.
+    # A path may contain bytes that are not valid text.
     return text.encode("utf-8", "backslashreplace").decode()
 
 

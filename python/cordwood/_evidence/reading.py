@@ -1,4 +1,4 @@
-"""Reads logs and makes evidence of them."""
+"""Reads logs and collects evidence about them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WITHOUT_EFFECT = {OperationKind.LOG_DATA, OperationKind.NOOP}
 
 
 def reads(**log: Any) -> Callable[[Input, int, Progress], LogEvidence]:
-    """Returns the function with which `each` reads the counts, the times and the SHA-256 of a log.
+    """Returns a function with which `each` collects the counts, the times and the SHA-256 of a log.
 
     Args:
         log: The given options of the format of the log.
@@ -56,13 +56,13 @@ def reads(**log: Any) -> Callable[[Input, int, Progress], LogEvidence]:
 
 
 def _stats(path: str | None) -> list[tuple[str, int, int]]:
-    """Returns the path, the length and the time of modification of each file of a log."""
+    """Returns the path, the length and the modification time of each file of a log."""
     files = files_of(path) if path else []
     return [(name, stat.st_size, stat.st_mtime_ns) for _, name in files for stat in (os.stat(name),)]
 
 
 def evidence_of(fold: Fold, logs: list[LogEvidence], command: str | None) -> Evidence:
-    """Returns the evidence. Must be called after all results were taken."""
+    """Returns the evidence. This must be called after all results have been collected."""
     inputs = {file.name: file for file in fold.files}
     fold.judge()
     failed = [(name, _reason(error)) for name, error in fold.failures]
@@ -121,7 +121,7 @@ def regions_of(log: LogEvidence) -> tuple[RegionEvidence, ...]:
         return tuple(RegionEvidence(region, None) for region in skipped)
     first_bytes: dict[SkippedRegion, bytes] = {}
     left = sorted(skipped)
-    # The files are read from the last to the first. `files_of` no longer returns a file that was pruned meanwhile.
+    # The files are read from the last to the first. `files_of` does not return a file that has been pruned.
     for start, name in reversed(files_of(path)):
         here: list[SkippedRegion] = []
         while left and left[-1].offset >= start:
@@ -153,7 +153,7 @@ def key_changes(path: str, report: Report) -> KeyChanges | None:
                 engine = batches.engine(record.data)
             except PayloadError as fault:
                 error = fault
-            # A record may be too short for the header of a batch.
+            # A record may be too short to contain the header of a batch.
             with suppress(PayloadError):
                 batch = WriteBatch(record.data, engine=engine)
             has_batch |= error is None
@@ -183,7 +183,7 @@ def key_changes(path: str, report: Report) -> KeyChanges | None:
 
 
 class _Value(NamedTuple):
-    """The place of a value, and the number of interruptions before it."""
+    """Where a value is in the log, and the number of interruptions before it."""
 
     sequence: int | None
     offset: int | None
@@ -191,7 +191,7 @@ class _Value(NamedTuple):
 
 
 class _Changes:
-    """Collects the changes to the keys of a log, and keeps the place of the value of each key."""
+    """Collects the changes to the keys of a log, and tracks where the value of each key is."""
 
     def __init__(self) -> None:
         self.deleted: list[KeyChange] = []
@@ -203,11 +203,11 @@ class _Changes:
         self._interruption_count = 0
 
     def interrupt(self) -> None:
-        """Records an interruption. After it, an earlier value is not certain to be the last value of its key."""
+        """Records an interruption, after which an earlier value may not be the last value of its key."""
         self._interruption_count += 1
 
     def add(self, operation: Operation, offset: int) -> None:
-        """Adds an operation of the record at this file offset."""
+        """Adds an operation from the record at this file offset."""
         key = operation.key or b""
         name = (operation.column_family or 0, key)
         if operation.kind in _PUTS:
@@ -229,7 +229,7 @@ class _Changes:
                 self._append("deleted", operation, key, offset, _Value(None, None, -1))
 
     def _append(self, change: str, operation: Operation, key: bytes, offset: int, old: _Value) -> None:
-        """Counts a change. Keeps it unless the list is full."""
+        """Counts a change, and keeps the change unless the list is full."""
         self.counts[change] += 1
         changes: list[KeyChange] = getattr(self, change)
         if len(changes) < limits.LISTED_MAX:

@@ -1,4 +1,4 @@
-"""Finds the files that names, directories, patterns and URLs stand for.
+"""Finds the files to which names, directories, patterns and URLs refer.
 
 * `input` describes one file,
 * `files` lists them, and decides which names are those of one file,

@@ -15,15 +15,15 @@ T = TypeVar("T")
 
 
 def destinations(names: Sequence[str], files: Sequence[Input], destination: str) -> dict[str, str]:
-    """Returns the path of the new log for each source. Its directory is not created here.
+    """Returns the path of the new log for each source. The directory of the log is not created here.
 
     Whether the destination is a directory depends on the names, not on the number of logs that they refer to.
 
     Raises:
-        ValueError: Several logs would go to one file, or to the directory that they are from.
+        ValueError: Several logs would be written to one file, or to the directory that contains them.
     """
     is_several = not is_one_file(names)
-    # A trailing slash means a directory, and hides a file that has the name without it.
+    # A trailing slash marks a directory, but the path without the slash may name a file.
     bare = destination.rstrip(os.sep + (os.altsep or ""))
     is_directory = is_several or bare != destination or os.path.isdir(destination)
     if not destination or not is_directory:
@@ -40,11 +40,11 @@ def destinations(names: Sequence[str], files: Sequence[Input], destination: str)
 def check_new_directory(directory: str, sources: Iterable[str], *, why: str = "") -> None:
     """Checks that new files can be written to a directory.
 
-    It must be a directory, but not that of a segmented log, or must not exist. It must not be inside a directory that
-    is read.
+    The path must not exist, or must be a directory other than that of a segmented log. It must not be inside a
+    directory that is read.
 
     Raises:
-        ValueError: No files can be written there. `why` says why a directory is needed.
+        ValueError: No new files can be written to the path. `why` explains why a directory is needed.
     """
     if not directory:
         raise ValueError("the name of the directory is empty")
@@ -61,10 +61,10 @@ def check_new_directory(directory: str, sources: Iterable[str], *, why: str = ""
 
 
 def make_directory(path: str, source: str) -> list[str]:
-    """Creates a directory and its parents. Returns the directories that did not exist, the topmost first.
+    """Creates a directory and its parents, and returns the created directories, the topmost first.
 
-    Their permissions for others are the same as those of the directory of `source`, the log to be copied. A private
-    directory protects the logs in it, whatever their own modes are.
+    The new directories give others the same permissions as the directory of `source`, the log to be copied. A private
+    directory protects the logs in it, even if the logs themselves are readable by all.
     """
     mode = 0o777
     if (log := local_path(source)) is not None:
@@ -76,14 +76,14 @@ def make_directory(path: str, source: str) -> list[str]:
         above = os.path.dirname(above)
     for directory in missing:
         with contextlib.suppress(FileExistsError):
-            # Without the owner's bits, no file could be written there.
+            # Without the owner's permissions, no file could be written to the directory.
             os.mkdir(directory, mode | 0o700)
     return missing
 
 
 @contextlib.contextmanager
 def new_directories() -> Generator[Callable[[str, str], None]]:
-    """Yields `make_directory`. At the end, the new directories to which no file was written are removed."""
+    """Yields `make_directory`. On exit, the new directories that are still empty are removed."""
     created: list[str] = []
     try:
         yield lambda path, source: created.extend(make_directory(path, source))
@@ -95,12 +95,12 @@ def new_directories() -> Generator[Callable[[str, str], None]]:
 
 
 def sync_directory(path: str) -> None:
-    """Syncs the name of a file whose content is already on the disk."""
+    """Syncs the directory entry of a file whose content is already on the disk."""
     sync_names(os.path.dirname(os.path.realpath(path)))
 
 
 def sync_names(directory: str) -> None:
-    """Syncs the names in a directory."""
+    """Syncs the entries of a directory."""
     # On Windows, a directory cannot be opened.
     if os.name == "posix":
         descriptor = os.open(directory, os.O_RDONLY)

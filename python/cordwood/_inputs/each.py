@@ -1,4 +1,4 @@
-"""Calls a function for each of several files. The results keep the order, but several files are read at a time."""
+"""Calls a function for each of several files. Files are read in parallel, but the results are in order."""
 
 from __future__ import annotations
 
@@ -21,40 +21,40 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Progress: TypeAlias = Callable[[int], object] | None
-"""A function that is called with the number of bytes of each read. `None` if the progress is not shown."""
+"""A function that is called with the number of bytes of each read, or `None` if no progress is shown."""
 
 Read: TypeAlias = Callable[[Input, int, Progress], T]
 """A function that reads a file with a number of threads. It raises a `DialectError` if the file is not a log."""
 
 Result: TypeAlias = tuple[Input, T | str | Exception]
-"""A file with its `result_of`."""
+"""A file and its `result_of`."""
 
 THREADS_MAX = 256
 """The maximum number of threads that the functions for one log accept."""
 
 REQUESTS_MAX = 16
-"""The number of files in a store whose starts are read at a time, before the files are read."""
+"""The number of files in a store whose starts are read at the same time, before the files themselves are read."""
 
 LEN_MIN = 1 << 21
-"""A shorter file on a disk is read when its turn comes. Passing it to a thread takes longer than reading it."""
+"""A shorter file on a disk is read without a thread, because passing it to a thread takes longer than reading it."""
 
 _LISTINGS_MAX = 10
 """The maximum number of times that a directory is listed if files keep disappearing from it."""
 
 _POLL_SECONDS = 0.1
-"""How often the progress of the current file is reported."""
+"""The interval at which the progress of the current file is reported."""
 
 
 def result_of(
     file: Input, read: Read[T], *, threads: int = 1, dialect: str | None = None, progress: Progress = None
 ) -> T | str | Exception:
-    """Returns the result for one file, or the exception that it raised.
+    """Returns the result of reading one file, or the exception that was raised.
 
-    For a file in a directory that is not a log, returns its format. If a `dialect` is given, named files are read in
-    it, and so are files in a directory if they are logs.
+    For a file in a directory that is not a log, this returns the format of the file. If a `dialect` is given, named
+    files are read in this dialect, and so are those files in a directory that are logs.
 
     Raises:
-        Exception: An exception that is not about the file: an option is invalid, or Python code failed.
+        Exception: The exception does not concern the file. For example, an option is invalid, or Python code failed.
     """
     try:
         if file.error:
@@ -69,19 +69,19 @@ def result_of(
         if format_ := file.format or (file.is_in_directory and without_fragment(file.name, file.opened)):
             return format_
         if file.is_in_directory and dialect:
-            # Reading a file in a dialect does not show that it is not a log.
+            # Reading in a given dialect does not show whether the file is a log at all.
             detect(file.opened)
         return read(file, threads, progress)
     except DialectError as error:
-        # There is another file in the directory of a segmented log. The log is not read, but must not be taken for a
-        # file that is not a log.
+        # The directory of a segmented log contains another file. The log is not read, but it must still count as a
+        # log.
         return error.format if file.is_in_directory and not os.path.isdir(file.name) else error
     except (OSError, CordwoodError, MemoryError) as error:
         return error
 
 
 def is_gone(file: Input, found: object) -> bool:
-    """Checks whether a file that was found in a directory is now missing. A live database removes files."""
+    """Checks whether a file found in a directory is now missing. A live database may have removed it."""
     is_listed = file.is_in_directory and file.error is None and isinstance(found, FileNotFoundError)
     return is_listed and "://" not in file.name and not os.path.lexists(file.name)
 
@@ -96,18 +96,20 @@ def each(
 ) -> Iterator[Result[T]]:
     """Yields each file with its `result_of`, in order.
 
-    A file that `is_gone` is left out. Its directory is listed again, and the new files in it follow.
+    Files that are `is_gone` are left out. The directory of such a file is listed again, and any new files in it
+    follow.
 
-    Long files and all files in a store are read in a pool of threads before their turn comes. The number of threads
-    of a file depends on its share of the bytes, and a single file gets all threads. All other files are read when
-    their turn comes, and so are files in a directory that do not have the name of a log.
+    Long files and all files in a store are read ahead in a pool of threads. The number of threads for a file depends
+    on its share of the bytes, and a single file gets all threads. All other files are read when their turn comes.
+    Files in a directory that do not have the name of a log are also read only when their turn comes.
 
     Args:
         files: The files.
-        read: Reads a file. It is called in other threads, and must not print.
-        threads: The number of files read at a time, and the number of threads that read a single file.
-        dialect: As for `result_of`.
-        shown: Starts to show the progress of the file whose turn it is. Default: `None`: it is not shown.
+        read: The function that reads a file. It is called in other threads, and must not print.
+        threads: The number of files read in parallel, or of threads that read a single file.
+        dialect: Same as for `result_of`.
+        shown: A function that starts to show the progress of the current file. Default: `None`, which shows no
+            progress.
 
     Raises:
         ValueError: `threads` is not from 1 to `THREADS_MAX`.
@@ -129,7 +131,7 @@ def each(
 
 
 def each_start(files: Sequence[Input], look: Read[T], dialect: str | None = None) -> Iterator[Result[T]]:
-    """Like `each`, for a function that reads only the start of a file. Reads several files in a store at a time."""
+    """Like `each`, for a function that reads only the start of a file. Files in a store are read in parallel."""
     threads = REQUESTS_MAX if any(file.is_requested for file in files) else 1
     return each(files, look, threads, dialect=dialect)
 
@@ -168,7 +170,8 @@ def _each_once(
                     try:
                         started.append((next_file, job, pool.submit(result, next_file, job)))
                     except RuntimeError:
-                        # The system has no more threads. This file and all later ones are read when their turn comes.
+                        # The system has no more threads. This file and all later files are read when their turn
+                        # comes.
                         job.is_cancelled = True
                         waiting.clear()
                 with shown(file.name) if shown else nullcontext() as progress:
@@ -213,4 +216,4 @@ class _Job:
 
 
 class _CancelledError(Exception):
-    """The result is no longer needed."""
+    """The result of a read is no longer needed."""

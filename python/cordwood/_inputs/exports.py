@@ -1,9 +1,9 @@
-"""Reads the metadata in an export of Datastore or Firestore: the list of its files, and the number of entities.
+"""Reads the metadata of a Datastore or Firestore export, which lists its files and states the number of entities.
 
 Each directory with entities has a file `*.export_metadata`. It is a single protocol buffer message that lists the
 files `output-0`, `output-1` and so on. The directory of the whole export has a file `*.overall_export_metadata`. It
-is a log of two records: a version, and a message with those lists and the number of entities. The field numbers come
-from exports of the Firestore emulator.
+is a log of two records. The first is a version, and the second is a message with the lists of the directories and the
+number of entities. The field numbers are taken from exports of the Firestore emulator.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ _VERSION = b"3"
 """The first record of `*.overall_export_metadata`."""
 
 _LEN_MAX = 1 << 20
-"""The length of the longest message that is read, in bytes. It lists about 50,000 files."""
+"""The maximum length of a message that is read, in bytes. A message of this length lists about 50,000 files."""
 
 _MISSING_MAX = 10
-"""The number of missing files in a list that get an error each. The rest share one error."""
+"""At most this many missing files of a list get an error of their own. All other missing files share one error."""
 
 
 def compared(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Identity | None]]:
-    """Returns the files in a directory, compared with the metadata of the exports among them.
+    """Returns the files in a directory after comparing them with the metadata of the exports in it.
 
-    A listed file must exist and must be a log, like a file that is named in the command line. Missing files are
-    added, each with an error. A list that cannot be read has an error too, because it cannot show which files are
+    A listed file must exist and must be a log, just like a file named on the command line. Missing files are added,
+    each with an error. A list that cannot be read also gets an error, because such a list cannot show which files are
     missing.
     """
     files: list[tuple[Input, Identity | None]] = []
-    # Maps the real path of each listed file to the index of the list and to the path that is reported.
+    # Maps the real path of each listed file to the index of its list and to the path to report.
     listed: dict[str, tuple[int, str]] = {}
     for file, identity in found:
         judged, names = _judged(file)
@@ -60,7 +60,7 @@ def compared(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Id
         name = os.path.basename(files[by][0].name)
         paths.sort()
         for path, real in paths[:_MISSING_MAX]:
-            # A missing file has no identity, so its real path is used.
+            # A missing file has no identity, so its real path is used instead.
             files.append((_missing(path, f"missing, and {name} lists it"), real))
         if more := paths[_MISSING_MAX + 1 :]:
             path, real = paths[_MISSING_MAX]
@@ -74,7 +74,7 @@ def _missing(path: str, text: str) -> Input:
 
 
 def _judged(file: Input) -> tuple[Input, list[str]]:
-    """Returns a file in a directory, marked if it is metadata, and the paths that it lists."""
+    """Returns a file in a directory and the paths that it lists. The file is marked if it is metadata."""
     if not is_of_export(file.name) or is_in_archive(file.name) or file.format not in (None, EMPTY):
         return file, []
     try:
@@ -91,7 +91,7 @@ def _judged(file: Input) -> tuple[Input, list[str]]:
 
 
 def named_metadata(file: Input) -> Input:
-    """Returns a named file, marked if it is the metadata of an export. If it is not, it is read as a log."""
+    """Returns a named file. The file is marked if it is the metadata of an export, and is read as a log otherwise."""
     judged, _ = _judged(file)
     return file if judged.error else judged
 
@@ -100,11 +100,11 @@ def listed_files(path: str) -> list[str] | None:
     """Returns the paths of the files in the metadata of an export, relative to its directory.
 
     Returns:
-        The paths. `None` if the file is a log of another kind.
+        The paths. `None` if the file is a log with other contents.
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: The file is empty, or neither a log nor such metadata.
+        ValueError: The file is empty, or is neither a log nor the metadata of an export.
     """
     if _len(path) == 0:
         raise ValueError("it is empty")
@@ -130,19 +130,19 @@ def _listed(message: bytes) -> list[str]:
     """Returns the paths in the message of `*.export_metadata`."""
     if len(message) > _LEN_MAX:
         raise ValueError("too long")
-    # The message has the name of the export and its times. There may be no files.
+    # Every such message has the name and the times of the export, but it may list no files.
     if not _messages(message, 1):
         raise ValueError("the name of the export is missing")
     return _paths(message, 2)
 
 
 def _paths(message: bytes, entries: int) -> list[str]:
-    """Returns the paths in the entries of a list. The entries are the values of the field `entries`."""
+    """Returns the paths in the entries of a list, which are the values of the field with the number `entries`."""
     return [_path(name) for entry in _messages(message, entries) for name in _messages(entry, 2)]
 
 
 def _path(name: bytes) -> str:
-    """Returns a path in the metadata as text."""
+    """Returns a path from the metadata as a string."""
     text = os.fsdecode(name)
     if not text or text.startswith(("/", "\\")) or ".." in re.split(r"[/\\]", text) or "\0" in text:
         raise ValueError(f"{text!r} is not the name of a file")
@@ -154,7 +154,7 @@ def exports_of(
 ) -> tuple[list[Export], list[tuple[str, Exception]]]:
     """Returns the exports of Datastore or Firestore whose metadata is among these files.
 
-    A named file without bytes belongs to the export whose list in the same directory names the file.
+    An empty file that you name belongs to the export whose list in the same directory contains the file.
 
     Args:
         files: The files.
@@ -171,12 +171,12 @@ def exports_of(
             metadata[file.name] = None
         elif file.is_empty:
             metadata.update(dict.fromkeys(_lists_of(file.name)))
-    # By the real paths of the lists.
+    # The exports by the real paths of their lists.
     parts: dict[str, Export] = {}
     in_others: set[str] = set()
     exports: list[Export] = []
     failures: list[tuple[str, Exception]] = []
-    # Lists come first, because the other metadata consists of lists.
+    # Lists come first, because the metadata of a whole export refers to them.
     for path in sorted(metadata, key=lambda path: not path.endswith(LIST_SUFFIX)):
         try:
             if path.endswith(LIST_SUFFIX):
@@ -186,7 +186,7 @@ def exports_of(
                 lists = {name: os.path.realpath(name) for name in _beside(path, _paths(message, 1))}
                 in_others.update(lists.values())
                 for name, real in lists.items():
-                    # A link to the metadata of an export elsewhere lists files there.
+                    # A link to the metadata of an export in another directory lists files in that directory.
                     if real not in parts and _len(name):
                         with contextlib.suppress(OSError, ValueError):
                             parts[real] = _export(name, _beside(name, listed_files(name) or ()))
@@ -223,7 +223,7 @@ def _lists_of(path: str) -> Iterator[str]:
 
 
 def export_text(export: Export) -> str:
-    """Says how much an export contains, and how much it should contain."""
+    """Describes how much an export contains, and how much it should contain."""
     count, stated_count = export.entity_count, export.stated_entity_count
     is_as_stated = export.stated_len == export.file_len and (None in (count, stated_count) or count == stated_count)
     if is_as_stated or (export.stated_len is None and stated_count is None):
@@ -247,7 +247,7 @@ def _of_stated(found: int, stated: int | None, noun: str) -> str:
 
 
 def _in_state(paths: Sequence[str], state: str) -> str:
-    """Says which listed files are in this state, after a semicolon."""
+    """Describes which listed files are in this state. The text starts with a semicolon."""
     if not paths:
         return ""
     more = f" and {quantity(len(paths) - 1, 'more listed file')} are" if len(paths) > 1 else " is"
@@ -258,7 +258,7 @@ def _beside(path: str, names: Iterable[str]) -> list[str]:
     """Returns the paths of the files that the metadata of an export names.
 
     If the metadata is a link, the files are in the directory of its target. The Firestore emulator on Windows
-    separates directories by backslashes. On other systems, a name may contain them.
+    separates directories by backslashes. On other systems, a file name may contain backslashes.
     """
     if is_url(path):
         return [beside(path, f"{path.rpartition('/')[0]}/{name.replace(chr(92), '/')}") for name in names]
@@ -276,13 +276,13 @@ def _export(path: str, files: Iterable[str], stated: tuple[int, int] = (0, 0)) -
     lens = {name: _len(name) for name in files}
     missing = tuple(name for name, length in lens.items() if length is None)
     empty = tuple(name for name, length in lens.items() if length == 0)
-    # Not all exporters state the number of entities. An export without files has none.
+    # Not all exporters state the number of entities. An export without files contains no entities.
     count, stated_len = (number or (0 if path.endswith(OVERALL_SUFFIX) and not lens else None) for number in stated)
     return Export(path, tuple(lens), sum(filter(None, lens.values())), missing, empty, count, stated_len)
 
 
 def _entity_count(export: Export, counts: Mapping[str, int]) -> int | None:
-    """Returns the number of entities in the files, or `None` if a file that has bytes was not read."""
+    """Returns the number of entities in the files, or `None` if a file that is not empty was not read."""
     without = {*export.missing_files, *export.empty_files}
     found = [counts.get(os.path.realpath(name)) for name in export.files if name not in without]
     return None if None in found else sum(filter(None, found))
@@ -302,7 +302,7 @@ def _len(path: str) -> int | None:
 
 
 def overall_message(path: str) -> bytes | None:
-    """Returns the message in `*.overall_export_metadata`, or `None` if the log is of another kind.
+    """Returns the message in `*.overall_export_metadata`, or `None` if the log has other contents.
 
     Raises:
         OSError: The file cannot be read.
@@ -327,7 +327,7 @@ def stated(message: bytes) -> tuple[int, int]:
     """Returns the numbers of entities and of bytes that the message of `*.overall_export_metadata` states.
 
     Raises:
-        ValueError: The message is of another kind.
+        ValueError: The message has other contents.
     """
     directories = [dict(_fields(directory)) for directory in _messages(message, 1)]
     return sum(_number(directory.get(3)) for directory in directories), sum(
@@ -343,7 +343,7 @@ def _number(value: int | bytes | None) -> int:
 
 
 def _messages(message: bytes, wanted: int) -> list[bytes]:
-    """Returns the values of one field of strings or messages."""
+    """Returns the values of a field that contains strings or messages."""
     return [value for number, value in _fields(message) if number == wanted and isinstance(value, bytes)]
 
 

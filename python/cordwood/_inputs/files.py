@@ -1,4 +1,4 @@
-"""Lists the files that names, patterns, directories and URLs stand for. Each file is listed only once."""
+"""Lists the files to which names, patterns, directories and URLs refer. Each file is listed only once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cordwood._remote import base_name, is_listed, is_url, listed, own_path, sou
 
 
 def is_one_file(names: Sequence[str]) -> bool:
-    """Checks whether these names are a single file, rather than several files, a pattern or a directory."""
+    """Checks whether the names refer to a single file, and not to several files, a pattern or a directory."""
     [name, *more] = names
     return not (more or _is_pattern(name) or ("://" in name and is_listed(name)) or is_directory_of_logs(name))
 
@@ -29,17 +29,17 @@ def is_directory_of_logs(name: str) -> bool:
 
 
 def segments_in(directory: str) -> list[tuple[int, int]]:
-    """Returns the offset in the log at which each file of a segmented log starts, and its length.
+    """Returns the start of each file of a segmented log, as an offset in the log, and the length of the file.
 
-    Returns an empty list for all other names.
+    For all other names, this returns an empty list.
     """
     return [(offset, _segment_len(path)) for offset, path in _listed_segments(directory)]
 
 
 def _listed_segments(directory: str) -> list[tuple[int, str]]:
-    """Returns the offset in the log at which each segment starts, and its path, in order.
+    """Returns the start of each segment, as an offset in the log, and the path of the segment, in order.
 
-    Returns an empty list if the name is not that of a segmented log.
+    If the directory is not a segmented log, this returns an empty list.
     """
     try:
         names = os.listdir(directory)
@@ -50,7 +50,7 @@ def _listed_segments(directory: str) -> list[tuple[int, str]]:
 
 
 def _segment_len(path: str) -> int:
-    """Returns the length of a file, or 0 if it has been pruned since or is a dangling link, which readers report."""
+    """Returns the length of a file, or 0 if it was pruned or is a dangling link, which readers report."""
     try:
         return os.stat(path).st_size
     except OSError:
@@ -58,25 +58,25 @@ def _segment_len(path: str) -> int:
 
 
 def len_on_disk(path: str) -> int:
-    """Returns the length of a log in bytes. For a segmented log, this is the length of all its files."""
+    """Returns the length of a log in bytes. For a segmented log, this is the total length of its files."""
     segments = segments_in(path)
     return sum(length for _, length in segments) if segments else os.path.getsize(path)
 
 
 def files_of(log: str) -> list[tuple[int, str]]:
-    """Returns the files of a log, and the offset in the log at which each starts. A single file starts at 0."""
+    """Returns the files of a log and the offset in the log at which each file starts. A single file starts at 0."""
     return _listed_segments(log) or [(0, log)]
 
 
 def sha256_of(log: str, end: int | None, progress: Callable[[int], object] | None = None) -> str | None:
     """Returns the SHA-256 of a log up to an offset. For a segmented log, it covers all files in order.
 
-    Returns `None` if the log is not on the disk, has become shorter, or has been pruned since. After each read,
-    `progress` is called with 0.
+    Returns `None` if the log is not on the disk, has become shorter, or was pruned in the meantime. `progress` is
+    called with 0 after each read.
     """
     if end is None or log == "-":
         return None
-    # A writer may have started further files.
+    # A writer may have started new files in the meantime.
     files = [(start, path) for start, path in files_of(log) if start <= end]
     if not (files and os.path.isfile(files[0][1])):
         return None
@@ -86,7 +86,7 @@ def sha256_of(log: str, end: int | None, progress: Callable[[int], object] | Non
     with suppress(FileNotFoundError):
         for start, path in files:
             with open(path, "rb", buffering=0) as file:
-                # Only the last file may grow.
+                # Only the last file may have grown.
                 left = end - start if start == files[-1][0] else os.fstat(file.fileno()).st_size
                 while left > 0:
                     piece = file.read(min(left, 1 << 20))
@@ -104,13 +104,13 @@ def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] |
     """Returns the named files, in the order of their names. A file with several names is returned once.
 
     A pattern is replaced by its matches, in sorted order, as in many shells. A directory is replaced by all files in
-    it and in its subdirectories, in the order of their paths. A file that is both named or matched and found in a
-    directory counts as named. An `Input` among the names stands for itself.
+    it and in its subdirectories, in the order of their paths. A file that is found in a directory counts as named if
+    it is also named or matched by a pattern. An `Input` among the names is returned unchanged.
 
-    A file of a segmented log is left out if the directory of that log is also named or found.
+    A file of a segmented log is left out if the directory of the log is also named or found.
 
-    `same` is called for each file that is left out although its own name was given. It gets this name, and the name
-    of the same file or of the segmented log.
+    `same` is called for each file that was named but is left out. Its arguments are the name that was given, and the
+    name under which the same file or the segmented log is returned.
     """
     names = list(names)
     own_names = {name for name in names if isinstance(name, str)}
@@ -136,17 +136,17 @@ def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] |
 
 def is_path(source: object) -> TypeGuard[str | os.PathLike[str]]:
     """Checks whether a source is a path or a URL."""
-    # The path of a `UPath` is a path on its own file system.
+    # A `UPath` is a path on its own file system, and not a local path.
     return not hasattr(source, "fs") and isinstance(source, str | os.PathLike)
 
 
 def is_plain_file(source: object) -> TypeGuard[str | os.PathLike[str]]:
-    """Checks whether a source is the path of a regular file. This most common source needs no expansion."""
+    """Checks whether a source is the path of a regular file. Such a source, the most common, needs no expansion."""
     return is_path(source) and "://" not in os.fsdecode(source) and os.path.isfile(source)
 
 
 def list_of_export(source: object) -> list[Input] | None:
-    """Returns the file if it lists the files of an export. It is not a log, and is judged with these files."""
+    """Returns the file if it lists the files of an export. It is not a log, and is checked with these files."""
     if not (is_plain_file(source) and os.fsdecode(source).endswith(LIST_SUFFIX)):
         return None
     files = expand([os.fsdecode(source)])
@@ -154,12 +154,12 @@ def list_of_export(source: object) -> list[Input] | None:
 
 
 def named_files(sources: Any) -> list[Input]:
-    """Returns the files that the sources stand for.
+    """Returns the files to which the sources refer.
 
     A source is a path or a URL, a directory, a pattern, several of these, or a tuple of a path and a length.
 
     Raises:
-        TypeError: A source is none of these.
+        TypeError: A source has another type.
         ValueError: A length is negative.
     """
     if is_path(sources):
@@ -185,7 +185,7 @@ def named_files(sources: Any) -> list[Input]:
 def identity_of(name: str) -> Identity | None:
     """Returns the identity of the file that a path or a URL names.
 
-    Returns `None` if the file is missing, or in the same cases as `file_identity`.
+    Returns `None` if the file is missing, or if `file_identity` returns `None`.
     """
     path = own_path(name) if "://" in name else name
     if path is None:
@@ -197,17 +197,17 @@ def identity_of(name: str) -> Identity | None:
 
 
 def file_identity(status: os.stat_result) -> Identity | None:
-    """Returns the identity of a file, or `None` if it has no inode or may be read more than once, like a pipe."""
+    """Returns the identity of a file. `None` if it has no inode or, like a pipe, may be named several times."""
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) and status.st_ino else None
 
 
 def is_stream(name: str) -> bool:
-    """Checks whether a name is a pipe or a device. It can be read only once, and reading more may take forever."""
+    """Checks whether a name is a pipe or a device, which can be read only once and may never end."""
     return not is_url(name) and os.path.exists(name) and not (os.path.isfile(name) or os.path.isdir(name))
 
 
 def _is_pattern(name: str) -> bool:
-    # A file with this name takes precedence.
+    # If a file has exactly this name, the name is not a pattern.
     return has_magic(name) and not os.path.lexists(name) and not is_url(name)
 
 
@@ -220,7 +220,7 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
         elif _is_pattern(name) and (matches := _matches(name)):
             above = _without_magic(name)
             for match in _with_whole_logs(matches):
-                # No path leads out of the directory, whatever the pattern.
+                # Whatever the pattern is, no resulting path leads out of the directory.
                 parts = os.path.relpath(match, above).split(os.sep)
                 relative = os.sep.join(part for part in parts if part not in (os.curdir, os.pardir))
                 if segments := segments_in(match):
@@ -232,35 +232,35 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
                 elif is_stream(match):
                     yield Input(match, relative, is_in_directory=True, format=NO_FILE), None
                 else:
-                    # On its own, `-` means stdin in a command.
+                    # In a command, a lone `-` means stdin.
                     yield _named("./-" if match == "-" else match, relative)
         else:
             yield from _at(name)
 
 
 def _with_whole_logs(matches: list[str]) -> list[str]:
-    """Returns the matches, with the directory of a segmented log in place of its files."""
+    """Returns the matches. The files of a segmented log are replaced by its directory."""
     directories = {os.path.dirname(match) for match in matches if is_segment(match)}
     whole = (os.path.dirname(match) if os.path.dirname(match) in directories else match for match in matches)
     return list(dict.fromkeys(name or os.curdir for name in whole))
 
 
 def is_segment(path: str) -> bool:
-    """Checks whether a path has the name of a file of a segmented log."""
+    """Checks whether the name of a file is that of a segment."""
     try:
         return segment_offset(base_name(path)) is not None
-    except ValueError:  # A name that cannot be encoded is not the name of a file.
+    except ValueError:  # No file has a name that cannot be encoded.
         return False
 
 
 def segmented_elsewhere(path: str) -> OSError:
-    """Returns the error for a segmented log, or for its files, where only single files are read."""
+    """Returns the error for a segmented log or its files in a place where only single files can be read."""
     text = "a segmented log is read only from a local directory: copy it there, or name its files to read each as a log"
     return OSError(errno.EOPNOTSUPP, text, path)
 
 
 def _at(name: str) -> list[tuple[Input, Identity | None]]:
-    """Returns the files that a path stands for, or a URL that cannot be listed."""
+    """Returns the files to which a path refers. A URL that cannot be listed is returned as a single file."""
     if segments := segments_in(name):
         return [_of_segments(name, os.path.basename(name), segments)]
     if os.path.isdir(name):
@@ -269,13 +269,13 @@ def _at(name: str) -> list[tuple[Input, Identity | None]]:
 
 
 def _on_filesystem(url: str) -> Iterator[tuple[Input, Identity | None]]:
-    """Yields the files in a directory on an fsspec file system, or those that match a pattern."""
+    """Yields the files in a directory on an fsspec file system, or the files that match a pattern."""
     try:
         files = listed(url)
     except OSError as error:
         yield Input(url, "", error=error), url
     except (ValueError, ModuleNotFoundError):
-        # Reading the URL raises the same error.
+        # Reading the URL later raises the same error.
         yield Input(url, ""), url
     else:
         directories = dict.fromkeys(file[0].rpartition("/")[0] for file in files if is_segment(file[0]))
@@ -312,7 +312,7 @@ def _unsorted_matches(pattern: str) -> Iterator[str]:
     if not two_stars:
         yield from glob.glob(pattern)
         return
-    # `glob` follows the links that `**` matches, even in circles. A shell does not.
+    # `glob` follows the links that `**` matches, even in circles. A shell does not follow them.
     above, below = two_stars.groups("*")
     for top in glob.glob(above) if above else [""]:
         for path, directories, _ in _walk(top or os.curdir):
@@ -348,21 +348,21 @@ def _named(name: str, relative: str) -> tuple[Input, Identity | None]:
 def _of_segments(
     directory: str, relative: str, segments: list[tuple[int, int]], *, is_in_directory: bool = False
 ) -> tuple[Input, Identity | None]:
-    """Returns a segmented log. Its files are not inputs of their own."""
+    """Returns a segmented log as a single input, without separate inputs for its files."""
     file_len = sum(length for _, length in segments)
     file = Input(directory, relative, is_in_directory, file_len=file_len, segments=tuple(segments))
     return file, os.path.realpath(directory)
 
 
 def _directory_of_segment(name: str) -> Identity | None:
-    """Returns the identity of the segmented log that a file belongs to, if it has the name of a segment."""
+    """Returns the identity of the segmented log that a file belongs to, if the file has the name of a segment."""
     return os.path.realpath(os.path.dirname(name)) if is_segment(name) else None
 
 
 def _walk(
     top: str, unreadable: Callable[[OSError], object] | None = None
 ) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Walks a tree like `os.walk`, which in Python 3.11 is recursive and fails at 1,000 levels."""
+    """Walks a tree like `os.walk`, which is recursive in Python 3.11 and fails at 1,000 levels."""
     below = [top]
     while below:
         for path, directories, names in islice(os.walk(below.pop(), onerror=unreadable), 1):
@@ -372,9 +372,10 @@ def _walk(
 
 
 def _in_directory(directory: str, above: str) -> list[tuple[Input, Identity | None]]:
-    """Returns all files in a directory, and the files that the metadata of an export in it lists.
+    """Returns all files in a directory, and the files that the metadata of its exports lists.
 
-    Links to directories are not followed. Links to files that are found there anyway are left out.
+    Links to directories are not followed. Links to files that are also found in the directory themselves are left
+    out.
     """
     found: list[tuple[Input, Identity | None]] = []
     links: list[tuple[Input, Identity | None]] = []
@@ -387,7 +388,7 @@ def _in_directory(directory: str, above: str) -> list[tuple[Input, Identity | No
             relative = os.path.normpath(os.path.join(above, os.path.relpath(path, directory)))
             found.append(_of_segments(path, relative, segments_in(path), is_in_directory=True))
             continue
-        # Joined once for all files in the directory.
+        # This path is joined only once for all files in the directory.
         before = os.path.join(path, "")
         relative = os.path.normpath(os.path.join(above, os.path.relpath(path, directory)))
         relative_before = "" if relative == os.curdir else os.path.join(relative, "")
@@ -420,12 +421,12 @@ def _in_directory(directory: str, above: str) -> list[tuple[Input, Identity | No
 
 
 def _with_exports(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Identity | None]]:
-    """Returns the files in a directory, compared with the lists of the exports among them."""
+    """Returns the files in a directory after comparing them with the lists of the exports in it."""
     if not any(is_of_export(file.name) for file, _ in found):
         return found
     return compared(found)
 
 
 def listed_beside(file: Input) -> list[Input]:
-    """Returns the files that are now in the directory in which this one was found, or below it."""
+    """Returns the files that are now in the directory of this file, or below it."""
     return [found for found, _ in _in_directory(os.path.dirname(file.name), os.path.dirname(file.relative))]

@@ -1,4 +1,4 @@
-"""Decides by their content which files are not logs."""
+"""Decides which files are not logs, according to their contents."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from cordwood.types import OutcomeKind, Report
 from cordwood.typing import DialectName
 
 NO_FRAGMENT = "no valid fragment"
-"""A file in a directory that may be a log, but has no readable fragment and not the name of a log."""
+"""The format of a file that may be a log, but has neither a readable fragment nor the name of a log."""
 
 ONLY_ZEROS = "only zeros"
-"""A file like this that contains only zeros."""
+"""The format of such a file if it contains only zeros."""
 
 
 def without_fragment(name: str, source: Any) -> str | None:
     """Returns `NO_FRAGMENT` or `ONLY_ZEROS` if a file has neither a valid fragment nor the name of a log.
 
-    `source` is the value that is passed to readers of the file.
+    `source` is the value that readers of the file take.
 
     Raises:
         DialectError: The file is known to have another format.
     """
-    # The names of segments show that their directory is a log.
+    # A directory is a log, as the names of its segments show.
     if os.path.isdir(name) or is_log_name(name) or detect(source) is not None:
         return None
     # Detection reads only the start of a file and the starts of its blocks.
@@ -34,7 +34,7 @@ def without_fragment(name: str, source: Any) -> str | None:
         for dialect in get_args(DialectName)
         for fragment in fragments(source, dialect=dialect)
     )
-    # A flipped bit in the only record of a log must not hide that it is one.
+    # A log whose only record has a flipped bit must still be recognised as a log.
     if is_valid:
         return None
     report = verify(source)
@@ -46,13 +46,13 @@ def without_fragment(name: str, source: Any) -> str | None:
 def may_be_damaged_log(path: str) -> bool:
     """Checks whether a file without a detected dialect may be a log.
 
-    It may be one if it has the name of a log, if its only record is incomplete, or if one bit is wrong.
+    The file may be a log if it has the name of a log, if its only record is incomplete, or if one bit is wrong.
     """
     if is_log_name(path):
         return True
     report = verify(path)
     if report.outcome.kind == OutcomeKind.TORN_TAIL:
-        # A short text can look like an incomplete record, but the header of a record is hardly ever text.
+        # A short text can look like an incomplete record, but the header of a record rarely consists of text.
         with open(path, "rb") as file:
             return re.search(_CONTROL, file.read(_HEADER_LEN_MAX)) is not None
     return _has_flipped_bit(report)

@@ -1,6 +1,6 @@
-"""Finds the directories by URL that are not judged as a whole, although each log in them is read.
+"""Finds the directories given by URL that are not checked as a whole, although each log in them is read.
 
-Only exports are judged as a whole, because the lengths of their files are enough.
+Only exports are checked as a whole, because this requires only the lengths of their files.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ _OF_DATABASE = re.compile(r"CURRENT|MANIFEST-[0-9]+|marker\.manifest\..*")
 
 
 def is_in_archive(name: str) -> bool:
-    """Checks whether a name is a URL that contains another one, as for a member of an archive.
+    """Checks whether a name is a URL that contains another URL, such as the URL of a member of an archive.
 
-    A file beside such a member has no simple name.
+    The name of a file next to such a member cannot be derived from the URL.
     """
     return "://" in name and "::" in name
 
 
 def unjudged(files: Iterable[Input]) -> list[tuple[str, OSError]]:
-    """Returns the directories by URL that are a database or an export, each with an error that says so.
+    """Returns the databases and exports given by URL, each with an error that it is not checked as a whole.
 
-    Their logs are read one by one, so a missing file would not be noticed.
+    The logs in such a directory are read one by one, so a missing file would not be noticed.
     """
     found: dict[str, str] = {}
     for file in files:
@@ -49,7 +49,7 @@ def unjudged(files: Iterable[Input]) -> list[tuple[str, OSError]]:
 
 
 def _kind(path: str, name: str) -> str | None:
-    """Returns the kind of a directory that contains a file of this name, or `None` if it has none or is judged."""
+    """Returns the kind of a directory with a file of this name, or `None` if it has no kind or is checked."""
     if _OF_DATABASE.fullmatch(name):
         return "a database"
     return "an export" if is_of_export(name) and is_in_archive(path) else None

@@ -1,4 +1,4 @@
-"""`cordwood.map`, which draws a log."""
+"""Implements `cordwood.map`, which draws a log."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from cordwood.typing import CompressionName, DialectName, FsspecFile, ObjectStor
 
 
 class LogMap(NamedTuple):
-    """A picture of a log, returned by `cordwood.map`. A notebook shows it.
+    """A picture of a log, which `cordwood.map` returns. A notebook shows the picture.
 
     Attributes:
-        path: The path of the log, or `None` if the source has none.
+        path: The path of the log, or `None` if the source has no path.
         dialect: How the bytes of the log are laid out.
         file_len: The length of the log in bytes.
-        damaged_len: The number of bytes of severity `"corruption"`: damaged bytes, and bytes that are lost with them.
+        damaged_len: The number of bytes of severity `"corruption"`, which are damaged bytes and bytes that are lost
+            with them.
         torn_len: The number of bytes in the torn tail.
         svg: The picture as an SVG document in one `<svg>` element. You can write it to a file or put it into a page.
 
@@ -73,23 +74,23 @@ def map(  # noqa: A001
     compression: CompressionName | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> LogMap | cordwood.Results[LogMap]:
-    """Draws a log: where its records are, and where the damage is.
+    """Draws a picture of a log that shows where the records and the damage are.
 
-    It reads the log twice with the policy `"salvage"`. This takes about a second per GiB. A long log needs no more
-    memory than a short one. The picture is the same as that of `cordwood map --svg`. It needs no script and no other
-    file, and it is as wide as the page allows.
+    The log is read twice with the policy `"salvage"`, which takes about a second per GiB. A long log needs no more
+    memory than a short one. The picture is the same as that of `cordwood map --svg`. It needs no scripts and no other
+    files, and is as wide as the page allows.
 
     Args:
-        source: A path or a URL; the content of a file in memory; or a file in a store. It cannot be an open file. For
-            many logs: a directory, which stands for all logs in it and in its subdirectories; a pattern, such as
-            `"*.log"`; or a list of these.
-        dialect: As for `Reader`. Default: `None`: it is detected.
-        log_number: As for `Reader`. Default: `None`.
-        compression: As for `Reader`. Default: `None`.
-        storage_options: As for `Reader`. Default: `None`.
+        source: A path, a URL, the content of a file in memory, or a file in a store. It cannot be an open file. For
+            many logs, pass a directory with logs in it or in its subdirectories, a pattern such as `"*.log"`, or a
+            list of these.
+        dialect: Same as for `Reader`. Default: `None`, which detects the dialect.
+        log_number: Same as for `Reader`. Default: `None`.
+        compression: Same as for `Reader`. Default: `None`.
+        storage_options: Same as for `Reader`. Default: `None`.
 
     Returns:
-        The picture. For many logs, a `Results`, which maps the name of each log to its picture.
+        The picture. For many logs, a `Results` that maps the name of each log to its picture.
 
     Raises:
         DialectError: The file is not a log.

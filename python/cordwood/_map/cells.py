@@ -1,4 +1,4 @@
-"""The contents of a picture of a log: its bytes in cells of equal length, and its damaged regions."""
+"""The contents of a picture of a log, which are its bytes in cells of equal length and its damaged regions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cordwood.typing import Source
 
 Run = tuple[int, int, str, str | None, str | None, int]
-"""Offset, end offset, name, reason, severity and number of fragments, as `next_run` of `fragments` returns them."""
+"""The offset, end offset, name, reason, severity and number of fragments, as `next_run` returns them."""
 
 
 class Category(IntEnum):
@@ -25,9 +25,9 @@ class Category(IntEnum):
     PART = 1
     """Fragments of longer records."""
     OTHER = 2
-    """Bytes without user data: file headers, trailers, engine metadata."""
+    """Bytes without user data, such as file headers, trailers and engine metadata."""
     ZEROS = 3
-    """Space that was never written."""
+    """Unwritten space."""
     STALE = 4
     """Bytes that are left over from an older log."""
     TORN = 5
@@ -39,7 +39,7 @@ class Category(IntEnum):
 
 
 SHOWN_FIRST = (Category.DAMAGE, Category.LOST, Category.TORN)
-"""A cell shows the first of these that it contains, even if only a few bytes have this category.
+"""A cell shows the first of these categories that it contains, even if only a few bytes have this category.
 
 Otherwise, it shows the category with the most bytes.
 """
@@ -62,7 +62,7 @@ TITLES = {
 
 
 class Region(NamedTuple):
-    """Adjacent bytes `[start, end)` of one severity and reason."""
+    """Adjacent bytes `[start, end)` that have the same severity and reason."""
 
     start: int
     end: int
@@ -86,19 +86,19 @@ def category_of(name: str, reason: str | None, severity: str | None) -> Category
 
 
 class Cells:
-    """The bytes of a log in cells of equal length. The length doubles whenever there would be too many cells.
+    """The bytes of a log in cells of equal length, which doubles whenever there would be too many cells.
 
-    Therefore, the length of the log need not be known in advance, and a picture of any log takes the same memory.
+    So the length of the log does not have to be known in advance, and the picture of any log takes the same memory.
 
     Attributes:
         sums: The number of bytes of each category, for each cell.
         totals: The number of bytes of each category in the log.
-        regions: The damaged and torn regions, up to a limit.
-        region_count: The number of all regions, including those that are not listed.
-        zeros_inside_len: The number of zeros that come before a record.
-        zeros_offset: Where the zeros at the end of the log start, or `None` if the log does not end in zeros.
+        regions: The damaged and torn regions, up to `REGIONS_MAX`.
+        region_count: The number of all regions, including regions that are not listed.
+        zeros_inside_len: The number of zeros that are followed by a record.
+        zeros_offset: The offset of the zeros at the end of the log, or `None` if the log does not end in zeros.
         has_records: Whether the log has any records.
-        damage_end: Where the last damage ends.
+        damage_end: The offset at which the last damage ends.
         salvaged_count: The number of records that follow damage in their block.
         log: The format of the log.
         other_log_number: The number of another log, if the whole file belongs to that log.
@@ -121,7 +121,7 @@ class Cells:
 
     @classmethod
     def of(cls, found: Iterable[Run], *, cell_len: int, count_max: int) -> Cells:
-        """Returns the cells of a log, given runs that cover the log without gaps."""
+        """Returns the cells of a log from runs that cover the log without gaps."""
         cells = cls(cell_len, count_max)
         last: Region | None = None
         zeros: list[tuple[int, int]] = []
@@ -175,19 +175,20 @@ class Cells:
 
     @property
     def block_count(self) -> int:
-        """The number of blocks in the log, including an incomplete last one."""
+        """The number of blocks in the log, including an incomplete last block."""
         return -(-self.file_len // BLOCK_LEN)
 
     @property
     def is_damaged(self) -> bool:
-        """Whether there is damage. A torn tail is not damage."""
+        """Whether the log is damaged. A torn tail does not count as damage."""
         return self.totals[Category.DAMAGE] + self.totals[Category.LOST] > 0
 
 
 def cells_of(source: Source, log: dict[str, Any], columns: int, row_count_max: int) -> Cells:
     """Returns the cells of a log for rows of `columns` cells.
 
-    A row is a block. For a long log it is several blocks, and for a short log it is a part of one.
+    Usually, each row shows one block. For a long log, a row shows several blocks, and for a short log, a part of one
+    block.
 
     Args:
         source: The log. It is read once.
@@ -206,7 +207,7 @@ def cells_of(source: Source, log: dict[str, Any], columns: int, row_count_max: i
 
 
 def category_of_cell(sums: list[int]) -> Category:
-    """Returns the category of a cell, given its number of bytes of each category."""
+    """Returns the category of a cell from its number of bytes in each category."""
     for category in SHOWN_FIRST:
         if sums[category]:
             return category
@@ -222,7 +223,7 @@ def size(length: int) -> str:
 
 
 def rows(row_len: int) -> str:
-    """Returns how much of a log a row shows."""
+    """Returns a text that states how much of a log a row shows."""
     if row_len < BLOCK_LEN:
         return size(row_len)
     return f"{quantity(row_len // BLOCK_LEN, 'block')} ({size(row_len)})"

@@ -1,8 +1,8 @@
 """Draws logs as one SVG document.
 
-The document needs no script and no other file. The browser shows each `<title>` when the pointer rests on it.
-`<style>` has colours for light and for dark backgrounds. The colours are those of Okabe and Ito, which people with
-any kind of colour vision can distinguish. Damage is also hatched and marked in the margin.
+The document needs no scripts and no other files. The browser shows each `<title>` when the pointer rests on its
+element. `<style>` has colours for light and for dark backgrounds. They are from the palette of Okabe and Ito, which
+people with any kind of colour vision can distinguish. Damage is also hatched and marked in the margin.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 ROW_COUNT_MAX = 64
 COLUMNS = 128
 FRAGMENTS_MAX = 4000
-"""If a document would have more fragments, cells are drawn instead."""
+"""The maximum number of fragments in a document. With more fragments, cells are drawn instead."""
 REGIONS_MAX = 16
 
-# The browser scales these units, because a document is as wide as the page allows. On a page of 500 pixels, letters
-# still have 9 pixels.
+# The browser scales these units, because a document is as wide as the page allows. On a page that is 500 pixels wide,
+# letters are still 9 pixels high.
 _WIDTH = 720
 _LEFT, _BARS = 126, 560
 _TOP, _ROW, _BAR, _LINE = 106, 20, 15, 23
 _TITLE_LEN_MAX = 56
 _LINE_LEN_MAX = 78
 
-# A document may be part of a page, so no other part of the page may use these names.
+# A document may be embedded in a page, so no other part of the page may use these names.
 _STYLE = """
 .cordwood-map { max-width: 900px; height: auto; display: block; background: #fff; color-scheme: light dark; }
 .cordwood-map text { fill: #1c2430; font: 15px ui-sans-serif, system-ui, "Segoe UI", Helvetica, Arial, sans-serif; }
@@ -86,7 +86,7 @@ class Box(NamedTuple):
 
 
 def _fragment_boxes(source: Callable[[], Source], log: LogFormat, fragments_max: int) -> list[Box] | None:
-    """Returns a box for each fragment, or `None` if there are too many."""
+    """Returns a box for each fragment, or `None` if there are too many fragments."""
     boxes = [
         Box(
             fragment.offset,
@@ -119,7 +119,7 @@ def _title(fragment: Fragment) -> str:
 
 
 def boxes_of_cells(cells: Cells, columns: int) -> Iterator[Box]:
-    """Yields boxes for cells. Adjacent cells of a row with the same category are one box."""
+    """Yields boxes for cells. Adjacent cells of a row with the same category share one box."""
     categories = cells.categories()
     start = 0
     for index in range(1, len(categories) + 1):
@@ -137,21 +137,21 @@ def boxes_of_cells(cells: Cells, columns: int) -> Iterator[Box]:
 
 
 class Picture(NamedTuple):
-    """The picture of a log, as a part of a document."""
+    """The picture of a log, which is a part of a document."""
 
     cells: Cells
     title: str
     height: int
     elements: list[str]
     fragment_count: int = 0
-    """The number of fragments that are drawn individually, or 0 if there are too many."""
+    """The number of fragments that are drawn individually, or 0 if there are too many to draw."""
 
 
 def picture_of(source: Callable[[], Source], log: dict[str, Any], title: str, fragments_max: int) -> Picture:
     """Returns the picture of a log. If there are more than `fragments_max` fragments, cells are drawn instead.
 
     Args:
-        source: Opens the log. It is called several times.
+        source: A function that opens the log. It is called several times.
         log: The given options of the format of the log.
         title: The heading above the picture.
         fragments_max: The maximum number of fragments that are drawn individually.
@@ -166,7 +166,7 @@ def picture_of(source: Callable[[], Source], log: dict[str, Any], title: str, fr
 def document(pictures: Sequence[Picture]) -> str:
     """Returns the pictures in one document, one below the other."""
     height = sum(picture.height for picture in pictures)
-    # All documents of a page may use the same hatching.
+    # All documents in a page may share the same hatching.
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="cordwood-map" viewBox="0 0 {_WIDTH} {height}" width="100%">',
         f"<title>{pictures[0].title if len(pictures) == 1 else quantity(len(pictures), 'log')}</title>",
@@ -226,27 +226,27 @@ def draw(cells: Cells, boxes: Iterable[Box], *, title: str, row_len: int) -> Pic
 
 
 def _headline(y: int, style: str, text: str) -> str:
-    """Returns a line about the log. It is drawn narrower if it is too long."""
+    """Returns a line about the log. A line that is too long is drawn narrower."""
     narrower = f' textLength="{_WIDTH - 32}" lengthAdjust="spacingAndGlyphs"' if len(text) > _LINE_LEN_MAX else ""
     return f'<text x="16" y="{y}" class="{style}"{narrower}>{text}</text>'
 
 
 def _shortened(title: str) -> str:
-    """Returns the title, shortened to fit in a line. It keeps more of the end of a path than of its start."""
+    """Returns the title, shortened to fit in a line. More of the end of a path is kept than of its start."""
     start = _TITLE_LEN_MAX // 4
     end = _TITLE_LEN_MAX - start - 1
     return title if len(title) <= _TITLE_LEN_MAX else f"{title[:start]}\N{HORIZONTAL ELLIPSIS}{title[-end:]}"
 
 
 def _box(box: Box, row_len: int) -> Iterator[str]:
-    """Yields the parts of a box in each row. Damage is never so thin that it cannot be seen."""
+    """Yields the parts of a box in each row. Damage is always wide enough to be visible."""
     start = box.start
     while start < box.end:
         row = start // row_len
         end = min(box.end, (row + 1) * row_len)
         x = _LEFT + (start % row_len) * _BARS / row_len
         width = (end - start) * _BARS / row_len
-        # A gap separates a fragment from the next one if there is room for it.
+        # If there is enough space, a gap separates a fragment from the next one.
         width = width - 0.8 if width > 2.4 else width
         if box.category in SHOWN_FIRST:
             width = max(width, 2.5)

@@ -1,4 +1,4 @@
-"""The part of the Spark data source that does not depend on Spark. `pyspark_cordwood` calls it.
+"""The part of the Spark data source that does not depend on Spark. `pyspark_cordwood` calls this part.
 
 * `options` checks the options of a job, which Spark passes as text.
 * `reading` plans the partitions of a table and reads them.

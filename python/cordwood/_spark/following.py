@@ -1,4 +1,4 @@
-"""Growing logs as a Spark stream. The offset of the stream has the `Follower.position` of each log, as text."""
+"""Growing logs as a Spark stream. The offset of the stream contains the `Follower.position` of each log as text."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def paths_of_logs(options: Options) -> set[str]:
 
 
 def ends_of(options: Options, start: Mapping[str, str], left: set[str] | None = None) -> dict[str, str]:
-    """Advances the positions in `start` to the end of the last record of each log. Adds logs that are new.
+    """Advances the positions in `start` to the end of the last record of each log, and adds new logs.
 
-    At most `options.max_files` logs with new records are advanced, beginning with the log that was modified longest
-    ago. With `left`, only the logs in that set are advanced, each of them once. They are removed from the set.
+    At most `options.max_files` logs with new records are advanced, starting with the least recently modified log.
+    With `left`, only the logs in this set are advanced, each of them once, and are removed from the set.
 
     Raises:
-        CorruptionError: A log is damaged, and the policy is `"raise"`.
-        LogChangedError: Another log now has the path of a log in `start`.
+        CorruptionError: A log is damaged and the policy is `"raise"`.
+        LogChangedError: The path of a log in `start` now names another log.
         LogRotatedError: A log in `start` was renamed, so its records would be delivered again.
         LogTruncatedError: A log is shorter than its position in `start`.
         OSError: A log cannot be read.
@@ -76,7 +76,7 @@ def ends_of(options: Options, start: Mapping[str, str], left: set[str] | None = 
 
 
 def _logs(options: Options) -> Iterator[tuple[Input, str]]:
-    """Yields the files that may be logs, with their real paths. A real path does not depend on spelling or links."""
+    """Yields the files that may be logs, with their real paths, which do not depend on spelling or links."""
     files = [(file, os.path.realpath(file.name)) for file in named_files(options.paths)]
     if options.max_files:
         files.sort(key=lambda found: os.stat(found[1]).st_mtime_ns if os.path.exists(found[1]) else 0)
@@ -100,7 +100,7 @@ def _check_not_renamed(path: str, missing: Mapping[str, str]) -> None:
     """Checks that a new log is not one of the missing logs under another name.
 
     Raises:
-        LogRotatedError: It is one of the missing logs.
+        LogRotatedError: The log is one of the missing logs.
     """
     if not missing or os.path.isdir(path):
         return
@@ -118,7 +118,7 @@ def _checksum_at(file: BinaryIO, offset: int, length: int) -> int:
 
 
 def _is_log(path: str) -> bool:
-    """Checks whether the start of a file is that of a log. This requires a whole fragment."""
+    """Checks whether a file starts like a log. This requires at least one whole fragment."""
     try:
         return detect(path) is not None
     except DialectError:
@@ -126,7 +126,7 @@ def _is_log(path: str) -> bool:
 
 
 def _read_all(follower: Follower) -> None:
-    """Reads all available records. At apparent damage, waits until the follower has read it often enough."""
+    """Reads all available records. At apparent damage, this waits until the follower has reread it often enough."""
     for _ in follower:
         pass
     while follower.waiting and follower.waiting.reason == WaitReason.SUSPECT:
@@ -139,7 +139,7 @@ _POLL_INTERVAL = 0.05
 
 
 def planned_between(options: Options, start: Mapping[str, str], end: Mapping[str, str]) -> list[list[Split]]:
-    """Returns the splits of each partition of a batch, which has the records from `start` to `end` in each log."""
+    """Returns the splits of each partition of a batch with the records from `start` to `end` of each log."""
     splits: list[Split] = []
     for path, text in end.items():
         position = Position(text.removeprefix(_GONE))
@@ -150,7 +150,7 @@ def planned_between(options: Options, start: Mapping[str, str], end: Mapping[str
         given = {name: value for name, value in options.log.items() if value != "auto"}
         log = None if "dialect" in given else detect(path)
         own: dict[str, Any] = (log._asdict() if log else {}) | given
-        # As in `plan_splits`, each part starts with a block, and a log with log numbers has only one part.
+        # As in `plan_splits`, each part starts at the start of a block, and a log with log numbers has only one part.
         step = (
             last
             if own.get("dialect") in NUMBERED_DIALECTS

@@ -1,4 +1,4 @@
-"""The options of `spark.read.format("cordwood")` and similar calls. Spark passes them as text."""
+"""Parses the options of `spark.read.format("cordwood")` and similar calls, which Spark passes as text."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from cordwood.types import BLOCK_LEN
 from cordwood.typing import DecoderName, DialectName
 
 PARTITION_LEN = 128 << 20
-"""The default of `spark.sql.files.maxPartitionBytes`, which Spark applies to its own files."""
+"""The default of `spark.sql.files.maxPartitionBytes`, which Spark uses for its own file formats."""
 
 
 class Options(NamedTuple):
-    """The options of a job that reads.
+    """The options of a job that reads logs.
 
     Attributes:
         paths: The arguments of `load`: files, directories, patterns and URLs, as absolute paths.
         table: The kind of rows: `"records"`, `"skipped"` for the regions that readers skip, or `"left_out"` for the
             records that do not have the kind that `decode` names.
         decode: The contents of the records, as for `cordwood.scan`.
-        on_corruption: What to do about damage.
+        on_corruption: How to treat damage.
         partition_len: The length of a partition in bytes.
-        log: `dialect`, `log_number` and `compression`, as for `cordwood.plan_splits`.
+        log: The options `dialect`, `log_number` and `compression`, as for `cordwood.plan_splits`.
         max_files: The maximum number of logs in a batch of a stream.
         storage_options: The options that fsspec passes to the file systems of URLs.
         fails_on_data_loss: Whether a stream fails if a log was pruned, truncated or replaced.
@@ -54,7 +54,7 @@ def options_of(options: Mapping[str, str], *, is_stream: bool = False) -> Option
     log = {name: values.pop(name) for name in _LOG if name in values}
     given = {_FIELDS.get(name, name): value for name, value in values.items()}
     found = Options(paths_of(options), **given, log=log)
-    # This refuses values that no reader accepts.
+    # Creating a reader refuses invalid values.
     Reader(b"", on_corruption=found.on_corruption, **log).close()
     if found.table == "skipped" and (found.decode or found.on_corruption != "raise" or is_stream):
         raise ValueError("the table of skipped regions is about whole logs: no decode, no on_corruption, no stream")
@@ -82,14 +82,14 @@ def paths_of(options: Mapping[str, str]) -> tuple[str, ...]:
     """Returns the paths and URLs of a job.
 
     Raises:
-        ValueError: There is no path.
+        ValueError: The job has no path.
     """
     paths = json.loads(options["paths"]) if "paths" in options else [options["path"]] if "path" in options else []
     if not paths:
         raise ValueError(f"load and save need the path of a log or of a directory; {_NO_TABLE}")
     # Spark also passes file:/directory, which is not a URL.
     names = (path.removeprefix("file:") if "://" not in path else path for path in paths)
-    # Workers run in other working directories.
+    # Workers run in other working directories, so the paths must be absolute.
     return tuple(name if (local := local_path(name)) is None else os.path.abspath(local) for name in names)
 
 
@@ -142,7 +142,7 @@ def _partition_len(text: str) -> int:
 
 
 _OF_SPARK = {"path", "paths", "checkpointlocation", "queryname"}
-# Spark passes an owner when a table is created, and no options at all when it is read.
+# Spark passes an owner when a table is created, and passes no options at all when the table is read.
 _NO_TABLE = (
     "Spark keeps no path for a table in its catalog: CREATE TEMPORARY VIEW name USING cordwood OPTIONS (path '...')"
 )
@@ -154,7 +154,7 @@ _READ: dict[str, Callable[[str], Any]] = {
     "partition_len": _partition_len,
     "storage_options": _object,
     **_LOG,
-    # The options of streams. Spark also passes them when it asks for the columns.
+    # The options of streams, which Spark also passes when it requests the columns.
     "maxfilespertrigger": _count,
     "failondataloss": lambda text: _one_of("true", "false")(text) == "true",
 }

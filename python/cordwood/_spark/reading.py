@@ -1,4 +1,4 @@
-"""Logs as Spark tables: plans the partitions of a table and reads the batches of each. Requires pyarrow."""
+"""Logs as Spark tables. Plans the partitions of a table, and reads the batches of a partition with pyarrow."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _SKIPPED_MAX = 100_000
 
 
 def schema_of(options: Options) -> Schema:
-    """Returns the columns of a job that names none, with Spark's types. With `decode`, it may read all logs once."""
+    """Returns the default columns of a job, with Spark's types. With `decode`, this may read all logs once."""
     if not options.decode or options.table != "records":
         return _TABLES[options.table]
     reading: dict[str, Any] = {"on_corruption": options.on_corruption, "storage_options": options.storage_options}
@@ -60,7 +60,7 @@ def check_columns(names: Iterable[str], options: Options) -> None:
         ValueError: A column does not exist.
     """
     if options.decode and options.table == "records":
-        # If no record has a column with this name, the column is empty.
+        # A column that occurs in no record is empty.
         return
     more = MORE_COLUMNS if options.table == "records" else ()
     check_columns_known(names, [*_TABLES[options.table].names, *more])
@@ -88,10 +88,10 @@ def batches(splits: list[Split], schema: Schema, options: Options) -> Iterator[R
         table = scan(splits, decode=options.decode, schema=schema, on_corruption=options.on_corruption)
     else:
         table = scan(splits, columns=schema.names, on_corruption=options.on_corruption)
-    # This asks for the 32-bit offsets of Spark's types.
+    # Requests the 32-bit offsets of Spark's types.
     stream = pa.RecordBatchReader.from_stream(table, schema=RECORDS if "record" in schema.names else None)
     for batch in stream:
-        # This casts columns of another type, and refuses values that the cast would change.
+        # Columns of other types are cast. Values that the cast would change are refused.
         yield pa.RecordBatch.from_arrays([batch.column(name) for name in schema.names], schema=schema)
 
 
@@ -132,6 +132,6 @@ def _left_out(splits: list[Split], schema: Schema, options: Options) -> Iterator
 
 def _type_in_spark(data_type: Any) -> Any:
     if pa.types.is_uint64(data_type):
-        # Offsets and sequence numbers always fit.
+        # Offsets and sequence numbers always fit in 64-bit signed integers.
         return pa.int64()
     return data_type.value_type if pa.types.is_dictionary(data_type) else data_type

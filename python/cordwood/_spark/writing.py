@@ -1,4 +1,4 @@
-"""The logs that a Spark job writes. They are hidden until all of its tasks have succeeded."""
+"""Writes the logs of a Spark job. The logs are hidden until all tasks of the job have succeeded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Part(NamedTuple):
 
     Attributes:
         name: The name of the file.
-        record_count: The number of its records.
+        record_count: The number of records in the log.
     """
 
     name: str
@@ -31,7 +31,8 @@ class Job(NamedTuple):
 
     The tasks write to a hidden directory next to the target, on the same file system. A commit moves the logs of the
     attempts that Spark accepts to a second hidden directory, and renames that directory into the target. The target
-    therefore gets all logs of the job or none. It gets no files of attempts that failed or are still running.
+    therefore gets either all logs of the job or none. It never contains files of attempts that failed or are still
+    running.
 
     Attributes:
         target: The directory of logs.
@@ -44,7 +45,7 @@ class Job(NamedTuple):
     dialect: DialectName = "leveldb"
 
     def write(self, partition: int, attempt: int, batches: Iterable[Any]) -> Part:
-        """Writes the records of a task to its log. The batches have only one column. Syncs the log before it returns.
+        """Writes the records of a task to its log, and syncs the log. The batches must have only one column.
 
         Raises:
             OSError: The log cannot be written.
@@ -64,7 +65,7 @@ class Job(NamedTuple):
         return Part(name, count)
 
     def commit(self, parts: Sequence[Part], *, overwrite: bool = False) -> None:
-        """Makes the logs of these parts visible. Removes all other files of the job. A second commit has no effect.
+        """Makes the logs of these parts visible and removes all other files of the job. Repeating it has no effect.
 
         Raises:
             OSError: A log is missing, for example because a worker wrote it to its own disk, or the target cannot be
@@ -94,7 +95,7 @@ class Job(NamedTuple):
         """Checks that the target contains only logs of Spark jobs, because overwriting removes all of its files.
 
         Raises:
-            FileExistsError: It contains another file.
+            FileExistsError: The target contains another file.
         """
         for name in os.listdir(self.target) if os.path.exists(self.target) else ():
             if not _is_of_job(os.path.join(self.target, name)):
@@ -108,7 +109,7 @@ class Job(NamedTuple):
         if os.listdir(made):
             os.rename(made, target)
             sync_names(self.target)
-            # The target may be a new directory.
+            # The target may be a new directory, so its own name is also synced.
             sync_names(os.path.dirname(self.target))
 
     def _put(self, made: str) -> None:
@@ -149,14 +150,14 @@ def _is_of_job(path: str) -> bool:
 
 
 def job_of(paths: tuple[str, ...], name: str, dialect: DialectName) -> Job:
-    """Returns the job with this name that writes to the only path.
+    """Returns the job with this name, which writes to the only path in `paths`.
 
     Raises:
         ValueError: There are several paths, or the path is a URL, a file or a segmented log.
     """
     if len(paths) != 1 or "://" in paths[0]:
         raise ValueError(f"the logs are written to one directory that all workers see, not to {', '.join(paths)}")
-    # This keeps a link, and puts the hidden directories on the file system of the logs.
+    # With the real path, a link is kept, and the hidden directories are on the file system of the logs.
     target = os.path.realpath(paths[0])
     check_new_directory(target, ())
     return Job(target, PREFIX + name, dialect)

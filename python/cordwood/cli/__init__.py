@@ -1,6 +1,6 @@
-"""The command `cordwood`: work with whole logs, at the terminal and in scripts.
+"""The command `cordwood`, which works with whole logs at the terminal and in scripts.
 
-Each verb is a module of this package, imported only when it is used:
+Each verb is a module of this package, which is imported only when the verb is used:
 
 * its docstring is the verb's help: the first line in the list of all verbs, all of it in the verb's own,
 * `EXAMPLES` is printed below it,
@@ -33,11 +33,11 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "pack": ("compress",),
     "evidence": ("report",),
 }
-"""Other tools' words for each verb."""
+"""The words of other tools for each verb."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit status. `--help` and a wrong command line raise `SystemExit`.
+    """Runs a command and returns its exit status. `--help` and a wrong command line raise `SystemExit`.
 
     Args:
         arguments: The arguments of the command, without `cordwood` itself. Default: `sys.argv[1:]`.
@@ -54,7 +54,7 @@ def _run(arguments: Sequence[str]) -> int:
     try:
         open_streams()
         if not arguments:
-            # A command without arguments does nothing, so a script that runs it has a mistake.
+            # A command without arguments has no effect, so a script that runs it contains a mistake.
             make_parser().print_help(sys.stderr)
             return Status.USAGE
         if arguments[0] == "help":
@@ -62,28 +62,29 @@ def _run(arguments: Sequence[str]) -> int:
         elif arguments[0] not in VERBS and _is_file(arguments[0]):
             arguments = ["info", *arguments]
         first = arguments[0]
-        # Only one verb is imported: each takes a few milliseconds.
+        # Only one verb is imported, because each import takes a few milliseconds.
         verbs = [first] if first in VERBS else VERBS if first in {"-h", "--help"} else ()
         parser = make_parser(verbs)
         if not verbs and first not in {"-V", "--version"}:
             parser.error(f"there is no verb {first!r}{_verb_like(first)}")
         options = parser.parse_args(arguments)
-        # `evidence` states the command in its page.
+        # `evidence` states the command on its page.
         options.command = ["cordwood", *arguments]
         _messages.is_quiet = getattr(options, "quiet", False)
         status: int = options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of our output has closed it, as `head` does.
+        # The reader of the output has closed the pipe, as `head` does.
         drop_failed()
         return Status.BROKEN_PIPE
-    # `ImportError` means that a package of an extra is not installed or cannot be imported. Its message names it.
+    # `ImportError` means that a package of an extra is not installed or cannot be imported. The message names the
+    # package.
     except (OSError, MemoryError, cordwood.CordwoodError, ImportError, Failure) as error:
         complain(error)
         drop_failed()
         return Status.FAILURE
     except ValueError as error:
-        # The options contradict each other, for example an end before the start.
+        # The options conflict. For example, the end is before the start.
         complain(error)
         print(f"  see: cordwood {first} --help", file=sys.stderr)
         return Status.USAGE
@@ -96,7 +97,7 @@ def _is_file(word: str) -> bool:
 
 
 def _verb_like(word: str) -> str:
-    """Returns the end of a message, which suggests the verb that the user may have meant."""
+    """Returns the end of a message that suggests which verb the user may have meant."""
     if is_option(word):
         return "; options come after the verb"
     verb = next((verb for verb, words in SYNONYMS.items() if word in words), None)

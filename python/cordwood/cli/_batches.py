@@ -1,4 +1,4 @@
-"""The lines that `verify --as write-batch` adds: batches that cannot be decoded, and missing sequence numbers."""
+"""Finds the undecodable batches and the missing sequence numbers that `verify --as write-batch` prints."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Batches(NamedTuple):
-    """The findings about the write batches of a log."""
+    """The faults and the gaps in the write batches of a log."""
 
     numbers: SequenceNumbers
     fault_count: int
@@ -32,14 +32,14 @@ class Batches(NamedTuple):
     faults: list[str]
     """A message for each of the first faults."""
     note: str | None
-    """A note about the engine of the log, if it is uncertain."""
+    """A note about the engine of the log, if the engine is uncertain."""
     suspect_before: int | None
-    """The offset of the first region before the first batch in which records may have been lost."""
+    """The offset of the first region before the first batch where records may have been lost."""
     suspect_after: int | None
-    """The offset of the first such region after the last batch."""
+    """The offset of the first region after the last batch where records may have been lost."""
 
     def fields(self) -> dict[str, Any]:
-        """Returns the findings as JSON."""
+        """Returns the faults and the gaps as JSON fields."""
         numbers = self.numbers
         return {
             "faulty_batch_count": self.fault_count,
@@ -54,7 +54,7 @@ class Batches(NamedTuple):
         }
 
     def print(self) -> None:
-        """Prints the findings below a report."""
+        """Prints the faults and the gaps below a report."""
         numbers = self.numbers
         # If no record is a write batch, one message is enough.
         faults = self.faults if numbers.start else self.faults[:1]
@@ -135,7 +135,7 @@ def read_batches(
                     if fault_count <= REPORTED_MAX:
                         faults.append(f"the record at offset {offset:,}: {error}")
                     continue
-                # Only the first and the last offset are kept.
+                # Only the first offset and the last offset are kept.
                 offsets[1:] = [offset]
                 yield WriteBatch(record, engine=engine)
 

@@ -1,4 +1,4 @@
-"""How verbs print the databases and the exports in directories."""
+"""Prints the databases and the exports in directories."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from cordwood.types import Database, Export
 
 
 def print_databases(databases: Sequence[Database], *, as_json: bool, is_quiet: bool) -> tuple[Status, dict[str, int]]:
-    """Prints the databases. With `is_quiet`, prints only those with faults.
+    """Prints the databases. With `is_quiet`, prints only databases with faults.
 
     Returns the exit status, and the totals of the databases for JSON.
 
-    The text output ends with the number of databases, because the totals of the logs do not count them.
+    The text output ends with the number of databases, because the totals of the logs do not include it.
     """
     for database in databases:
         if is_quiet and database.ok:
@@ -55,7 +55,7 @@ def print_database_lines(database: Database, *, indent: int = 2, is_brief: bool 
 def print_exports(
     exports: Sequence[Export], files: Sequence[Input], *, as_json: bool, is_quiet: bool
 ) -> tuple[Status, dict[str, int]]:
-    """Prints the exports among these files, and their number. With `is_quiet`, prints only the incomplete exports.
+    """Prints the exports among these files, and their number. With `is_quiet`, prints only incomplete exports.
 
     Returns the exit status, and the totals of the exports for JSON.
     """
@@ -79,7 +79,7 @@ def print_exports(
 
 
 def report_exports(files: Sequence[Input]) -> Status:
-    """Reports incomplete exports among these files on stderr. Returns the exit status."""
+    """Reports the incomplete exports among these files on stderr, and returns the exit status."""
     exports, failures = exports_of(files)
     for path, error in failures:
         complain(error, place=display_name(path))
@@ -92,7 +92,7 @@ def report_exports(files: Sequence[Input]) -> Status:
 def _is_short(export: Export, files: Sequence[Input]) -> bool:
     """Checks whether an export is incomplete for a reason that is not reported elsewhere.
 
-    Missing files are reported as errors of their own, unless the user named the metadata file itself.
+    Each missing file is reported as its own error, unless the user named the metadata file itself.
     """
     is_named = any(file.name == export.path and not file.is_in_directory for file in files)
     return not export.ok and (is_named or not export.missing_files)

@@ -1,4 +1,4 @@
-"""How records are separated in a stream: the forms that `--format` names."""
+"""Separates records in a stream, in the forms that `--format` names."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from io import BufferedReader
 
 DELIMITERS = {"lines": b"\n", "nul": b"\0"}
-"""The forms in which a delimiter byte ends each record. A record must not contain the delimiter."""
+"""The forms in which each record ends with a delimiter byte. A record must not contain the delimiter."""
 
 RECORD_LEN_MAX = 1 << 30
-"""The longest record that is accepted from stdin. Readers would refuse a longer one."""
+"""The maximum length of a record from stdin. Readers would refuse a longer record."""
 
 _CHUNK_LEN = 1 << 20
 
@@ -26,10 +26,11 @@ def framed(records: Iterable[bytes], form: str) -> bytes:
 def records_from(stream: BufferedReader, form: str) -> Iterator[list[bytes]]:
     """Yields the records in a stream as lists.
 
-    With a delimiter, a list contains all records that one read has completed. With lengths, it contains one record.
+    With a delimiter, a list contains all records that a single read completes. With lengths, each list contains one
+    record.
 
     Raises:
-        ValueError: The stream ends inside a record whose length it states, or a record is too long.
+        ValueError: The stream ends inside a record with a stated length, or a record is too long.
     """
     return _prefixed(stream) if form == "len" else _delimited(stream, DELIMITERS[form])
 

@@ -1,4 +1,4 @@
-"""Messages on stderr, and exit statuses."""
+"""Reports messages on stderr, and defines the exit statuses."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from cordwood.types import Hint
 
 
 class Status(IntEnum):
-    """The exit statuses."""
+    """The exit statuses of the command."""
 
     CLEAN = 0
     """No fault was found."""
     FAILURE = 1
     """The command failed."""
     USAGE = 2
-    """The command line is wrong. argparse exits with this status, too."""
+    """The command line is wrong. argparse also exits with this status."""
     DAMAGE = 3
-    """The command succeeded, but it found damage or data was lost."""
+    """The command succeeded, but it found damage or lost data."""
     INTERRUPTED = 130
     """The user pressed Ctrl-C. Shells report this as 128 plus the number of the signal."""
     BROKEN_PIPE = 141
-    """The reader of stdout has closed it. Shells report this number."""
+    """The program that reads stdout has closed it. Shells report this number."""
 
 
 def worst(*statuses: Status) -> Status:
@@ -36,28 +36,28 @@ def worst(*statuses: Status) -> Status:
 
 
 class Failure(Exception):  # noqa: N818 - as in `Status.FAILURE`
-    """A failure that is not an error of the operating system or of a log. Its message is complete."""
+    """A failure other than an error of the operating system or of a log. Its message is complete."""
 
 
 class SourceFailure(cordwood.CordwoodError):
-    """A failure of one source, after which others may still succeed. The message does not name the source."""
+    """A failure of one source. Other sources may still succeed. The message does not name the source."""
 
 
 NO_MEMORY = "not enough memory"
-"""The message for a `MemoryError`. Its own message is empty or written for Python programmers."""
+"""The message for a `MemoryError`, whose own message is empty or written for Python programmers."""
 
 REPORTED_MAX = 10
-"""At most this many faults of a file are reported individually on stderr. One line reports the rest."""
+"""At most this many faults of a file are reported individually on stderr. One more line counts the rest."""
 
 is_quiet = False
 """Whether `--quiet` suppresses progress and hints."""
 
 before_message: Callable[[], None] | None = None
-"""Called before a message is printed, to remove a progress bar."""
+"""A function that is called before a message is printed, to remove a progress bar."""
 
 
 def complain(message: object, *, place: str | None = None) -> None:
-    """Reports a message on stderr. For an error, adds its file, or else `place`, and advice."""
+    """Reports a message on stderr. For an error, adds advice, and the file of the error or else `place`."""
     if isinstance(message, OSError) and message.strerror:
         file = "" if message.filename is None else f"{message.filename or repr('')}: "
         exists = isinstance(message, FileExistsError)
@@ -72,7 +72,7 @@ def complain(message: object, *, place: str | None = None) -> None:
     lines = [f"cordwood: {escaped(text)}"]
     if hint := hint_of(message):
         lines.append(f"  {hint}")
-    # On a terminal, earlier output must come first. If this flush fails, the next one reports the error.
+    # On a terminal, earlier output must appear first. If this flush fails, the next flush reports the error.
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     if before_message:
@@ -100,15 +100,15 @@ _HINTS = {
 
 
 def hint_of(error: object) -> str | None:
-    """Returns advice about an error in terms of the command, or `None` if the command cannot help."""
+    """Returns advice about an error in terms of the command line, or `None` if the command cannot help."""
     hint = getattr(error, "hint", None)
     return _HINTS.get(hint) if hint else None
 
 
 def reason_of(error: OSError) -> str:
-    """Returns the message of the operating system, and advice.
+    """Returns the message of the operating system, and adds advice.
 
-    For a dangling link, the advice is where it points, because the named file itself exists.
+    For a dangling link, the advice names the target of the link, because the named file itself exists.
     """
     reason = error.strerror or str(error)
     if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
@@ -118,7 +118,7 @@ def reason_of(error: OSError) -> str:
 
 
 def guess(word: str, known: Iterable[str]) -> str:
-    """Returns the end of a message, which suggests a known word. It is empty if no known word is close."""
+    """Returns the end of a message that suggests a known word, or no text if no known word is similar."""
     from difflib import get_close_matches
 
     matches = get_close_matches(word, known, n=1)

@@ -1,4 +1,4 @@
-"""New files: which names they may have, and that each gets its name once it is complete."""
+"""Checks the names of new files, and gives each file its name once it is complete."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from cordwood.cli._output import Output, stdout
 
 
 def check_destination(sources: Iterable[str], destination: str, *, overwrite: bool) -> None:
-    """Checks that a new file can have this name. This happens before the logs are read, which may take long.
+    """Checks that a new file can have this name. This is checked first, because reading the logs may take long.
 
     Raises:
         FileExistsError: The file exists, and `overwrite` is false.
-        ValueError: The name is that of one of the logs, a URL, or empty.
+        ValueError: The name is empty, is a URL, or is the name of one of the logs.
     """
     if not destination:
         raise ValueError("the name of the DESTINATION is empty")
@@ -33,7 +33,7 @@ def check_destination(sources: Iterable[str], destination: str, *, overwrite: bo
         return
     if not overwrite:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), destination)
-    # A dangling link and a missing source have no identity. A missing source is reported when it is opened.
+    # Dangling links and missing sources have no identity. A missing source is reported when it is opened.
     replaced = identity_of(destination)
     for source in sources:
         log = file_identity(os.fstat(sys.stdin.fileno())) if source == "-" else identity_of(source)
@@ -42,16 +42,17 @@ def check_destination(sources: Iterable[str], destination: str, *, overwrite: bo
 
 
 def check_new_file(destination: str, what: str, files: Iterable[Input], *, overwrite: bool, advice: str = "") -> None:
-    """Checks that `what` can have this name, before the files from which it is made are read.
+    """Checks that `what` can have this name, before the files for it are read.
 
     Raises:
         FileExistsError: The file exists, and `overwrite` is false.
-        ValueError: The name is that of a directory, one of these files or a log, a URL, or empty.
+        ValueError: The name is empty, is a URL, or names a directory, a log or one of these files.
     """
     if os.path.isdir(destination):
         raise ValueError(f"{destination} is a directory, and a {what} is a new file{advice}")
-    # A page or a picture in a directory comes from an earlier run, unless it is a log, so it may be replaced. Both
-    # names must be those of pages: otherwise, a log could be replaced through a link that has the name of a page.
+    # A page or a picture in a directory comes from an earlier run unless it is a log, so it may be replaced. Both the
+    # file and the destination must have the suffix of a page. Otherwise, a log could be replaced through a link with
+    # the name of a page.
     pages = (".html", ".json", ".svg")
     named = [
         file.name
@@ -66,14 +67,14 @@ def check_new_file(destination: str, what: str, files: Iterable[Input], *, overw
 def _check_no_log(destination: str, what: str, advice: str) -> None:
     """Checks that the file to be replaced by `what` is not a log.
 
-    A shell that expands a pattern may have put one of several logs in the place of the destination.
+    When a shell expands a pattern, one of the logs can end up as the destination.
 
     Raises:
-        ValueError: The file is a log, or it may be one. It may be one if a flipped bit explains why its first
-            fragment is not valid, if its only record is incomplete, or if it has the name of a log.
+        ValueError: The file is or may be a log. It may be a log if a flipped bit explains why its first fragment is
+            not valid, if its only record is incomplete, or if it has the name of a log.
     """
     refusal = f"which --overwrite does not replace with a {what}{advice}"
-    # detect() raises if a file is not a log or cannot be read. Such a file may be replaced.
+    # detect() raises an error if a file is not a log or cannot be read. Such a file may be replaced.
     with contextlib.suppress(OSError, cordwood.CordwoodError):
         if not os.path.isfile(destination):
             return
@@ -85,10 +86,11 @@ def _check_no_log(destination: str, what: str, advice: str) -> None:
 
 @contextlib.contextmanager
 def new_file(name: str, sources: Iterable[Input], *, overwrite: bool = False) -> Generator[Output]:
-    """Opens a file that gets its name once it is complete. For `-`, returns stdout.
+    """Opens a file that gets its name once it is complete. For `-`, yields stdout.
 
-    Only users who can read all the `sources` can read a new file. With `overwrite`, an existing file is replaced, but
-    the new one has the same mode. A file that is not a regular file, such as a pipe, is written to directly.
+    A new file can be read only by users who can read all `sources`. With `overwrite`, the new file replaces an
+    existing file and gets its mode. If the existing file is not a regular file, such as a pipe, it is written to
+    directly.
     """
     if name == "-":
         yield stdout()
@@ -97,7 +99,7 @@ def new_file(name: str, sources: Iterable[Input], *, overwrite: bool = False) ->
     with contextlib.nullcontext(name) if is_stream else unfinished(name, overwrite=overwrite) as path:
         try:
             mode = _mode_of(sources)
-            # Closing it may fail, too.
+            # Closing the file may also fail.
             with open(path, "wb" if overwrite else "xb", opener=partial(os.open, mode=mode)) as file:
                 yield file
         except OSError as error:
@@ -108,19 +110,19 @@ def new_file(name: str, sources: Iterable[Input], *, overwrite: bool = False) ->
 
 
 def _mode_of(sources: Iterable[Input]) -> int:
-    """Returns the mode of a new file that is made from these, before the system clears the bits of the umask.
+    """Returns the mode of a new file made from these sources, before the system clears the bits of the umask.
 
-    For a single file, this is its own mode, as with `cp`. For several files, or for a segmented log, it consists of
-    the permissions that all of them have.
+    For a single file, this is the mode of the file, as with `cp`. For several files or a segmented log, the mode has
+    the permissions that all of the files have.
     """
     allowed: int | None = None
     for source in sources:
         if source.name != "-" and not source.format and (path := local_path(source.name)) is not None:
-            # An unreadable file is reported elsewhere.
+            # A file that cannot be read is reported elsewhere.
             with contextlib.suppress(OSError, ValueError):
                 for part in {path, *(part for _, part in files_of(path))}:
                     status = os.stat(part)
-                    # A directory is executable, but a file that is made from the log in it must not be.
+                    # A directory is executable, but a file that is made from the log in it must not be executable.
                     mode = status.st_mode & (_READ_WRITE if stat.S_ISDIR(status.st_mode) else _PERMISSIONS)
                     allowed = mode if allowed is None else allowed & mode
     return _READ_WRITE if allowed is None else allowed
@@ -129,18 +131,18 @@ def _mode_of(sources: Iterable[Input]) -> int:
 _READ_WRITE = 0o666
 
 _PERMISSIONS = 0o777
-"""The permission bits. The setuid, setgid and sticky bits apply to one program or directory, not to a copy."""
+"""The permission bits. The setuid, setgid and sticky bits must not apply to a copy."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 
 @contextlib.contextmanager
 def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
-    """Yields the path of a temporary file to write. Once it is complete, it becomes the file `name` atomically.
+    """Yields the path of a temporary file to write. Once complete, this file atomically becomes the file `name`.
 
-    With `overwrite`, it replaces an existing file and gets its mode. Without `overwrite`, a file that has appeared in
-    the meantime is an error. The temporary file is in a directory of its own, which no other user can enter. It has
-    the same base name, because the name may state the number of a log.
+    With `overwrite`, it replaces an existing file and gets the mode of that file. Without `overwrite`, a file that
+    has appeared in the meantime is an error. The temporary file is in its own directory, which no other user can
+    enter. It has the same base name, because the name may state the number of a log.
     """
     target = os.path.realpath(name)
     directory = os.path.join(os.path.dirname(target), f".cordwood-{os.urandom(8).hex()}.partial")
@@ -155,7 +157,7 @@ def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
                 os.rmdir(directory)
             except OSError:
                 # A signal has interrupted `cordwood.salvage`, so its temporary file remains. The directory is listed
-                # only in this case: listing takes memory, and a lack of memory may have caused the failure.
+                # only in this case, because listing takes memory, and a lack of memory may have caused the failure.
                 for file in os.listdir(directory):
                     os.unlink(os.path.join(directory, file))
                 os.rmdir(directory)
@@ -179,9 +181,9 @@ def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
 
 
 def _rename_to_new(old: str, new: str) -> None:
-    """Renames a file. If the file system has hard links, gives it a second name instead.
+    """Renames a file. If the file system supports hard links, this gives the file a second name instead.
 
-    No file may have the new name.
+    The new name must not exist.
     """
     try:
         # A link fails if the name exists, whereas a rename would replace the existing file.
@@ -196,12 +198,13 @@ def _rename_to_new(old: str, new: str) -> None:
 
 @contextlib.contextmanager
 def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
-    """Makes SIGTERM and SIGHUP call `remove` before they end the process. By default, they end it immediately.
+    """Makes SIGTERM and SIGHUP call `remove` before they end the process, which by default ends immediately.
 
-    Several files may be unfinished at the same time. The functions of all of them are called.
+    If several files are unfinished at the same time, the functions of all these files are called.
 
-    The signal handlers raise no exception, because it could interrupt the exit of a context manager and skip its last
-    steps. A signal is left alone if it is ignored, as after `nohup`, or if a program that calls `main` handles it.
+    The signal handlers raise no exception, because an exception could interrupt the exit of a context manager and
+    skip its last steps. A signal is left alone if it is ignored, as after `nohup`, or if a program that calls `main`
+    handles the signal.
     """
     import signal
 
@@ -210,17 +213,17 @@ def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
             for each in _removers:
                 each()
         finally:
-            # The parent process can see which signal ended this one.
+            # The parent process can then see which signal ended this process.
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-            # The first process of a container survives the signal.
+            # The first process of a container survives the signal, so it must exit.
             os._exit(128 + number)
 
     # Windows has no SIGHUP.
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     _removers.append(remove)
     try:
-        # Only the main thread may do this.
+        # Only the main thread can set signal handlers.
         with contextlib.suppress(ValueError):
             for number in numbers:
                 if signal.getsignal(number) == signal.SIG_DFL:
@@ -234,4 +237,4 @@ def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
 
 
 _removers: list[Callable[[], None]] = []
-"""The functions of all unfinished files. The first file installs the handlers, and it is complete last."""
+"""The functions of all unfinished files. The first file installs the handlers, and is the last to be completed."""

@@ -1,4 +1,4 @@
-"""New logs that a verb makes of others: of one log a file, of several a directory of files."""
+"""Writes new logs that are made from other logs: a file for a single log, and a directory for several logs."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Copied(NamedTuple):
 
 
 Copy: TypeAlias = Callable[[Input, str, Callable[[int], object]], Copied]
-"""Writes a new log of a source to a path and reports its progress."""
+"""A function that writes a new log from a source to a path, and reports its progress."""
 
 
 def add_new_log_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the sources, the destination and `--overwrite`."""
+    """Adds the arguments for the sources and the destination, and `--overwrite`."""
     add_source_arguments(parser)
     parser.add_argument(
         "destination", metavar="DESTINATION", help="the new log; for several or a pattern, the directory for them"
@@ -51,12 +51,12 @@ def add_new_log_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="replace an existing log once the new one is complete; refuse to replace any other file",
     )
-    # Each source is read completely. The report is the same as that of `verify` without --strict.
+    # Each source is read completely. The report is the same as that of `verify` without `--strict`.
     parser.set_defaults(start=0, strict=False)
 
 
 def write_each(options: argparse.Namespace, copy: Copy) -> Status:
-    """Writes a new log for each source, and prints a report about each and the totals.
+    """Writes a new log for each source, and prints a report about each source and the totals.
 
     A new log gets its name once it is complete.
     """
@@ -72,8 +72,8 @@ def write_each(options: argparse.Namespace, copy: Copy) -> Status:
 
     def write(file: Input) -> Status:
         name, destination = file.name, places[file.name]
-        # No directory is created for a file that is not a log. A source that can be read only once is not checked in
-        # advance.
+        # No directory is created for a file that is not a log. A source that can be read only once cannot be checked
+        # in advance.
         if not (options.dialect or is_stream(name)):
             cordwood.detect(name)
         place = os.path.realpath(destination)
@@ -111,7 +111,7 @@ def write_each(options: argparse.Namespace, copy: Copy) -> Status:
             return write(file)
         except cordwood.DialectError as error:
             if "new_dialect" in options:
-                # Here, --dialect names the dialect of the new log, so the hint would be wrong.
+                # Here, `--dialect` names the dialect of the new log, so the hint would be wrong.
                 error.hint = None
             raise
 
@@ -132,12 +132,12 @@ def _check_place(name: str, destination: str, *, overwrite: bool) -> None:
 
     Raises:
         FileExistsError: The file exists, and `overwrite` is false.
-        SourceFailure: The existing file is neither empty nor a log, not even a damaged one. The user cannot have
-            meant to replace it.
-        ValueError: As for `check_destination`.
+        SourceFailure: The existing file is neither empty nor a log, not even a damaged log. The user probably did not
+            mean to replace it.
+        ValueError: Same as for `check_destination`.
     """
     if os.path.exists(destination) and not os.path.isfile(destination):
-        # The new log would replace a pipe or a device.
+        # Otherwise, the new log would replace a pipe or a device.
         raise SourceFailure(f"{destination} is not a regular file, as the new log will be: choose another name")
     check_destination([name], destination, overwrite=overwrite)
     if not overwrite:

@@ -1,4 +1,4 @@
-"""The options that several verbs share, and how their values are parsed."""
+"""Defines the options that several verbs share, and parses their values."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from cordwood.typing import DialectName
 
 
 def rare(parser: Any) -> argparse.ArgumentParser:
-    """Returns the group of options that few people need. The help of a verb shows them last."""
+    """Returns the group of options that few people need, which the help of a verb shows last."""
     group: argparse.ArgumentParser = parser.rare
     return group
 
 
 def add_quiet_argument(parser: argparse.ArgumentParser, more: str = "") -> None:
-    """Adds `-q`, for verbs that may take long. `more` names the other lines that it suppresses."""
+    """Adds `-q`, for verbs that may take long. `more` names other lines that the option suppresses."""
     parser.add_argument("-q", "--quiet", action="store_true", help=f"no progress bar{more}")
 
 
@@ -43,7 +43,7 @@ def add_source_arguments(
     *,
     may_be_piped: bool = False,
 ) -> None:
-    """Adds the sources of a verb that accepts several. With `may_be_piped`, a pipe on stdin is read without `-`."""
+    """Adds the sources of a verb that accepts several sources. With `may_be_piped`, `-` is not needed for a pipe."""
     if may_be_piped:
         parser.add_argument("sources", nargs="*", action=_Sources, metavar="SOURCE", help=what)
     else:
@@ -51,7 +51,10 @@ def add_source_arguments(
 
 
 class _Sources(argparse.Action):
-    """Reads stdin if no source is named and stdin is a pipe or a file. On a terminal, the command would wait."""
+    """Reads stdin if no source is named and stdin is a pipe or a file.
+
+    On a terminal, a source is required, because the command would otherwise wait for input.
+    """
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any) -> None:
         if not values and not is_piped():
@@ -73,15 +76,15 @@ def add_dialect_argument(
 def _log_number(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,20}", text):
         raise argparse.ArgumentTypeError(f"not the number of a log: {text!r}")
-    # A header has room only for the low half of the number.
+    # A header has space only for the low half of the number.
     return int(text) & 0xFFFFFFFF
 
 
 def reader_of(options: argparse.Namespace, source: Any, end: int | None) -> cordwood.Reader:
     """Returns a reader of `source` with these options, up to the file offset `end`.
 
-    With `--on-corruption skip`, it follows LevelDB's rule: it leaves out records that follow damage in their block.
-    These are counted.
+    With `--on-corruption skip`, the reader drops records that follow damage in their block, as LevelDB does, and
+    counts them.
     """
     by_rule = options.on_corruption == "skip"
     policy: Any = "salvage" if by_rule else options.on_corruption
@@ -148,7 +151,7 @@ def add_on_corruption_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def add_strict_argument(parser: argparse.ArgumentParser) -> None:
-    """Adds `--strict`, for verbs whose exit status says whether a log is damaged."""
+    """Adds `--strict`, for verbs whose exit status shows whether a log is damaged."""
     parser.add_argument(
         "--strict",
         action="store_true",

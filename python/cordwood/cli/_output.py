@@ -1,4 +1,4 @@
-"""The standard streams, and stdout for data and for JSON."""
+"""Prepares the standard streams, and writes data and JSON to stdout."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ T = TypeVar("T")
 
 
 class Output(Protocol):
-    """A destination for data: a file or stdout."""
+    """A destination for data, which is a file or stdout."""
 
     def write(self, data: bytes, /) -> int:
         """Writes all of the data."""
         ...
 
     def flush(self) -> None:
-        """Passes on the written text."""
+        """Passes on the written data."""
 
 
 STDOUT = "<stdout>"
@@ -35,15 +35,15 @@ STDOUT = "<stdout>"
 
 
 class _Stdout(io.BufferedWriter):
-    """A buffer for stdout. `write` takes all of the data. The errors of `write` and `flush` name stdout.
+    """A buffer for stdout. `write` accepts all of the data. The errors of `write` and `flush` name stdout.
 
     `write` and `flush` may wait for the reader of a full pipe. After Ctrl-C has ended such a wait, no more data is
-    written. Otherwise, code that closes a table, for example, would wait again.
+    written, because closing a table, for example, would wait again.
     """
 
     def __init__(self, old: io.TextIOWrapper) -> None:
         super().__init__(open(old.fileno(), "wb", buffering=0, closefd=False))  # noqa: SIM115
-        # A stream may close its descriptor once nothing refers to it.
+        # Without this reference, the old stream could close its descriptor.
         self._old = old
         self._is_interrupted = False
 
@@ -68,7 +68,7 @@ class _Stdout(io.BufferedWriter):
 def open_streams() -> None:
     """Prepares the standard streams for the command.
 
-    Characters that a stream cannot encode are escaped, because a path need not be valid text.
+    Characters that a stream cannot encode are escaped, because a path may not be valid text.
     """
     _open_closed()
     _open_stdout()
@@ -78,7 +78,7 @@ def open_streams() -> None:
 
 
 def _open_closed() -> None:
-    """Opens the streams that the shell has closed (`>&-`). Using them fails, and no other file gets their numbers.
+    """Opens streams that the shell has closed (`>&-`). Using them fails, and no other file gets their descriptors.
 
     Python represents a closed stream as `None`. Messages to a closed stderr are lost.
     """
@@ -89,14 +89,15 @@ def _open_closed() -> None:
 
 
 def _open_stdout() -> None:
-    """Gives `sys.stdout` a buffer of its own.
+    """Gives `sys.stdout` its own buffer.
 
-    With PYTHONUNBUFFERED, Python's stdout has no buffer. A write may then take only a part of the data, for example
-    when the disk becomes full. It reports this only by its result, which neither `print` nor pyarrow checks.
+    With PYTHONUNBUFFERED, Python's stdout has no buffer. A write may then accept only a part of the data, for example
+    when the disk becomes full. Only the result of the write shows this, and neither `print` nor pyarrow checks the
+    result.
     """
     is_text_of_bytes = isinstance(sys.stdout, io.TextIOWrapper)
     old = cast("io.TextIOWrapper", sys.stdout)
-    # The stdout of a notebook or a test may not write to a descriptor.
+    # In a notebook or a test, stdout may not write to a descriptor.
     if not is_text_of_bytes or isinstance(old.buffer, _Stdout):
         return
     with contextlib.suppress(io.UnsupportedOperation):
@@ -104,14 +105,14 @@ def _open_stdout() -> None:
             _Stdout(old),
             encoding=old.encoding,
             errors=old.errors,
-            # If stdout was unbuffered, each line is passed on at its end, as on a terminal.
+            # If stdout was unbuffered, each line is passed on when it ends, as on a terminal.
             line_buffering=old.line_buffering or old.write_through,
         )
         old.flush()
 
 
 def drop_failed() -> None:
-    """Drops output that cannot be written. Otherwise, Python would flush stdout again at its exit, and fail again."""
+    """Drops output that cannot be written. Otherwise, Python would flush stdout again on exit, and fail again."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -121,8 +122,8 @@ def drop_failed() -> None:
 def drop_pending() -> None:
     """Drops printed text that is still in a buffer.
 
-    Python flushes stdout and stderr when it exits, and would wait for the reader of a full pipe. It does not flush a
-    stream whose file object is closed. The descriptor stays open for the stream that replaces the old one.
+    Python flushes stdout and stderr when it exits, and would wait for the reader of a full pipe. Python does not
+    flush a stream whose file object is closed. The descriptor stays open for the stream that replaces the old stream.
     """
     for name in "stdout", "stderr":
         old = getattr(sys, name)
@@ -155,10 +156,10 @@ def print_json(value: object) -> None:
 
 
 def json_bytes(text: str) -> bytes:
-    """Returns JSON as it is printed, in UTF-8. Parts of a path that are not valid text are escaped.
+    """Returns JSON in UTF-8, as it is printed. Parts of a path that are not valid text are escaped.
 
-    DEL and the C1 controls are escaped, too. JSON allows them in a string, but a terminal that gets the line through
-    a pipe would obey them.
+    DEL and the C1 control characters are also escaped. JSON allows them in a string, but a terminal that receives the
+    line through a pipe would interpret them.
     """
     if not text.isprintable():
         text = text.translate(_CONTROLS)

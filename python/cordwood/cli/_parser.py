@@ -1,4 +1,4 @@
-"""The parser of the command line."""
+"""Defines the parser of the command line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VERBS = (
 )
 
 LOG_OPTIONS = ("dialect", "log_number", "record_len_max")
-"""The options for functions that read or write a log. `options.log` has those that the verb accepts."""
+"""The options for functions that read or write a log. `options.log` contains the options that the verb accepts."""
 
 EPILOG = """\
 also:
@@ -50,8 +50,8 @@ examples:
 
 
 def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
-    """Returns a parser that knows some of the verbs. Each verb costs an import."""
-    # Otherwise, argparse would use `shutil` to look up the width for each option that is added.
+    """Returns a parser for some of the verbs. Each verb requires an import."""
+    # Without this formatter, argparse would use `shutil` to look up the width for each option that is added.
     formatter_class = partial(_Formatter, width=terminal_width() - 2)
     parser = _Parser(
         prog="cordwood",
@@ -81,7 +81,7 @@ def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Help that fits in a terminal.
+    """Formats help that fits in a terminal.
 
     The paragraphs of a description are folded. Indented paragraphs are examples and are left as they are.
     """
@@ -104,7 +104,7 @@ def is_option(word: str) -> bool:
 
 
 class _Parser(argparse.ArgumentParser):
-    # The parser of a verb reports unknown options itself, with its own usage.
+    # The parser of a verb reports unknown options itself, with the usage of the verb.
     is_verb = True
 
     @cached_property
@@ -128,7 +128,7 @@ class _Parser(argparse.ArgumentParser):
                 if destination is not None:
                     options.destination = options.sources.pop()
                 unknown = []
-            # `map` is not used here, because it is the module of a verb in this package.
+            # In this package, `map` is the module of a verb, so the built-in function is not used here.
             options.sources = [_path_before_url(name) for name in options.sources]
         for name in ("source", "destination"):
             if (value := getattr(options, name, None)) is not None:
@@ -163,8 +163,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _path_before_url(name: str) -> str:
-    """Returns the name of a source or destination. If the path of an existing file looks like a URL, adds `./`.
+    """Returns the name of a source or a destination. If an existing path looks like a URL, this adds `./`.
 
-    Otherwise, a log in a directory named `https:`, from an untrusted archive, would be requested from the network.
+    Otherwise, a log in a directory named `https:`, which an untrusted archive may contain, would be requested from
+    the network.
     """
     return f".{os.sep}{name}" if "://" in name and is_url(name) and os.path.lexists(name) else name

@@ -1,4 +1,4 @@
-"""The option `--as`: the payload that it names, or that the first record shows."""
+"""Determines the payload that the option `--as` names or that the first record shows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cordwood.cli import _messages
 from cordwood.cli._messages import complain
 
 AUTO = "auto"
-"""The value of `--as` that lets the first record of a log decide."""
+"""The value of `--as` with which the first record of a log decides."""
 
 AUTO_HELP = "one of these, by the dialect and the first record; stderr says which one"
 
@@ -28,9 +28,9 @@ def report_engine(name: str, text: str) -> None:
 
 
 def other_payload(record: bytes, payload: Payload, dialect: str | None) -> str | None:
-    """Returns the kind of a record and its option, if it is not the kind that `--as` names.
+    """Returns the kind of a record and its option, if the kind is not the one that `--as` names.
 
-    Returns `None` if the kind is unknown or ambiguous. Some dialects decide the kind of their records, even if a
+    Returns `None` if the kind is unknown or ambiguous. Some dialects determine the kind of their records, even if a
     record can also be decoded as another kind.
     """
     wanted = payload.kind
@@ -47,7 +47,7 @@ def _advice(kind: Kind) -> str:
 def other_kind(options: argparse.Namespace, is_full: Callable[[], bool]) -> Callable[[str], str | None] | None:
     """Returns the `other_kind` of `for_each_source`, or `None` if every log contains the kind that `--as` names.
 
-    Once the limit of rows is reached, it opens no more logs.
+    Once the maximum number of rows is reached, no more logs are opened.
     """
     if options.payload == AUTO:
         return lambda _: None
@@ -72,15 +72,14 @@ def is_manifest(name: str, kind: Kind | None) -> bool:
 LOST_EDITS = (
     "records were lost: its live files and column families may be wrong, and a database opened with it may lose more"
 )
-"""What damage to a MANIFEST means. Its records say which files and column families were added and which were
-removed."""
+"""The text about damage to a MANIFEST, whose records state which files and column families were added or removed."""
 
 UNKNOWN_EDITS = "edits with unknown tags, as a newer Pebble writes them, are not decoded: its live files may be wrong"
-"""What unknown edits in an undamaged MANIFEST mean."""
+"""The text about unknown edits in an undamaged MANIFEST."""
 
 
 def hint_at_payload(files: Iterable[Input], options: argparse.Namespace) -> None:
-    """On a terminal, says how to decode the records of the first log, if this is known. A script gets no hint."""
+    """On a terminal, prints how to decode the records of the first log, if this is known. A script gets no hint."""
     if _messages.is_quiet or not sys.stderr.isatty():
         return
     for file in files:
@@ -98,7 +97,7 @@ def hint_at_payload(files: Iterable[Input], options: argparse.Namespace) -> None
 
 
 def report_payload(name: str, payload: Payload | None, *, has_records: bool = True) -> None:
-    """Reports as which kind the records of a log are read."""
+    """Reports which kind of records is assumed for a log."""
     why = "its first record does not have exactly one known form" if has_records else "there are no records"
     text = f"read with --as {payload.name}" if payload else f"read as bytes: {why}"
     complain(f"{display_name(name)}: {text}")

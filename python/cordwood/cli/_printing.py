@@ -1,4 +1,4 @@
-"""How `cat` and `follow` print records."""
+"""Prints records for `cat` and `follow`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cordwood.cli._selection import Selection, add_selection_arguments
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    # The data of a record, as fields of JSON.
+    # The data of a record as JSON fields.
     _Encoded: TypeAlias = dict[str, Any]
 
 
@@ -55,7 +55,7 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _with_values(name: str) -> str:
-    """Checks a value of `--as`. For a table, the error names the verb that makes it."""
+    """Checks a value of `--as`. For a value that needs a table, the error names the verb that makes tables."""
     if name in PAYLOADS and not PAYLOADS[name].has_value:
         raise argparse.ArgumentTypeError(f"{name} is a table: cordwood convert --as {name} makes it")
     return name
@@ -65,7 +65,7 @@ _FIELDS = ("source", "offset", "end_offset", "len", "salvaged")
 
 
 def _row(source: str, record: cordwood.Record, data: dict[str, Any]) -> dict[str, Any]:
-    """Returns a record as JSON: `_FIELDS`, and the fields of its data."""
+    """Returns a record as JSON with `_FIELDS` and the fields of its data."""
     return {
         "source": source,
         "offset": record.offset,
@@ -101,7 +101,7 @@ def check_output(options: argparse.Namespace) -> None:
 
 
 def end_selection(selection: Selection) -> None:
-    """Ends the output. Must be called after the last record.
+    """Ends the output. This must be called after the last record.
 
     Raises:
         ValueError: A requested name was in no record.
@@ -119,7 +119,7 @@ def _print_held_back(selection: Selection) -> None:
 class Printer:
     """Prints the records of a source one by one, in the form of `--format` or as JSON.
 
-    Records that `--as` cannot decode are reported, and they decide the status.
+    Records that `--as` cannot decode are reported, and determine the status.
 
     Attributes:
         status: The exit status for the records so far.
@@ -140,7 +140,7 @@ class Printer:
         self.status = Status.CLEAN
 
     def __call__(self, record: cordwood.Record) -> None:
-        """Prints a record if it has the kind that `--as` names."""
+        """Prints a record if it is of the kind that `--as` names."""
         if self._format:
             self._selection.take({})
             self._out.write(framed([record.data], self._format))
@@ -150,7 +150,7 @@ class Printer:
         data = encode(record.data)
         error = data.get("error") if data else None
         if is_first and error is None and self._payload and self._payload.is_part:
-            # All records might have another kind, so that all of them would be skipped.
+            # All records may be of another kind, and would then be skipped.
             self._report_advice(record)
         if data is None:
             return
@@ -172,7 +172,7 @@ class Printer:
         return _decoder(payload, self._name, self._dialect) if payload else _ENCODERS[self._encoding]
 
     def _report(self, record: cordwood.Record, error: str) -> None:
-        """Reports the first errors. If the first record is known to have another kind, reports only that one."""
+        """Reports the first errors. If the first record is known to be of another kind, reports only this record."""
         self.status = Status.DAMAGE
         self._error_count += 1
         if self._error_count > self._reported_max:
@@ -183,7 +183,7 @@ class Printer:
             complain(f"{display_name(self._name)}: the record at offset {record.offset}: {error}")
 
     def _report_advice(self, record: cordwood.Record) -> bool:
-        """Reports a record if it is known to have another kind than `--as` names. Returns whether it is."""
+        """Reports a record if it is known to be of another kind than `--as` names, and returns whether it is."""
         advice = other_payload(record.data, self._payload, self._dialect) if self._payload else None
         if advice:
             self.status = Status.DAMAGE
@@ -197,7 +197,7 @@ class Printer:
 
 
 class _Json(str):
-    """A value that is already JSON, printed by the native module."""
+    """A value that the native module has already formatted as JSON."""
 
     __slots__ = ()
 

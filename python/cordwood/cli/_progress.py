@@ -1,4 +1,4 @@
-"""The progress bar."""
+"""Shows a progress bar."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from cordwood.cli import _messages
 class ProgressBar:
     """A bar on stderr with the rate and the time left. It appears if the work takes longer than a second.
 
-    It is shown only on a terminal, and only if tqdm is installed (the extra `cli`). It is not shown if records are
-    printed on the terminal, because these already show the progress. The bar is removed before messages and when the
-    work ends.
+    The bar is shown only on a terminal, and only if tqdm is installed (the extra `cli`). It is not shown if records
+    are printed on the terminal, because the records already show the progress. The bar is removed before a message is
+    printed and when the work ends.
     """
 
     def __init__(self, name: str, *, prints_records: bool = False) -> None:
@@ -36,7 +36,7 @@ class ProgressBar:
         self._bar = tqdm(
             total=total, desc=display_name(name), delay=1, leave=False, unit="B", unit_scale=True, unit_divisor=1024
         )
-        # Leaves room for `^C`, which the terminal itself prints on Ctrl-C.
+        # Leaves space for `^C`, which the terminal itself prints on Ctrl-C.
         if self._bar.ncols:
             self._bar.ncols = max(self._bar.ncols - 3, 1)
 

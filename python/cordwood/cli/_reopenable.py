@@ -1,4 +1,4 @@
-"""Sources that are read several times: a stream, which can be read only once, is copied."""
+"""Opens sources that are read several times. A stream, which can be read only once, is copied."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def is_stream(name: str) -> bool:
-    """Checks whether a source can be read only once: stdin, or a pipe or device, where a read may wait forever."""
+    """Checks whether a source is stdin, a pipe or a device. It can be read only once, and a read may wait forever."""
     return name == "-" or files.is_stream(name)
 
 
@@ -31,8 +31,8 @@ def first_stream(inputs: Iterable[Input]) -> str | None:
 class Reopenable:
     """A source that can be read several times.
 
-    A named file, a segmented log or a URL can have several readers at a time. stdin can have only one, and so can the
-    temporary file into which a pipe is copied: a reader must be finished before the next one starts.
+    A named file, a segmented log or a URL can have several readers at the same time. stdin can have only one reader,
+    and so can the temporary file to which a pipe is copied. There, a reader must finish before the next one starts.
     """
 
     def __init__(self, name: str, file: IO[bytes] | None, *, is_path: bool) -> None:
@@ -49,7 +49,7 @@ class Reopenable:
         return self._file
 
     def read(self, start: int, end: int) -> bytes:
-        """Returns the bytes between two file offsets. A reader of stdin or a pipe must be finished.
+        """Returns the bytes between two file offsets. Any reader of stdin or a pipe must have finished.
 
         Raises:
             SourceFailure: The file has become shorter.
@@ -65,11 +65,11 @@ class Reopenable:
     def check_same(self, end: int) -> None:
         """Checks that a named file is still the same and has not become shorter.
 
-        Must be called after the file was opened again. The original file stays open, so that no other file gets its
-        number.
+        This must be called after the file was opened again. The original file stays open, so that no other file gets
+        its inode.
 
         Raises:
-            Failure: The file was replaced or cut.
+            Failure: The file was replaced or cut short.
         """
         if not self._is_path or not self._file:
             return
@@ -85,7 +85,7 @@ class Reopenable:
 
 
 def changed_meanwhile(name: str, what: str) -> Failure:
-    """Returns the error for a file that was changed between two passes."""
+    """Returns the error for a file that changed between two passes."""
     return Failure(
         f"{name}: the file was {what} while it was converted; its columns are found in a first pass, and the second "
         "one found different records: convert it again while no program writes to it"

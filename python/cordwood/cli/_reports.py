@@ -1,4 +1,4 @@
-"""How verbs print the findings in a log: on stdout, on stderr, and as JSON."""
+"""Prints the results of reading a log on stdout, on stderr, and as JSON."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from cordwood.cli._terminal import print_folded, red
 from cordwood.types import Engine, Outcome, OutcomeKind, Reason, Severity
 
 LISTED_MAX = 1_000
-"""At most this many regions of a log are listed on stdout. `--json` lists more."""
+"""At most this many regions of a log are listed on stdout. `--json` lists more regions."""
 
 NO_DIALECT = "the dialect could not be detected, so the log was read as leveldb; --dialect chooses another"
 """The message for a damaged log whose dialect could not be detected."""
 
 
 EMPTY_RUN = "a run without a byte"
-"""The text for an empty log of a run, for example because the run was killed before its first record."""
+"""The text for an empty log of a run. For example, the run was killed before its first record."""
 
 
 def format_text(dialect: str, compression: str | None) -> str:
@@ -35,7 +35,7 @@ def format_text(dialect: str, compression: str | None) -> str:
 def state_of_log(
     end: Outcome, zeros: _summary.ZerosAtEnd | None, *, ok: bool, has_zeros_inside: bool, must_be_complete: bool = False
 ) -> str:
-    """Returns the state of a log in a few words for stdout. `zeros` are the zeros at its end."""
+    """Returns the state of a log in a few words for stdout. `zeros` are the zeros at the end of the log."""
     if not ok:
         return red("DAMAGED")
     state = red("INCOMPLETE") if must_be_complete else "ok"
@@ -49,7 +49,7 @@ def state_of_log(
 
 
 def salvaged_text(count: int, engine: Engine | None = None) -> str:
-    """Returns the text about records that follow damage in their block. It mentions the engine if that is known."""
+    """Returns the text about records that follow damage in their block. It mentions the engine if it is known."""
     where, them = ("1 record follows damage in its block", "it")
     if count > 1:
         where, them = (f"{count:,} records follow damage in their blocks", "them")
@@ -61,19 +61,19 @@ def salvaged_text(count: int, engine: Engine | None = None) -> str:
 
 
 def other_log_parts(own: int | None, number: int, options: argparse.Namespace) -> tuple[str, str, str]:
-    """Returns why a file that belongs entirely to another log has no records, and advice, as parts of a message."""
+    """Returns parts of a message that explain why a file that belongs entirely to another log has no records."""
     says = f"the name says {own}" if options.log_number is None else f"--log-number says {own}"
     return f"the whole file belongs to log {number}", says, f"to read it: --log-number {number}"
 
 
 def report_other_log(name: str, own: int | None, number: int | None, options: argparse.Namespace) -> None:
-    """Reports on stderr that a file belongs entirely to log `number`. With `None`, reports nothing."""
+    """Reports on stderr that a file belongs entirely to log `number`, unless `number` is `None`."""
     if number is not None and not is_without_record(name, own):
         complain(f"{display_name(name)}: {'; '.join(other_log_parts(own, number, options))}")
 
 
 def report_left_out(name: str, report: cordwood.Report, options: argparse.Namespace) -> Status:
-    """Reports the records that a verb left out of a log, and the option that would return more.
+    """Reports the records that a verb left out of a log, and the option that would return more records.
 
     The status is also `DAMAGE` if the whole file was left out because it belongs to another log.
     """
@@ -88,7 +88,7 @@ def report_left_out(name: str, report: cordwood.Report, options: argparse.Namesp
 
 
 def _left_out(report: cordwood.Report, policy: str) -> Iterator[str]:
-    """Yields a line for each region with data that was not returned, and further lines, as for zeros at the end."""
+    """Yields a line for each region of data that was not returned, and other lines, such as for zeros at the end."""
     yield from (
         f"{_reason_text(region)}; its records are read"
         for region in report.skipped
@@ -135,7 +135,7 @@ def _reason_text(region: cordwood.SkippedRegion, *, names_flip: bool = True) -> 
         return "a record longer than --record-len-max"
     if flip is None or not names_flip:
         return region.description
-    # The flipped bit says more than the two checksums.
+    # The flipped bit is more informative than the two checksums.
     fault = "checksum mismatch" if region.reason == Reason.CHECKSUM_MISMATCH else region.description
     return f"{fault}: bit {flip.bit} of byte {flip.offset:,} was flipped"
 
@@ -170,7 +170,7 @@ def print_report(
         sha256: The SHA-256 of the bytes that were read, for JSON.
         fields: Additional fields at the end of the JSON object.
     """
-    # A range after the start may contain only an older log.
+    # A range that does not include the start may contain only an older log.
     other = None if options.start else report.other_log_number
     if not options.json:
         _print_text(name, report, other, options)
@@ -203,7 +203,7 @@ def _print_text(name: str, report: cordwood.Report, other: int | None, options: 
         )
         state += ", "
     else:
-        # The text is not "ok": the log may have been renamed, so that readers find no record in it.
+        # The text is not "ok", because the log may have been renamed, and readers then find no record in it.
         state = "" if report.ok else f"{red('DAMAGED')}, "
         why, says, advice = other_log_parts(report.log_number, other, options)
         why = f"; {why}, and {says}"
@@ -241,7 +241,7 @@ def _regions(report: cordwood.Report) -> Iterator[tuple[str, bool]]:
         or region.reason in (Reason.STALE, Reason.UNKNOWN_VERSION)
         or region.offset in zeros
     ]
-    # Repaired regions, whose flipped bit was flipped back, are also listed. All are in the order of the file.
+    # Repaired regions, whose flipped bit was flipped back, are also listed. All regions are in the order of the file.
     repaired = {region.offset: region for region in report.repaired[:LISTED_MAX]}
     for region in sorted([*listed[:LISTED_MAX], *repaired.values()], key=lambda region: region.offset):
         if region is repaired.get(region.offset):

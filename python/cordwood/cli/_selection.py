@@ -1,4 +1,4 @@
-"""`--limit` and `--columns`: how many rows are wanted, and which parts of each."""
+"""Implements `--limit` and `--columns`, which select the number of rows and the columns of each row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LISTED_MAX = 50
 """A message names at most this many columns."""
 
 _SEEN_MAX = 10_000
-"""A message about an unknown column suggests a name from at most this many."""
+"""A message about an unknown column suggests a name from at most this many names."""
 
 _MISSING = object()
 
@@ -53,8 +53,8 @@ class Selection:
     """Counts the requested rows, and chooses their columns.
 
     Attributes:
-        columns: The names of the columns, in their order; `None` for all.
-        is_active: Whether it chooses columns or counts rows.
+        columns: The names of the columns in order, or `None` for all columns.
+        is_active: Whether the selection chooses columns or counts rows.
     """
 
     def __init__(
@@ -63,12 +63,12 @@ class Selection:
         known: Collection[str] | None = None,
         nested: Collection[str] = (),
     ) -> None:
-        """Starts before the first row.
+        """Creates a selection before the first row.
 
         Args:
             options: The options of `add_selection_arguments`.
             known: The names of all columns, if they are known before the first row.
-            nested: The names in `known` whose values contain further names, which are not known.
+            nested: The names in `known` whose values contain other names, which are not known.
 
         Raises:
             ValueError: A requested name is not known.
@@ -78,7 +78,7 @@ class Selection:
         self._nested = nested
         self._count = self._held_count = 0
         self._is_reported = self._has_rows = False
-        # The requested names that no row has had yet, and the names that rows have had.
+        # The requested names that occurred in no row yet, and the names that occurred in rows.
         self._wanted = dict.fromkeys(self.columns or ())
         self._seen: dict[str, None] = {}
         self.is_active: bool = self.columns is not None or self._limit is not None
@@ -94,7 +94,7 @@ class Selection:
         return self._limit is not None and self._count >= self._limit
 
     def take(self, row: dict[str, Any]) -> dict[str, Any] | None:
-        """Counts a row, and returns the requested part of it. Returns `None` if `held_back` will return it later."""
+        """Counts a row, and returns its requested part. Returns `None` if `held_back` will return the row later."""
         if self._wanted:
             self.look_for_names(row)
         self._count += 1
@@ -105,10 +105,10 @@ class Selection:
         return wanted
 
     def held_back(self) -> Iterable[dict[str, Any]]:
-        """Returns the empty rows that `take` has held back, because a column that was in no row yet may not exist.
+        """Returns the empty rows that `take` has held back, because a column that is in no row yet may not exist.
 
-        Each row is returned once. The rows belong before the next row that `take` returns. After the last row, they
-        belong at the end, once the names have been checked.
+        Each row is returned once. The rows belong before the next row that `take` returns. If no row follows, the
+        rows belong at the end, once the names have been checked.
         """
         count, self._held_count = self._held_count, 0
         return repeat({}, count)
@@ -121,7 +121,7 @@ class Selection:
         return {name: value for name, value in found if value is not _MISSING}
 
     def look_for_names(self, row: dict[str, Any]) -> None:
-        """Looks for the requested columns in a row."""
+        """Searches a row for the requested columns."""
         # A name inside a value counts as missing only if a row has such a value.
         self._has_rows = self._has_rows or not self._nested or any(name in row for name in self._nested)
         self._see(row)
@@ -132,11 +132,11 @@ class Selection:
                 self._see(f"{head}.{field}" for field in inside)
 
     def _see(self, names: Iterable[str]) -> None:
-        # There may be any number of names, but the message lists only a few.
+        # A log may have any number of names, but the message lists only a few.
         self._seen.update(dict.fromkeys(islice(names, _SEEN_MAX - len(self._seen))))
 
     def check_names(self) -> None:
-        """Checks that each requested name was in a row. Must be called after the last row.
+        """Checks that each requested name was in a row. This must be called after the last row.
 
         Raises:
             ValueError: There were rows, but a requested name was in none of them.
@@ -156,7 +156,7 @@ class Selection:
 
 
 def no_column(name: str, seen: list[str]) -> ValueError:
-    """Returns the error for a requested name that no row has."""
+    """Returns the error for a requested name that is in no row."""
     some = seen[:_LISTED_MAX]
     more = f" and {len(seen) - len(some):,} more" if len(seen) > len(some) else ""
     return ValueError(f"there is no column {escaped(name)}, only {escaped(', '.join(some))}{more}{guess(name, seen)}")
@@ -173,7 +173,7 @@ def report_stop(name: str, offset: int | None, count: int, noun: str) -> None:
 def value_in(row: Mapping[str, Any], name: str) -> Any:
     """Returns the value with this name, or `_MISSING`.
 
-    If the part of the name before a dot names a value with fields, the rest names a field in it.
+    If the part of the name before a dot names a value with fields, the rest of the name names one of these fields.
     """
     if name in row:
         return row[name]

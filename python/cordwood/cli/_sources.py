@@ -1,4 +1,4 @@
-"""The sources of a verb: listed, read in their order, with a progress bar, and counted. Each failure is reported."""
+"""Lists the sources of a verb, reads them in order with a progress bar, counts them, and reports failures."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ T = TypeVar("T")
 
 
 def inputs_of(names: Iterable[str]) -> list[Input]:
-    """Returns the files that a command line names, as `expand` returns them. `-` is stdin.
+    """Returns the files to which the names in a command line refer, as `expand` returns them. `-` is stdin.
 
-    If two names lead to the same file, it is read only once, and the other name is reported.
+    If two names refer to the same file, the file is read only once, and the other name is reported.
     """
     inputs = [_of_stdin() if name == "-" else name for name in names]
     return expand(inputs, same=_report_same)
@@ -55,13 +55,13 @@ class Tally(Fold):
     """The results of the sources of a verb.
 
     Attributes:
-        names: Files, patterns and directories.
+        names: The names of files, patterns and directories.
         as_json: Whether to print a JSON object with `source` and `error` for a source that fails.
         judges_exports: Whether the verb prints the exports among the files.
-        log_count: The number of logs that were read, including damaged ones.
+        log_count: The number of logs that were read, including damaged logs.
         damaged_count: The number of these logs that are damaged.
         other_log_count: The number of logs that count as damaged only because the whole file belongs to another log.
-        database_count: The number of databases that were judged.
+        database_count: The number of databases that were checked.
         failed_count: The number of sources that could not be read.
         other_kinds: The logs in directories that contain other records than requested, by kind.
     """
@@ -74,7 +74,7 @@ class Tally(Fold):
         as_json: bool = False,
         judges_exports: bool = False,
     ) -> None:
-        """Makes a tally before the first source."""
+        """Creates a tally before the first source is read."""
         super().__init__(inputs_of(names) if files is None else files)
         self.names = names
         self.as_json = as_json
@@ -91,12 +91,12 @@ class Tally(Fold):
 
     @cached_property
     def is_one_file(self) -> bool:
-        """Whether the names are the name of a single file, not several names, a pattern or a directory."""
+        """Whether the command line names a single file, and not several files, a pattern or a directory."""
         return len(self.names) == 1 and [file.name for file in self.files] == [self.names[0]]
 
     @property
     def is_export(self) -> bool:
-        """Whether the files are not logs but metadata of exports that have no entities or that the verb judges."""
+        """Whether the files are only metadata of exports that have no entities or that the verb checks."""
         exports, failures = exports_of(self.files)
         is_other = failures or self.other_kinds or not exports
         return not is_other and all(self.judges_exports or not export.files for export in exports)
@@ -109,7 +109,7 @@ class Tally(Fold):
         return Status.DAMAGE if self.damaged_count else Status.CLEAN
 
     def read(self, options: argparse.Namespace, read: Read[T]) -> Iterator[tuple[Input, T]]:
-        """Yields the results of `read` for the logs. Several threads read, and a bar shows the progress."""
+        """Yields the results of `read` for the logs. Several threads read logs, and a bar shows the progress."""
         return self.taken(self.results(options, read))
 
     def results(self, options: argparse.Namespace, read: Read[T]) -> Iterator[Result[T]]:
@@ -132,7 +132,7 @@ class Tally(Fold):
             complain(f"{' '.join(map(display_name, self.names))}: no log was found; {found_files}")
 
     def add_sums(self, counts: cordwood.Report | cordwood.Stat) -> None:
-        """Adds the numbers of a log to the sums of several. Once one length is unknown, the sum is, too."""
+        """Adds the numbers of a log to the sums. If one length is not known, the sum of the lengths is not known."""
         if self.is_one_file:
             return
         for name, total in self._sums.items():
@@ -146,7 +146,7 @@ class Tally(Fold):
         self.damaged_count += status == Status.DAMAGE
 
     def report_rest(self) -> None:
-        """Reports the logs that were left out and the files that are not logs. Verbs that print no totals use it."""
+        """Reports the logs that were left out and the files that are not logs, for verbs that print no totals."""
         for kind, (first, *more) in self.other_kinds.items():
             if more:
                 others = quantity(len(more), "more log")
@@ -158,13 +158,13 @@ class Tally(Fold):
 
     @property
     def reported_files(self) -> list[tuple[str, str]]:
-        """The files in directories that are not logs. Metadata of an export is included only if there is no log."""
+        """The files in directories that are not logs. Metadata of an export is included only if no log was read."""
         if not (self.log_count or self.failed_count or self.other_kinds):
             return self.others
         return [file for file in self.others if file[1] != METADATA]
 
     def others_text(self) -> str:
-        """Returns the number of `reported_files`, by format."""
+        """Returns the number of `reported_files` of each format."""
         counts = Counter(what for _, what in self.reported_files)
         kinds = ", ".join(what if len(counts) == 1 else f"{what} ({count:,})" for what, count in sorted(counts.items()))
         count = counts.total()
@@ -225,15 +225,15 @@ def for_each_source(
 ) -> Tally:
     """Calls `work` for each source.
 
-    With `--dialect`, all named files are read in that dialect, and so are the logs in directories.
+    With `--dialect`, all named files and all logs in directories are read in this dialect.
 
     Args:
         options: Only `sources` and `dialect` are used.
-        work: The function for a file.
+        work: The function to call for each file.
         files: The result of `inputs_of` for the sources, if it has been called.
-        other_kind: Returns the kind of a log in a directory if another kind was requested. Such a log is left out and
-            reported. Returns `None` for a log that is to be read.
-        tally: The tally that counts, if the verb prints totals.
+        other_kind: A function that returns the kind of a log in a directory if another kind was requested. Such a log
+            is left out and reported. The function returns `None` for a log that should be read.
+        tally: The tally to use, if the verb prints totals.
     """
     has_totals = tally is not None
     tally = tally or Tally(options.sources, files)
@@ -257,10 +257,10 @@ def for_each_source(
 
 
 def check_url(name: str) -> None:
-    """Checks that a URL can be read, without requesting any byte. Other sources are not checked.
+    """Checks that a URL can be read, without requesting any bytes. Other sources are not checked.
 
     Raises:
-        SourceFailure: The protocol of the URL is unknown, or the package that reads it is not installed.
+        SourceFailure: The protocol of the URL is unknown, or a package that it needs is not installed.
     """
     if is_url(name):
         try:
@@ -276,7 +276,7 @@ def _report(name: str, error: Exception) -> str:
         OSError: The error is about stdout, so the other sources would fail in the same way.
     """
     if isinstance(error, OSError):
-        # The client of a store raises errors of its own classes, which name no file.
+        # The client of a store raises errors with its own classes, which do not name the file.
         is_of_client = error.filename is None and type(error).__module__ != "builtins"
         is_of_output = error.filename == STDOUT or (error.filename is None and name != "-" and not is_of_client)
         if isinstance(error, BrokenPipeError) or is_of_output:

@@ -1,4 +1,4 @@
-"""stdin, for data."""
+"""Opens stdin for data."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class _Pipe(RawIOBase):
-    """stdin, if it cannot seek. A read waits for bytes for at most a second at a time.
+    """Reads from stdin if it cannot seek. A read waits for bytes for at most a second at a time.
 
     Python runs signal handlers between two calls. A signal that arrives just before a blocking system call does not
-    interrupt it. Without a limit, the command would wait for bytes that may never come.
+    interrupt it. Without this time limit, the command would wait for bytes that may never arrive.
     """
 
     def __init__(self, raw: FileIO) -> None:
@@ -54,7 +54,7 @@ def stdin() -> BufferedReader:
     except OSError as error:
         error.filename = name
         raise
-    # Many readers, including Python's, treat a read without bytes as the end of the file.
+    # Many readers, including those of Python, treat a read that returns no bytes as the end of the file.
     if sys.platform != "win32" and not os.get_blocking(sys.stdin.fileno()):
         text = "it is in non-blocking mode, where a read may return no bytes before the end"
         raise OSError(errno.EAGAIN, text, name)
@@ -67,7 +67,7 @@ def stdin() -> BufferedReader:
 
 
 def is_piped() -> bool:
-    """Checks whether stdin is a pipe, a socket or a file, rather than a terminal or a device."""
+    """Checks whether stdin is a pipe, a socket or a file, and not a terminal or a device."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
     except (AttributeError, OSError, ValueError):
@@ -77,6 +77,6 @@ def is_piped() -> bool:
 
 def stdin_or_path(name: str) -> Source:
     """Returns the source that a reader opens for a name."""
-    # A buffered read of a pipe waits for all requested bytes. If Ctrl-C arrives between two of its system calls, it
-    # notices that only when all the bytes have arrived.
+    # A buffered read of a pipe waits for all requested bytes. If the user presses Ctrl-C between two system calls,
+    # the read notices this only after all the bytes have arrived.
     return stdin().raw if name == "-" else name

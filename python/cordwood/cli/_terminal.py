@@ -1,4 +1,4 @@
-"""Lines for a terminal: their width, their colours, and commands that are to be copied."""
+"""Formats lines and commands for a terminal, with their widths and colours."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import sys
 from collections.abc import Sequence
 
 WIDTH = 80
-"""The maximum width of a line of a report. Names, and commands that are meant to be copied, may be wider."""
+"""The maximum width of a line of a report. Names and commands to be copied may be wider."""
 
 
 def terminal_width() -> int:
-    """Returns how many columns the terminal has, as `shutil.get_terminal_size` does. `shutil` is slow to import."""
+    """Returns the width of the terminal, as `shutil.get_terminal_size` does, but `shutil` is slow to import."""
     with contextlib.suppress(KeyError, ValueError):
         if (columns := int(os.environ["COLUMNS"])) > 0:
             return columns
@@ -22,12 +22,12 @@ def terminal_width() -> int:
 
 
 def has_color() -> bool:
-    """Checks whether stdout is a terminal that has colours, and whether its user wants them."""
+    """Checks whether stdout is a terminal with colours and the user wants colours."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def red(text: str, *, color: bool | None = None) -> str:
-    """Returns the text of damage for stdout. It is red if `color` is true. `None` stands for `has_color()`."""
+    """Returns a text about damage for stdout, in red if `color` is true. `None` means `has_color()`."""
     return f"\x1b[1;31m{text}\x1b[0m" if (has_color() if color is None else color) else text
 
 
@@ -45,7 +45,7 @@ def print_folded(text: str, *, indent: int = 4, is_damage: bool = False) -> None
 
 
 def print_commands(label: str, commands: Sequence[str]) -> None:
-    """Prints commands. They are not folded, because they are meant to be copied."""
+    """Prints commands without folding them, because they are meant to be copied."""
     for command in commands:
         print(f"  {label:9}{command}")
         label = ""
@@ -63,7 +63,7 @@ def write_command(line: str, path: str) -> str:
 
 
 def move_command(old: str, new: str) -> str:
-    """Returns the shell command that replaces a file with another one."""
+    """Returns the shell command that replaces a file with another file."""
     if IS_WINDOWS:
         return f'python -c "import os; os.replace({_literal(old)}, {_literal(new)})"'
     return f"mv {shell_word(old)} {shell_word(new)}"
@@ -76,7 +76,7 @@ def _literal(path: str) -> str:
 
 
 def shell_word(path: str) -> str:
-    """Returns a path as an argument for a shell. It cannot be taken for an option, and has no control characters."""
+    """Returns a path as a shell argument, which cannot look like an option or contain control characters."""
     if path.startswith("-"):
         path = f"./{path}"
     if IS_WINDOWS:
@@ -85,7 +85,7 @@ def shell_word(path: str) -> str:
 
     if path.isprintable():
         return shlex.quote(path)
-    # Each number has three digits. A digit that follows a shorter number would become part of it.
+    # Each number has three digits, because a digit that follows a shorter number would become part of that number.
     numbers = {character: "".join(f"\\{byte:03o}" for byte in os.fsencode(character)) for character in path}
     shown = (c if c.isprintable() and c not in "\\'" else numbers[c] for c in path)
     return f"$'{''.join(shown)}'"

@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> Status:
         options.source,
         start=options.start,
         timeout=options.timeout,
-        # The error says why there are no more records.
+        # The error explains why no more records are returned.
         on_rotation="raise" if options.on_rotation == "stop" else "reopen",
         **options.log,
     ) as follower:
@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> Status:
                 selection.report_stop(options.source, record.end_offset, "record")
                 break
     end_selection(selection)
-    # Damage or a record is better evidence than the start of the file.
+    # Damage or a record is better evidence of a log than the start of the file.
     return status if is_log or print_record or status else Status.FAILURE
 
 
@@ -111,11 +111,11 @@ _MAY_BECOME_LOGS = {
 
 
 def _may_be_log(options: argparse.Namespace, follower: cordwood.Follower) -> bool:
-    """Checks whether the bytes in the file so far may be the start of a log. Reports another format.
+    """Checks whether the bytes in the file so far may be the start of a log. If not, reports the format.
 
-    Of files in another format, a follower refuses only those with a signature. Otherwise, it waits for more
-    bytes. It also waits if the file contains the rest of another log. If the file was renamed, it would wait forever
-    without a message.
+    A follower refuses a file in another format only if the format has a signature. Otherwise, it waits for more
+    bytes. It also waits if the file contains the rest of another log. If the file was renamed, the follower would
+    wait forever without a message.
     """
     if not os.path.isfile(options.source):
         return True

@@ -39,7 +39,7 @@ EXAMPLES = """\
 HEADING = "       offset  bytes kind              payload checksum reason"
 
 PIECE_LEN = 1 << 20
-"""How many skipped bytes are copied at a time."""
+"""The maximum number of skipped bytes that are copied at a time."""
 
 
 class Region(NamedTuple):
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> Status:
         regions: list[Region] = []
         with reopenable(name) as source:
             fragments = cordwood.fragments(source.open(), **options.log)
-            # An unreadable file gets no heading.
+            # A file that cannot be read gets no heading.
             has_heading = options.json
             for fragment in fragments:
                 is_damage = fragment.severity == Severity.CORRUPTION

@@ -42,13 +42,13 @@ EXAMPLES = """\
 """
 
 HOLDS = {**{kind.name: kind.plural for kind in KINDS}, "export-metadata": METADATA, "other": "other records"}
-"""The text about the records of a log, for each kind of record."""
+"""For each kind of records, the text about a log with such records."""
 
 MANIFEST_LEN_LONG = 64 << 20
 """A MANIFEST of at least this length is mentioned. The MANIFEST of a typical database is a thousand times shorter."""
 
 RUNS_MAX = 10
-"""At most this many runs get a line each."""
+"""At most this many runs get their own lines."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -167,7 +167,7 @@ def _print_text(info: Info, tally: Tally) -> None:
 
 
 def _repairs(database: Database) -> Iterator[str]:
-    """Yields lines that say how to repair a database. Each line names the database or its files."""
+    """Yields lines that explain how to repair a database. Each line names the database or its files."""
     paths: dict[ProblemKind, list[str]] = {kind: [] for kind in ProblemKind}
     for problem in database.problems:
         paths[problem.kind].append(problem.path)
@@ -206,19 +206,19 @@ _FETCH = {ProblemKind.GIT_LFS_POINTER: "lfs pull", ProblemKind.GIT_ANNEX_POINTER
 _TOOLS = {Engine.LEVELDB: ", such as plyvel.repair_db", Engine.ROCKSDB: ", such as ldb repair"}
 
 _OF_REPAIR = frozenset((ProblemKind.TABLE_UNLISTED, ProblemKind.LOG_CUT))
-"""After these faults, the engine would lose writes when it opens the database, but its repair keeps them."""
+"""With these faults, the engine would lose writes when it opens the database, but its repair keeps the writes."""
 
 
 def _names(paths: Sequence[str], noun: str) -> str:
-    """Returns the first path and the number of further ones."""
+    """Returns the first path and the number of other paths."""
     more = f" and {quantity(len(paths) - 1, f'more {noun}')}" if len(paths) > 1 else ""
     return f"{display_name(paths[0])}{more}"
 
 
 def _salvage_commands(path: str, *, must_repair: bool = False) -> list[str]:
-    """Returns the commands that replace a damaged log with a salvaged one. Returns none if no record can be salvaged.
+    """Returns the commands that replace a damaged log with a salvaged log, or none if no record can be salvaged.
 
-    With `must_repair`, it also returns none unless flipped bits explain all the damage.
+    With `must_repair`, commands are returned only if flipped bits explain all the damage.
     """
     try:
         report: cordwood.Report = cordwood.verify(path)
@@ -233,7 +233,7 @@ def _salvage_commands(path: str, *, must_repair: bool = False) -> list[str]:
 
 
 def _print_databases(info: Info) -> None:
-    """Prints a database, and each long MANIFEST. If there are several databases, prints only those with faults."""
+    """Prints a database and any long MANIFEST. If there are several databases, only those with faults are printed."""
     for text in filter(None, map(_long_manifest, info.databases)):
         _print("manifest", text)
     if len(info.databases) == 1:
@@ -246,7 +246,7 @@ def _print_databases(info: Info) -> None:
 
 
 def _long_manifest(database: Database) -> str | None:
-    """Returns a line about a MANIFEST that takes long to read, because it has the edits of months, and the cure."""
+    """Returns a line about a MANIFEST that takes long to read because it has the edits of months, with a remedy."""
     path = os.path.join(database.path, database.manifest or "")
     length = 0
     with contextlib.suppress(OSError):
@@ -263,7 +263,7 @@ def _print(label: str, text: str, *, is_damage: bool = False) -> None:
 
 
 def _held(payloads: Mapping[str, int], log_count: int) -> str:
-    """Returns the contents of the records. For several logs, adds the number of logs that have each of them."""
+    """Returns the kinds of records. For several logs, each kind has its number of logs."""
     held = {HOLDS[payload]: count for payload, count in payloads.items()}
     if log_count == 1:
         return _listed(held)
@@ -273,7 +273,7 @@ def _held(payloads: Mapping[str, int], log_count: int) -> str:
 
 
 def _print_runs(runs: Sequence[Run], *, are_several: bool) -> None:
-    """Prints the first runs, if there are several, and the empty runs. An empty run is named only once."""
+    """Prints the first runs if there are several, and the empty runs. An empty run is named only once."""
     if empty := [run.path for run in runs if run.state == "empty"]:
         _print("run", f"without a byte, as if killed before its first record: {_names(empty, 'run')}")
     if not are_several:
@@ -289,14 +289,14 @@ def _print_runs(runs: Sequence[Run], *, are_several: bool) -> None:
 
 
 def _live_files_text(manifests: Sequence[str]) -> str:
-    """Returns what damage to a MANIFEST means, in the words of `LOST_EDITS`."""
+    """Returns the text of `LOST_EDITS` about damaged MANIFESTs."""
     which = display_name(manifests[0]) if len(manifests) == 1 else f"{len(manifests):,} MANIFEST files"
     whose = "its" if len(manifests) == 1 else "their"
     return f"records of {which} were lost: {whose} live files and column families may be wrong"
 
 
 def _listed(counts: Mapping[str, int]) -> str:
-    """Returns the names. If there are several, each has its count."""
+    """Returns the names as text. If there are several names, each has its count."""
     return ", ".join(name if len(counts) == 1 else f"{name} ({count:,})" for name, count in sorted(counts.items()))
 
 
@@ -308,7 +308,7 @@ def _damage(info: Info) -> str:
         none = "none in the logs; tables are not read"
     damage = f"{quantity(info.damaged_len, 'byte')} in {quantity(count, 'log')}" if count else none
     if count and not info.damaged_len:
-        # A segment is longer than the name of the next one says. Its extra bytes do not belong to the log.
+        # A segment extends past the start of the next segment. The extra bytes do not belong to the log.
         damage = f"{quantity(count, 'damaged log')}, without a damaged byte"
     end = "ends in an incomplete record" if info.torn_count == 1 else "end in incomplete records"
     return f"{damage}; {quantity(info.torn_count, 'log')} {end}" if info.torn_count else damage
@@ -352,7 +352,7 @@ def _numbers(misnamed: Sequence[tuple[str, int | None, int]]) -> str:
 
 
 def _commands(info: Info) -> list[str]:
-    """Returns commands that show more: the places of the damage, and the contents of the records."""
+    """Returns commands that show where the damage is and what the records contain."""
     path = shell_word(info.path)
     if info.misnamed_logs and is_one_file([info.path]):
         return [f"cordwood cat --log-number {info.misnamed_logs[0][2]} {path}"]
@@ -360,7 +360,7 @@ def _commands(info: Info) -> list[str]:
     has_lost_batches = "write-batch" in payloads and len(info.damaged_logs) > len(info.damaged_manifests)
     has_lost_batches &= {*payloads} <= {"write-batch", "version-edit"}
     verify = f"cordwood verify {'--as write-batch ' * has_lost_batches}{path}"
-    # A table made from an incomplete export would be incomplete, too.
+    # A table made from an incomplete export would also be incomplete.
     is_short = not all(export.ok for export in info.exports)
     if info.misnamed_logs or len(payloads) > 1 or not info.log_count or is_short:
         return [verify]

@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> Status:
         log = os.stat(options.destination)
         if not to_stdout and stat.S_ISREG(log.st_mode) and os.path.samestat(log, os.fstat(records.fileno())):
             raise Failure(f"{options.destination}: input file is output file")
-    # Nothing can be synced to disk for a pipe or a device.
+    # Pipes and devices cannot be synced to disk.
     has_disk = not (to_stdout or is_stream(options.destination))
     try:
         writer = cordwood.open(
@@ -132,7 +132,7 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _write(writer: cordwood.Writer, records: BufferedReader, options: argparse.Namespace) -> tuple[int, int] | None:
-    """Writes the records. Returns their number and the end of the log, or `None` if stdin is not valid."""
+    """Writes the records, and returns their number and the end of the log, or `None` if stdin is not valid."""
     record_count = 0
     with writer:
         try:
@@ -149,7 +149,7 @@ def _write(writer: cordwood.Writer, records: BufferedReader, options: argparse.N
 def _report_written(options: argparse.Namespace, start: int) -> None:
     """Reports how many records were written after the file offset `start` before the failure.
 
-    It reads the log, because there is no other way to know how much a failed call has written.
+    This reads the log, because a failed call does not report how much it has written.
     """
     if not (os.path.isfile(options.destination) or os.path.isdir(options.destination)):
         return

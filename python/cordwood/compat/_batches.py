@@ -37,7 +37,7 @@ def records(reader: cordwood.Reader) -> Iterator[tuple[int, bytes]]:
 
 
 def batches(reader: cordwood.Reader, path: str) -> Iterator[tuple[int, WriteBatch, Iterator[KeyValue]]]:
-    """Yields the batches, each with its offset and its operations. Reports other records to the logger."""
+    """Yields the batches, each with its offset and its operations. Other records are reported to the logger."""
     for offset, record in records(reader):
         try:
             batch = WriteBatch(record)
@@ -48,11 +48,11 @@ def batches(reader: cordwood.Reader, path: str) -> Iterator[tuple[int, WriteBatc
 
 
 def _operations(offset: int, batch: WriteBatch, path: str) -> Iterator[KeyValue]:
-    """Yields the puts and deletes of a batch. Reports the first other operation to the logger and stops there.
+    """Yields the puts and deletes of a batch. At any other operation, reports it to the logger and stops.
 
-    RocksDB's no-operations and log data are skipped, because they have no key and no sequence number. (Each batch of
-    its TransactionDB starts with a no-operation.) The offset of an operation is that of its tag. It is counted from
-    `offset` through the batch as if the batch were contiguous.
+    RocksDB's no-operations and log data are skipped, because they have no key and no sequence number. Each batch of
+    its TransactionDB starts with a no-operation. The offset of an operation is the offset of its tag. It is counted
+    from `offset` as if the batch were contiguous in the file.
     """
     at = BATCH_HEADER_LEN
     sequence = batch.sequence
@@ -72,5 +72,5 @@ def _operations(offset: int, batch: WriteBatch, path: str) -> Iterator[KeyValue]
 
 
 def _prefixed_len(data: bytes) -> int:
-    """Returns the length of data including its length prefix, a varint."""
+    """Returns the length of the data, including its length prefix, which is a varint."""
     return max(1, (len(data).bit_length() + 6) // 7) + len(data)

@@ -13,12 +13,12 @@ from cordwood.typing import DialectName
 
 # `Reader.skipped` lists at most this many regions.
 LISTED_MAX = 100_000
-# After each new region, an access to the list builds it again. Once it has this many regions, it starts empty.
+# The list is built again on access after each new region, so it is emptied once it has this many regions.
 LISTED_ENOUGH = 1_000
 
 
 class _Whole:
-    """A file from its start. It has its own position, because other code may move the position of the file."""
+    """A file read from its start. This object has its own position, because other code may move that of the file."""
 
     def __init__(self, file: io.BufferedIOBase) -> None:
         self._file = file
@@ -42,22 +42,24 @@ class _Whole:
 
 
 class Scanner:
-    """Returns the records of a file, one per call, from any offset. Also finds records that are appended later.
+    """Returns the records of a file, one per call, from any offset, including records that are appended later.
 
-    Valid records after damage in the same block are returned, too. The original trusts the length in a header and
-    continues after it, so its users must not get fewer records here. Damage is still raised at its place.
+    Valid records after damage in the same block are also returned. The original trusts the length in a header and
+    continues after the fragment, and this scanner must not return fewer records. An error is still raised for the
+    damage before these records.
 
     Attributes:
-        file: The file, which stays open. It is read even if its name was removed.
+        file: The file, which stays open. It can be read even if its name was removed.
         name: The name of the file, for messages.
         reader: The underlying reader.
-        offset: The file offset after the returned records, in bytes. After damage was raised, its start.
+        offset: The file offset after the returned records, in bytes. After an error for damage, the start of the
+            damage.
     """
 
     def __init__(self, file: io.BufferedIOBase, name: str, offset: int) -> None:
         self.file, self.name = file, name
         dialect: DialectName = "wandb"
-        with contextlib.suppress(cordwood.DialectError):  # A caller who reads on after a wrong header means this one.
+        with contextlib.suppress(cordwood.DialectError):  # A caller may continue after a wrong header.
             detected = cordwood.detect(_Whole(file))
             if detected is not None and detected.dialect == "wandb_old":
                 dialect = "wandb_old"
@@ -66,7 +68,7 @@ class Scanner:
         self.seek(offset)
 
     def seek(self, offset: int) -> None:
-        """Goes to a file offset."""
+        """Moves to a file offset."""
         self.reader.seek(offset)
         self.offset = offset
         self._starts_anew = False
@@ -111,7 +113,7 @@ class Scanner:
         try:
             return next(self._records, None)
         except cordwood.LogTruncatedError:
-            return None  # As in the original, there is no record after the end.
+            return None  # As in the original, no record follows the end.
 
     def _reported(self, record: cordwood.Record | None) -> list[cordwood.SkippedRegion | cordwood.Record | None]:
         """Returns the damage that was skipped since the last call, and the record after it."""
@@ -121,7 +123,7 @@ class Scanner:
             region for region in regions if region.severity == Severity.CORRUPTION
         ]
         if len(skipped) >= LISTED_MAX:
-            # There may be more damage before the record, which is not listed. So that part is read again.
+            # More damage that is not listed may precede the record, so this part is read again.
             self.seek(regions[-1].end_offset)
             return reported or self._reported(self._next())
         self._skipped_len = self.reader.skipped_len

@@ -63,15 +63,15 @@ _WHENCE_CURRENT = 1
 
 
 class Error(Exception):
-    """The base of `InvalidRecordError`."""
+    """The base class of `InvalidRecordError`."""
 
 
 class InvalidRecordError(Error):
-    """The exception for an invalid record. Neither this reader nor the original raises it: damage is skipped."""
+    """An invalid record. Neither this reader nor the original raises this error, because they skip damage."""
 
 
 class FileWriter:
-    """The methods that a writer needs. A file need not be one of these."""
+    """The methods that a writer needs. A file does not have to be an instance of this class."""
 
     def write(self, data: bytes) -> object:
         """Writes all of `data`."""
@@ -79,10 +79,10 @@ class FileWriter:
 
 
 class FileReader:
-    """The methods that a reader needs. A file need not be one of these."""
+    """The methods that a reader needs. A file does not have to be an instance of this class."""
 
     def read(self, size: int) -> bytes:
-        """Returns the next bytes. They are fewer than `size` only at the end."""
+        """Returns the next `size` bytes, or fewer bytes at the end of the file."""
         raise NotImplementedError
 
     def tell(self) -> int:
@@ -91,7 +91,7 @@ class FileReader:
 
 
 def _position_of(file: object) -> int:
-    """Returns the position of a file, or 0 if it has none."""
+    """Returns the position of a file, or 0 if the file has no position."""
     try:
         return int(file.tell())  # type: ignore[attr-defined]
     except (AttributeError, OSError):
@@ -99,7 +99,7 @@ def _position_of(file: object) -> int:
 
 
 class _Log:
-    """A file as a log that starts at offset 0. The position of the file is moved only if necessary."""
+    """Presents a file as a log that starts at offset 0. The position of the file is moved only if necessary."""
 
     def __init__(self, file: Readable) -> None:
         self.file: Any = file
@@ -113,7 +113,7 @@ class _Log:
         return 0
 
     def seek(self, offset: int) -> int:
-        # A reader starts one byte earlier to check that the file extends that far. It ignores the value of the byte.
+        # A reader starts one byte earlier, to check that the file is long enough. It ignores the value of this byte.
         self._is_before = offset == self.position - 1 and not hasattr(self.file, "seek")
         if offset != self.position and not self._is_before:
             if not hasattr(self.file, "seek"):
@@ -144,7 +144,7 @@ class RecordsReader:
         self._log = _Log(reader)
         position = self._log.position
         self.reader: cordwood.Reader = cordwood.Reader(self._log, dialect="leveldb", on_corruption="skip")
-        """The underlying reader: `skipped` and `outcome` describe the bytes that were not returned."""
+        """The underlying reader, whose `skipped` and `outcome` describe the bytes that were not returned."""
         if position:
             self.reader.seek(position)
 
@@ -165,7 +165,7 @@ class RecordsReader:
         yield from self.reader
 
     def _resume(self) -> None:
-        """Reads again at the end, because the file may have grown. A file that cannot seek has ended."""
+        """Reads again at the end if the file can seek, because the file may have grown."""
         if self.reader.outcome.kind != "unfinished":
             with contextlib.suppress(io.UnsupportedOperation):
                 self.reader.seek(self.reader.tell())
@@ -175,7 +175,7 @@ class RecordsReader:
         return self.reader.tell()
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Goes to a file offset that `tell` returned, or to the start of a block.
+        """Moves to a file offset that `tell` returned, or to the start of a block.
 
         Args:
             offset: The offset in bytes.
@@ -198,7 +198,7 @@ class _Writable(Protocol):
 
 
 class _OnlyWrite:
-    """A file that has only `write`. As in the original, the file gets `bytes`."""
+    """A file that has only `write`. As in the original, the data is passed to the file as `bytes`."""
 
     def __init__(self, file: _Writable) -> None:
         self._write = file.write
@@ -212,7 +212,7 @@ class RecordsWriter:
 
     Args:
         writer: A binary file, or another object with `write`. It stays open.
-        _pad_last_block: Whether to fill the last block with zeros at the end. Default: `True`.
+        _pad_last_block: Whether to fill the last block with zeros on closing. Default: `True`.
     """
 
     def __init__(self, writer: _Writable, _pad_last_block: bool = True) -> None:  # noqa: FBT001, FBT002 - theirs
@@ -225,11 +225,11 @@ class RecordsWriter:
         self._start_block()
 
     def _start_block(self) -> None:
-        # The writer does not call the file's `flush`, so written bytes go into the file's own buffer.
+        # The writer does not call the file's `flush`, so written bytes stay in the file's own buffer.
         self._writer = cordwood.Writer(_OnlyWrite(self._file), "w")
 
     def write(self, data: ReadableBuffer) -> None:
-        """Appends a record: `bytes` or any other buffer.
+        """Appends a record, which is `bytes` or any other buffer.
 
         Raises:
             RuntimeError: The call is not inside a `with` statement.
@@ -257,7 +257,7 @@ class RecordsWriter:
         self.close()
 
     def __del__(self) -> None:
-        # The original need not be closed, so this writer must not warn that it was not. If the last write failed, it
-        # has already raised an error, and it fails again here.
+        # The original does not have to be closed, so this writer must not warn if it was not closed. If the last
+        # write failed, it has already raised an error, and would fail again here.
         with contextlib.suppress(Exception):
             self._writer.close()

@@ -52,19 +52,19 @@ from cordwood.compat._batches import batches, records
 
 __all__ = ["FileType", "KeyState", "LogEntryType", "LogFile", "Record"]
 
-# In a table, the sequence number and the kind follow a key.
+# In a table, each key is followed by its sequence number and its kind.
 _TAG_LEN = 8
 
 
 class FileType(enum.Enum):
-    """The kind of file that a record is from. Here, it is always a log."""
+    """The kind of file that contains a record. For `LogFile`, this is always a log."""
 
     Ldb = 1
     Log = 2
 
 
 class KeyState(enum.Enum):
-    """The effect of the record on its key."""
+    """The effect of a record on its key."""
 
     Deleted = 0
     Live = 1
@@ -83,7 +83,7 @@ class LogEntryType(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Record:
-    """A put or a delete, and its origin."""
+    """A put or a delete, and where it was read."""
 
     key: bytes
     value: bytes
@@ -96,7 +96,7 @@ class Record:
 
     @property
     def user_key(self) -> bytes:
-        """The key. In a table, eight more bytes follow it. In a log, none do."""
+        """The key without the eight bytes that follow it in a table. In a log, no bytes follow the key."""
         return self.key[:-_TAG_LEN] if self.file_type == FileType.Ldb and len(self.key) >= _TAG_LEN else self.key
 
     @classmethod
@@ -108,7 +108,7 @@ class Record:
         offset: int,
         was_compressed: bool,  # noqa: FBT001 - theirs
     ) -> Record:
-        """Returns a record of a table. Its key ends in its sequence number and its kind."""
+        """Returns a record of a table, whose key ends in the sequence number and the kind."""
         tag = int.from_bytes(key[-_TAG_LEN:], "little")
         state = KeyState.Unknown
         if len(key) > _TAG_LEN:
@@ -124,7 +124,7 @@ class Record:
 
 
 class LogFile:
-    """A write-ahead log. Each iteration yields its records from the start.
+    """A write-ahead log. Each iteration yields the records from the start of the log.
 
     Args:
         file: The path of the log. The name without its suffix must be a hexadecimal number.
@@ -135,8 +135,8 @@ class LogFile:
 
     Attributes:
         path: The path.
-        file_no: The number in the name.
-        reader: The underlying reader: `skipped` and `outcome` describe the bytes that were not returned.
+        file_no: The number in the name of the log.
+        reader: The underlying reader, whose `skipped` and `outcome` describe the bytes that were not returned.
     """
 
     LOG_ENTRY_HEADER_SIZE = 7
@@ -148,7 +148,7 @@ class LogFile:
         self.reader: cordwood.Reader = cordwood.Reader(file, dialect="leveldb", on_corruption="salvage")
 
     def _get_batches(self) -> Iterator[tuple[int, bytes]]:
-        """Returns the records and their offsets. In ccl_leveldb, only this private method returns other records."""
+        """Returns all records and their offsets. In ccl_leveldb, only this method also returns other records."""
         self.reader.seek(0)
         return records(self.reader)
 

@@ -61,7 +61,7 @@ class LogFilePhysicalRecordType(enum.IntEnum):
 
 
 class InternalRecordType(enum.IntEnum):
-    """The operation on a key."""
+    """The types of operations on a key."""
 
     DELETED = 0
     VALUE = 1
@@ -90,7 +90,7 @@ class ParsedInternalKey:
 
 @dataclass
 class WriteBatch:
-    """A batch of puts and deletes. Its offset is that of its first byte after the fragment's header."""
+    """A batch of puts and deletes. Its offset is that of the first byte after the fragment's header."""
 
     offset: int
     sequence_number: int
@@ -100,7 +100,7 @@ class WriteBatch:
 
 @dataclass
 class PhysicalRecord:
-    """A fragment. `base_offset` is the file offset of its block. `offset` and `contents_offset` count from there."""
+    """A fragment. `base_offset` is the file offset of its block. The other offsets are relative to the block."""
 
     base_offset: int
     offset: int
@@ -115,7 +115,7 @@ class PhysicalRecord:
 
 @dataclass
 class Block:
-    """A block. The last one may be incomplete."""
+    """A block of a log. The last block may be incomplete."""
 
     offset: int
     data: bytes
@@ -123,7 +123,7 @@ class Block:
     BLOCK_SIZE: ClassVar[int] = 32768
 
     def GetPhysicalRecords(self) -> Iterator[PhysicalRecord]:  # noqa: N802
-        """Yields the valid fragments of the block. Damage is logged."""
+        """Yields the valid fragments of the block, and logs any damage."""
         for found in cordwood.fragments(self.data, dialect="leveldb"):
             stored, length = found.stored_crc, found.payload_len
             if found.type_byte in _TYPES and stored is not None and length is not None and stored == found.computed_crc:
@@ -144,7 +144,7 @@ class Block:
 
 
 class FileReader:
-    """A write-ahead log. Each method reads it from the start.
+    """A write-ahead log. Each method reads the log from its start.
 
     Args:
         filename: The path of the log.

@@ -70,7 +70,7 @@ class RecordsReader(appengine.RecordsReader):
     """Reads the records of a log. Iterating yields the records from the current position on, as `bytes`.
 
     Args:
-        reader: As for `appengine.RecordsReader`.
+        reader: Same as for `appengine.RecordsReader`.
         no_check_crc: Has no effect. Default: `True`.
     """
 
@@ -80,7 +80,7 @@ class RecordsReader(appengine.RecordsReader):
 
 
 def parse_leveldb_documents(path_or_fp: str | Readable) -> Iterator[dict[str, object]]:
-    """Yields the documents of an export. Each has its key as `_key`: `id`, `name`, `namespace`, `app` and `path`.
+    """Yields the documents of an export. `_key` has the `id`, `name`, `namespace`, `app` and `path` of the key.
 
     Args:
         path_or_fp: The path of the export, or a binary file, which stays open.
@@ -112,7 +112,7 @@ def parse_leveldb_documents(path_or_fp: str | Readable) -> Iterator[dict[str, ob
 
 
 def _value(value: entity.Value, *, in_map: bool = False) -> object:  # noqa: PLR0911 - one for each type
-    """Returns a value as leveldb-export does.
+    """Returns a value in the form that leveldb-export uses.
 
     A time has no time zone. In a map, a time is a number of microseconds, and bytes are text.
     """

@@ -81,12 +81,12 @@ _Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 
 def strtobytes(x: str) -> bytes:
-    """Returns text as bytes, one byte for each character."""
+    """Returns a string as bytes, with one byte for each character."""
     return x.encode("iso8859-1")
 
 
 def _name_of(file: _Path | int) -> str:
-    """Returns the argument of `open` as text for messages."""
+    """Returns the argument of `open` as a string for messages."""
     return str(file) if isinstance(file, int) else os.fsdecode(file)
 
 
@@ -103,10 +103,11 @@ class _Message(Protocol):
 
 
 class DataStore:
-    """A `.wandb` file. One of the three methods `open_for_...` opens it. Opening another file closes it."""
+    """A `.wandb` file, which one of the three methods `open_for_...` opens. Opening another file closes the first."""
 
     def __init__(self) -> None:
-        # wandb has the same names. Scripts use them, and some set them in their own `open_for_scan`.
+        # These names are the same as in wandb. Scripts use them, and some scripts set them in their own
+        # `open_for_scan`.
         self._opened_for_scan = False
         self._fp: io.BufferedIOBase | None = None
         self._fname: _Path | int = ""
@@ -125,13 +126,13 @@ class DataStore:
         self._write_to(fname, cordwood.Writer(os.fsdecode(fname), "x", dialect="wandb", flush="close"))
 
     def open_for_append(self, fname: _Path) -> None:
-        """Opens a file to append after its last record, or creates a new one.
+        """Opens a file to append after its last record, or creates a new file.
 
         Raises:
             CorruptionError: The file is damaged, or is not a `.wandb` file.
-            TornTailError: The file ends in an incomplete record. `cordwood.Writer` can cut it off.
+            TornTailError: The file ends in an incomplete record. `cordwood.Writer` can truncate it.
         """
-        self.close()  # This store may be writing the same file, which must be complete first.
+        self.close()  # This store may be writing the same file, which must be completed first.
         self._write_to(fname, cordwood.Writer(os.fsdecode(fname), "a", dialect="wandb", flush="close"))
 
     def _write_to(self, fname: _Path, writer: cordwood.Writer) -> None:
@@ -144,14 +145,14 @@ class DataStore:
         self._flush_offset = 0
 
     def open_for_scan(self, fname: _Path | int) -> None:
-        """Opens a file for reading. The path is not used again, so the file may be renamed or removed.
+        """Opens a file for reading. The path is not used afterwards, so the file may be renamed or removed.
 
         Raises:
             FileHeaderError: The file is empty, or does not start with the header of a `.wandb` file.
         """
         file = open(fname, "rb")  # noqa: SIM115 - closed in `close`
         try:
-            self.close()  # If this store was writing the file, all of it must be there.
+            self.close()  # If this store was writing the file, it must be complete.
             file.seek(0)
             self._size_bytes = os.stat(fname).st_size
         except BaseException:
@@ -180,14 +181,14 @@ class DataStore:
 
     @property
     def reader(self) -> cordwood.Reader:
-        """The underlying reader of a file that is scanned. `skipped` and `outcome` describe the other bytes.
+        """The underlying reader of a scanned file. Its `skipped` and `outcome` describe the bytes not returned.
 
-        `skipped` is emptied at the end of the file, and when it has 1,000 regions.
+        `skipped` is emptied at the end of the file, and whenever it has 1,000 regions.
         """
         return self._scan().reader
 
     def seek(self, offset: int) -> None:
-        """Goes to a file offset in bytes: the offset of a record, or the start of a block.
+        """Moves to a file offset in bytes, which must be the offset of a record or the start of a block.
 
         Raises:
             io.UnsupportedOperation: The file is open for writing.
@@ -202,14 +203,14 @@ class DataStore:
         return self._index
 
     def in_last_block(self) -> bool:
-        """Checks whether the file, with the length that it had when it was opened, ends within 32,761 bytes."""
+        """Checks whether the file ends within 32,761 bytes, judged by its length when it was opened."""
         return self._index > self._size_bytes - LEVELDBLOG_DATA_LEN
 
     def scan_data(self) -> bytes | None:
         """Returns the next record, or `None` at the end.
 
         Raises:
-            DamagedError: There is damage. The next call continues after it.
+            DamagedError: The file is damaged. The next call continues after the damage.
         """
         scanner = self._scanner
         # A script may have opened the file itself.
@@ -223,10 +224,10 @@ class DataStore:
             self._index = scanner.offset
 
     def scan_record(self) -> tuple[int, bytes] | None:
-        """Returns the type and the data of the next fragment, or `None` at the end. Does not skip a block's trailer.
+        """Returns the type and the data of the next fragment, or `None` at the end. A block's trailer is not skipped.
 
         Raises:
-            DamagedError: There is damage, or the fragment is not complete yet.
+            DamagedError: The file is damaged, or the fragment is not complete yet.
         """
         self._assert_opened_for_scan()
         file = self._file()
@@ -256,7 +257,8 @@ class DataStore:
         """Appends a record, which is the result of `obj.SerializeToString()`.
 
         Returns:
-            Three file offsets: after the previous record, after this one, and after the bytes that are on the disk.
+            Three file offsets: the end of the previous record, the end of this record, and the end of the bytes on
+            the disk.
         """
         return self._write_data(obj.SerializeToString())
 
@@ -272,7 +274,7 @@ class DataStore:
         return start, self._index, self._flush_offset
 
     def ensure_flushed(self, off: int) -> None:  # noqa: ARG002 - wandb's signature
-        """Passes all records so far to the operating system."""
+        """Passes all records written so far to the operating system."""
         if self._writer is None:
             self._file()
         else:
@@ -288,7 +290,7 @@ class DataStore:
     def _assert_opened_for_scan(self) -> None:
         if not self._opened_for_scan:
             raise AssertionError("file not open for scanning")
-        if self._fp is None:  # A file has been opened for writing since.
+        if self._fp is None:  # A file has been opened for writing in the meantime.
             raise io.UnsupportedOperation("the file cannot be read")
 
     def _scan(self) -> Scanner:
@@ -299,7 +301,7 @@ class DataStore:
         return self._scanner
 
     def _file(self) -> io.BufferedIOBase:
-        """Returns the file that is scanned. If there is none, raises the same exceptions as wandb's file."""
+        """Returns the scanned file. If no file is scanned, this raises the same exceptions as wandb's file."""
         opened = self._writer if self._fp is None else self._fp
         if opened is None:
             raise AttributeError("no file has been opened")

@@ -97,7 +97,7 @@ def _print(cells: Cells, title: str, columns: int, *, is_first: bool) -> None:
 
 
 def _notes(cells: Cells) -> list[str]:
-    """Returns the texts about records after damage and about zeros."""
+    """Returns texts about records after damage and about zeros."""
     notes = [salvaged_text(cells.salvaged_count)] if cells.salvaged_count else []
     if cells.zeros_inside_len:
         notes.append(zeros_inside_text(cells.zeros_inside_len))

@@ -1,4 +1,4 @@
-"""A picture of a log in characters: cells in, lines out. Pure."""
+"""Draws a picture of a log as lines of characters, without side effects."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from cordwood.cli._terminal import red
 ROW_COUNT_MAX = 64
 REGIONS_MAX = 20
 
-# The character of each category in UTF-8 and in ASCII, and its style. The colours are the nearest to those of Okabe
-# and Ito among the 256 colours that all terminals have, whatever their background.
+# For each category, its character in UTF-8 and in ASCII, and its style. The colours are close to those of Okabe and
+# Ito, and are among the 256 colours that all terminals have, whatever their background.
 _MARKS = {
     Category.WHOLE: ("█", "#", "38;5;32"),
     Category.PART: ("▓", "=", "38;5;74"),
@@ -21,7 +21,7 @@ _MARKS = {
     Category.LOST: ("x", "x", "38;5;232;48;5;216"),
     Category.DAMAGE: ("!", "!", "1;38;5;231;48;5;166"),
 }
-# A cell that is filled to a number of eighths, for the last cell of a log.
+# The characters for the last cell of a log, by the number of eighths that are filled.
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 _LABEL_LEN = 14
@@ -58,7 +58,7 @@ def draw(cells: Cells, *, title: str, columns: int, color: bool, unicode: bool) 
 
 
 def _colored(row: list[Category], drawn: list[str], *, color: bool) -> str:
-    """Returns the characters. The colour changes once for each run of the same category."""
+    """Returns the characters of a row. The colour changes once for each run of the same category."""
     if not color:
         return "".join(drawn)
     out: list[str] = []
@@ -95,6 +95,6 @@ def _region(region: Region, *, color: bool) -> str:
 
 
 def _fit(title: str, *, unicode: bool) -> str:
-    """Returns the title without characters that would move the cursor or that the terminal cannot show."""
+    """Returns the title without characters that would move the cursor or that the terminal cannot display."""
     shown = "".join(character if character.isprintable() else "?" for character in title)
     return shown if unicode else shown.encode("ascii", "replace").decode("ascii")
